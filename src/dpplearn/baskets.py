@@ -1,0 +1,368 @@
+"""Baskets: ragged item sets with weights and item labels. Immutable."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Floats, Ints, Items, Seed
+from dpplearn.catalogue import Catalogue, Label
+from dpplearn.errors import InputError, InputWarning
+
+
+
+@dataclass(frozen=True)
+class SizeGroup:
+    """All baskets of one size, as the rows of one matrix."""
+
+    rows: Ints  # (n,) which baskets
+    sets: Items  # (n, size) their items, ascending
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Baskets:
+    """Item sets, one weight each, over a catalogue.
+
+    Made by `from_lists`, `from_matrix`, `from_table` or `read_baskets`, which check what comes in.
+    Basket i holds the positions `indices[offsets[i]:offsets[i + 1]]`, ascending.
+    """
+
+    indices: Items
+    offsets: Ints
+    weights: Floats
+    catalogue: Catalogue
+
+    def __post_init__(self) -> None:
+        for array in (self.indices, self.offsets, self.weights):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_lists(
+        cls,
+        baskets: Iterable[Iterable[Any]],
+        items: Sequence[Label] | None = None,
+        *,
+        n_items: int | None = None,
+        weights: npt.ArrayLike | None = None,
+    ) -> Baskets:
+        """One list of items a basket.
+
+        Names without `items`: the catalogue is the names that occur, sorted. Integers without `items`: the
+        catalogue is 0 to `n_items` - 1 (by default up to the largest that occurs). With `items`, names are
+        looked up in it, and integers are positions in it if its labels are names.
+        """
+        lists = [_as_basket(number, basket) for number, basket in enumerate(baskets)]
+        sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+        flat = list(chain.from_iterable(lists))
+        rows = np.repeat(np.arange(len(lists)), sizes)
+        catalogue = Catalogue.of(items) if items is not None else None
+        if catalogue is not None and n_items not in (None, len(catalogue)):
+            raise InputError(f"n_items is {n_items}, but items names {len(catalogue)}; leave n_items out")
+        if _all_integers(flat) and (catalogue is None or catalogue.named):
+            positions = np.array(flat, dtype=np.int64)
+            if catalogue is None:
+                catalogue = Catalogue.numbered(n_items if n_items is not None else _one_more_than_largest(positions))
+            _check_range(positions, rows, len(catalogue))
+        else:
+            catalogue, positions = _look_up(flat, rows, catalogue)
+        return cls.from_pairs(rows, positions, len(lists), catalogue, weights)
+
+    @classmethod
+    def from_matrix(
+        cls, matrix: Any, items: Sequence[Label] | None = None, *, weights: npt.ArrayLike | None = None
+    ) -> Baskets:
+        """One row a basket, one column an item: dense or scipy sparse, 0 and 1 (or bool).
+
+        A DataFrame's column labels become the items, if `items` is not given.
+        """
+        if items is None and hasattr(matrix, "columns"):
+            items = list(matrix.columns)
+        if not hasattr(matrix, "tocoo"):
+            matrix = np.asarray(matrix)
+        if matrix.ndim != 2:
+            raise InputError(f"got an array of shape {matrix.shape}; expected (baskets, items)")
+        if items is not None and len(items) != matrix.shape[1]:
+            raise InputError(f"the matrix has {matrix.shape[1]} columns, but items names {len(items)}")
+        catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(matrix.shape[1])
+        rows, columns, values = _nonzero_entries(matrix)
+        wrong = np.flatnonzero(values != 1)
+        if wrong.size:
+            first = wrong[0]
+            raise InputError(
+                f"row {rows[first]}, column {columns[first]} of the matrix holds {values[first]}; "
+                "expected 0 or 1 (binarise counts first, for instance with matrix > 0)"
+            )
+        return cls.from_pairs(rows, columns, matrix.shape[0], catalogue, weights)
+
+    @classmethod
+    def from_table(
+        cls, table: Any, basket: str = "basket", item: str = "item", weight: str | None = None
+    ) -> Baskets:
+        """A long table (pandas, polars or Arrow): one row a (basket, item) pair, optionally a weight a basket.
+
+        Baskets come out in the order of their identifiers; items, in the order of theirs.
+        """
+        from dpplearn.tables import pairs_of_table
+
+        pairs = pairs_of_table(table, basket=basket, item=item, weight=weight)
+        return cls.from_pairs(pairs.rows, pairs.positions, pairs.n_baskets, Catalogue.of(pairs.labels), pairs.weights)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        rows: npt.NDArray[np.integer[Any]],
+        positions: npt.NDArray[np.integer[Any]],
+        n_baskets: int,
+        catalogue: Catalogue,
+        weights: npt.ArrayLike | None = None,
+    ) -> Baskets:
+        """Arrays of (basket number, item position) pairs in any order; a repeated pair is merged, with a warning."""
+        keys = rows.astype(np.int64) * len(catalogue) + positions
+        if np.any(keys[1:] <= keys[:-1]):
+            distinct = np.unique(keys)
+            _warn_of_repeats(len(keys) - len(distinct), rows, keys)
+            keys = distinct
+        rows, positions = np.divmod(keys, len(catalogue))
+        offsets = np.zeros(n_baskets + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=n_baskets), out=offsets[1:])
+        return cls(positions.astype(np.int32), offsets, _as_weights(weights, n_baskets), catalogue)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def __getitem__(self, row: int) -> tuple[Label, ...]:
+        """The items of one basket."""
+        row = range(len(self))[row]
+        return self.catalogue.select(self.indices[self.offsets[row] : self.offsets[row + 1]])
+
+    def __iter__(self) -> Iterator[tuple[Label, ...]]:
+        return (self[row] for row in range(len(self)))
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return f"Baskets(0 baskets, {self.n_items} items)"
+        weight = self.total_weight
+        weighted = "" if np.all(self.weights == 1) else f", total weight {weight:g}"
+        n_empty = np.count_nonzero(self.sizes == 0)
+        empty = f", {n_empty:,} empty" if n_empty else ""
+        return (
+            f"Baskets({len(self):,} baskets{empty}, {self.n_items:,} {'named ' if self.catalogue.named else ''}items, "
+            f"size {self.sizes.min()} to {self.sizes.max()}, mean {self.sizes.mean():.2f}{weighted})"
+        )
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The labels of the catalogue."""
+        return self.catalogue.labels
+
+    @property
+    def n_items(self) -> int:
+        """The size of the catalogue."""
+        return len(self.catalogue)
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of items of every basket."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def by_size(self) -> tuple[SizeGroup, ...]:
+        """The baskets grouped by size, smallest first."""
+        order = np.argsort(self.sizes, kind="stable")
+        sizes, starts = np.unique(self.sizes[order], return_index=True)
+        groups = []
+        for size, rows in zip(sizes, np.split(order, starts[1:]), strict=True):
+            flat = self.offsets[rows][:, None] + np.arange(size)
+            groups.append(SizeGroup(rows, np.ascontiguousarray(self.indices[flat])))
+        return tuple(groups)
+
+    def subset(self, rows: npt.ArrayLike) -> Baskets:
+        """Some of the baskets, by number or by a mask, over the same catalogue."""
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            if rows.shape != (len(self),):
+                raise InputError(f"the mask has shape {rows.shape}; expected ({len(self)},), one value a basket")
+            rows = np.flatnonzero(rows)
+        if rows.size == 0:
+            rows = rows.astype(np.int64)
+        if rows.dtype.kind not in "iu" or rows.ndim != 1:
+            raise InputError(f"rows are {rows.dtype} of shape {rows.shape}; expected a list of basket numbers or a mask")
+        if rows.size and not (-len(self) <= rows.min() and rows.max() < len(self)):
+            raise InputError(f"rows reach from {rows.min()} to {rows.max()}, but there are {len(self)} baskets")
+        rows = np.arange(len(self))[rows]
+        sizes = self.sizes[rows]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        flat = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        return Baskets(self.indices[flat], offsets, self.weights[rows], self.catalogue)
+
+    def split(self, fraction: float, rng: Seed = None) -> tuple[Baskets, Baskets]:
+        """Two random parts, the first with floor(fraction · n) of the baskets."""
+        if not 0 < fraction < 1:
+            raise InputError(f"fraction is {fraction}; expected a number between 0 and 1")
+        order = np.random.default_rng(rng).permutation(len(self))
+        cut = int(fraction * len(self) + 1e-9)  # 0.7 · 10 is a hair below 7 in floating point for some lengths
+        return self.subset(order[:cut]), self.subset(order[cut:])
+
+    def deduplicated(self) -> Baskets:
+        """Equal sets merged, their weights added; smallest sets first, then by item. Empty baskets are kept as one."""
+        indices, weights, sizes = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0, np.int64)]
+        for group in self.by_size:
+            first, inverse = _distinct_rows(group.sets, self.n_items)
+            indices.append(group.sets[first].reshape(-1))
+            weights.append(np.bincount(inverse, weights=self.weights[group.rows]))
+            sizes.append(np.full(len(first), group.sets.shape[1]))
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+        return Baskets(np.concatenate(indices), offsets, np.concatenate(weights), self.catalogue)
+
+    def frequencies(self) -> Floats:
+        """m_i, the weighted share of baskets that hold item i."""
+        weights = np.repeat(self.weights, self.sizes)
+        return np.bincount(self.indices, weights=weights, minlength=self.n_items) / self._positive_weight()
+
+    def pair_frequencies(self) -> Floats:
+        """m_ij, the weighted share of baskets that hold both i and j; m_i on the diagonal."""
+        from scipy.sparse import csr_array
+
+        total = self._positive_weight()
+        shape = (len(self), self.n_items)
+        weights = np.repeat(self.weights, self.sizes)
+        held = csr_array((np.ones(len(self.indices)), self.indices, self.offsets), shape=shape)
+        weighted = csr_array((weights, self.indices, self.offsets), shape=shape)
+        pairs: Floats = (held.T @ weighted).toarray()
+        return pairs / total
+
+    def over(self, catalogue: Catalogue) -> Baskets:
+        """The same baskets with positions in another catalogue, which must hold every item that occurs."""
+        if catalogue is self.catalogue or catalogue == self.catalogue:
+            return self
+        there = catalogue.translation(self.catalogue)
+        missing = np.flatnonzero(there[self.indices] < 0)
+        if missing.size:
+            label = self.items[self.indices[missing[0]]]
+            row = int(np.searchsorted(self.offsets, missing[0], side="right")) - 1
+            try:
+                catalogue.position(label)
+            except InputError as unknown:
+                raise InputError(f"basket {row}: {unknown}") from None
+        rows = np.repeat(np.arange(len(self)), self.sizes)
+        return Baskets.from_pairs(rows, there[self.indices], len(self), catalogue, self.weights)
+
+    def _positive_weight(self) -> float:
+        if not self.total_weight > 0:
+            raise InputError(f"{len(self)} baskets with a total weight of {self.total_weight:g}: nothing to count")
+        return self.total_weight
+
+
+def _as_basket(number: int, basket: Any) -> list[Any]:
+    if isinstance(basket, str | bytes) or not isinstance(basket, Iterable):
+        raise InputError(f"basket {number} is {basket!r}; expected a list of items, such as [{basket!r}]")
+    return basket.tolist() if isinstance(basket, np.ndarray) else list(basket)
+
+
+def _all_integers(flat: list[Any]) -> bool:
+    return all(issubclass(kind, int | np.integer) and kind is not bool for kind in set(map(type, flat)))
+
+
+def _one_more_than_largest(positions: Ints) -> int:
+    if not positions.size:
+        raise InputError("no basket holds an item, so the catalogue is unknown; pass items= or n_items=")
+    return max(int(positions.max()) + 1, 1)
+
+
+def _check_range(positions: Ints, rows: Ints, n_items: int) -> None:
+    wrong = np.flatnonzero((positions < 0) | (positions >= n_items))
+    if wrong.size:
+        row, item = rows[wrong[0]], positions[wrong[0]]
+        advice = f"pass n_items={item + 1} or fix the basket" if item >= n_items else "indices start at 0"
+        raise InputError(f"basket {row} names item {item}, but the catalogue has {n_items} items; {advice}")
+
+
+def _look_up(flat: list[Any], rows: Ints, catalogue: Catalogue | None) -> tuple[Catalogue, Ints]:
+    for kind in set(map(type, flat)):
+        if not issubclass(kind, str) and (catalogue is None or catalogue.named or not issubclass(kind, int | np.integer)):
+            number, item = next((n, item) for n, item in enumerate(flat) if type(item) is kind)
+            what = "is null" if item is None or item != item else f"is of type {kind.__name__}"
+            raise InputError(f"basket {rows[number]}: item {item!r} {what}; expected all names or all integers")
+    if catalogue is None:
+        catalogue = Catalogue.of(sorted(set(flat)))
+    distinct = {}
+    for number, label in enumerate(flat):
+        if label not in distinct:
+            try:
+                distinct[label] = catalogue.position(label)
+            except InputError as unknown:
+                raise InputError(f"basket {rows[number]}: {unknown}") from None
+    return catalogue, np.array([distinct[label] for label in flat], dtype=np.int64)
+
+
+def _nonzero_entries(matrix: Any) -> tuple[Ints, Ints, npt.NDArray[Any]]:
+    if hasattr(matrix, "tocoo"):
+        entries = matrix.tocsr().tocoo()  # tocsr adds up repeated entries, so that a double 1 shows as 2
+        kept = np.flatnonzero(entries.data != 0)
+        return entries.row[kept].astype(np.int64), entries.col[kept].astype(np.int64), entries.data[kept]
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"the matrix holds {matrix.dtype}; expected numbers 0 and 1, or bool")
+    rows, columns = np.nonzero(matrix)
+    return rows, columns, matrix[rows, columns]
+
+
+def _as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
+    if weights is None:
+        return np.ones(n_baskets)
+    try:
+        values = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the weights are not all numbers; expected one number a basket") from None
+    if values.shape != (n_baskets,):
+        raise InputError(f"weights have shape {values.shape}, but there are {n_baskets} baskets; expected one a basket")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if wrong.size:
+        raise InputError(f"the weight of basket {wrong[0]} is {values[wrong[0]]}; expected a finite number, 0 or more")
+    return values
+
+
+def _warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:
+    if not count:
+        return
+    order = np.argsort(keys, kind="stable")
+    repeated = order[1:][keys[order][1:] == keys[order][:-1]]
+    n_baskets = len(np.unique(rows[repeated]))
+    warnings.warn(
+        f"{count} repeated {'item' if count == 1 else 'items'} in {n_baskets} "
+        f"{'basket' if n_baskets == 1 else 'baskets'} (the first is basket {rows[repeated].min()}): "
+        "a basket is a set, so each is counted once",
+        InputWarning,
+        stacklevel=4,
+    )
+
+
+def _distinct_rows(sets: Items, n_items: int) -> tuple[Ints, Ints]:
+    """The first row of each distinct set in lexicographic order, and for every row which of them it equals."""
+    n, size = sets.shape
+    per_key = max(1, int(62 // np.log2(max(n_items, 2))))  # this many items pack into one 64-bit key
+    keys = []
+    for start in range(0, size, per_key):
+        key = np.zeros(n, dtype=np.int64)
+        for column in range(start, min(start + per_key, size)):
+            key = key * n_items + sets[:, column]
+        keys.append(key)
+    order = np.lexsort(keys[::-1]) if keys else np.arange(n)
+    new = np.zeros(n, dtype=bool)
+    new[:1] = True
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    inverse = np.empty(n, dtype=np.int64)
+    inverse[order] = np.cumsum(new) - 1
+    return order[new], inverse

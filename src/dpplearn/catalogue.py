@@ -1,0 +1,116 @@
+"""Catalogue: the labels of the items a basket or a model speaks of, and the way from labels to positions."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Ints
+from dpplearn.errors import InputError
+
+Label = str | int
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Labels in order: all strings (names), or all integers (data that had no names).
+
+    A label is looked up as written, so in a catalogue of names the integer 12 finds the name "12", and in a
+    catalogue of integers the string "12" finds 12. Nothing is ever looked up by position.
+    """
+
+    labels: tuple[Label, ...]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @classmethod
+    def numbered(cls, n_items: int) -> Catalogue:
+        """The labels 0, 1, ..., n_items - 1."""
+        if n_items < 1:
+            raise InputError(f"the catalogue has {n_items} items; a model needs at least one")
+        return cls(tuple(range(n_items)))
+
+    @classmethod
+    def of(cls, labels: Iterable[Any]) -> Catalogue:
+        """Check that the labels are of one kind and different."""
+        labels = tuple(as_label(label) for label in labels)
+        if not labels:
+            raise InputError("the catalogue is empty; a model needs at least one item")
+        if len({type(label) for label in labels}) > 1:
+            name = next(label for label in labels if isinstance(label, str))
+            number = next(label for label in labels if isinstance(label, int))
+            raise InputError(f"items are both names ({name!r}) and integers ({number}); make them all strings")
+        twice = [label for label, count in Counter(labels).items() if count > 1]
+        if twice:
+            raise InputError(f"item {twice[0]!r} stands twice in the list of items; labels must be different")
+        return cls(labels)
+
+    @property
+    def named(self) -> bool:
+        """Whether the labels are names."""
+        return isinstance(self.labels[0], str)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {str(label): position for position, label in enumerate(self.labels)}
+
+    def position(self, label: Any) -> int:
+        """Where a label stands; an unknown one is an error that suggests the closest."""
+        found = self._position.get(str(as_label(label)))
+        if found is None:
+            raise InputError(self._unknown(label))
+        return found
+
+    def positions(self, labels: Iterable[Any]) -> Ints:
+        """Where each of several different labels stands."""
+        if isinstance(labels, str | bytes):
+            raise InputError(f"got the single string {labels!r} where a list of items was expected; write [{labels!r}]")
+        labels = list(labels)
+        found = [self.position(label) for label in labels]
+        for position, count in Counter(found).items():
+            if count > 1:
+                raise InputError(f"item {self.labels[position]!r} is named {count} times; name it once")
+        return np.array(found, dtype=np.int64)
+
+    def select(self, positions: npt.NDArray[np.integer[Any]] | Sequence[int]) -> tuple[Label, ...]:
+        """The labels at some positions."""
+        return tuple(self.labels[position] for position in positions)
+
+    def translation(self, other: Catalogue) -> Ints:
+        """For each label of the other catalogue its position here, or -1."""
+        return np.array([self._position.get(str(label), -1) for label in other.labels], dtype=np.int64)
+
+    def _unknown(self, label: Any) -> str:
+        close = difflib.get_close_matches(str(label), self._position, n=3, cutoff=0.5)
+        known = f"the catalogue has {len(self)} items, from {self.labels[0]!r} to {self.labels[-1]!r}"
+        hint = f"did you mean {' or '.join(repr(name) for name in close)}?" if close else known
+        return f"item {label!r} is not in the catalogue; {hint}"
+
+
+def as_label(label: Any) -> Label:
+    """A string or an integer as it is; anything else is an error."""
+    if isinstance(label, str):
+        return str(label)
+    if isinstance(label, int | np.integer) and not isinstance(label, bool | np.bool_):
+        return int(label)
+    raise InputError(f"item {label!r} is of type {type(label).__name__}; an item is a string or an integer")
+
+
+def labels_from_text(texts: Sequence[str]) -> list[Label]:
+    """Integers where every text is a plain integer, as in files of item numbers; the texts themselves otherwise."""
+    if all(is_plain_integer(text) for text in texts):
+        return [int(text) for text in texts]
+    return list(texts)
+
+
+def is_plain_integer(text: str) -> bool:
+    """Whether text and integer say the same: "12" does, "012", "+1" and "1.0" do not."""
+    return text.removeprefix("-").isdecimal() and str(int(text)) == text

@@ -1,0 +1,1 @@
+"""The published algorithms as printed, and the experiments of their paper."""

@@ -1,0 +1,159 @@
+"""Kernel: the frozen spectral form K = V diag(λ) Vᵀ of a DPP's marginal kernel; L, K and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Bools, Floats
+from dpplearn.errors import InputError
+
+ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
+BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
+
+
+@dataclass(frozen=True)
+class Bordered:
+    """The matrix E = [[A, U], [Uᵀ, −D]] whose minors give probabilities for every eigenvalue up to and including 1.
+
+    U has the eigenvectors near 1, D = (1 − λ)/λ of those, A is the L of the others. Then
+    log P(Y) = log|det E_{Y ∪ border}| + log_normaliser, and without such eigenvalues E is L.
+    """
+
+    matrix: Floats  # (n_items + n_border, n_items + n_border)
+    n_border: int
+    log_normaliser: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernel:
+    """Eigenvalues in [0, 1] and orthonormal eigenvectors (columns) of the marginal kernel K."""
+
+    eigenvalues: Floats  # (n_items,)
+    eigenvectors: Floats  # (n_items, n_items)
+
+    def __post_init__(self) -> None:
+        lam, V = np.ascontiguousarray(self.eigenvalues, float), np.ascontiguousarray(self.eigenvectors, float)
+        if lam.ndim != 1 or V.shape != (len(lam), len(lam)) or not len(lam):
+            raise InputError(f"{lam.shape} eigenvalues with eigenvectors of shape {V.shape}; expected (n,) and (n, n)")
+        if not (np.all(lam >= 0) and np.all(lam <= 1)):
+            raise InputError(f"eigenvalues of K reach from {lam.min():g} to {lam.max():g}; expected 0 to 1")
+        for name, array in (("eigenvalues", lam), ("eigenvectors", V)):
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    @classmethod
+    def from_K(cls, K: npt.ArrayLike) -> Kernel:
+        """From the marginal kernel, P(A ⊆ Y) = det K_A."""
+        lam, V = _eigh(K, "K")
+        if lam[-1] > 1 + ROUNDING:
+            raise InputError(
+                f"the largest eigenvalue of K is {lam[-1]:.12g}, above 1 by {lam[-1] - 1:.3g}; "
+                "a marginal kernel has eigenvalues from 0 to 1 (if this matrix is L, use from_L)"
+            )
+        lam[np.abs(lam - 1) <= 4 * len(lam) * np.finfo(float).eps] = 1  # as far as a decomposition can tell
+        return cls(np.minimum(lam, 1), V)
+
+    @classmethod
+    def from_L(cls, L: npt.ArrayLike) -> Kernel:
+        """From the L-ensemble kernel, P(Y) = det L_Y / det(L + I)."""
+        odds, V = _eigh(L, "L")
+        lam = odds / (1 + odds)
+        if lam[-1] == 1:
+            raise InputError(
+                f"the largest eigenvalue of L is {odds[-1]:.3g}, which cannot be told from infinity; "
+                "use from_K, where the eigenvalue is 1"
+            )
+        return cls(lam, V)
+
+    def __repr__(self) -> str:
+        ones = f", {np.count_nonzero(self.at_one)} eigenvalues at 1" if self.at_one.any() else ""
+        return f"Kernel({self.n_items} items, rank {self.rank}, expected size {self.eigenvalues.sum():.2f}{ones})"
+
+    @property
+    def n_items(self) -> int:
+        return len(self.eigenvalues)
+
+    @property
+    def rank(self) -> int:
+        """The number of positive eigenvalues, and the size of the largest possible set."""
+        return int(np.count_nonzero(self.eigenvalues))
+
+    @property
+    def at_one(self) -> Bools:
+        """Which eigenvalues are exactly 1."""
+        return self.eigenvalues == 1
+
+    @cached_property
+    def K(self) -> Floats:
+        """The marginal kernel."""
+        return _symmetric_product(self.eigenvectors, self.eigenvalues)
+
+    @cached_property
+    def L(self) -> Floats:
+        """The L-ensemble kernel, which exists unless an eigenvalue of K is exactly 1."""
+        if self.at_one.any():
+            raise InputError(
+                f"L does not exist: {np.count_nonzero(self.at_one)} of {self.n_items} eigenvalues of K are exactly 1 "
+                "(the empty set has probability zero); K, probabilities, samples and conditionals do"
+            )
+        return _symmetric_product(self.eigenvectors, self.odds)
+
+    @property
+    def odds(self) -> Floats:
+        """r²_j = λ_j / (1 − λ_j); infinite where λ_j is 1."""
+        with np.errstate(divide="ignore"):
+            return self.eigenvalues / (1 - self.eigenvalues)
+
+    @cached_property
+    def near_one(self) -> Bools:
+        """Which eigenvalues belong to the border."""
+        return self.eigenvalues > 1 - BORDER
+
+    @cached_property
+    def bordered(self) -> Bordered:
+        """The matrix of which probabilities are minors."""
+        near = self.near_one
+        rest, border = self.eigenvalues[~near], self.eigenvalues[near]
+        normaliser = float(np.log1p(-rest).sum() + np.log(border).sum())
+        if not near.any():
+            return Bordered(self.L, 0, normaliser)
+        A = _symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest))
+        U = self.eigenvectors[:, near]
+        E = np.block([[A, U], [U.T, -np.diag((1 - border) / border)]])
+        return Bordered(E, len(border), normaliser)
+
+
+def _eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats]:
+    """The decomposition of a matrix that must be symmetric and positive semidefinite up to rounding."""
+    matrix = np.asarray(matrix, dtype=float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise InputError(f"{name} has shape {matrix.shape}; expected a square matrix")
+    if not np.all(np.isfinite(matrix)):
+        raise InputError(f"{name} holds NaN or infinity; expected finite numbers")
+    size = np.abs(matrix).max()
+    asymmetry = np.abs(matrix - matrix.T)
+    if asymmetry.max() > ROUNDING * size:
+        i, j = np.unravel_index(asymmetry.argmax(), matrix.shape)
+        raise InputError(
+            f"{name} is not symmetric: entries ({i}, {j}) and ({j}, {i}) differ by {asymmetry[i, j]:.3g}; "
+            f"use ({name} + {name}.T) / 2 if that is rounding"
+        )
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    if values[0] < -ROUNDING * size:
+        raise InputError(
+            f"{name} is not positive semidefinite: its smallest eigenvalue is {values[0]:.3g}, below 0 by {-values[0]:.3g}"
+        )
+    values[values <= 4 * len(values) * np.finfo(float).eps * size] = 0  # as far as a decomposition can tell
+    return values, vectors
+
+
+def _symmetric_product(V: Floats, values: Floats) -> Floats:
+    """V diag(values) Vᵀ, symmetric to the last bit."""
+    half = V * np.sqrt(values)
+    product: Floats = half @ half.T
+    return product

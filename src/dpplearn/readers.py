@@ -1,0 +1,179 @@
+"""Files to Baskets."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO
+
+from dpplearn.baskets import Baskets
+from dpplearn.catalogue import Catalogue, Label, is_plain_integer, labels_from_text
+from dpplearn.errors import InputError
+from dpplearn.tables import Columns, pairs_of_csv, pairs_of_parquet
+
+FORMAT_OF_ENDING = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "lines",
+    ".dat": "lines",
+}
+FORMATS = ("auto", "csv", "parquet", "lines")
+DELIMITERS = (",", "\t", ";", "|")
+
+
+def read_baskets(
+    path: str | PathLike[str],
+    format: str = "auto",
+    basket: str = "basket",
+    item: str = "item",
+    weight: str | None = None,
+) -> Baskets:
+    """Read baskets from a file, or from all files that a pattern such as `orders-*.parquet` matches.
+
+    Parameters
+    ----------
+    format
+        "csv" and "parquet" are long tables, one row a (basket, item) pair, with the columns `basket`, `item`
+        and, where given, `weight` (one value a basket). "lines" is one basket a line, items between commas,
+        or between blanks where the file has no comma; an empty line is an empty basket. "auto" goes by the
+        ending: .parquet and .pq, .csv and .tsv, .txt and .dat; a CSV without both columns is an error.
+        Text files may be gzipped (.gz).
+    """
+    paths = _matching(fspath(path))
+    if format not in FORMATS:
+        raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
+    if format == "auto":
+        format = _format_of(paths)
+    columns = Columns(basket, item, weight)
+    if format == "lines":
+        return _read_lines(paths)
+    if format == "parquet":
+        pairs = pairs_of_parquet(paths, columns)
+    else:
+        header, delimiter = _csv_header(paths, columns)
+        pairs = pairs_of_csv(paths, columns, header, delimiter)
+    return Baskets.from_pairs(pairs.rows, pairs.positions, pairs.n_baskets, Catalogue.of(pairs.labels), pairs.weights)
+
+
+def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str]) -> Baskets:
+    """The original registry files of the paper.
+
+    `regs_csv` has one registry a line, 1-based item numbers between commas; `names_txt` has one item a line,
+    `<number> <category>: <name>`.
+    """
+    names = _registry_names(fspath(names_txt))
+    path = fspath(regs_csv)
+    baskets = []
+    for number, tokens in enumerate(_tokens(path, _lines(path), ","), start=1):
+        for token in tokens:
+            if not is_plain_integer(token):
+                raise InputError(f"line {number} of {path} holds {token!r}; expected item numbers between commas")
+            if not 1 <= int(token) <= len(names):
+                raise InputError(
+                    f"line {number} of {path} names item {token}, but {names_txt} has the items 1 to {len(names)}"
+                )
+        baskets.append([int(token) - 1 for token in tokens])
+    return Baskets.from_lists(baskets, items=names)
+
+
+def _matching(pattern: str) -> list[str]:
+    if Path(pattern).is_dir():
+        raise InputError(f"{pattern} is a folder; name a file, or files with a pattern such as {pattern}/*.parquet")
+    paths = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+    if not paths:
+        raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
+    for path in paths:
+        if Path(path).stat().st_size == 0:
+            raise InputError(f"{path} is empty")
+    return paths
+
+
+def _format_of(paths: Sequence[str]) -> str:
+    endings = {Path(path.removesuffix(".gz")).suffix.lower() for path in paths}
+    formats = {FORMAT_OF_ENDING.get(ending) for ending in endings}
+    if len(formats) > 1:
+        raise InputError(f"the files end in {', '.join(sorted(endings))}; read one format at a time")
+    format = formats.pop()
+    if format is None:
+        raise InputError(
+            f"the format of {paths[0]} cannot be told from its ending; "
+            "pass format= (--format) csv or parquet for a table, lines for one basket a line"
+        )
+    return format
+
+
+def _csv_header(paths: Sequence[str], columns: Columns) -> tuple[list[str], str]:
+    """The header, which must be the same in all files, and the delimiter with which it has the columns."""
+    headers = [next(_lines(path), "") for path in paths]
+    for path, header in zip(paths, headers, strict=True):
+        if header != headers[0]:
+            raise InputError(f"{path} has the header {header!r}, but {paths[0]} has {headers[0]!r}; read them apart")
+    readings = [(next(csv.reader([headers[0]], delimiter=delimiter), []), delimiter) for delimiter in DELIMITERS]
+    for names, delimiter in readings:
+        if set(columns.all) <= set(names):
+            return names, delimiter
+    names, delimiter = max(readings, key=lambda reading: len(reading[0]))
+    columns.check(names, paths[0], "; if each line of the file is one basket, pass format='lines' (--format lines)")
+    return names, delimiter
+
+
+def _read_lines(paths: Sequence[str]) -> Baskets:
+    delimiter = "," if any("," in line for path in paths for line in _lines(path)) else None
+    lists = [tokens for path in paths for tokens in _tokens(path, _lines(path), delimiter)]
+    texts = {token for tokens in lists for token in tokens}
+    if not texts:
+        raise InputError(f"{paths[0]} names no item: all its lines are empty")
+    labels: list[Label] = labels_from_text(sorted(texts))
+    return Baskets.from_lists(lists, items=sorted(labels))  # type: ignore[type-var]  # labels are of one kind
+
+
+def _tokens(path: str, lines: Iterator[str], delimiter: str | None) -> Iterator[list[str]]:
+    for number, line in enumerate(lines, start=1):
+        tokens = [token.strip() for token in line.split(delimiter)] if line.strip() else []
+        if "" in tokens:
+            raise InputError(f"line {number} of {path} has nothing before, between or after its commas: {line!r}")
+        yield tokens
+
+
+def _lines(path: str) -> Iterator[str]:
+    try:
+        with _open_text(path) as file:
+            for line in file:
+                yield line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); convert it first") from None
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+
+
+def _open_text(path: str) -> IO[str]:
+    if path.endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
+    return open(path, encoding="utf-8-sig", newline="\n")
+
+
+def _registry_names(path: str) -> list[str]:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        text = content.decode("iso-8859-1")  # the media file; every byte string decodes
+    names = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        label, _, rest = line.partition(" ")
+        _, separator, name = rest.partition(": ")
+        if label != str(number) or not separator:
+            raise InputError(f"line {number} of {path} is {line!r}; expected '{number} <category>: <name>'")
+        names.append(name.strip())
+    if not names:
+        raise InputError(f"{path} is empty; expected one item a line")
+    return names

@@ -1,0 +1,178 @@
+"""Long tables, in memory or in files, to integer pairs; duckdb does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.catalogue import Label, labels_from_text
+from dpplearn.errors import InputError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+INEXACT_TYPES = {"FLOAT", "DOUBLE"}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Which basket (by number) holds which item (by position); weights are one a basket."""
+
+    rows: Ints
+    positions: Ints
+    n_baskets: int
+    weights: Floats | None
+    labels: Sequence[Label]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that matter, by name."""
+
+    basket: str
+    item: str
+    weight: str | None
+
+    @property
+    def all(self) -> list[str]:
+        return [self.basket, self.item] + ([self.weight] if self.weight is not None else [])
+
+    def check(self, found: Sequence[str], source: str, advice: str = "") -> None:
+        missing = [column for column in self.all if column not in found]
+        if missing:
+            raise InputError(
+                f"{source} has the columns {_quoted(found)}, but not {_quoted(missing)}; "
+                f"name the right ones with basket=, item= and weight= (--basket, --item, --weight){advice}"
+            )
+
+
+def pairs_of_table(table: Any, *, basket: str, item: str, weight: str | None) -> Pairs:
+    """The pairs of a pandas or polars DataFrame or an Arrow table."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        try:
+            connection.register("source", table)
+        except duckdb.Error:
+            kind = f"{type(table).__module__}.{type(table).__name__}"
+            raise InputError(f"got a {kind}; expected a pandas or polars DataFrame or an Arrow table") from None
+        return _pairs(connection, "the table", Columns(basket, item, weight), texts=False)
+
+
+def pairs_of_parquet(paths: Sequence[str], columns: Columns) -> Pairs:
+    """The pairs of one or more Parquet files."""
+    return _pairs_of_files(f"read_parquet({_sql(list(paths))}, union_by_name = true)", paths, columns, texts=False)
+
+
+def pairs_of_csv(paths: Sequence[str], columns: Columns, header: Sequence[str], delimiter: str) -> Pairs:
+    """The pairs of one or more CSV files with the same header. Every value is text, as written."""
+    types = ", ".join(f"{_sql(name)}: 'VARCHAR'" for name in header)
+    options = f"auto_detect = false, header = true, delim = {_sql(delimiter)}, quote = '\"', columns = {{{types}}}"
+    return _pairs_of_files(f"read_csv({_sql(list(paths))}, {options})", paths, columns, texts=True)
+
+
+def _pairs_of_files(reader: str, paths: Sequence[str], columns: Columns, *, texts: bool) -> Pairs:
+    import duckdb
+
+    source = paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
+    with duckdb.connect() as connection:
+        try:
+            connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {reader}").fetchall()
+            return _pairs(connection, source, columns, texts=texts)
+        except duckdb.Error as error:
+            said = str(error).split("\nPossible")[0].split("\nLINE 1:")[0].strip()
+            raise InputError(f"{source} cannot be read; is it whole, and of the format that its name says? {said}") from None
+
+
+def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, texts: bool) -> Pairs:
+    """Number the baskets and the items in the order of their identifiers, and fetch the pairs as integers."""
+    found = connection.sql("SELECT * FROM source")
+    columns.check(found.columns, source)
+    types = dict(zip(found.columns, map(str, found.types), strict=True))
+    chosen = ", ".join(f"{_identifier(column)} AS c{number}" for number, column in enumerate(columns.all))
+    connection.execute(f"CREATE TEMP TABLE pairs AS SELECT {chosen} FROM source").fetchall()
+    if not _one(connection, "SELECT count(*) FROM pairs"):
+        raise InputError(f"{source} has no rows; expected one row a (basket, item) pair")
+    for number, column in enumerate(columns.all):
+        _check_nulls(connection, source, column, f"c{number}", types[column])
+    if types[columns.item] in INEXACT_TYPES:
+        raise InputError(
+            f"column {columns.item!r} of {source} holds {types[columns.item]}; "
+            "an item is a name or an integer: cast the column to text or to integers first"
+        )
+    _number(connection, "baskets", "c0", types[columns.basket])
+    _number(connection, "items", "c1", types[columns.item])
+    pairs = connection.execute(
+        "SELECT b.number AS row, i.number AS position FROM pairs "
+        "JOIN baskets b ON c0 = b.id JOIN items i ON c1 = i.id ORDER BY 1, 2"
+    ).fetchnumpy()
+    names = [name for (name,) in connection.execute("SELECT CAST(id AS VARCHAR) FROM items ORDER BY number").fetchall()]
+    return Pairs(
+        rows=pairs["row"],
+        positions=pairs["position"],
+        n_baskets=_one(connection, "SELECT count(*) FROM baskets"),
+        weights=_weights(connection, source, columns.weight) if columns.weight is not None else None,
+        labels=labels_from_text(names) if texts or types[columns.item] in INTEGER_TYPES else names,
+    )
+
+
+def _check_nulls(connection: DuckDBPyConnection, source: str, column: str, name: str, kind: str) -> None:
+    missing = f"{name} IS NULL" + (f" OR isnan({name})" if kind in INEXACT_TYPES else "")
+    count = _one(connection, f"SELECT count(*) FROM pairs WHERE {missing}")
+    if count:
+        first = _one(connection, f"SELECT min(rowid) FROM pairs WHERE {missing}") + 1
+        raise InputError(
+            f"column {column!r} of {source} is null in {count} {'row' if count == 1 else 'rows'}, first in row {first}; "
+            "fill the gaps or leave those rows out"
+        )
+
+
+def _number(connection: DuckDBPyConnection, table: str, column: str, kind: str) -> None:
+    """Numbers 0, 1, ... in ascending order; texts that are integers in the order of the integers."""
+    order = "TRY_CAST(id AS HUGEINT) NULLS LAST, id" if kind == "VARCHAR" else "id"
+    connection.execute(
+        f"CREATE TEMP TABLE {table} AS SELECT id, row_number() OVER (ORDER BY {order}) - 1 AS number "
+        f"FROM (SELECT DISTINCT {column} AS id FROM pairs)"
+    ).fetchall()
+
+
+def _weights(connection: DuckDBPyConnection, source: str, column: str) -> Floats:
+    wrong = connection.execute("SELECT c0, c2 FROM pairs WHERE TRY_CAST(c2 AS DOUBLE) IS NULL LIMIT 1").fetchall()
+    if wrong:
+        raise InputError(f"column {column!r} of {source} holds {wrong[0][1]!r} for basket {wrong[0][0]!r}; not a number")
+    mixed = connection.execute(
+        "SELECT c0, min(CAST(c2 AS DOUBLE)), max(CAST(c2 AS DOUBLE)) FROM pairs GROUP BY c0 "
+        "HAVING min(CAST(c2 AS DOUBLE)) <> max(CAST(c2 AS DOUBLE)) ORDER BY c0 LIMIT 1"
+    ).fetchall()
+    if mixed:
+        basket, low, high = mixed[0]
+        raise InputError(
+            f"basket {basket!r} of {source} has weights from {low:g} to {high:g} in column {column!r}; "
+            "a weight belongs to the basket: it must be the same in all its rows"
+        )
+    weights: Floats = connection.execute(
+        "SELECT any_value(CAST(c2 AS DOUBLE)) AS weight FROM pairs JOIN baskets ON c0 = id GROUP BY number ORDER BY number"
+    ).fetchnumpy()["weight"]
+    return weights
+
+
+def _one(connection: DuckDBPyConnection, query: str) -> int:
+    return int(connection.execute(query).fetchall()[0][0])
+
+
+def _sql(value: str | list[str]) -> str:
+    """A text, or a list of texts, as an SQL literal."""
+    if isinstance(value, list):
+        return "[" + ", ".join(_sql(each) for each in value) + "]"
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)
