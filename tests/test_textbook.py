@@ -190,7 +190,7 @@ def test_every_iteration_ascends_to_the_likelihood_of_the_kernel_returned(
 ) -> None:
     sets, weights = draws(seed + 30, 200, n_items=6)
     start = textbook.compose(*spectrum(seed, 6))
-    trace = algorithm(start, sets, weights)
+    trace = algorithm(start, sets, weights, max_iter=100)
     assert trace.converged
     assert len(trace.objective) == len(trace.step) > 3
     assert np.all(np.diff(trace.objective) >= 0)
@@ -204,7 +204,7 @@ def test_every_iteration_ascends_to_the_likelihood_of_the_kernel_returned(
 def test_stops_at_the_first_change_below_the_tolerance(algorithm: Callable[..., textbook.Trace]) -> None:
     sets, weights = draws(31, 200)
     start = textbook.compose(*spectrum(1))
-    objective = algorithm(start, sets, weights, tol=1e-3).objective
+    objective = algorithm(start, sets, weights, tol=1e-3, max_iter=100).objective
     changes = np.abs(np.diff(objective)) / np.abs(objective[:-1])
     assert np.all(changes[:-1] >= 1e-3)
     assert changes[-1] < 1e-3
@@ -215,7 +215,7 @@ def test_stops_at_the_first_change_below_the_tolerance(algorithm: Callable[..., 
 
 def test_em_keeps_eigenvalues_at_the_cap_and_raise_capped_lifts_those_alone() -> None:
     sets = [np.array([i, j]) for i in range(N) for j in range(i)]
-    lam = textbook.em(textbook.compose(*spectrum(0)), sets, np.ones(len(sets)), tol=1e-6, cap=0.9).eigenvalues
+    lam = textbook.em(textbook.compose(*spectrum(0)), sets, np.ones(len(sets)), tol=1e-6, max_iter=100, cap=0.9).eigenvalues
     assert lam.max() == 0.9
     raised = textbook.raise_capped(lam, 0.9)
     np.testing.assert_array_equal(raised, np.where(lam == 0.9, 1.0, lam))

@@ -47,10 +47,13 @@ class Kernel:
             object.__setattr__(self, name, view)
 
     @classmethod
-    def from_K(cls, K: npt.ArrayLike) -> Kernel:
-        """From the marginal kernel, P(A ⊆ Y) = det K_A."""
-        lam, V = _eigh(K, "K")
-        if lam[-1] > 1 + ROUNDING:
+    def from_K(cls, K: npt.ArrayLike, *, rounding: float = ROUNDING) -> Kernel:
+        """From the marginal kernel, P(A ⊆ Y) = det K_A.
+
+        Eigenvalues beyond 0 and 1 by no more than `rounding` are taken as 0 and 1.
+        """
+        lam, V = _eigh(K, "K", rounding)
+        if lam[-1] > 1 + rounding:
             raise InputError(
                 f"the largest eigenvalue of K is {lam[-1]:.12g}, above 1 by {lam[-1] - 1:.3g}; "
                 "a marginal kernel has eigenvalues from 0 to 1 (if this matrix is L, use from_L)"
@@ -61,7 +64,7 @@ class Kernel:
     @classmethod
     def from_L(cls, L: npt.ArrayLike) -> Kernel:
         """From the L-ensemble kernel, P(Y) = det L_Y / det(L + I)."""
-        odds, V = _eigh(L, "L")
+        odds, V = _eigh(L, "L", ROUNDING)
         lam = odds / (1 + odds)
         if lam[-1] == 1:
             raise InputError(
@@ -110,6 +113,11 @@ class Kernel:
             return self.eigenvalues / (1 - self.eigenvalues)
 
     @cached_property
+    def squared_eigenvectors(self) -> Floats:
+        """One row an eigenvector: the law of an item drawn from it."""
+        return np.ascontiguousarray((self.eigenvectors**2).T)
+
+    @cached_property
     def near_one(self) -> Bools:
         """Which eigenvalues belong to the border."""
         return self.eigenvalues > 1 - BORDER
@@ -128,7 +136,7 @@ class Kernel:
         return Bordered(E, len(border), normaliser)
 
 
-def _eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats]:
+def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Floats]:
     """The decomposition of a matrix that must be symmetric and positive semidefinite up to rounding."""
     matrix = np.asarray(matrix, dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
@@ -137,14 +145,14 @@ def _eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats]:
         raise InputError(f"{name} holds NaN or infinity; expected finite numbers")
     size = np.abs(matrix).max()
     asymmetry = np.abs(matrix - matrix.T)
-    if asymmetry.max() > ROUNDING * size:
+    if asymmetry.max() > rounding * size:
         i, j = np.unravel_index(asymmetry.argmax(), matrix.shape)
         raise InputError(
             f"{name} is not symmetric: entries ({i}, {j}) and ({j}, {i}) differ by {asymmetry[i, j]:.3g}; "
             f"use ({name} + {name}.T) / 2 if that is rounding"
         )
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    if values[0] < -ROUNDING * size:
+    if values[0] < -rounding * size:
         raise InputError(
             f"{name} is not positive semidefinite: its smallest eigenvalue is {values[0]:.3g}, below 0 by {-values[0]:.3g}"
         )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import add
 
 import numpy as np
 
 from dpplearn.arrays import Floats, Items
 from dpplearn.baskets import Baskets, SizeGroup
-from dpplearn.errors import InputError
 from dpplearn.kernel import Bordered, Kernel
+from dpplearn.threads import pool, thread_count
 
 LARGE = 32  # sets of more items go through LAPACK
 WORK_WORTH_A_THREAD = 500_000  # in floating-point operations; below, handing over costs more than it saves
@@ -60,7 +58,7 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
     The result is the same to the last bit for a given number of threads (by default, all cores).
     """
     scaled = _Scaled.of(kernel.bordered)
-    logdet, parts = _over_threads(scaled, baskets, _thread_count(threads), want_delta=True)
+    logdet, parts = _over_threads(scaled, baskets, thread_count(threads), want_delta=True)
     upper = sum(parts[1:], start=parts[0])
     delta = upper + np.triu(upper, 1).T
     delta *= scaled.inverse_scale[:, None] * scaled.inverse_scale
@@ -75,7 +73,7 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
 
 def log_determinants(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Floats:
     """log det L_Y of every basket (of the bordered matrix, where eigenvalues are near 1)."""
-    return _over_threads(_Scaled.of(kernel.bordered), baskets, _thread_count(threads), want_delta=False)[0]
+    return _over_threads(_Scaled.of(kernel.bordered), baskets, thread_count(threads), want_delta=False)[0]
 
 
 def log_probabilities(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Floats:
@@ -140,7 +138,7 @@ def _over_threads(
 
     if threads == 1:
         return logdet, [share(0)]
-    return logdet, list(_pool(threads).map(share, range(threads)))
+    return logdet, list(pool(threads).map(share, range(threads)))
 
 
 def _one_size(scaled: _Scaled, group: SizeGroup, weights: Floats, delta: Floats) -> Floats:
@@ -195,16 +193,3 @@ def _weighted_sum(weights: Floats, values: Floats) -> float:
     """Σ w x where a weight of zero silences even −inf."""
     counted = weights > 0
     return float(weights[counted] @ values[counted])
-
-
-def _thread_count(threads: int | None) -> int:
-    if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if threads < 1:
-        raise InputError(f"threads is {threads}; expected 1 or more")
-    return threads
-
-
-@lru_cache(maxsize=4)
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="dpplearn")

@@ -1,0 +1,120 @@
+"""The state of a fit in a file, so that a killed one goes on to the same result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from os import PathLike, fspath
+from typing import Any
+
+import numpy.typing as npt
+
+from dpplearn.baskets import Baskets
+from dpplearn.errors import InputError
+from dpplearn.kernel import Kernel
+from dpplearn.learners.loop import History, Run, Stop
+from dpplearn.tensor_file import read_tensors, write_tensors
+
+
+@dataclass(frozen=True)
+class Restart:
+    """One line about one run from one start."""
+
+    start: str
+    log_likelihood: float
+    n_iter: int
+    seconds: float
+    stop: Stop
+
+    def __str__(self) -> str:
+        return (
+            f"{self.start:<8} {self.log_likelihood:>12.6f}  {self.n_iter:>5} iterations  {self.seconds:>8.2f} s  "
+            f"{self.stop.name.lower().replace('_', ' ')}"
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What must be the same for a fit to be continued."""
+
+    learner: str
+    init: str
+    restarts: int
+    data: str
+
+
+@dataclass(frozen=True)
+class FitState:
+    """Finished runs, the best of them, and the one under way."""
+
+    setting: Setting
+    seeds: tuple[int, ...]
+    finished: tuple[Restart, ...] = ()
+    best: Run | None = None
+    running: Run | None = None
+    elapsed: float = 0.0  # seconds since the fit began
+
+    def with_running(self, run: Run) -> FitState:
+        return replace(self, running=run, elapsed=float(run.history.seconds[-1]))
+
+    def with_finished(self, run: Run, start: str) -> FitState:
+        assert run.stop is not None
+        seconds = float(run.history.seconds[-1] - run.history.seconds[0])
+        line = Restart(start, run.log_likelihood, run.n_iter, seconds, run.stop)
+        better = self.best is None or run.log_likelihood > self.best.log_likelihood
+        state = self.with_running(run)
+        return replace(state, finished=(*self.finished, line), best=run if better else self.best, running=None)
+
+
+def fingerprint(baskets: Baskets) -> str:
+    """A digest of deduplicated baskets, equal for equal data in any order."""
+    digest = hashlib.sha256(json.dumps(baskets.items).encode())
+    for array in (baskets.indices, baskets.offsets, baskets.weights):
+        digest.update(array.data if array.size else b"")
+    return digest.hexdigest()
+
+
+def write_checkpoint(path: str | PathLike[str], state: FitState) -> None:
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for name, run in (("best", state.best), ("running", state.running)):
+        if run is not None:
+            arrays |= {
+                f"{name}.eigenvalues": run.kernel.eigenvalues,
+                f"{name}.eigenvectors": run.kernel.eigenvectors,
+                f"{name}.log_likelihood": run.history.log_likelihood,
+                f"{name}.seconds": run.history.seconds,
+                f"{name}.step_size": run.history.step_size,
+            }
+    document = {
+        "setting": asdict(state.setting),
+        "seeds": list(state.seeds),
+        "elapsed": state.elapsed,
+        "finished": [{**asdict(line), "stop": line.stop.name} for line in state.finished],
+        "best_stop": state.best.stop.name if state.best is not None and state.best.stop is not None else None,
+    }
+    write_tensors(path, "checkpoint", arrays, document)
+
+
+def read_checkpoint(path: str | PathLike[str], setting: Setting) -> FitState:
+    """The state in a file, which must belong to this setting."""
+    arrays, document = read_tensors(path, "checkpoint")
+    for name, expected in asdict(setting).items():
+        found = document["setting"][name]
+        if found != expected:
+            what = "other baskets" if name == "data" else f"{name}={found!r}, not {name}={expected!r}"
+            raise InputError(f"{fspath(path)} belongs to a fit with {what}; repeat the call that wrote it, with resume=")
+    finished = tuple(Restart(**{**line, "stop": Stop[line["stop"]]}) for line in document["finished"])
+    best = _run(arrays, "best")
+    if best is not None:
+        best = replace(best, stop=Stop[document["best_stop"]])
+    return FitState(setting, tuple(document["seeds"]), finished, best, _run(arrays, "running"), document["elapsed"])
+
+
+def _run(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Run | None:
+    if f"{name}.eigenvalues" not in arrays:
+        return None
+    kernel = Kernel(arrays[f"{name}.eigenvalues"], arrays[f"{name}.eigenvectors"])
+    columns = (arrays[f"{name}.{column}"] for column in ("log_likelihood", "seconds", "step_size"))
+    return Run(kernel, History(*columns))

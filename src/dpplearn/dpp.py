@@ -1,0 +1,252 @@
+"""DPP: what a user holds. Thin methods over the modules that do the work; names in, names out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.baskets import Baskets
+from dpplearn.catalogue import Catalogue, Label
+from dpplearn.conditioning import conditioned, next_item
+from dpplearn.errors import InputError
+from dpplearn.kernel import Kernel
+from dpplearn.sampling import sample_sets
+from dpplearn.selection import Greedy, greedy_map
+from dpplearn.sizes import check_size, inclusion_given_size, log_size_distribution
+from dpplearn.statistics import log_probabilities, mean_log_likelihood
+
+Basket = Iterable[Label]
+
+
+class Recommendation(NamedTuple):
+    """An item to add, the factor P(A ∪ i)/P(A), and the probability that a basket which holds A holds i."""
+
+    item: Label
+    score: float
+    probability: float
+
+
+class Substitute(NamedTuple):
+    """An item, and the share of chance co-occurrence with it that the model removes."""
+
+    item: Label
+    repulsion: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Items in the order they were taken, the factor by which each multiplied the probability, and log P of the set."""
+
+    items: tuple[Label, ...]
+    gains: tuple[float, ...]
+    log_prob: float
+    note: str = ""  # why there are fewer items than asked for; empty otherwise
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self.items)
+
+
+class DPP:
+    """A determinantal point process over a catalogue of items.
+
+    `learned` tells how the kernel came about, and travels with the model file.
+    """
+
+    def __init__(
+        self, kernel: Kernel, items: Sequence[Label] | None = None, *, learned: Mapping[str, Any] | None = None
+    ) -> None:
+        if not isinstance(kernel, Kernel):
+            raise InputError(f"got a {type(kernel).__name__}; expected a Kernel (Kernel.from_L(L) or Kernel.from_K(K))")
+        self.kernel = kernel
+        self.catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(kernel.n_items)
+        self.learned: Mapping[str, Any] = dict(learned or {})
+        if len(self.catalogue) != kernel.n_items:
+            raise InputError(f"the kernel has {kernel.n_items} items, but items names {len(self.catalogue)}")
+
+    def __repr__(self) -> str:
+        how = f", learned by {self.learned['learner']}" if "learner" in self.learned else ""
+        named = "named " if self.catalogue.named else ""
+        return f"DPP({len(self.items)} {named}items, expected size {self.expected_size:.2f}{how})"
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The labels of the catalogue."""
+        return self.catalogue.labels
+
+    @overload
+    def log_prob(self, basket: Baskets, k: int | None = None) -> Floats: ...
+    @overload
+    def log_prob(self, basket: Basket, k: int | None = None) -> float: ...
+    def log_prob(self, basket: Baskets | Basket, k: int | None = None) -> Floats | float:
+        """log P(Y) of one basket, or of each; −inf where it is zero. With k, under the k-DPP."""
+        one = not isinstance(basket, Baskets)
+        baskets = self._one(basket) if not isinstance(basket, Baskets) else self._known(basket)
+        values = log_probabilities(self.kernel, baskets)
+        if k is not None:
+            check_size(self.kernel, k)
+            values = np.where(baskets.sizes == k, values - log_size_distribution(self.kernel)[k], -np.inf)
+        return float(values[0]) if one else values
+
+    def log_likelihood(self, baskets: Baskets) -> float:
+        """The weighted mean of log P(Y) over the baskets."""
+        baskets = self._known(baskets)
+        if not baskets.total_weight > 0:
+            raise InputError(f"{len(baskets)} baskets with a total weight of {baskets.total_weight:g}: no mean exists")
+        return mean_log_likelihood(self.kernel, baskets)
+
+    def marginals(self, k: int | None = None) -> Floats:
+        """P(i ∈ Y) for every item, in the order of `items`. With k, given that Y has k items."""
+        if k is None:
+            return self.kernel.K.diagonal().copy()
+        check_size(self.kernel, k)
+        return inclusion_given_size(self.kernel, k) @ self.kernel.squared_eigenvectors
+
+    def inclusion_prob(self, items: Basket) -> float:
+        """P(A ⊆ Y) = det K_A."""
+        A = self.catalogue.positions(items)
+        sign, logdet = np.linalg.slogdet(self.kernel.K[np.ix_(A, A)])
+        return float(np.exp(logdet)) if sign > 0 else 0.0
+
+    @cached_property
+    def size_distribution(self) -> Floats:
+        """P(|Y| = k) for k = 0..N."""
+        return np.exp(log_size_distribution(self.kernel))
+
+    @property
+    def expected_size(self) -> float:
+        """E|Y| = Σ λ_j."""
+        return float(self.kernel.eigenvalues.sum())
+
+    def given(self, include: Basket = (), exclude: Basket = ()) -> DPP:
+        """The DPP over the remaining items, given that Y holds all of `include` and none of `exclude`."""
+        A, B = self.catalogue.positions(include), self.catalogue.positions(exclude)
+        both = np.intersect1d(A, B)
+        if len(both):
+            raise InputError(f"item {self.items[both[0]]!r} is to be both included and excluded")
+        if len(A) + len(B) == len(self.items):
+            raise InputError("every item is included or excluded, so nothing remains to have a distribution")
+        kernel, remaining = conditioned(self.kernel, A, B)
+        return DPP(kernel, self.catalogue.select(remaining))
+
+    def restrict(self, items: Basket) -> DPP:
+        """The law of Y ∩ S: the DPP of K_S, over the items of S in the order given."""
+        S = self.catalogue.positions(items)
+        if not len(S):
+            raise InputError("no items to restrict to; name at least one")
+        return DPP(Kernel.from_K(self.kernel.K[np.ix_(S, S)]), self.catalogue.select(S))
+
+    @overload
+    def recommend(
+        self, basket: Baskets, k: int = 10, *, allow: Basket | None = None, deny: Basket = ()
+    ) -> list[list[Recommendation]]: ...
+    @overload
+    def recommend(
+        self, basket: Basket, k: int = 10, *, allow: Basket | None = None, deny: Basket = ()
+    ) -> list[Recommendation]: ...
+    def recommend(
+        self, basket: Baskets | Basket, k: int = 10, *, allow: Basket | None = None, deny: Basket = ()
+    ) -> list[list[Recommendation]] | list[Recommendation]:
+        """The k best items to add to a basket, best first; for `Baskets`, one list a basket.
+
+        Items of the basket, those in `deny`, those not in `allow`, and those that cannot be added are left out.
+        """
+        if k < 0:
+            raise InputError(f"k is {k}; expected 0 or more")
+        candidate = np.ones(len(self.items), dtype=bool)
+        if allow is not None:
+            candidate[:] = False
+            candidate[self.catalogue.positions(allow)] = True
+        candidate[self.catalogue.positions(deny)] = False
+        if not isinstance(basket, Baskets):
+            return self._recommend(self.catalogue.positions(basket), k, candidate)
+        baskets = self._known(basket)
+        rows = zip(baskets.offsets[:-1], baskets.offsets[1:], strict=True)
+        return [self._recommend(baskets.indices[start:stop], k, candidate) for start, stop in rows]
+
+    def _recommend(self, basket: Ints | Any, k: int, candidate: Any) -> list[Recommendation]:
+        score, probability = next_item(self.kernel, basket)
+        by = probability if np.isnan(score).any() else score
+        wanted = candidate & (by > 0)
+        wanted[basket] = False
+        found = np.flatnonzero(wanted)
+        best = found[np.lexsort((found, -probability[found], -by[found]))][:k]
+        return [Recommendation(self.items[i], float(score[i]), float(probability[i])) for i in best]
+
+    def complete(self, basket: Basket, k: int) -> Selection:
+        """A diverse set of k items that contains the basket, grown greedily from it."""
+        A = self.catalogue.positions(basket)
+        if k < len(A):
+            raise InputError(f"k is {k}, but the basket already has {len(A)} items; k counts them too")
+        return self._selection(greedy_map(self.kernel, k, A), k)
+
+    def greedy_map(self, k: int | None = None) -> Selection:
+        """A set of k items of high probability, grown greedily; without k, until no item raises the probability."""
+        if k is not None and k < 0:
+            raise InputError(f"k is {k}; expected 0 or more")
+        return self._selection(greedy_map(self.kernel, k), k)
+
+    def _selection(self, found: Greedy, k: int | None) -> Selection:
+        items = self.catalogue.select(found.positions)
+        note = ""
+        if k is not None and len(items) < k:
+            note = (
+                f"stopped at {len(items)} of {k} items: no further item can be added, "
+                f"as every larger set has probability zero (the rank of the kernel is {self.kernel.rank})"
+            )
+        return Selection(items, tuple(found.gains.tolist()), self.log_prob(items), note)
+
+    @overload
+    def sample(
+        self, n: None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
+    ) -> list[Label]: ...
+    @overload
+    def sample(
+        self, n: int, k: int | None = None, rng: Seed = None, *, threads: int | None = None
+    ) -> list[list[Label]]: ...
+    def sample(
+        self, n: int | None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
+    ) -> list[Label] | list[list[Label]]:
+        """One set, or a list of n independent sets, exactly from the DPP; with k, from the k-DPP.
+
+        The same seed gives the same draws whatever the number of threads.
+        """
+        if n is not None and n < 0:
+            raise InputError(f"n is {n}; expected 0 or more")
+        sets = sample_sets(self.kernel, 1 if n is None else n, k, rng, threads)
+        named = [list(self.catalogue.select(positions)) for positions in sets]
+        return named[0] if n is None else named
+
+    def substitutes(self, item: Label, k: int = 10) -> list[Substitute]:
+        """The k items that this one repels most, by K_ij²/(K_ii K_jj) = 1 − P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y))."""
+        i = self.catalogue.position(item)
+        K = self.kernel.K
+        chance = K[i, i] * K.diagonal()
+        if not K[i, i] > 0:
+            raise InputError(f"item {item!r} has probability zero under this model, so it repels nothing")
+        others = np.flatnonzero((chance > 0) & (np.arange(len(K)) != i))
+        repulsion = np.minimum(K[i, others] ** 2 / chance[others], 1)
+        best = np.argsort(-repulsion, kind="stable")[:k]
+        return [Substitute(self.items[others[j]], float(repulsion[j])) for j in best]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to one safetensors file; `dpplearn.load` reads it."""
+        from dpplearn.model_file import save
+
+        save(self, path)
+
+    def _one(self, basket: Basket) -> Baskets:
+        positions = np.sort(self.catalogue.positions(basket))
+        return Baskets.from_pairs(np.zeros(len(positions), dtype=np.int64), positions, 1, self.catalogue)
+
+    def _known(self, baskets: Baskets) -> Baskets:
+        """The baskets over this catalogue; without names on either side, the sizes must agree."""
+        return baskets.over(self.catalogue)

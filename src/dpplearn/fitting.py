@@ -1,0 +1,309 @@
+"""fit: a start, a learner, restarts, and the result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dpplearn.arrays import Seed
+from dpplearn.baskets import Baskets
+from dpplearn.checkpoint import FitState, Restart, Setting, fingerprint, read_checkpoint, write_checkpoint
+from dpplearn.dpp import DPP
+from dpplearn.errors import InputError
+from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, independent
+from dpplearn.kernel import Kernel
+from dpplearn.learners import LEARNERS
+from dpplearn.learners.loop import History, Limits, Run, Step, Stop, run
+from dpplearn.statistics import mean_log_likelihood
+from dpplearn.threads import suitable_blas
+
+ENDS_THE_FIT = {Stop.INTERRUPTED, Stop.CALLBACK, Stop.MAX_SECONDS}
+
+
+@dataclass(frozen=True)
+class FitProgress:
+    """What a callback is told after every iteration; iteration 0 is the start."""
+
+    restart: int
+    iteration: int
+    log_likelihood: float
+    seconds: float
+    step_size: float
+    kernel: Kernel
+
+
+@dataclass(frozen=True, repr=False)
+class FitResult:
+    """The best model found, how it was found, and how good it is. All log-likelihoods are means a basket."""
+
+    dpp: DPP
+    history: History
+    stop: Stop
+    restarts: tuple[Restart, ...]
+    independent_log_likelihood: float
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.dpp.kernel
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of the training data under the model returned."""
+        return float(self.history.log_likelihood[-1])
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history) - 1
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run stopped because its tolerance was met; no other reason is convergence."""
+        return self.stop is Stop.TOLERANCE
+
+    def __repr__(self) -> str:
+        how = self.dpp.learned
+        gain = self.log_likelihood - self.independent_log_likelihood
+        lines = [
+            f"FitResult: {how['learner']} from {how['start']}, {how['n_baskets']:,} baskets "
+            f"({how['n_distinct']:,} distinct) of {len(self.dpp.items):,} items",
+            f"  stopped            after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
+            f"{' (converged)' if self.converged else ''}: {self.stop.value}",
+            f"  log-likelihood     {self.log_likelihood:.4f} a basket",
+            f"  independent items  {self.independent_log_likelihood:.4f} a basket "
+            f"(the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'})",
+            f"  expected size      {self.dpp.expected_size:.2f} items",
+        ]
+        if len(self.restarts) > 1:
+            lines += ["  restarts"] + [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
+        return "\n".join(lines)
+
+
+def fit(
+    baskets: Baskets | Iterable[Iterable[Any]],
+    learner: str = "em",
+    init: str = "wishart",
+    *,
+    start: Kernel | DPP | None = None,
+    restarts: int = 1,
+    rng: Seed = None,
+    tol: float = 1e-4,
+    max_iter: int = 1000,
+    max_seconds: float | None = None,
+    threads: int | None = None,
+    callback: Callable[[FitProgress], Any] | None = None,
+    progress: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    checkpoint_seconds: float = 10.0,
+    resume: str | PathLike[str] | None = None,
+) -> FitResult:
+    """Learn a DPP from baskets.
+
+    Parameters
+    ----------
+    baskets
+        `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
+    learner
+        "em", the paper's EM, or "k-ascent", its baseline.
+    init
+        "wishart", a random start, or "moments", one from item and pair frequencies.
+    start
+        A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
+        their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
+    restarts
+        How many runs, of which the best is returned. A start that is not random is used once; the others are
+        Wishart draws.
+    rng
+        Seed or generator of the random starts.
+    tol
+        Stop when the mean log-likelihood changes by at most this much relative to itself.
+    max_iter, max_seconds
+        Limits a run, and on the whole fit.
+    threads
+        How many threads (default: all cores). The result is the same to the last bit for the same number.
+    callback
+        Called with a `FitProgress` after every iteration; a true return value stops the fit.
+    progress
+        Show a progress bar on standard error.
+    checkpoint, checkpoint_seconds
+        Write the state to this file every so many seconds, and at the end.
+    resume
+        Continue from this file, in a call that is otherwise the same, to the result of an uninterrupted run.
+        The random starts come from the file. Limits may differ: they apply to the whole, past included.
+
+    Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`.
+    """
+    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    _check(baskets, learner, init, restarts, tol, max_iter, max_seconds)
+    data = baskets.deduplicated()
+    setting = Setting(learner, init if start is None else "given", restarts, fingerprint(data))
+    if resume is not None:
+        state = read_checkpoint(resume, setting)
+    else:
+        seeds = np.random.default_rng(rng).integers(2**63, size=restarts)
+        state = FitState(setting, tuple(int(seed) for seed in seeds))
+    began = time.perf_counter() - state.elapsed
+    with suitable_blas(data.n_items, threads), _observers(restarts, progress, callback) as observers:
+        work = _Work(
+            data=data,
+            first_start=start,
+            limits=Limits(tol, max_iter, max_seconds),
+            threads=threads,
+            clock=lambda: time.perf_counter() - began,
+            observers=observers,
+            save=_saver(checkpoint, checkpoint_seconds),
+        )
+        state, stop = _all_runs(work, state)
+    return _result(baskets, data, state, stop)
+
+
+Observer = Callable[[int, Run], Any]
+Saver = Callable[[FitState, bool], None]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What stays the same over the runs of a fit."""
+
+    data: Baskets
+    first_start: Kernel | DPP | None
+    limits: Limits
+    threads: int | None
+    clock: Callable[[], float]
+    observers: Sequence[Observer]
+    save: Saver
+
+
+def _all_runs(work: _Work, state: FitState) -> tuple[FitState, Stop | None]:
+    """Every run that is still to do; the reason for which the whole fit ended early, if it did."""
+    for number in range(len(state.finished), state.setting.restarts):
+        try:
+            last = _one_run(work, state)
+        except KeyboardInterrupt:
+            if state.best is None:
+                raise
+            return state, Stop.INTERRUPTED
+        work.save(state.with_running(last), True)
+        state = state.with_finished(last, _start_name(state.setting, number))
+        if last.stop in ENDS_THE_FIT:
+            return state, last.stop
+    return state, None
+
+
+def _one_run(work: _Work, state: FitState) -> Run:
+    def steps() -> Iterator[Step]:
+        kernel = state.running.kernel if state.running is not None else _start(work, state)
+        yield from LEARNERS[state.setting.learner](kernel, work.data, work.threads)
+
+    def observe(now: Run) -> bool:
+        work.save(state.with_running(now), now.n_iter == 0)
+        answers = [observer(len(state.finished), now) for observer in work.observers]
+        return any(answers)
+
+    return run(steps(), work.limits, work.clock, observe, state.running)
+
+
+def _start_name(setting: Setting, number: int) -> str:
+    """A start that is not random is used once; further runs are Wishart draws."""
+    return setting.init if number == 0 or setting.init not in {"given", *DETERMINISTIC} else "wishart"
+
+
+def _start(work: _Work, state: FitState) -> Kernel:
+    number = len(state.finished)
+    rng = np.random.default_rng(state.seeds[number])
+    name, given = _start_name(state.setting, number), work.first_start
+    if name != "given":
+        return INITIALISERS[name](work.data, rng)
+    if isinstance(given, DPP):
+        return adapted(given.kernel, given.catalogue, work.data, rng)
+    assert given is not None
+    if given.n_items != work.data.n_items:
+        raise InputError(
+            f"the start has {given.n_items} items, but the baskets have {work.data.n_items}; "
+            "pass a DPP, whose items are matched by label"
+        )
+    return given
+
+
+@contextmanager
+def _observers(
+    restarts: int, progress: bool, callback: Callable[[FitProgress], Any] | None
+) -> Iterator[Sequence[Observer]]:
+    """Who is told after every iteration: the progress bar, the callback."""
+
+    def tell(restart: int, now: Run) -> Any:
+        assert callback is not None
+        likelihood, seconds, step_size = (
+            float(column[-1]) for column in (now.history.log_likelihood, now.history.seconds, now.history.step_size)
+        )
+        return callback(FitProgress(restart, now.n_iter, likelihood, seconds, step_size, now.kernel))
+
+    observers: list[Observer] = [tell] if callback is not None else []
+    if not progress:
+        yield observers
+        return
+    from dpplearn.progress import fit_progress
+
+    with fit_progress(restarts) as show:
+        yield [show, *observers]
+
+
+def _saver(path: str | PathLike[str] | None, every: float) -> Saver:
+    """Write the state if it is time or asked for."""
+    saved = -np.inf
+
+    def save(state: FitState, now: bool) -> None:
+        nonlocal saved
+        if path is not None and (now or state.elapsed - saved >= every):
+            write_checkpoint(path, state)
+            saved = state.elapsed
+
+    return save
+
+
+def _check(
+    baskets: Baskets,
+    learner: str,
+    init: str,
+    restarts: int,
+    tol: float,
+    max_iter: int,
+    max_seconds: float | None,
+) -> None:
+    if not baskets.total_weight > 0:
+        raise InputError(f"there is nothing to learn from: {len(baskets)} baskets of total weight {baskets.total_weight:g}")
+    for what, name, known in (("learner", learner, LEARNERS), ("init", init, INITIALISERS)):
+        if name not in known:
+            raise InputError(f"{what} is {name!r}; expected one of {', '.join(sorted(known))}")
+    for what, value, least in (("restarts", restarts, 1), ("tol", tol, 0), ("max_iter", max_iter, 0)):
+        if not value >= least:
+            raise InputError(f"{what} is {value}; expected {least} or more")
+    if max_seconds is not None and not max_seconds > 0:
+        raise InputError(f"max_seconds is {max_seconds}; expected a positive number, or None")
+
+
+def _result(baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None) -> FitResult:
+    best = state.best
+    assert best is not None and best.stop is not None
+    stop = stop or best.stop
+    baseline = mean_log_likelihood(independent(data), data)
+    chosen = next(line for line in state.finished if line.log_likelihood == best.log_likelihood)
+    learned = {
+        "learner": state.setting.learner,
+        "start": chosen.start,
+        "restarts": len(state.finished),
+        "n_iter": best.n_iter,
+        "stop": stop.name,
+        "log_likelihood": best.log_likelihood,
+        "independent_log_likelihood": baseline,
+        "n_baskets": len(baskets),
+        "n_distinct": len(data),
+        "weight": baskets.total_weight,
+        "seconds": float(best.history.seconds[-1]),
+    }
+    return FitResult(DPP(best.kernel, baskets.items, learned=learned), best.history, stop, state.finished, baseline)

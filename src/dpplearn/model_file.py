@@ -1,0 +1,33 @@
+"""Save a model and load it."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+import numpy as np
+
+from dpplearn.catalogue import Catalogue
+from dpplearn.dpp import DPP
+from dpplearn.errors import InputError
+from dpplearn.kernel import Kernel
+from dpplearn.tensor_file import read_tensors, write_tensors
+
+
+def save(dpp: DPP, path: str | PathLike[str]) -> None:
+    """Items, kernel and how it was learned, in one safetensors file, written atomically."""
+    arrays = {"eigenvalues": dpp.kernel.eigenvalues, "eigenvectors": dpp.kernel.eigenvectors}
+    write_tensors(path, "model", arrays, {"items": list(dpp.items), "learned": dict(dpp.learned)})
+
+
+def load(path: str | PathLike[str]) -> DPP:
+    """The model in a file that `save` wrote."""
+    arrays, document = read_tensors(path, "model")
+    try:
+        kernel = Kernel(arrays["eigenvalues"], arrays["eigenvectors"])
+        dpp = DPP(kernel, Catalogue.of(document["items"]).labels, learned=document["learned"])
+    except (KeyError, InputError) as error:
+        raise InputError(f"{fspath(path)} does not hold a model: {error}") from None
+    V = kernel.eigenvectors
+    if not np.allclose(V.T @ V, np.eye(len(V)), atol=1e-8):
+        raise InputError(f"{fspath(path)} does not hold a model: its eigenvectors are not orthonormal")
+    return dpp

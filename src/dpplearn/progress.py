@@ -1,0 +1,39 @@
+"""A progress bar for a fit, on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dpplearn.learners.loop import Run
+
+
+@contextmanager
+def fit_progress(restarts: int) -> Iterator[Callable[[int, Run], None]]:
+    """Within, call the function with the number of the run and its state."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("iteration {task.completed:.0f}"),
+        TextColumn("log-likelihood {task.fields[log_likelihood]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("learning", total=None, log_likelihood="", rate="")
+
+        def show(restart: int, run: Run) -> None:
+            seconds = float(run.history.seconds[-1] - run.history.seconds[0])
+            bar.update(
+                task,
+                completed=run.n_iter,
+                description=f"learning, run {restart + 1} of {restarts}" if restarts > 1 else "learning",
+                log_likelihood=f"{run.log_likelihood:.5f}",
+                rate=f"{run.n_iter / seconds:.1f} iterations/s" if seconds > 0 else "",
+            )
+
+        yield show

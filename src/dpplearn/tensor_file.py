@@ -1,0 +1,107 @@
+"""One safetensors file: arrays and a JSON document, written atomically, checked when read. Nothing in it can run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import version
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.errors import InputError
+
+FORMAT_VERSION = 1
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document: Mapping[str, Any]) -> None:
+    """Write to a temporary file beside the target and move it there, so that a reader sees the old file or the new."""
+    from safetensors.numpy import save
+
+    text = json.dumps(document, sort_keys=True, allow_nan=True)
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    metadata = {
+        "kind": f"dpplearn {kind}",
+        "format": str(FORMAT_VERSION),
+        "document": text,
+        "sha256": _digest(text, contiguous),
+        "dpplearn": version("dpplearn"),
+        "numpy": np.__version__,
+    }
+    _replace(Path(path), save(contiguous, metadata=metadata))
+
+
+def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """The arrays and the document; a file that is truncated, foreign, newer or changed is an error."""
+    from safetensors import SafetensorError, safe_open
+
+    path = fspath(path)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            _check_kind(path, kind, metadata)
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+    except FileNotFoundError:
+        raise InputError(f"no file is called {path}") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    except (SafetensorError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} is not a whole dpplearn {kind} file (truncated, damaged, or of another kind): {error}"
+        ) from None
+    if metadata.get("sha256") != _digest(metadata.get("document", ""), arrays):
+        raise InputError(f"{path} was changed after it was written: its checksum does not match; write it again")
+    document: dict[str, Any] = json.loads(metadata["document"])
+    return arrays, {**document, "versions": {name: metadata[name] for name in ("dpplearn", "numpy")}}
+
+
+def _check_kind(path: str, kind: str, metadata: Mapping[str, str]) -> None:
+    found = metadata.get("kind")
+    if found != f"dpplearn {kind}":
+        what = f"a {found} file" if found else "a safetensors file of another program"
+        raise InputError(f"{path} is {what}; expected a dpplearn {kind} file")
+    if metadata.get("format") != str(FORMAT_VERSION):
+        raise InputError(
+            f"{path} has format {metadata.get('format')}, written by dpplearn {metadata.get('dpplearn')}; "
+            f"this is dpplearn {version('dpplearn')}, which reads format {FORMAT_VERSION}: upgrade dpplearn"
+        )
+
+
+def _digest(text: str, arrays: Arrays) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
+        digest.update(arrays[name].data if arrays[name].size else b"")
+    return digest.hexdigest()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,31 @@
+"""Where the original registries are, and the rule that tests which need them do not skip when they are there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[2] / "shared"))
+CATEGORIES = (
+    "feeding gear diaper bedding apparel bath toys health media strollers safety carseats furniture".split()
+)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with the original registries and the authors' runs."""
+    if not SHARED.is_dir():
+        pytest.skip(f"needs the original registries and the authors' runs: no folder {SHARED} (set DPPLEARN_SHARED)")
+    return SHARED
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    """A test that asks for the shared folder fails if it skips although the folder is there."""
+    report = yield
+    if report.skipped and SHARED.is_dir() and "shared" in getattr(item, "fixturenames", ()):
+        report.outcome = "failed"
+        report.longrepr = f"skipped although {SHARED} is there: {report.longrepr}"
+    return report
