@@ -17,7 +17,6 @@ from dpplearn.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, InputWarning
 
 
-
 @dataclass(frozen=True)
 class SizeGroup:
     """All baskets of one size, as the rows of one matrix."""
@@ -102,9 +101,7 @@ class Baskets:
         return cls.from_pairs(rows, columns, matrix.shape[0], catalogue, weights)
 
     @classmethod
-    def from_table(
-        cls, table: Any, basket: str = "basket", item: str = "item", weight: str | None = None
-    ) -> Baskets:
+    def from_table(cls, table: Any, basket: str = "basket", item: str = "item", weight: str | None = None) -> Baskets:
         """A long table (pandas, polars or Arrow): one row a (basket, item) pair, optionally a weight a basket.
 
         Baskets come out in the order of their identifiers; items, in the order of theirs.
@@ -198,7 +195,9 @@ class Baskets:
         if rows.size == 0:
             rows = rows.astype(np.int64)
         if rows.dtype.kind not in "iu" or rows.ndim != 1:
-            raise InputError(f"rows are {rows.dtype} of shape {rows.shape}; expected a list of basket numbers or a mask")
+            raise InputError(
+                f"rows are {rows.dtype} of shape {rows.shape}; expected a list of basket numbers or a mask"
+            )
         if rows.size and not (-len(self) <= rows.min() and rows.max() < len(self)):
             raise InputError(f"rows reach from {rows.min()} to {rows.max()}, but there are {len(self)} baskets")
         rows = np.arange(len(self))[rows]
@@ -217,11 +216,13 @@ class Baskets:
 
     def deduplicated(self) -> Baskets:
         """Equal sets merged, their weights added; smallest sets first, then by item. Empty baskets are kept as one."""
-        indices, weights, sizes = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0, np.int64)]
+        indices: list[Items] = [np.zeros(0, np.int32)]
+        weights: list[Floats] = [np.zeros(0)]
+        sizes: list[Ints] = [np.zeros(0, np.int64)]
         for group in self.by_size:
             first, inverse = _distinct_rows(group.sets, self.n_items)
             indices.append(group.sets[first].reshape(-1))
-            weights.append(np.bincount(inverse, weights=self.weights[group.rows]))
+            weights.append(np.bincount(inverse, weights=self.weights[group.rows]).astype(float))
             sizes.append(np.full(len(first), group.sets.shape[1]))
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
         return Baskets(np.concatenate(indices), offsets, np.concatenate(weights), self.catalogue)
@@ -291,7 +292,9 @@ def _check_range(positions: Ints, rows: Ints, n_items: int) -> None:
 
 def _look_up(flat: list[Any], rows: Ints, catalogue: Catalogue | None) -> tuple[Catalogue, Ints]:
     for kind in set(map(type, flat)):
-        if not issubclass(kind, str) and (catalogue is None or catalogue.named or not issubclass(kind, int | np.integer)):
+        if not issubclass(kind, str) and (
+            catalogue is None or catalogue.named or not issubclass(kind, int | np.integer)
+        ):
             number, item = next((n, item) for n, item in enumerate(flat) if type(item) is kind)
             what = "is null" if item is None or item != item else f"is of type {kind.__name__}"
             raise InputError(f"basket {rows[number]}: item {item!r} {what}; expected all names or all integers")

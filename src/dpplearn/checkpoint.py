@@ -104,7 +104,9 @@ def read_checkpoint(path: str | PathLike[str], setting: Setting) -> FitState:
         found = document["setting"][name]
         if found != expected:
             what = "other baskets" if name == "data" else f"{name}={found!r}, not {name}={expected!r}"
-            raise InputError(f"{fspath(path)} belongs to a fit with {what}; repeat the call that wrote it, with resume=")
+            raise InputError(
+                f"{fspath(path)} belongs to a fit with {what}; repeat the call that wrote it, with resume="
+            )
     finished = tuple(Restart(**{**line, "stop": Stop[line["stop"]]}) for line in document["finished"])
     best = _run(arrays, "best")
     if best is not None:

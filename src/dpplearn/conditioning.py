@@ -68,7 +68,7 @@ def _scores(kernel: Kernel, basket: Ints) -> Floats:
 def _factor(matrix: Floats, impossible: str) -> Floats:
     """The Cholesky factor; a pivot of rounding size means an event of probability zero."""
     try:
-        factor = np.linalg.cholesky(matrix)
+        factor = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError:
         factor = np.zeros_like(matrix)
     if np.any(factor.diagonal() ** 2 < len(matrix) * np.finfo(float).eps * matrix.diagonal()) or (

@@ -276,7 +276,9 @@ def _check(
     max_seconds: float | None,
 ) -> None:
     if not baskets.total_weight > 0:
-        raise InputError(f"there is nothing to learn from: {len(baskets)} baskets of total weight {baskets.total_weight:g}")
+        raise InputError(
+            f"there is nothing to learn from: {len(baskets)} baskets of total weight {baskets.total_weight:g}"
+        )
     for what, name, known in (("learner", learner, LEARNERS), ("init", init, INITIALISERS)):
         if name not in known:
             raise InputError(f"{what} is {name!r}; expected one of {', '.join(sorted(known))}")
@@ -289,7 +291,8 @@ def _check(
 
 def _result(baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None) -> FitResult:
     best = state.best
-    assert best is not None and best.stop is not None
+    assert best is not None
+    assert best.stop is not None
     stop = stop or best.stop
     baseline = mean_log_likelihood(independent(data), data)
     chosen = next(line for line in state.finished if line.log_likelihood == best.log_likelihood)

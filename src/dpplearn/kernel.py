@@ -89,7 +89,7 @@ class Kernel:
     @property
     def at_one(self) -> Bools:
         """Which eigenvalues are exactly 1."""
-        return self.eigenvalues == 1
+        return np.asarray(self.eigenvalues == 1)
 
     @cached_property
     def K(self) -> Floats:
@@ -154,7 +154,7 @@ def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Fl
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     if values[0] < -rounding * size:
         raise InputError(
-            f"{name} is not positive semidefinite: its smallest eigenvalue is {values[0]:.3g}, below 0 by {-values[0]:.3g}"
+            f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values[0]:.3g}"
         )
     values[values <= 4 * len(values) * np.finfo(float).eps * size] = 0  # as far as a decomposition can tell
     return values, vectors

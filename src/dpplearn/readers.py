@@ -130,7 +130,7 @@ def _read_lines(paths: Sequence[str]) -> Baskets:
     if not texts:
         raise InputError(f"{paths[0]} names no item: all its lines are empty")
     labels: list[Label] = labels_from_text(sorted(texts))
-    return Baskets.from_lists(lists, items=sorted(labels))  # type: ignore[type-var]  # labels are of one kind
+    return Baskets.from_lists(lists, items=sorted(labels))
 
 
 def _tokens(path: str, lines: Iterator[str], delimiter: str | None) -> Iterator[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def sample_sets(
         chosen, offsets = choose(draws[number], stream)
         items = np.empty(len(chosen), dtype=np.int64)
         sampling_loops.draw_items(vectors, squares, chosen, offsets, stream, items)
-        return [np.sort(items[start:stop]) for start, stop in zip(offsets[:-1], offsets[1:], strict=True)]
+        return [np.sort(items[start:stop]) for start, stop in pairwise(offsets)]
 
     blocks = pool(thread_count(threads)).map(block, range(len(draws)))
     return [drawn for part in blocks for drawn in part]
@@ -69,7 +70,9 @@ def _inclusion_table(lam: Floats, k: int) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(lam)[:, None] + table[:-1, :-1] - table[1:, 1:]
     inclusion[:, 1:] = np.exp(np.where(np.isnan(logs), -np.inf, logs))
-    possible = np.cumsum(lam > 0)[:, None]  # flips 0..n that can come up: when all are needed, rounding must pass none by
+    possible = np.cumsum(lam > 0)[
+        :, None
+    ]  # flips 0..n that can come up: when all are needed, rounding must pass none by
     inclusion[(np.arange(k + 1) >= possible) & (lam > 0)[:, None]] = 1
     inclusion[:, 0] = 0
     return inclusion

@@ -42,7 +42,7 @@ def check_size(kernel: Kernel, k: int) -> None:
     smallest = int(np.count_nonzero(kernel.at_one))
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not smallest <= k <= kernel.rank:
         raise InputError(
-            f"k is {k!r}; under this model a set has {smallest} to {kernel.rank} items, so k must be one of these numbers"
+            f"k is {k!r}; under this model a set has {smallest} to {kernel.rank} items, so k must be from that range"
         )
 
 
@@ -55,4 +55,4 @@ def inclusion_given_size(kernel: Kernel, k: int) -> Floats:
     after = log_size_table(lam[::-1], k - 1)[::-1]
     others = np.logaddexp.reduce(before[:-1] + after[1:, ::-1], axis=1)
     with np.errstate(divide="ignore"):
-        return np.exp(np.log(lam) + others - log_size_distribution(kernel)[k])
+        return np.asarray(np.exp(np.log(lam) + others - log_size_distribution(kernel)[k]))

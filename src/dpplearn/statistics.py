@@ -1,4 +1,4 @@
-"""Weight, log det and Delta of baskets under a kernel: all that a learner needs to know of its data. Sums, so they add."""
+"""Weight, log det and Delta of baskets under a kernel: all a learner needs to know of its data. Sums, so they add."""
 
 from __future__ import annotations
 
@@ -115,9 +115,7 @@ class _Scaled:
         return cls(E * inverse[:, None] * inverse, log_scale, inverse, log_empty)
 
 
-def _over_threads(
-    scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta: bool
-) -> tuple[Floats, list[Floats]]:
+def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
     """log det of every basket, and one upper triangle of the sum of inverses a thread.
 
     Each thread takes the same share of every group of equal-size sets.

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpplearn.arrays import Floats, Ints
 from dpplearn.catalogue import Label, labels_from_text
 from dpplearn.errors import InputError
@@ -84,7 +86,7 @@ def _pairs_of_files(reader: str, paths: Sequence[str], columns: Columns, *, text
             return _pairs(connection, source, columns, texts=texts)
         except duckdb.Error as error:
             said = str(error).split("\nPossible")[0].split("\nLINE 1:")[0].strip()
-            raise InputError(f"{source} cannot be read; is it whole, and of the format that its name says? {said}") from None
+            raise InputError(f"{source} cannot be read; is it whole, and of the format its name says? {said}") from None
 
 
 def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, texts: bool) -> Pairs:
@@ -111,8 +113,8 @@ def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, tex
     ).fetchnumpy()
     names = [name for (name,) in connection.execute("SELECT CAST(id AS VARCHAR) FROM items ORDER BY number").fetchall()]
     return Pairs(
-        rows=pairs["row"],
-        positions=pairs["position"],
+        rows=np.asarray(pairs["row"]),
+        positions=np.asarray(pairs["position"]),
         n_baskets=_one(connection, "SELECT count(*) FROM baskets"),
         weights=_weights(connection, source, columns.weight) if columns.weight is not None else None,
         labels=labels_from_text(names) if texts or types[columns.item] in INTEGER_TYPES else names,
@@ -125,8 +127,8 @@ def _check_nulls(connection: DuckDBPyConnection, source: str, column: str, name:
     if count:
         first = _one(connection, f"SELECT min(rowid) FROM pairs WHERE {missing}") + 1
         raise InputError(
-            f"column {column!r} of {source} is null in {count} {'row' if count == 1 else 'rows'}, first in row {first}; "
-            "fill the gaps or leave those rows out"
+            f"column {column!r} of {source} is null in {count} {'row' if count == 1 else 'rows'}, "
+            f"first in row {first}; fill the gaps or leave those rows out"
         )
 
 
@@ -142,7 +144,8 @@ def _number(connection: DuckDBPyConnection, table: str, column: str, kind: str) 
 def _weights(connection: DuckDBPyConnection, source: str, column: str) -> Floats:
     wrong = connection.execute("SELECT c0, c2 FROM pairs WHERE TRY_CAST(c2 AS DOUBLE) IS NULL LIMIT 1").fetchall()
     if wrong:
-        raise InputError(f"column {column!r} of {source} holds {wrong[0][1]!r} for basket {wrong[0][0]!r}; not a number")
+        basket, value = wrong[0]
+        raise InputError(f"column {column!r} of {source} holds {value!r} for basket {basket!r}; expected a number")
     mixed = connection.execute(
         "SELECT c0, min(CAST(c2 AS DOUBLE)), max(CAST(c2 AS DOUBLE)) FROM pairs GROUP BY c0 "
         "HAVING min(CAST(c2 AS DOUBLE)) <> max(CAST(c2 AS DOUBLE)) ORDER BY c0 LIMIT 1"
@@ -153,10 +156,11 @@ def _weights(connection: DuckDBPyConnection, source: str, column: str) -> Floats
             f"basket {basket!r} of {source} has weights from {low:g} to {high:g} in column {column!r}; "
             "a weight belongs to the basket: it must be the same in all its rows"
         )
-    weights: Floats = connection.execute(
-        "SELECT any_value(CAST(c2 AS DOUBLE)) AS weight FROM pairs JOIN baskets ON c0 = id GROUP BY number ORDER BY number"
-    ).fetchnumpy()["weight"]
-    return weights
+    weights = connection.execute(
+        "SELECT any_value(CAST(c2 AS DOUBLE)) AS weight FROM pairs JOIN baskets ON c0 = id "
+        "GROUP BY number ORDER BY number"
+    ).fetchnumpy()
+    return np.asarray(weights["weight"])
 
 
 def _one(connection: DuckDBPyConnection, query: str) -> int:

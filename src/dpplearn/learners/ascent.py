@@ -34,8 +34,8 @@ def k_ascent(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> It
 def gradient(kernel: Kernel, stats: Statistics) -> Floats:
     """∂/∂K of the mean log-likelihood, mean (K − I_Ȳ)⁻¹, in the eigenbasis of K.
 
-    With c = 1/(1 − λ), W the eigenvectors away from 1 and [[P, q], [qᵀ, s]] the averaged bordered inverse, the blocks are
-    c WᵀPW c − diag(c), c Wᵀq/λ and diag(1/λ) + s/λλ. Without a border, that is (I+L) Delta (I+L) − (I+L).
+    With c = 1/(1 − λ), W the eigenvectors away from 1 and [[P, q], [qᵀ, s]] the averaged bordered inverse, the
+    blocks are c WᵀPW c − diag(c), c Wᵀq/λ and diag(1/λ) + s/λλ. Without a border, that is (I+L) Delta (I+L) − (I+L).
     """
     lam, V, near = kernel.eigenvalues, kernel.eigenvectors, kernel.near_one
     delta = stats.bordered_delta / stats.weight
