@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[2] / "shared"))
-CATEGORIES = (
-    "feeding gear diaper bedding apparel bath toys health media strollers safety carseats furniture".split()
-)
+CATEGORIES = "feeding gear diaper bedding apparel bath toys health media strollers safety carseats furniture".split()
 
 
 @pytest.fixture(scope="session")

@@ -130,11 +130,24 @@ def test_both_likelihoods_equal_the_enumerated_one() -> None:
     assert textbook.log_likelihood_of_K(K, sets, weights) == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_set_larger_than_the_rank_has_log_likelihood_minus_infinity() -> None:
-    lam, V = spectrum(5)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_set_larger_than_the_rank_has_log_likelihood_minus_infinity(seed: int) -> None:
+    lam, V = spectrum(seed)
     lam = np.where(np.arange(N) < 2, lam, 0.0)
     assert textbook.log_likelihood(V, lam, [np.array([0, 1, 4])], [1.0]) == -np.inf
     assert np.isfinite(textbook.log_likelihood(V, lam, [np.array([0, 4])], [1.0]))
+
+
+def test_a_determinant_that_is_rounding_error_is_zero() -> None:
+    eps = np.finfo(np.float64).eps
+    assert textbook.log_det(np.array([[1.0, 1.0], [1.0, 1.0 + eps]])) == -np.inf
+    assert textbook.log_det(np.array([[1.0, 1.0], [1.0, 1.0 + 2**20 * eps]])) == pytest.approx(np.log(2**20 * eps))
+    assert textbook.log_det(np.array([[1.0, 2.0], [2.0, 1.0]])) == -np.inf
+
+
+def test_a_matrix_that_is_no_kernel_does_not_pass_a_negative_probability_as_positive() -> None:
+    assert textbook.log_likelihood_of_K(np.diag([1.2, 0.5]), [np.array([1])], [1.0]) == -np.inf
+    assert textbook.log_likelihood_of_K(np.diag([0.8, 0.5]), [np.array([1])], [1.0]) == pytest.approx(np.log(0.1))
 
 
 def test_bound_touches_the_log_likelihood_at_the_posterior() -> None:
@@ -172,6 +185,26 @@ def test_eigenvector_gradient_is_that_of_the_bound_at_the_posterior(seed: int) -
     assert slope == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_eigenvectors_turn_up_the_gradient_at_the_old_eigenvalues_until_the_new_ones_agree(seed: int) -> None:
+    lam, V = spectrum(seed)
+    sets, weights = draws(seed, 30)
+    new_lam = textbook.eigenvalue_update(V, lam, sets, weights)
+    G = textbook.eigenvector_gradient(V, lam, sets, weights)
+
+    def turned(eta: float) -> FloatArray:
+        return np.asarray(V @ expm(eta * (V.T @ G - G.T @ V)))
+
+    def likelihood(eta: float) -> float:
+        kernel = textbook.compose(new_lam, turned(eta))
+        return oracle.log_likelihood(oracle.probabilities_from_K(kernel), sets, weights)
+
+    first_rise = next(eta for eta in 2.0 ** -np.arange(20) if likelihood(eta) > likelihood(0))
+    new_V, eta = textbook.eigenvector_update(V, lam, new_lam, sets, weights)
+    assert eta == first_rise
+    np.testing.assert_allclose(new_V, turned(eta), atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_kernel_gradient_is_that_of_the_likelihood(seed: int) -> None:
     K = textbook.compose(*spectrum(seed))
@@ -194,6 +227,8 @@ def test_every_iteration_ascends_to_the_likelihood_of_the_kernel_returned(
     assert trace.converged
     assert len(trace.objective) == len(trace.step) > 3
     assert np.all(np.diff(trace.objective) >= 0)
+    assert trace.step[0] == 0
+    assert trace.step[1] > 0
     for kernel, objective in [(start, trace.objective[0]), (trace.K, trace.objective[-1])]:
         expected = oracle.log_likelihood(oracle.probabilities_from_K(kernel), sets, weights)
         assert objective == pytest.approx(expected, rel=1e-9)
@@ -215,7 +250,8 @@ def test_stops_at_the_first_change_below_the_tolerance(algorithm: Callable[..., 
 
 def test_em_keeps_eigenvalues_at_the_cap_and_raise_capped_lifts_those_alone() -> None:
     sets = [np.array([i, j]) for i in range(N) for j in range(i)]
-    lam = textbook.em(textbook.compose(*spectrum(0)), sets, np.ones(len(sets)), tol=1e-6, max_iter=100, cap=0.9).eigenvalues
+    trace = textbook.em(textbook.compose(*spectrum(0)), sets, np.ones(len(sets)), tol=1e-6, max_iter=100, cap=0.9)
+    lam = trace.eigenvalues
     assert lam.max() == 0.9
     raised = textbook.raise_capped(lam, 0.9)
     np.testing.assert_array_equal(raised, np.where(lam == 0.9, 1.0, lam))

@@ -40,7 +40,7 @@ class Baskets:
 
     def __post_init__(self) -> None:
         for array in (self.indices, self.offsets, self.weights):
-            array.flags.writeable = False
+            _read_only(array)
 
     @classmethod
     def from_lists(
@@ -62,15 +62,15 @@ class Baskets:
         flat = list(chain.from_iterable(lists))
         rows = np.repeat(np.arange(len(lists)), sizes)
         catalogue = Catalogue.of(items) if items is not None else None
-        if catalogue is not None and n_items not in (None, len(catalogue)):
-            raise InputError(f"n_items is {n_items}, but items names {len(catalogue)}; leave n_items out")
         if _all_integers(flat) and (catalogue is None or catalogue.named):
-            positions = np.array(flat, dtype=np.int64)
+            positions = _as_positions(flat)
             if catalogue is None:
                 catalogue = Catalogue.numbered(n_items if n_items is not None else _one_more_than_largest(positions))
             _check_range(positions, rows, len(catalogue))
         else:
             catalogue, positions = _look_up(flat, rows, catalogue)
+        if n_items not in (None, len(catalogue)):
+            raise InputError(f"n_items is {n_items}, but there are {len(catalogue)} items; pass all as items=, without n_items")
         return cls.from_pairs(rows, positions, len(lists), catalogue, weights)
 
     @classmethod
@@ -84,7 +84,7 @@ class Baskets:
         if items is None and hasattr(matrix, "columns"):
             items = list(matrix.columns)
         if not hasattr(matrix, "tocoo"):
-            matrix = np.asarray(matrix)
+            matrix = _as_array(matrix)
         if matrix.ndim != 2:
             raise InputError(f"got an array of shape {matrix.shape}; expected (baskets, items)")
         if items is not None and len(items) != matrix.shape[1]:
@@ -172,22 +172,24 @@ class Baskets:
     @cached_property
     def sizes(self) -> Ints:
         """The number of items of every basket."""
-        return np.diff(self.offsets)
+        return _read_only(np.diff(self.offsets))
 
     @cached_property
     def by_size(self) -> tuple[SizeGroup, ...]:
         """The baskets grouped by size, smallest first."""
+        if not len(self):
+            return ()
         order = np.argsort(self.sizes, kind="stable")
         sizes, starts = np.unique(self.sizes[order], return_index=True)
         groups = []
         for size, rows in zip(sizes, np.split(order, starts[1:]), strict=True):
             flat = self.offsets[rows][:, None] + np.arange(size)
-            groups.append(SizeGroup(rows, np.ascontiguousarray(self.indices[flat])))
+            groups.append(SizeGroup(_read_only(rows), _read_only(np.ascontiguousarray(self.indices[flat]))))
         return tuple(groups)
 
     def subset(self, rows: npt.ArrayLike) -> Baskets:
         """Some of the baskets, by number or by a mask, over the same catalogue."""
-        rows = np.asarray(rows)
+        rows = _as_array(rows)
         if rows.dtype == bool:
             if rows.shape != (len(self),):
                 raise InputError(f"the mask has shape {rows.shape}; expected ({len(self)},), one value a basket")
@@ -272,6 +274,31 @@ def _as_basket(number: int, basket: Any) -> list[Any]:
     return basket.tolist() if isinstance(basket, np.ndarray) else list(basket)
 
 
+def _read_only(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+def _as_array(values: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError("the rows are not all of one length; expected an array") from None
+
+
+def _as_positions(flat: list[Any]) -> Ints:
+    try:
+        return np.array(flat, dtype=np.int64)
+    except OverflowError:
+        far = max(flat, key=abs)
+        raise InputError(f"item {far} is out of range: integers are positions; pass labels as items=") from None
+
+
+def _is_null(item: Any) -> bool:
+    """None, NaN, and the nulls of pandas, which have no truth value."""
+    return item is None or type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float) and item != item)
+
+
 def _all_integers(flat: list[Any]) -> bool:
     return all(issubclass(kind, int | np.integer) and kind is not bool for kind in set(map(type, flat)))
 
@@ -296,7 +323,7 @@ def _look_up(flat: list[Any], rows: Ints, catalogue: Catalogue | None) -> tuple[
             catalogue is None or catalogue.named or not issubclass(kind, int | np.integer)
         ):
             number, item = next((n, item) for n, item in enumerate(flat) if type(item) is kind)
-            what = "is null" if item is None or item != item else f"is of type {kind.__name__}"
+            what = "is null" if _is_null(item) else f"is of type {kind.__name__}"
             raise InputError(f"basket {rows[number]}: item {item!r} {what}; expected all names or all integers")
     if catalogue is None:
         catalogue = Catalogue.of(sorted(set(flat)))
@@ -326,7 +353,7 @@ def _as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
         return np.ones(n_baskets)
     try:
         values = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("the weights are not all numbers; expected one number a basket") from None
     if values.shape != (n_baskets,):
         raise InputError(f"weights have shape {values.shape}, but there are {n_baskets} baskets; expected one a basket")

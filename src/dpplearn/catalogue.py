@@ -17,6 +17,9 @@ from dpplearn.errors import InputError
 
 Label = str | int
 
+LARGEST = 10_000_000  # items of a numbered catalogue; beyond, the integers are more likely to be labels than positions
+LONGEST_INTEGER = 38  # digits; what the 128-bit integers of the table readers hold
+
 
 @dataclass(frozen=True)
 class Catalogue:
@@ -36,11 +39,18 @@ class Catalogue:
         """The labels 0, 1, ..., n_items - 1."""
         if n_items < 1:
             raise InputError(f"the catalogue has {n_items} items; a model needs at least one")
+        if n_items > LARGEST:
+            raise InputError(
+                f"the catalogue would have the items 0 to {n_items - 1}, more than {LARGEST:,}; "
+                "if these integers are labels and not positions, pass the labels that occur as items="
+            )
         return cls(tuple(range(n_items)))
 
     @classmethod
     def of(cls, labels: Iterable[Any]) -> Catalogue:
         """Check that the labels are of one kind and different."""
+        if isinstance(labels, str | bytes):
+            raise InputError(f"got the single string {labels!r} where a list of items was expected; write [{labels!r}]")
         labels = tuple(as_label(label) for label in labels)
         if not labels:
             raise InputError("the catalogue is empty; a model needs at least one item")
@@ -71,8 +81,8 @@ class Catalogue:
 
     def positions(self, labels: Iterable[Any]) -> Ints:
         """Where each of several different labels stands."""
-        if isinstance(labels, str | bytes):
-            raise InputError(f"got the single string {labels!r} where a list of items was expected; write [{labels!r}]")
+        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+            raise InputError(f"got the single item {labels!r} where a list of items was expected; write [{labels!r}]")
         labels = list(labels)
         found = [self.position(label) for label in labels]
         for position, count in Counter(found).items():
@@ -113,4 +123,5 @@ def labels_from_text(texts: Sequence[str]) -> list[Label]:
 
 def is_plain_integer(text: str) -> bool:
     """Whether text and integer say the same: "12" does, "012", "+1" and "1.0" do not."""
-    return text.removeprefix("-").isdecimal() and str(int(text)) == text
+    digits = text.removeprefix("-")
+    return len(digits) <= LONGEST_INTEGER and digits.isdecimal() and str(int(text)) == text

@@ -23,7 +23,7 @@ def fit_progress(restarts: int) -> Iterator[Callable[[int, Run], None]]:
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("learning", total=None, log_likelihood="", rate="")
 
         def show(restart: int, run: Run) -> None:

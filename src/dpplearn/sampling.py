@@ -53,7 +53,7 @@ def _independent_eigenvectors(kernel: Kernel, k: None) -> Chooser:
     def choose(draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
         rows, chosen = np.nonzero(rng.random((draws, kernel.n_items)) < kernel.eigenvalues)
         counts = np.bincount(rows, minlength=draws)
-        return chosen, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return np.ascontiguousarray(chosen), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     return choose
 

@@ -150,13 +150,26 @@ def kernel_update(
 
 def log_likelihood(V: FloatArray, lam: FloatArray, sets: Sets, weights: ArrayLike) -> float:
     """mean_i log det L_{Y_i} + Σ_j log(1 − λ_j), with L_Y = V_Y R² V_Yᵀ; −inf where some Y_i cannot occur."""
-    mean_log_det = sum(w * _log_det((V[Y] * odds(lam)) @ V[Y].T) for Y, w in _weighted(sets, weights))
+    if max(map(len, sets)) > np.count_nonzero(lam):
+        return -np.inf
+    mean_log_det = sum(w * log_det((V[Y] * odds(lam)) @ V[Y].T) for Y, w in _weighted(sets, weights))
     return float(mean_log_det + np.log1p(-lam).sum())
 
 
 def log_likelihood_of_K(K: FloatArray, sets: Sets, weights: ArrayLike) -> float:
     """mean_i log |det(K − I_Ȳ_i)|, which unlike that through L allows eigenvalues of 1. [GKFT14, background]"""
     return float(sum(w * _log_probability(K, Y) for Y, w in _weighted(sets, weights)))
+
+
+def log_det(L_Y: FloatArray) -> float:
+    """log det of a symmetric positive semidefinite matrix; −inf where a pivot is no more than rounding error."""
+    try:
+        pivots = np.diag(np.linalg.cholesky(L_Y)) ** 2
+    except np.linalg.LinAlgError:
+        return -np.inf
+    if np.any(pivots <= len(L_Y) * np.finfo(np.float64).eps * np.diag(L_Y)):
+        return -np.inf
+    return float(np.log(pivots).sum())
 
 
 def line_search(
@@ -203,17 +216,6 @@ def identity_outside(Y: IndexSet, n_items: int) -> FloatArray:
     diagonal = np.ones(n_items)
     diagonal[Y] = 0
     return np.diag(diagonal)
-
-
-def _log_det(L_Y: FloatArray) -> float:
-    """log det of a symmetric positive semidefinite matrix; −inf where a pivot is no more than rounding error."""
-    try:
-        pivots = np.diag(np.linalg.cholesky(L_Y)) ** 2
-    except np.linalg.LinAlgError:
-        return -np.inf
-    if np.any(pivots <= len(L_Y) * np.finfo(np.float64).eps * np.diag(L_Y)):
-        return -np.inf
-    return float(np.log(pivots).sum())
 
 
 def _log_probability(K: FloatArray, Y: IndexSet) -> float:

@@ -1,0 +1,53 @@
+"""Run all benchmarks, or those named: `python -m benchmarks [learning statistics sampling selection starting]`."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.measure import Result
+
+NAMES = ("starting", "learning", "statistics", "sampling", "selection")
+
+
+def table(results: list[Result]) -> Table:
+    shown = Table("what", "figure", "asked for", "reached", "detail", title="benchmarks")
+    for result in results:
+        bound = f"{'≥' if result.at_least else '≤'} {result.target:g}" if result.target is not None else ""
+        mark = {True: "yes", False: "NO", None: ""}[result.reached]
+        shown.add_row(result.what, f"{result.figure:.3g} {result.unit}", bound, mark, result.detail)
+    return shown
+
+
+def main(names: list[str]) -> int:
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    results: list[Result] = []
+    for name in names or NAMES:
+        with console.status(f"measuring {name}"):
+            results += import_module(f"benchmarks.{name}").run()
+    console.print(table(results))
+    record = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "results": [{**asdict(result), "reached": result.reached} for result in results],
+    }
+    path = Path(__file__).parent / "results" / "latest.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    console.print(f"written to {path}")
+    return 1 if any(result.reached is False for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

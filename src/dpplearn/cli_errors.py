@@ -1,0 +1,76 @@
+"""How a command ends: whatever a user can put right, or did, is one line on standard error and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from dpplearn.errors import InputError, InputWarning
+
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130  # 130 is what shells give a program that Ctrl-C ended
+
+
+class UsageError(Exception):
+    """Options that do not go together."""
+
+
+def complain(kind: str, text: str) -> None:
+    """One line on standard error."""
+    line = " ".join(part.strip() for part in text.splitlines())
+    print(f"dpplearn: {kind}: {line}", file=sys.stderr, flush=True)
+
+
+def show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """In place of `warnings.showwarning`: where in the source a warning about the input arose is of no interest."""
+    where = "" if issubclass(category, InputWarning) else f" ({category.__name__}, {filename}:{lineno})"
+    complain("warning", f"{message}{where}")
+
+
+def exit_code(command: Callable[[], None]) -> int:
+    """Run a command, and say in one line what went wrong."""
+    try:
+        command()
+        sys.stdout.flush()
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except BrokenPipeError:
+        # Python would try once more to write what is left, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _failed("the output was closed before all of it was written", FAILED)
+    except KeyboardInterrupt:
+        return _failed("interrupted", INTERRUPTED)
+    except UsageError as error:
+        return _failed(str(error), WRONG_USAGE)
+    except InputError as error:
+        return _failed(str(error), FAILED)
+    except OSError as error:
+        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error), FAILED)
+    except MemoryError as error:
+        return _failed(f"not enough memory: {error}", FAILED)
+    return 0
+
+
+def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> None:
+    """Without typer's own handling of errors, which prints boxes."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context(program, arguments) as context:
+            command.invoke(context)
+    except Exception as error:
+        # Typer has its own copy of click or, in older versions, uses the package: the class has no fixed name.
+        if not hasattr(error, "format_message"):
+            raise
+        where = getattr(error, "ctx", None)
+        path = where.command_path if where is not None else program
+        raise UsageError(f"{error.format_message()} (see {path} --help)") from None
+
+
+def _failed(text: str, code: int) -> int:
+    complain("error", text)
+    return code

@@ -1,0 +1,117 @@
+"""The options of `dpplearn fit`, and what must hold of them before an hour of learning begins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpplearn.baskets import Baskets
+from dpplearn.cli_errors import UsageError
+from dpplearn.cli_options import Reader, one_of
+from dpplearn.errors import InputError
+from dpplearn.initialise import INITIALISERS
+from dpplearn.learners import LEARNERS
+
+LEARNING = "Learning"
+
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write; an old one is replaced.")
+]
+Learner = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(LEARNERS),
+        callback=one_of(LEARNERS),
+        rich_help_panel=LEARNING,
+        help="How the model is learned.",
+    ),
+]
+Init = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(INITIALISERS), callback=one_of(INITIALISERS), rich_help_panel=LEARNING, help="Where it starts."
+    ),
+]
+Restarts = Annotated[int, typer.Option(min=1, rich_help_panel=LEARNING, help="How many runs; the best is kept.")]
+Start = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL", rich_help_panel=LEARNING, help="Start the first run from this model, not from --init."
+    ),
+]
+Tolerance = Annotated[
+    float,
+    typer.Option(
+        "--tol", min=0, rich_help_panel=LEARNING, help="Stop when the log-likelihood changes less, relatively."
+    ),
+]
+MaxIter = Annotated[int, typer.Option(min=0, rich_help_panel=LEARNING, help="Limit on the iterations of a run.")]
+MaxSeconds = Annotated[float | None, typer.Option(rich_help_panel=LEARNING, help="Limit on the time of the whole fit.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, rich_help_panel=LEARNING, help="How many threads; by default all cores.")
+]
+Checkpoint = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Save the state of learning to this file as it goes.")
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Go on from this checkpoint, in a call that is otherwise the same; it is kept up to date."
+    ),
+]
+Test = Annotated[str | None, typer.Option(metavar="FILE", help="Baskets to report the log-likelihood of, too.")]
+Holdout = Annotated[
+    float | None, typer.Option(metavar="FRACTION", help="Hold this share of DATA out of learning, to report on.")
+]
+
+
+def check_holdout(holdout: float | None, test: str | None, seed: int | None, state: Path | None) -> None:
+    if holdout is None:
+        return
+    if test is not None:
+        raise UsageError("--test and --holdout are two ways to say the same; give one of them")
+    if not 0 < holdout < 1:
+        raise UsageError(f"--holdout is {holdout:g}; expected a number between 0 and 1")
+    if state is not None and seed is None:
+        raise UsageError("--holdout with --checkpoint or --resume needs --seed: the split must be the same again")
+
+
+def check_targets(output: Path, checkpoint: Path | None, sources: Sequence[str | Path | None]) -> None:
+    for target in (output, checkpoint):
+        writable(target)
+    others = {Path(each).absolute() for each in (*sources, checkpoint) if each is not None}
+    if output.absolute() in others:
+        raise UsageError(f"--output {output} would overwrite a file that this call reads or writes; name another")
+
+
+def train_and_test(
+    reader: Reader, data: str, test: str | None, holdout: float | None, seed: int
+) -> tuple[Baskets, Baskets | None]:
+    baskets = reader.read(data)
+    if holdout is not None:
+        train, held_out = baskets.split(1 - holdout, rng=seed)
+        if not held_out.total_weight > 0:
+            raise InputError(f"--holdout {holdout:g} of {len(baskets)} baskets leaves nothing to report on")
+        return train, held_out
+    if test is None:
+        return baskets, None
+    try:
+        return baskets, reader.read(test).over(baskets.catalogue)
+    except InputError as error:
+        raise InputError(f"--test {test}: {error}") from None
+
+
+def writable(path: Path | None) -> None:
+    """Find out now, not after an hour, that a file cannot be written."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file to write")
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"{path} cannot be written: no permission to write in {path.parent}")

@@ -1,0 +1,263 @@
+"""Reports as rich tables. Names wrap, numbers never do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dpplearn.cli_output import Report
+
+MINUS_INFINITY = "some basket has probability zero under the model, so the mean log-likelihood is minus infinity"
+
+
+def shown(label: Any) -> str:
+    """A label or a path without what would upset a terminal, such as line ends or escape sequences."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(label))
+
+
+def listed(labels: Iterable[Any]) -> str:
+    """Names may hold commas."""
+    return "; ".join(map(shown, labels)) or "(nothing)"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:,.{digits}f}"
+
+
+def chance(value: float) -> str:
+    """A probability or a factor, with digits left where it is small or large."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.4f}" if value == 0 or 0.001 <= abs(value) < 1000 else f"{value:.2e}"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    return "-" if math.isnan(value) else f"{value:+.{digits}f}"
+
+
+def facts(title: str, rows: Sequence[tuple[str, str]]) -> Table:
+    """What is on the left, its value on the right."""
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(Text(name), Text(value))
+    return table
+
+
+def grid(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A column whose heading ends in `>` holds numbers."""
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in columns:
+        if heading.endswith(">"):
+            table.add_column(Text(heading[:-1]), justify="right", no_wrap=True)
+        else:
+            table.add_column(Text(heading), overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def notes(*texts: str) -> Iterator[RenderableType]:
+    return (Text(text) for text in texts if text)
+
+
+def fit_tables(report: Report) -> Iterator[RenderableType]:
+    stopped = f"after {report['n_iter']} iterations{' (converged)' if report['converged'] else ''}"
+    rows = [
+        ("data", f"{shown(report['data'])}: {report['n_baskets']:,} baskets ({report['n_distinct']:,} distinct) "
+                 f"of {report['n_items']:,} items, {report['mean_size']:.2f} items a basket"),
+        ("learner", f"{report['learner']} from {report['start']}, seed {report['seed']}"),
+        ("stopped", f"{stopped}: {report['stopped_because']}"),
+        ("time", f"{report['seconds']:.2f} s"),
+        ("expected size", f"{report['expected_size']:.2f} items"),
+        ("model", shown(report["model"])),
+    ]  # fmt: skip
+    yield facts("Learned", rows)
+    parts = [(name, report[name]) for name in ("train", "test") if report[name] is not None]
+    yield grid(
+        "Mean log-likelihood a basket",
+        ["", "baskets>", "model>", "independent items>", "gain>"],
+        [(name, f"{part['n_baskets']:,}", *_likelihoods(part)) for name, part in parts],
+    )
+    if len(report["restarts"]) > 1:
+        yield grid(
+            "Runs",
+            ["run>", "start", "log-likelihood>", "iterations>", "seconds>", "stopped"],
+            [(str(run), *_run(each)) for run, each in enumerate(report["restarts"], start=1)],
+        )
+    yield from notes(*(_remark(name, part) for name, part in parts))
+
+
+def _likelihoods(part: Report) -> tuple[str, str, str]:
+    return number(part["log_likelihood"]), number(part["independent_log_likelihood"]), signed(part["gain"])
+
+
+def _run(each: Report) -> tuple[str, ...]:
+    stop = each["stop"].lower().replace("_", " ")
+    return each["start"], number(each["log_likelihood"], 6), str(each["n_iter"]), f"{each['seconds']:.2f}", stop
+
+
+def _remark(name: str, part: Report) -> str:
+    if math.isinf(part["log_likelihood"]):
+        return f"{name}: {MINUS_INFINITY}."
+    if math.isinf(part["independent_log_likelihood"]):
+        return f"{name}: some basket has probability zero under independent items, whose mean is minus infinity."
+    if part["gain"] < 0:
+        return (
+            f"{name}: the model is BELOW independent items. Learning may have stopped early (try a smaller --tol, or "
+            "--init moments), or items here go together, which a DPP cannot express."
+        )
+    return ""
+
+
+def score_tables(report: Report) -> Iterator[RenderableType]:
+    if "each" in report:
+        yield grid(
+            "Log-likelihood of each basket",
+            ["basket>", "weight>", "log-likelihood>", "items"],
+            [
+                (str(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), listed(each["items"]))
+                for each in report["each"]
+            ],
+        )
+    n, impossible = report["n_baskets"], report["n_impossible"]
+    rows = [
+        ("model", shown(report["model"])),
+        ("data", f"{shown(report['data'])}: {n:,} baskets of total weight {report['weight']:,g}"),
+        ("mean log-likelihood", number(report["log_likelihood"])),
+        (report["baseline"], number(report["baseline_log_likelihood"])),
+        ("gain", signed(report["gain"])),
+        ("baskets of probability zero", f"{impossible:,}"),
+    ]
+    if impossible:
+        rows.append(("mean of the other baskets", number(report["log_likelihood_of_possible"])))
+    yield facts("Score", rows)
+    if impossible:
+        yield from notes(f"{MINUS_INFINITY}.")
+
+
+RECOMMENDATION = ("score>", "probability>")
+
+
+def recommend_tables(report: Report) -> Iterator[RenderableType]:
+    rows = [(shown(each["item"]), *_scores(each)) for each in report["recommendations"]]
+    yield grid(f"To add to: {listed(report['basket'])}", ["item", *RECOMMENDATION], rows)
+    yield from notes(report["note"])
+
+
+def recommend_many_tables(report: Report) -> Iterator[RenderableType]:
+    rows = []
+    for each in report["baskets"]:
+        lines = [(shown(found["item"]), *_scores(found)) for found in each["recommendations"]]
+        lines = lines or [(f"({each['note'] or 'nothing'})", "", "")]
+        first = (str(each["number"]), listed(each["basket"]))
+        rows += [(*(first if line is lines[0] else ("", "")), *line) for line in lines]
+    yield grid("To add to each basket", ["basket>", "holds", "suggested", *RECOMMENDATION], rows)
+
+
+def _scores(found: Report) -> tuple[str, str]:
+    return chance(found["score"]), chance(found["probability"])
+
+
+def selection_tables(report: Report) -> Iterator[RenderableType]:
+    rows = [
+        (str(place), shown(each["item"]), chance(each["gain"]), "given" if each["given"] else "")
+        for place, each in enumerate(report["items"], start=1)
+    ]
+    yield grid("Diverse set", [">", "item", "times probability>", ""], rows)
+    yield from notes(f"log-probability of the set: {number(report['log_prob'])}", report["note"])
+
+
+def sample_tables(report: Report) -> Iterator[RenderableType]:
+    rows = [(str(row), str(len(each)), listed(each)) for row, each in enumerate(report["samples"])]
+    size = "" if report["k"] is None else f" of {report['k']} items"
+    yield grid(f"{report['n']:,} sets{size}, seed {report['seed']}", ["set>", "size>", "items"], rows)
+
+
+def describe_tables(report: Report) -> Iterator[RenderableType]:
+    size = report["size"]
+    learned = [(name.replace("_", " "), _plain(value)) for name, value in report["learned"].items()]
+    versions = ", ".join(f"{name} {version}" for name, version in report["written_with"].items())
+    rows = [
+        ("model", shown(report["model"])),
+        ("items", f"{report['n_items']:,}"),
+        ("rank", f"{report['rank']:,} (the size of the largest possible set)"),
+        ("expected size", f"{size['expected']:.2f} items, standard deviation {size['standard_deviation']:.2f}"),
+        ("likeliest size", f"{size['most_likely']}; in nine of ten sets {size['percentile_5']} to {size['percentile_95']}"),
+        ("empty set", f"probability {chance(size['probability_empty'])}"),
+        ("written with", versions),
+    ]  # fmt: skip
+    yield facts("Model", rows)
+    yield facts("How it was learned", learned or [("", "not recorded: the model was not made by fit")])
+    yield grid(
+        "Most likely items",
+        ["item", "probability>"],
+        [(shown(each["item"]), chance(each["probability"])) for each in report["likeliest_items"]],
+    )
+    yield grid(
+        "Items that repel each other most",
+        ["item", "and", "repulsion>", "both>", "by chance>"],
+        [
+            (
+                *map(shown, each["items"]),
+                *(chance(each[key]) for key in ("repulsion", "probability_of_both", "by_chance")),
+            )
+            for each in report["repelling_pairs"]
+        ],
+    )
+
+
+def _plain(value: Any) -> str:
+    return f"{value:,.6g}" if isinstance(value, float) else shown(value)
+
+
+def item_tables(report: Report) -> Iterator[RenderableType]:
+    yield facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
+    yield grid(
+        "Substitutes: what it repels most",
+        ["item", "repulsion>"],
+        [(shown(each["item"]), chance(each["repulsion"])) for each in report["substitutes"]],
+    )
+
+
+def demo_tables(report: Report) -> Iterator[RenderableType]:
+    yield grid(
+        f"{report['n_train']:,} generated registries ({report['category']}, {report['n_items']} items), "
+        f"{report['n_test']:,} held out: mean log-likelihood a registry",
+        ["model", "train>", "test>", "EM's gain\ntrain>", "EM's gain\ntest>", "steps>", "seconds>"],
+        [_model(each) for each in report["models"]],
+    )
+    both = zip_longest(report["suggestions"]["popularity"], report["suggestions"]["em"])
+    yield grid(
+        f"Suggested next to a registry that holds {shown(report['held'])} (* is again a {report['kind']})",
+        ["by popularity", "chance>", "by the DPP that EM learned", "chance>"],
+        [tuple(cell for each in pair for cell in _suggestion(each)) for pair in both],
+    )
+    yield from notes(report["sentence"])
+
+
+def _model(each: Report) -> tuple[str, ...]:
+    iterations = "" if each["n_iter"] is None else str(each["n_iter"])
+    seconds = "" if each["seconds"] is None else number(each["seconds"], 2)
+    gains = ["" if each["model"] == "EM" else _percent(each[f"em_gain_{part}_percent"]) for part in ("train", "test")]
+    return (each["model"], number(each["train"]), number(each["test"]), *gains, iterations, seconds)
+
+
+def _percent(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:+.2f}%"
+
+
+def _suggestion(each: Report | None) -> tuple[str, str]:
+    if each is None:
+        return "", ""
+    return f"{shown(each['item'])}{' *' if each['same_kind'] else ''}", chance(each["probability"])

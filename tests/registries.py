@@ -1,0 +1,34 @@
+"""The original registries and the authors' runs on them, read in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from dpplearn import Baskets, Kernel, read_registry
+
+
+@dataclass(frozen=True)
+class AuthorsRun:
+    """One run of the authors' program: what went in, and what came out."""
+
+    train: Baskets
+    test: Baskets
+    start: Kernel
+    arrays: NpzFile
+
+
+def registry(shared: Path, category: str) -> Baskets:
+    files = shared / "data" / "registries"
+    stem = f"1_100_100_100_{category}"
+    return read_registry(files / f"{stem}_regs.csv", files / f"{stem}_item_names.txt")
+
+
+def authors_run(shared: Path, name: str) -> AuthorsRun:
+    arrays = np.load(shared / "reference" / "authors_runs" / f"{name}.npz")
+    baskets = registry(shared, name.split("_")[0])
+    train, test = (baskets.subset(arrays[rows]) for rows in ("train_rows", "test_rows"))
+    return AuthorsRun(train, test, Kernel.from_K(arrays["K_start"]), arrays)

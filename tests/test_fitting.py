@@ -1,0 +1,301 @@
+"""fit: the result is honest about itself, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop, fit
+from problems import PROBLEMS, random_kernel, sampled
+
+BASKETS = sampled(0, n=300)
+NAMED = Baskets.from_lists(
+    [[f"item {i}" for i in basket] for basket in BASKETS], items=[f"item {i}" for i in range(BASKETS.n_items)]
+)
+
+
+class Killed(Exception):
+    """Stands for a process that dies."""
+
+
+def same_model(a: dl.FitResult, b: dl.FitResult) -> None:
+    np.testing.assert_array_equal(a.kernel.eigenvalues, b.kernel.eigenvalues)
+    np.testing.assert_array_equal(a.kernel.eigenvectors, b.kernel.eigenvectors)
+    np.testing.assert_array_equal(a.history.log_likelihood, b.history.log_likelihood)
+    np.testing.assert_array_equal(a.history.step_size, b.history.step_size)
+
+
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
+@pytest.mark.parametrize("learner", dl.fitting.LEARNERS)
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_reported_likelihood_is_that_of_the_model_returned(problem: str, learner: str) -> None:
+    baskets = PROBLEMS[problem]
+    result = fit(baskets, learner, rng=0, max_iter=15)
+    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(baskets), rel=1e-10, abs=1e-12)
+    assert result.log_likelihood == result.history.log_likelihood[-1]
+    assert "log-likelihood" in repr(result)
+
+
+def test_history_starts_with_the_start_and_has_one_entry_an_iteration() -> None:
+    start = random_kernel(np.random.default_rng(1))
+    result = fit(BASKETS, start=start, max_iter=7, tol=0)
+    assert result.history.log_likelihood[0] == pytest.approx(DPP(start).log_likelihood(BASKETS))
+    assert result.history.step_size[0] == 0
+    assert {len(result.history.log_likelihood), len(result.history.seconds), len(result.history.step_size)} == {8}
+    assert np.all(np.diff(result.history.seconds) > 0)
+    assert result.n_iter == 7
+    assert result.stop is Stop.MAX_ITER
+    assert not result.converged
+
+
+def test_converged_means_the_tolerance_was_met() -> None:
+    result = fit(BASKETS, rng=0)
+    assert result.stop is Stop.TOLERANCE
+    assert result.converged
+    before, after = result.history.log_likelihood[-2:]
+    assert abs(after - before) <= 1e-4 * abs(before)
+
+
+def test_no_iteration_returns_the_start() -> None:
+    start = random_kernel(np.random.default_rng(1))
+    result = fit(BASKETS, start=start, max_iter=0)
+    np.testing.assert_array_equal(result.kernel.eigenvalues, start.eigenvalues)
+    assert len(result.history) == 1
+
+
+def test_the_same_seed_gives_the_same_model_and_another_another() -> None:
+    same_model(fit(BASKETS, rng=3, max_iter=5), fit(BASKETS, rng=3, max_iter=5))
+    same_model(fit(BASKETS, rng=3, max_iter=5), fit(BASKETS, rng=np.random.default_rng(3), max_iter=5))
+    assert fit(BASKETS, rng=3, max_iter=5).log_likelihood != fit(BASKETS, rng=4, max_iter=5).log_likelihood
+    assert fit(BASKETS, max_iter=5).log_likelihood != fit(BASKETS, max_iter=5).log_likelihood
+
+
+def test_global_random_state_is_neither_used_nor_moved() -> None:
+    np.random.seed(0)  # noqa: NPY002  # the state whose use would be a defect
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    fit(BASKETS, rng=0, max_iter=2).dpp.sample(5)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_row_order_and_repetition_against_weights_change_nothing() -> None:
+    order = np.random.default_rng(5).permutation(len(BASKETS))
+    same_model(fit(BASKETS, rng=0, max_iter=5), fit(BASKETS.subset(order), rng=0, max_iter=5))
+    same_model(fit(BASKETS, rng=0, max_iter=5), fit(BASKETS.deduplicated(), rng=0, max_iter=5))
+
+
+def test_the_independent_model_stands_beside() -> None:
+    m = BASKETS.frequencies()
+    result = fit(BASKETS, rng=0, max_iter=3)
+    expected = float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
+    assert result.independent_log_likelihood == pytest.approx(expected)
+    assert f"{expected:.4f}" in repr(result)
+
+
+def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
+    result = fit(BASKETS, rng=0, restarts=4)
+    assert len(result.restarts) == 4
+    assert {line.start for line in result.restarts} == {"wishart"}
+    assert result.log_likelihood == max(line.log_likelihood for line in result.restarts)
+    assert len({line.log_likelihood for line in result.restarts}) == 4
+    assert repr(result).count("iterations  ") == 4
+
+
+def test_a_deterministic_start_is_used_once() -> None:
+    assert [line.start for line in fit(BASKETS, init="moments", rng=0, restarts=3, max_iter=2).restarts] == [
+        "moments",
+        "wishart",
+        "wishart",
+    ]
+    given = fit(BASKETS, start=random_kernel(np.random.default_rng(1)), rng=0, restarts=2, max_iter=2)
+    assert [line.start for line in given.restarts] == ["given", "wishart"]
+
+
+def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
+    first = fit(NAMED, rng=0)
+    again = fit(NAMED, start=first.dpp, max_iter=1)
+    assert again.history.log_likelihood[0] == pytest.approx(first.log_likelihood)
+    fewer = Baskets.from_lists([[label for label in basket if label != "item 2"] for basket in NAMED])
+    more = Baskets.from_lists([[*basket, "new"] if row % 3 == 0 else basket for row, basket in enumerate(NAMED)])
+    for baskets in (fewer, more):
+        warm, cold = fit(baskets, start=first.dpp, rng=0), fit(baskets, rng=0)
+        assert warm.dpp.items == baskets.items
+        assert warm.history.log_likelihood[0] > cold.history.log_likelihood[0] + 0.5
+        assert warm.n_iter < cold.n_iter
+
+
+def test_a_start_of_another_size_is_an_error() -> None:
+    with pytest.raises(InputError, match="the start has 5 items, but the baskets have 6"):
+        fit(BASKETS, start=random_kernel(np.random.default_rng(0), 5))
+
+
+def test_a_start_that_makes_the_data_impossible_is_an_error() -> None:
+    flat = Kernel(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6))
+    with pytest.raises(InputError, match=r"probability zero.*rank is 1"):
+        fit(BASKETS, start=flat)
+
+
+def test_the_callback_sees_every_iteration_and_can_stop() -> None:
+    seen: list[FitProgress] = []
+
+    def callback(now: FitProgress) -> bool:
+        seen.append(now)
+        return now.restart == 1 and now.iteration == 2
+
+    result = fit(BASKETS, rng=0, restarts=3, max_iter=4, tol=0, callback=callback)
+    assert [(now.restart, now.iteration) for now in seen] == [*((0, i) for i in range(5)), (1, 0), (1, 1), (1, 2)]
+    assert result.stop is Stop.CALLBACK
+    assert len(result.restarts) == 2
+
+
+def test_ctrl_c_returns_the_best_so_far() -> None:
+    def interrupt(now: FitProgress) -> None:
+        if now.restart == 1 and now.iteration == 3:
+            raise KeyboardInterrupt
+
+    result = fit(BASKETS, rng=0, restarts=5, callback=interrupt)
+    assert result.stop is Stop.INTERRUPTED
+    assert not result.converged
+    assert len(result.restarts) == 2
+    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(BASKETS))
+
+
+def test_the_time_limit_counts_the_whole_fit() -> None:
+    result = fit(BASKETS, rng=0, restarts=1000, max_seconds=0.3, tol=0)
+    assert result.stop is Stop.MAX_SECONDS
+    assert len(result.restarts) < 1000
+
+
+@pytest.mark.parametrize("learner", dl.fitting.LEARNERS)
+@pytest.mark.parametrize("killed_at", [(0, 0), (0, 3), (1, 0), (1, 2)])
+def test_a_killed_fit_goes_on_to_the_same_result(tmp_path: Path, learner: str, killed_at: tuple[int, int]) -> None:
+    def kill(now: FitProgress) -> None:
+        if (now.restart, now.iteration) == killed_at:
+            raise Killed
+
+    path = tmp_path / "state"
+    settings = {"learner": learner, "rng": 7, "restarts": 2, "tol": 1e-6, "max_iter": 9}
+    whole = fit(BASKETS, **settings)
+    with pytest.raises(Killed):
+        fit(BASKETS, **settings, callback=kill, checkpoint=path, checkpoint_seconds=0)
+    resumed = fit(BASKETS, **{**settings, "rng": None}, resume=path)
+    same_model(whole, resumed)
+    assert [(line.start, line.n_iter, line.stop) for line in whole.restarts] == [
+        (line.start, line.n_iter, line.stop) for line in resumed.restarts
+    ]
+    assert np.all(np.diff(resumed.history.seconds) > 0)
+
+
+def test_a_checkpoint_after_an_interrupt_goes_on_as_well(tmp_path: Path) -> None:
+    def interrupt(now: FitProgress) -> None:
+        if now.iteration == 4:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "state"
+    assert fit(BASKETS, rng=1, callback=interrupt, checkpoint=path).stop is Stop.INTERRUPTED
+    same_model(fit(BASKETS, rng=1), fit(BASKETS, resume=path))
+
+
+def test_a_finished_fit_resumes_to_itself_or_further_with_a_smaller_tolerance(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    done = fit(BASKETS, rng=1, checkpoint=path)
+    same_model(done, fit(BASKETS, resume=path))
+    same_model(fit(BASKETS, rng=1, tol=1e-6), fit(BASKETS, resume=path, tol=1e-6))
+
+
+def test_checkpoints_are_not_written_more_often_than_asked(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    written = []
+
+    def callback(now: FitProgress) -> None:
+        written.append(path.stat().st_mtime_ns)
+
+    fit(BASKETS, rng=0, callback=callback, checkpoint=path, checkpoint_seconds=1000, max_iter=6, tol=0)
+    assert len(set(written)) == 1
+
+
+def test_resuming_another_fit_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    fit(BASKETS, rng=0, max_iter=2, checkpoint=path)
+    with pytest.raises(InputError, match="other baskets"):
+        fit(sampled(5), resume=path)
+    with pytest.raises(InputError, match="learner='em', not learner='k-ascent'"):
+        fit(BASKETS, "k-ascent", resume=path)
+    with pytest.raises(InputError, match="restarts=1, not restarts=2"):
+        fit(BASKETS, restarts=2, resume=path)
+    model = tmp_path / "model"
+    fit(BASKETS, rng=0, max_iter=1).dpp.save(model)
+    with pytest.raises(InputError, match="expected a dpplearn checkpoint file"):
+        fit(BASKETS, resume=model)
+
+
+def test_a_checkpoint_that_cannot_be_written_says_so_at_the_start(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        fit(BASKETS, checkpoint=tmp_path / "missing" / "state")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"learner": "adam"}, "learner is 'adam'; expected one of em, k-ascent"),
+        ({"init": "zeros"}, "init is 'zeros'; expected one of moments, wishart"),
+        ({"restarts": 0}, "restarts is 0; expected 1 or more"),
+        ({"tol": -1.0}, "tol is -1.0; expected 0 or more"),
+        ({"tol": float("nan")}, "tol is nan; expected 0 or more"),
+        ({"max_iter": -1}, "max_iter is -1; expected 0 or more"),
+        ({"max_seconds": 0.0}, "max_seconds is 0.0; expected a positive number"),
+        ({"threads": 0}, "threads is 0; expected 1 or more"),
+    ],
+)
+def test_wrong_options_say_what_was_expected(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fit(BASKETS, **wrong)
+
+
+def test_nothing_to_learn_from_is_an_error() -> None:
+    with pytest.raises(InputError, match="nothing to learn from"):
+        fit(Baskets.from_lists([], n_items=3))
+    with pytest.raises(InputError, match="nothing to learn from"):
+        fit(Baskets.from_lists([[0], [1]], weights=[0, 0]))
+
+
+def test_plain_lists_are_accepted() -> None:
+    result = fit([["crib", "monitor"], ["crib"], ["cot"]], rng=0, max_iter=3)
+    assert result.dpp.items == ("cot", "crib", "monitor")
+
+
+def test_all_baskets_empty_gives_the_model_that_is_always_empty() -> None:
+    result = fit(PROBLEMS["all empty"], rng=0)
+    assert result.kernel.rank == 0
+    assert result.log_likelihood == 0
+    assert result.dpp.sample(3, rng=0) == [[], [], []]
+    assert result.dpp.log_prob([1]) == -np.inf
+
+
+def test_one_item_learns_its_frequency() -> None:
+    result = fit(PROBLEMS["one item"], rng=0)
+    assert result.dpp.marginals()[0] == pytest.approx(2 / 3)
+
+
+def test_an_item_that_never_occurs_gets_probability_zero_in_the_limit() -> None:
+    result = fit(PROBLEMS["an item that never occurs"], rng=0, tol=1e-12, max_iter=300)
+    assert result.dpp.marginals()[5] < 1e-3
+
+
+def test_em_recovers_the_kernel_that_the_baskets_were_drawn_from() -> None:
+    """Up to the signs that a DPP does not determine: marginals and squared couplings."""
+    truth = random_kernel(np.random.default_rng(21), 5)
+    baskets = Baskets.from_lists(DPP(truth).sample(50_000, rng=22), n_items=5)
+    found = fit(baskets, rng=0, restarts=3, tol=1e-8, max_iter=3000).kernel
+    np.testing.assert_allclose(found.K**2, truth.K**2, atol=0.02)
+
+
+def test_progress_is_shown_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:
+    fit(BASKETS, rng=0, restarts=2, max_iter=3, progress=True)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "learning, run 2 of 2" in captured.err
+    assert "log-likelihood" in captured.err
+    assert "iterations/s" in captured.err

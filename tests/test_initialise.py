@@ -1,0 +1,99 @@
+"""Starts: what every initialiser promises, and how a model becomes a start for other data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
+from dpplearn.catalogue import Catalogue
+from dpplearn.initialise import INITIALISERS, adapted, independent, moments, wishart
+from dpplearn.statistics import mean_log_likelihood
+from problems import PROBLEMS, random_kernel, sampled
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("init", INITIALISERS)
+def test_every_start_is_a_kernel_that_gives_every_basket_a_probability(init: str, problem: str) -> None:
+    baskets = PROBLEMS[problem]
+    start = INITIALISERS[init](baskets, np.random.default_rng(1))
+    V = start.eigenvectors
+    np.testing.assert_allclose(V.T @ V, np.eye(baskets.n_items), atol=1e-12)
+    assert np.all(start.eigenvalues < 1)
+    assert np.isfinite(mean_log_likelihood(start, baskets))
+
+
+def test_wishart_is_x_x_transposed_over_n_from_the_generator() -> None:
+    start = wishart(PROBLEMS["weighted"], np.random.default_rng(5))
+    X = np.random.default_rng(5).standard_normal((6, 6))
+    np.testing.assert_allclose(start.L, X @ X.T / 6, atol=1e-12)
+
+
+def test_moments_has_the_frequencies_and_the_missing_pairs() -> None:
+    baskets = Baskets.from_lists([[0], [1], [0, 2], [1, 2]], n_items=3)  # 0 and 1 never meet; others as by chance
+    K = moments(baskets, RNG).K
+    np.testing.assert_allclose(K, [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.5]], atol=2e-3)
+
+
+def test_moments_raises_as_many_zeros_as_the_largest_basket_needs() -> None:
+    baskets = Baskets.from_lists([[0, 1, 2, 3], [1, 3], [0, 2]], n_items=5)  # eigenvalues 4/3, 2/3, 2/3, 0, 0
+    start = moments(baskets, RNG)
+    np.testing.assert_allclose(start.eigenvalues, [0, 0.001, 2 / 3, 2 / 3, 0.999], atol=1e-12)
+
+
+def test_moments_says_that_it_is_diagonal_when_no_pair_repels() -> None:
+    baskets = Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2)
+    with pytest.warns(InputWarning, match="moments start is diagonal"):
+        start = moments(baskets, RNG)
+    np.testing.assert_allclose(start.K, np.diag([0.5, 0.5]))
+
+
+def test_independent_is_the_product_of_the_frequencies() -> None:
+    baskets = PROBLEMS["weighted"]
+    m = baskets.frequencies()
+    expected = float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
+    assert mean_log_likelihood(independent(baskets), baskets) == pytest.approx(expected)
+
+
+def named(names: str, seed: int = 0) -> tuple[DPP, Baskets]:
+    kernel = random_kernel(np.random.default_rng(seed), len(names))
+    dpp = DPP(kernel, list(names))
+    return dpp, Baskets.from_lists(dpp.sample(100, rng=seed), items=list(names))
+
+
+def test_the_same_items_in_another_order_are_the_same_start() -> None:
+    dpp, baskets = named("abcd")
+    other = baskets.over(Catalogue.of("dbca"))
+    start = adapted(dpp.kernel, dpp.catalogue, other, RNG)
+    assert mean_log_likelihood(start, other) == pytest.approx(dpp.log_likelihood(baskets), rel=1e-12)
+    np.testing.assert_allclose(start.K[0, 3], dpp.kernel.K[3, 0])
+
+
+def test_items_that_the_baskets_lack_are_marginalised_out() -> None:
+    dpp, _ = named("abcd")
+    baskets = Baskets.from_lists([["c"], ["a", "c"]], items=["c", "a"])
+    start = adapted(dpp.kernel, dpp.catalogue, baskets, RNG)
+    np.testing.assert_allclose(start.K, dpp.restrict(["c", "a"]).kernel.K, atol=1e-12)
+
+
+def test_new_items_start_near_their_frequency_and_not_on_the_saddle() -> None:
+    dpp, _ = named("abc")
+    baskets = Baskets.from_lists([["a"], ["x"], ["b", "x"], ["c", "y"], []], items=["a", "x", "b", "c", "y"])
+    start = adapted(dpp.kernel, dpp.catalogue, baskets, np.random.default_rng(2))
+    old = [0, 2, 3]
+    np.testing.assert_allclose(start.K[np.ix_(old, old)], dpp.kernel.K, atol=0.1)
+    assert start.K[1, 1] == pytest.approx(0.4, abs=0.1)
+    assert np.abs(start.K[1, old]).min() > 1e-4
+
+
+def test_a_start_that_knows_no_item_is_an_error() -> None:
+    dpp, _ = named("abc")
+    with pytest.raises(InputError, match="knows none of the 6 items"):
+        adapted(dpp.kernel, dpp.catalogue, sampled(0), RNG)
+
+
+def test_a_kernel_needs_no_warning_when_one_pair_repels() -> None:
+    assert isinstance(moments(Baskets.from_lists([[0], [1]], n_items=2), RNG), Kernel)
