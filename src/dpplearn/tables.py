@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.catalogue import Label, labels_from_text
+from dpplearn.catalogue import LONGEST_INTEGER, Label
 from dpplearn.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
 INEXACT_TYPES = {"FLOAT", "DOUBLE"}
+LONGEST_MESSAGE = 500  # characters of duckdb's own, which may quote a line of any length
+NESTED_TYPES = ("STRUCT", "MAP", "UNION")
 
 
 @dataclass(frozen=True)
@@ -58,35 +63,51 @@ def pairs_of_table(table: Any, *, basket: str, item: str, weight: str | None) ->
     with duckdb.connect() as connection:
         try:
             connection.register("source", table)
-        except duckdb.Error:
+        except (duckdb.Error, TypeError):
             kind = f"{type(table).__module__}.{type(table).__name__}"
-            raise InputError(f"got a {kind}; expected a pandas or polars DataFrame or an Arrow table") from None
-        return _pairs(connection, "the table", Columns(basket, item, weight), texts=False)
+            raise InputError(f"got a {kind}; expected a pandas or polars DataFrame or an Arrow table, with columns") from None
+        with _explained("the table"):
+            return _pairs(connection, "the table", Columns(basket, item, weight), texts=False)
 
 
 def pairs_of_parquet(paths: Sequence[str], columns: Columns) -> Pairs:
     """The pairs of one or more Parquet files."""
-    return _pairs_of_files(f"read_parquet({_sql(list(paths))}, union_by_name = true)", paths, columns, texts=False)
+    return _pairs_of_files(f"read_parquet({_files(paths)}, union_by_name = true)", paths, columns, texts=False)
 
 
 def pairs_of_csv(paths: Sequence[str], columns: Columns, header: Sequence[str], delimiter: str) -> Pairs:
     """The pairs of one or more CSV files with the same header. Every value is text, as written."""
-    types = ", ".join(f"{_sql(name)}: 'VARCHAR'" for name in header)
+    for column in columns.all:
+        if header.count(column) > 1:
+            raise InputError(f"{paths[0]} has {header.count(column)} columns called {column!r}; rename all but one")
+    # The others get a number for a name: a CSV may repeat names or leave them empty, which duckdb does not take.
+    names = [name if name in columns.all else f"column {number}" for number, name in enumerate(header)]
+    types = ", ".join(f"{_sql(name)}: 'VARCHAR'" for name in names)
     options = f"auto_detect = false, header = true, delim = {_sql(delimiter)}, quote = '\"', columns = {{{types}}}"
-    return _pairs_of_files(f"read_csv({_sql(list(paths))}, {options})", paths, columns, texts=True)
+    return _pairs_of_files(f"read_csv({_files(paths)}, {options})", paths, columns, texts=True)
 
 
 def _pairs_of_files(reader: str, paths: Sequence[str], columns: Columns, *, texts: bool) -> Pairs:
     import duckdb
 
     source = paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
-    with duckdb.connect() as connection:
-        try:
-            connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {reader}").fetchall()
-            return _pairs(connection, source, columns, texts=texts)
-        except duckdb.Error as error:
-            said = str(error).split("\nPossible")[0].split("\nLINE 1:")[0].strip()
-            raise InputError(f"{source} cannot be read; is it whole, and of the format its name says? {said}") from None
+    with duckdb.connect() as connection, _explained(source):
+        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {reader}").fetchall()
+        return _pairs(connection, source, columns, texts=texts)
+
+
+@contextmanager
+def _explained(source: str) -> Iterator[None]:
+    """What duckdb says of the data, as an error of ours."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        said = str(error).split("\nPossible")[0].split("\nLINE 1:")[0].strip()
+        if len(said) > LONGEST_MESSAGE:
+            said = said[:LONGEST_MESSAGE] + " ..."
+        raise InputError(f"{source} cannot be read; is it whole, and of the format its name says? {said}") from None
 
 
 def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, texts: bool) -> Pairs:
@@ -94,7 +115,10 @@ def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, tex
     found = connection.sql("SELECT * FROM source")
     columns.check(found.columns, source)
     types = dict(zip(found.columns, map(str, found.types), strict=True))
-    chosen = ", ".join(f"{_identifier(column)} AS c{number}" for number, column in enumerate(columns.all))
+    chosen = ", ".join(
+        f"{_identifier(column)}{'::VARCHAR' if types[column].startswith('ENUM') else ''} AS c{number}"  # not its own order
+        for number, column in enumerate(columns.all)
+    )
     connection.execute(f"CREATE TEMP TABLE pairs AS SELECT {chosen} FROM source").fetchall()
     if not _one(connection, "SELECT count(*) FROM pairs"):
         raise InputError(f"{source} has no rows; expected one row a (basket, item) pair")
@@ -105,8 +129,14 @@ def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, tex
             f"column {columns.item!r} of {source} holds {types[columns.item]}; "
             "an item is a name or an integer: cast the column to text or to integers first"
         )
-    _number(connection, "baskets", "c0", types[columns.basket])
-    _number(connection, "items", "c1", types[columns.item])
+    if types[columns.item].endswith("]") or types[columns.item].startswith(NESTED_TYPES):
+        raise InputError(
+            f"column {columns.item!r} of {source} holds {types[columns.item]}, several values a row; "
+            "expected one row a (basket, item) pair: explode or unnest the column first, or use from_lists"
+        )
+    _number(connection, "baskets", "c0", integers=_all_integers(connection, "c0"))
+    integers = types[columns.item] in INTEGER_TYPES or (texts and _all_integers(connection, "c1"))
+    _number(connection, "items", "c1", integers=integers)
     pairs = connection.execute(
         "SELECT b.number AS row, i.number AS position FROM pairs "
         "JOIN baskets b ON c0 = b.id JOIN items i ON c1 = i.id ORDER BY 1, 2"
@@ -117,7 +147,7 @@ def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, tex
         positions=np.asarray(pairs["position"]),
         n_baskets=_one(connection, "SELECT count(*) FROM baskets"),
         weights=_weights(connection, source, columns.weight) if columns.weight is not None else None,
-        labels=labels_from_text(names) if texts or types[columns.item] in INTEGER_TYPES else names,
+        labels=[int(name) for name in names] if integers else names,
     )
 
 
@@ -132,9 +162,15 @@ def _check_nulls(connection: DuckDBPyConnection, source: str, column: str, name:
         )
 
 
-def _number(connection: DuckDBPyConnection, table: str, column: str, kind: str) -> None:
-    """Numbers 0, 1, ... in ascending order; texts that are integers in the order of the integers."""
-    order = "TRY_CAST(id AS HUGEINT) NULLS LAST, id" if kind == "VARCHAR" else "id"
+def _all_integers(connection: DuckDBPyConnection, column: str) -> bool:
+    """Whether every value is written as a plain integer, as `is_plain_integer` has it."""
+    plain = f"regexp_full_match(CAST({column} AS VARCHAR), '0|-?[1-9][0-9]{{0,{LONGEST_INTEGER - 1}}}')"
+    return bool(_one(connection, f"SELECT bool_and({plain}) FROM pairs"))
+
+
+def _number(connection: DuckDBPyConnection, table: str, column: str, *, integers: bool) -> None:
+    """Numbers 0, 1, ... in ascending order; texts that are all integers in the order of the integers."""
+    order = "CAST(id AS HUGEINT)" if integers else "id"
     connection.execute(
         f"CREATE TEMP TABLE {table} AS SELECT id, row_number() OVER (ORDER BY {order}) - 1 AS number "
         f"FROM (SELECT DISTINCT {column} AS id FROM pairs)"
@@ -165,6 +201,14 @@ def _weights(connection: DuckDBPyConnection, source: str, column: str) -> Floats
 
 def _one(connection: DuckDBPyConnection, query: str) -> int:
     return int(connection.execute(query).fetchall()[0][0])
+
+
+def _files(paths: Sequence[str]) -> str:
+    """The very files, as an SQL literal: duckdb would match their names as patterns and expand a leading ~.
+
+    Nor does it take columns from the names of folders.
+    """
+    return _sql([glob.escape(os.path.abspath(path)) for path in paths]) + ", hive_partitioning = false"
 
 
 def _sql(value: str | list[str]) -> str:
