@@ -13,7 +13,7 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A module imports only from modules before it.
 LAYERS = (
-    "errors arrays catalogue tables baskets readers threads kernel statistics_loops statistics initialise "
+    "errors arrays catalogue tables baskets readers threads kernel statistics_loops bordered_loops statistics initialise "
     "learners.loop learners.line_search learners.em learners.ascent learners "
     "conditioning sizes sampling_loops sampling selection dpp tensor_file model_file "
     "checkpoint progress fitting datasets estimator experiments experiments.textbook"
@@ -71,8 +71,8 @@ import dpplearn as dl
 dl.fit([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).dpp.sample(2, rng=0)
 dl.DPP(dl.Kernel.from_K([[1.0, 0], [0, 0.5]])).log_prob([0])
 dl.DPP(dl.Kernel.from_K([[0.5, 0], [0, 0.5]])).sample(2, k=1, rng=0)
-from dpplearn import sampling_loops, statistics_loops
-loops = [statistics_loops.definite, statistics_loops.bordered, sampling_loops.choose_k, sampling_loops.draw_items]
+from dpplearn import bordered_loops, sampling_loops, statistics_loops
+loops = [statistics_loops.definite, bordered_loops.bordered, sampling_loops.choose_k, sampling_loops.draw_items]
 print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values())) for loop in loops])
 """
     for _ in range(2):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints, Items, Seed
 from dpplearn.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, InputWarning
+
+Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Baskets:
         else:
             catalogue, positions = _look_up(flat, rows, catalogue)
         if n_items not in (None, len(catalogue)):
-            raise InputError(f"n_items is {n_items}, but there are {len(catalogue)} items; pass all as items=, without n_items")
+            raise InputError(f"n_items is {n_items}, but there are {len(catalogue)} items; pass them all as items=")
         return cls.from_pairs(rows, positions, len(lists), catalogue, weights)
 
     @classmethod
@@ -274,7 +276,7 @@ def _as_basket(number: int, basket: Any) -> list[Any]:
     return basket.tolist() if isinstance(basket, np.ndarray) else list(basket)
 
 
-def _read_only(array: Any) -> Any:
+def _read_only(array: Array) -> Array:
     array.flags.writeable = False
     return array
 
@@ -290,8 +292,7 @@ def _as_positions(flat: list[Any]) -> Ints:
     try:
         return np.array(flat, dtype=np.int64)
     except OverflowError:
-        far = max(flat, key=abs)
-        raise InputError(f"item {far} is out of range: integers are positions; pass labels as items=") from None
+        raise InputError(f"item {max(flat, key=abs)} is out of range; pass integers that are labels as items=") from None
 
 
 def _is_null(item: Any) -> bool:

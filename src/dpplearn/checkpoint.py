@@ -100,13 +100,21 @@ def write_checkpoint(path: str | PathLike[str], state: FitState) -> None:
 def read_checkpoint(path: str | PathLike[str], setting: Setting) -> FitState:
     """The state in a file, which must belong to this setting."""
     arrays, document = read_tensors(path, "checkpoint")
+    try:
+        _check_setting(fspath(path), document["setting"], setting)
+        return _state(setting, arrays, document)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{fspath(path)} does not hold a checkpoint: {error}") from None
+
+
+def _check_setting(path: str, found: Mapping[str, Any], setting: Setting) -> None:
     for name, expected in asdict(setting).items():
-        found = document["setting"][name]
-        if found != expected:
-            what = "other baskets" if name == "data" else f"{name}={found!r}, not {name}={expected!r}"
-            raise InputError(
-                f"{fspath(path)} belongs to a fit with {what}; repeat the call that wrote it, with resume="
-            )
+        if found[name] != expected:
+            what = "other baskets" if name == "data" else f"{name}={found[name]!r}, not {name}={expected!r}"
+            raise InputError(f"{path} belongs to a fit with {what}; repeat the call that wrote it, with resume=")
+
+
+def _state(setting: Setting, arrays: Mapping[str, npt.NDArray[Any]], document: Mapping[str, Any]) -> FitState:
     finished = tuple(Restart(**{**line, "stop": Stop[line["stop"]]}) for line in document["finished"])
     best = _run(arrays, "best")
     if best is not None:

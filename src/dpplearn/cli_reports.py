@@ -12,7 +12,7 @@ from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
 from dpplearn.cli_output import Report
-from dpplearn.demo import Demo, relative_gain
+from dpplearn.demo import Demo, Score, relative_gain
 from dpplearn.dpp import DPP, Recommendation, Selection
 from dpplearn.fitting import FitResult
 from dpplearn.initialise import independent
@@ -179,21 +179,15 @@ def item_report(dpp: DPP, item: str, top: int) -> Report:
 
 
 def demo_report(demo: Demo) -> Report:
-    scores = (demo.independent, demo.k_ascent, demo.em)
     return {
         "category": demo.category,
         "seed": demo.seed,
         "n_items": demo.n_items,
         "n_train": demo.n_train,
         "n_test": demo.n_test,
-        "models": [
-            {
-                **asdict(score),
-                "em_gain_train_percent": relative_gain(demo.em.train, score.train),
-                "em_gain_test_percent": relative_gain(demo.em.test, score.test),
-            }
-            for score in scores
-        ],
+        "models": [_model(demo.independent, demo.duels[0].em)]
+        + [_model(score, duel.em) for duel in demo.duels for score in (duel.k_ascent, duel.em)],
+        "comparison": demo.comparison,
         "kind": demo.kind,
         "held": demo.held,
         "suggestions": {
@@ -205,4 +199,13 @@ def demo_report(demo: Demo) -> Report:
             "popularity": sum(each.same_kind for each in demo.by_popularity),
         },
         "sentence": demo.sentence,
+    }
+
+
+def _model(score: Score, em: Score) -> Report:
+    """Beside the EM that stopped by the same rule."""
+    return {
+        **asdict(score),
+        "em_gain_train_percent": relative_gain(em.train, score.train),
+        "em_gain_test_percent": relative_gain(em.test, score.test),
     }

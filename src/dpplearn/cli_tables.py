@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpplearn.cli_output import Report
+from dpplearn.demo import percent
 
 MINUS_INFINITY = "some basket has probability zero under the model, so the mean log-likelihood is minus infinity"
 
@@ -171,10 +172,10 @@ def _scores(found: Report) -> tuple[str, str]:
 
 def selection_tables(report: Report) -> Iterator[RenderableType]:
     rows = [
-        (str(place), shown(each["item"]), chance(each["gain"]), "given" if each["given"] else "")
+        (str(place), f"{shown(each['item'])}{' (given)' if each['given'] else ''}", chance(each["gain"]))
         for place, each in enumerate(report["items"], start=1)
     ]
-    yield grid("Diverse set", [">", "item", "times probability>", ""], rows)
+    yield grid("Diverse set; each item multiplies the probability by its factor", [">", "item", "factor>"], rows)
     yield from notes(f"log-probability of the set: {number(report['log_prob'])}", report["note"])
 
 
@@ -193,7 +194,7 @@ def describe_tables(report: Report) -> Iterator[RenderableType]:
         ("items", f"{report['n_items']:,}"),
         ("rank", f"{report['rank']:,} (the size of the largest possible set)"),
         ("expected size", f"{size['expected']:.2f} items, standard deviation {size['standard_deviation']:.2f}"),
-        ("likeliest size", f"{size['most_likely']}; in nine of ten sets {size['percentile_5']} to {size['percentile_95']}"),
+        ("likeliest size", f"{size['most_likely']}; nine of ten are {size['percentile_5']} to {size['percentile_95']}"),
         ("empty set", f"probability {chance(size['probability_empty'])}"),
         ("written with", versions),
     ]  # fmt: skip
@@ -234,8 +235,12 @@ def demo_tables(report: Report) -> Iterator[RenderableType]:
     yield grid(
         f"{report['n_train']:,} generated registries ({report['category']}, {report['n_items']} items), "
         f"{report['n_test']:,} held out: mean log-likelihood a registry",
-        ["model", "train>", "test>", "EM's gain\ntrain>", "EM's gain\ntest>", "steps>", "seconds>"],
+        ["model", "train>", "test>", "EM gain\ntrain>", "EM gain\ntest>", "steps>", "seconds>"],
         [_model(each) for each in report["models"]],
+    )
+    infinite = any(math.isinf(each["test"]) for each in report["models"])
+    yield from notes(
+        report["comparison"], "-inf: some registry has probability zero under that model." if infinite else ""
     )
     both = zip_longest(report["suggestions"]["popularity"], report["suggestions"]["em"])
     yield grid(
@@ -249,12 +254,9 @@ def demo_tables(report: Report) -> Iterator[RenderableType]:
 def _model(each: Report) -> tuple[str, ...]:
     iterations = "" if each["n_iter"] is None else str(each["n_iter"])
     seconds = "" if each["seconds"] is None else number(each["seconds"], 2)
-    gains = ["" if each["model"] == "EM" else _percent(each[f"em_gain_{part}_percent"]) for part in ("train", "test")]
-    return (each["model"], number(each["train"]), number(each["test"]), *gains, iterations, seconds)
-
-
-def _percent(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:+.2f}%"
+    gains = ["" if each["model"] == "EM" else percent(each[f"em_gain_{part}_percent"]) for part in ("train", "test")]
+    name = each["model"] if each["tol"] is None else f"{each['model']}, to {each['tol']:.0e}"
+    return (name, number(each["train"]), number(each["test"]), *gains, iterations, seconds)
 
 
 def _suggestion(each: Report | None) -> tuple[str, str]:

@@ -25,7 +25,7 @@ def load(path: str | PathLike[str]) -> DPP:
     try:
         kernel = Kernel(arrays["eigenvalues"], arrays["eigenvectors"])
         dpp = DPP(kernel, Catalogue.of(document["items"]).labels, learned=document["learned"])
-    except (KeyError, InputError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{fspath(path)} does not hold a model: {error}") from None
     V = kernel.eigenvectors
     if not np.allclose(V.T @ V, np.eye(len(V)), atol=1e-8):

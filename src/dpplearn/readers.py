@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+import zlib
 from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -40,8 +41,9 @@ def read_baskets(
     ----------
     format
         "csv" and "parquet" are long tables, one row a (basket, item) pair, with the columns `basket`, `item`
-        and, where given, `weight` (one value a basket). "lines" is one basket a line, items between commas,
-        or between blanks where the file has no comma; an empty line is an empty basket. "auto" goes by the
+        and, where given, `weight` (one value a basket). "lines" is one basket a line, items between commas
+        (quoted where they have one themselves), or between blanks where the file has no comma; an empty line
+        is an empty basket. "auto" goes by the
         ending: .parquet and .pq, .csv and .tsv, .txt and .dat; a CSV without both columns is an error.
         Text files may be gzipped (.gz).
     """
@@ -79,18 +81,23 @@ def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str])
                     f"line {number} of {path} names item {token}, but {names_txt} has the items 1 to {len(names)}"
                 )
         baskets.append([int(token) - 1 for token in tokens])
+    if not baskets:
+        raise InputError(f"{path} is empty; expected one registry a line")
     return Baskets.from_lists(baskets, items=names)
 
 
 def _matching(pattern: str) -> list[str]:
-    if Path(pattern).is_dir():
-        raise InputError(f"{pattern} is a folder; name a file, or files with a pattern such as {pattern}/*.parquet")
-    paths = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
-    if not paths:
-        raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
-    for path in paths:
-        if Path(path).stat().st_size == 0:
-            raise InputError(f"{path} is empty")
+    try:
+        if Path(pattern).is_dir():
+            raise InputError(f"{pattern} is a folder; name a file, or files with a pattern such as {pattern}/*.parquet")
+        paths = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+        if not paths:
+            raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
+        for path in paths:
+            if Path(path).stat().st_size == 0:
+                raise InputError(f"{path} is empty")
+    except OSError as error:
+        raise InputError(f"{pattern} cannot be read: {error.strerror}") from None
     return paths
 
 
@@ -114,7 +121,9 @@ def _csv_header(paths: Sequence[str], columns: Columns) -> tuple[list[str], str]
     for path, header in zip(paths, headers, strict=True):
         if header != headers[0]:
             raise InputError(f"{path} has the header {header!r}, but {paths[0]} has {headers[0]!r}; read them apart")
-    readings = [(next(csv.reader([headers[0]], delimiter=delimiter), []), delimiter) for delimiter in DELIMITERS]
+    if not headers[0].strip():
+        raise InputError(f"{paths[0]} is empty, or its first line is; expected a header with the names of the columns")
+    readings = [(_fields(paths[0], 1, headers[0], delimiter=delimiter), delimiter) for delimiter in DELIMITERS]
     for names, delimiter in readings:
         if set(columns.all) <= set(names):
             return names, delimiter
@@ -135,10 +144,20 @@ def _read_lines(paths: Sequence[str]) -> Baskets:
 
 def _tokens(path: str, lines: Iterator[str], delimiter: str | None) -> Iterator[list[str]]:
     for number, line in enumerate(lines, start=1):
-        tokens = [token.strip() for token in line.split(delimiter)] if line.strip() else []
+        quoted = delimiter is not None and '"' in line
+        fields = _fields(path, number, line, delimiter=",", strict=True) if quoted else line.split(delimiter)
+        tokens = [token.strip() for token in fields] if line.strip() else []
         if "" in tokens:
             raise InputError(f"line {number} of {path} has nothing before, between or after its commas: {line!r}")
         yield tokens
+
+
+def _fields(path: str, number: int, line: str, *, delimiter: str, strict: bool = False) -> list[str]:
+    """The fields of one line of CSV, without the quotes around them."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=strict, skipinitialspace=strict), [])
+    except csv.Error as error:
+        raise InputError(f"line {number} of {path} is not a line of CSV ({error}): {line[:80]!r}") from None
 
 
 def _lines(path: str) -> Iterator[str]:
@@ -148,7 +167,7 @@ def _lines(path: str) -> Iterator[str]:
                 yield line.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); convert it first") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
 
 
@@ -163,17 +182,17 @@ def _registry_names(path: str) -> list[str]:
         content = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    if not content.strip():
+        raise InputError(f"{path} is empty; expected one item a line")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         text = content.decode("iso-8859-1")  # the media file; every byte string decodes
     names = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
         label, _, rest = line.partition(" ")
         _, separator, name = rest.partition(": ")
         if label != str(number) or not separator:
             raise InputError(f"line {number} of {path} is {line!r}; expected '{number} <category>: <name>'")
         names.append(name.strip())
-    if not names:
-        raise InputError(f"{path} is empty; expected one item a line")
     return names

@@ -149,9 +149,10 @@ def _one_size(scaled: _Scaled, group: SizeGroup, weights: Floats, delta: Floats)
     if k > LARGE:
         _large_sets(scaled, group.sets, weights, logdet, delta)
         return logdet
-    from dpplearn import statistics_loops
-
-    loop = statistics_loops.definite if len(scaled.matrix) == len(scaled.log_scale) else statistics_loops.bordered
+    if len(scaled.matrix) == len(scaled.log_scale):
+        from dpplearn.statistics_loops import definite as loop
+    else:
+        from dpplearn.bordered_loops import bordered as loop
     loop(scaled.matrix, scaled.log_scale, group.sets, weights, logdet, delta, delta.size > 0)
     return logdet
 

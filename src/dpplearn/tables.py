@@ -65,7 +65,9 @@ def pairs_of_table(table: Any, *, basket: str, item: str, weight: str | None) ->
             connection.register("source", table)
         except (duckdb.Error, TypeError):
             kind = f"{type(table).__module__}.{type(table).__name__}"
-            raise InputError(f"got a {kind}; expected a pandas or polars DataFrame or an Arrow table, with columns") from None
+            raise InputError(
+                f"got a {kind}; expected a pandas or polars DataFrame or an Arrow table, with columns"
+            ) from None
         with _explained("the table"):
             return _pairs(connection, "the table", Columns(basket, item, weight), texts=False)
 
@@ -103,7 +105,7 @@ def _explained(source: str) -> Iterator[None]:
 
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:  # the last two: names that are not UTF-8
         said = str(error).split("\nPossible")[0].split("\nLINE 1:")[0].strip()
         if len(said) > LONGEST_MESSAGE:
             said = said[:LONGEST_MESSAGE] + " ..."
@@ -115,10 +117,7 @@ def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, tex
     found = connection.sql("SELECT * FROM source")
     columns.check(found.columns, source)
     types = dict(zip(found.columns, map(str, found.types), strict=True))
-    chosen = ", ".join(
-        f"{_identifier(column)}{'::VARCHAR' if types[column].startswith('ENUM') else ''} AS c{number}"  # not its own order
-        for number, column in enumerate(columns.all)
-    )
+    chosen = ", ".join(f"{_text(column, types[column])} AS c{number}" for number, column in enumerate(columns.all))
     connection.execute(f"CREATE TEMP TABLE pairs AS SELECT {chosen} FROM source").fetchall()
     if not _one(connection, "SELECT count(*) FROM pairs"):
         raise InputError(f"{source} has no rows; expected one row a (basket, item) pair")
@@ -220,6 +219,11 @@ def _sql(value: str | list[str]) -> str:
 
 def _identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _text(column: str, kind: str) -> str:
+    """The column, an enumeration as text, since its own order is not that of the names."""
+    return _identifier(column) + ("::VARCHAR" if kind.startswith("ENUM") else "")
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -26,15 +26,18 @@ def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document
     """Write to a temporary file beside the target and move it there, so that a reader sees the old file or the new."""
     from safetensors.numpy import save
 
-    text = json.dumps(document, sort_keys=True, allow_nan=True)
+    versions = {"dpplearn": version("dpplearn"), "numpy": np.__version__}
+    try:
+        text = json.dumps({**document, "versions": versions}, sort_keys=True, allow_nan=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{fspath(path)} is not written: a {kind} file keeps what JSON has, but {error}") from None
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
         "kind": f"dpplearn {kind}",
         "format": str(FORMAT_VERSION),
         "document": text,
         "sha256": _digest(text, contiguous),
-        "dpplearn": version("dpplearn"),
-        "numpy": np.__version__,
+        "dpplearn": versions["dpplearn"],
     }
     _replace(Path(path), save(contiguous, metadata=metadata))
 
@@ -44,6 +47,8 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
     from safetensors import SafetensorError, safe_open
 
     path = fspath(path)
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a folder; expected a dpplearn {kind} file")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -57,10 +62,13 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
         raise InputError(
             f"{path} is not a whole dpplearn {kind} file (truncated, damaged, or of another kind): {error}"
         ) from None
-    if metadata.get("sha256") != _digest(metadata.get("document", ""), arrays):
+    text = metadata.get("document", "")
+    if metadata.get("sha256") != _digest(text, arrays):
         raise InputError(f"{path} was changed after it was written: its checksum does not match; write it again")
-    document: dict[str, Any] = json.loads(metadata["document"])
-    return arrays, {**document, "versions": {name: metadata[name] for name in ("dpplearn", "numpy")}}
+    try:
+        return arrays, dict(json.loads(text))
+    except (TypeError, ValueError):
+        raise InputError(f"{path} does not hold a {kind}: its document is {text[:80]!r}") from None
 
 
 def _check_kind(path: str, kind: str, metadata: Mapping[str, str]) -> None:
@@ -87,7 +95,7 @@ def _replace(path: Path, content: bytes) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -96,7 +104,7 @@ def _replace(path: Path, content: bytes) -> None:
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from None
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
         Path(temporary).unlink(missing_ok=True)
 

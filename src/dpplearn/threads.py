@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Any
 
 from dpplearn.errors import InputError
 
@@ -30,7 +31,14 @@ def pool(threads: int) -> ThreadPoolExecutor:
 @contextmanager
 def suitable_blas(n_items: int, threads: int | None) -> Iterator[None]:
     """Within, BLAS uses one thread on small matrices and at most `threads` on large ones."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1 if n_items < LARGE_MATRIX else thread_count(threads), user_api="blas"):
+    with _blas().limit(limits=1 if n_items < LARGE_MATRIX else thread_count(threads), user_api="blas"):
         yield
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    """What controls the BLAS libraries that are loaded; looking for them takes a while."""
+    import scipy.linalg  # noqa: F401  # brings a BLAS of its own
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

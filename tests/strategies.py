@@ -1,0 +1,66 @@
+"""Hypothesis strategies for labels, baskets, kernels and models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dpplearn import DPP, Baskets, Kernel
+
+Lists = list[list[Any]]
+
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8) | st.sampled_from(
+    ["007", "1e3", "-0", "NULL", "null", "nan", 'a "b"', "a,b", "a\nb", "a\r\nb", " a", "a ", "'", "\\", "É", "苹果", "🍎"]
+)
+integers = st.integers(-(2**63), 2**63 - 1)
+weights = st.floats(0, 1e6)
+
+
+@st.composite
+def label_lists(draw: st.DrawFn, labels: st.SearchStrategy[Any] = names, *, min_size: int = 0) -> Lists:
+    """At least one basket of at least `min_size` different labels, and at least one label in all."""
+    catalogue = draw(st.lists(labels, min_size=max(min_size, 1), max_size=6, unique=True))
+    basket = st.lists(st.sampled_from(catalogue), min_size=min_size, max_size=len(catalogue), unique=True)
+    return [*draw(st.lists(basket, max_size=8)), draw(basket.filter(len))]
+
+
+@st.composite
+def baskets(draw: st.DrawFn, *, max_items: int = 6, max_baskets: int = 12) -> Baskets:
+    """Numbered items, weights from 0, empty baskets, repeated sets; perhaps no basket at all."""
+    n_items = draw(st.integers(1, max_items))
+    lists = draw(st.lists(st.lists(st.integers(0, n_items - 1), unique=True), max_size=max_baskets))
+    each = draw(st.lists(weights, min_size=len(lists), max_size=len(lists)))
+    return Baskets.from_lists(lists, n_items=n_items, weights=each)
+
+
+@st.composite
+def kernels(draw: st.DrawFn, *, min_items: int = 1, max_items: int = 6) -> Kernel:
+    """From L or from K, of any rank down to 0, with eigenvalues of K that may be exactly 0 and, from K, exactly 1."""
+    n_items = draw(st.integers(min_items, max_items))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if draw(st.booleans()):
+        X = rng.standard_normal((n_items, draw(st.integers(0, n_items))))  # (n_items, rank)
+        return Kernel.from_L(X @ X.T)
+    eigenvalue = st.sampled_from([0.0, 1.0]) | st.floats(0.01, 0.99)
+    lam = np.array(draw(st.lists(eigenvalue, min_size=n_items, max_size=n_items)))
+    V, _ = np.linalg.qr(rng.standard_normal((n_items, n_items)))
+    K = (V * lam) @ V.T
+    return Kernel.from_K((K + K.T) / 2)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> DPP:
+    """Named or numbered items, with any JSON as the account of how it was learned."""
+    kernel = draw(kernels())
+    labels = draw(st.sampled_from([names, integers]))
+    items = draw(st.lists(labels, min_size=kernel.n_items, max_size=kernel.n_items, unique=True))
+    values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+    learned = draw(st.dictionaries(st.text(), values | st.lists(values, max_size=3), max_size=4))
+    return DPP(kernel, items, learned=learned)
+
+
+def plain(baskets: Baskets) -> tuple[tuple[Any, ...], Lists, list[float]]:
+    """Items, sets and weights, to compare."""
+    return baskets.items, [list(basket) for basket in baskets], baskets.weights.tolist()
