@@ -12,7 +12,25 @@ from dpplearn import DPP, Baskets, Kernel
 Lists = list[list[Any]]
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8) | st.sampled_from(
-    ["007", "1e3", "-0", "NULL", "null", "nan", 'a "b"', "a,b", "a\nb", "a\r\nb", " a", "a ", "'", "\\", "É", "苹果", "🍎"]
+    [
+        "007",
+        "1e3",
+        "-0",
+        "NULL",
+        "null",
+        "nan",
+        'a "b"',
+        "a,b",
+        "a\nb",
+        "a\r\nb",
+        " a",
+        "a ",
+        "'",
+        "\\",
+        "É",
+        "苹果",
+        "🍎",
+    ]
 )
 integers = st.integers(-(2**63), 2**63 - 1)
 weights = st.floats(0, 1e6)
@@ -22,8 +40,11 @@ weights = st.floats(0, 1e6)
 def label_lists(draw: st.DrawFn, labels: st.SearchStrategy[Any] = names, *, min_size: int = 0) -> Lists:
     """At least one basket of at least `min_size` different labels, and at least one label in all."""
     catalogue = draw(st.lists(labels, min_size=max(min_size, 1), max_size=6, unique=True))
-    basket = st.lists(st.sampled_from(catalogue), min_size=min_size, max_size=len(catalogue), unique=True)
-    return [*draw(st.lists(basket, max_size=8)), draw(basket.filter(len))]
+
+    def basket(at_least: int) -> st.SearchStrategy[list[Any]]:
+        return st.lists(st.sampled_from(catalogue), min_size=at_least, max_size=len(catalogue), unique=True)
+
+    return [*draw(st.lists(basket(min_size), max_size=8)), draw(basket(max(min_size, 1)))]
 
 
 @st.composite

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import oracle
 import pytest
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
+import oracle
 from dpplearn.experiments import textbook
 
 FloatArray = NDArray[np.float64]

@@ -292,12 +292,14 @@ def _as_positions(flat: list[Any]) -> Ints:
     try:
         return np.array(flat, dtype=np.int64)
     except OverflowError:
-        raise InputError(f"item {max(flat, key=abs)} is out of range; pass integers that are labels as items=") from None
+        raise InputError(f"item {max(flat, key=abs)} is out of range; pass integer labels as items=") from None
 
 
 def _is_null(item: Any) -> bool:
     """None, NaN, and the nulls of pandas, which have no truth value."""
-    return item is None or type(item).__name__ in ("NAType", "NaTType") or (isinstance(item, float) and item != item)
+    if isinstance(item, float | np.floating):
+        return bool(np.isnan(item))
+    return item is None or type(item).__name__ in ("NAType", "NaTType")
 
 
 def _all_integers(flat: list[Any]) -> bool:

@@ -322,7 +322,7 @@ def describe(
     if item is not None:
         write({"model": str(model), **item_report(dpp, item, top)}, item_tables, as_json)
         return
-    versions = read_tensors(model, "model")[1]["versions"]
+    versions = read_tensors(model, "model")[1].get("versions", {})
     write(describe_report(dpp, versions, top, model=str(model)), describe_tables, as_json)
 
 

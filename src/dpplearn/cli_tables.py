@@ -79,7 +79,7 @@ def fit_tables(report: Report) -> Iterator[RenderableType]:
                  f"of {report['n_items']:,} items, {report['mean_size']:.2f} items a basket"),
         ("learner", f"{report['learner']} from {report['start']}, seed {report['seed']}"),
         ("stopped", f"{stopped}: {report['stopped_because']}"),
-        ("time", f"{report['seconds']:.2f} s"),
+        ("learning time", f"{report['seconds']:.2f} s"),
         ("expected size", f"{report['expected_size']:.2f} items"),
         ("model", shown(report["model"])),
     ]  # fmt: skip
@@ -245,7 +245,7 @@ def demo_tables(report: Report) -> Iterator[RenderableType]:
     both = zip_longest(report["suggestions"]["popularity"], report["suggestions"]["em"])
     yield grid(
         f"Suggested next to a registry that holds {shown(report['held'])} (* is again a {report['kind']})",
-        ["by popularity", "chance>", "by the DPP that EM learned", "chance>"],
+        ["by popularity", "chance>", f"by the DPP of EM, to {report['models'][-1]['tol']:.0e}", "chance>"],
         [tuple(cell for each in pair for cell in _suggestion(each)) for pair in both],
     )
     yield from notes(report["sentence"])

@@ -9,6 +9,7 @@ from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
 
 CONDITIONING_ROUNDING = 1e-6  # dividing by a small probability magnifies rounding
+IMPOSSIBLE = "{}: under this model that has probability zero, so nothing follows from it"
 
 
 def conditioned(kernel: Kernel, include: Ints, exclude: Ints) -> tuple[Kernel, Ints]:
@@ -16,6 +17,9 @@ def conditioned(kernel: Kernel, include: Ints, exclude: Ints) -> tuple[Kernel, I
 
     K_R − K_RA K_A⁻¹ K_AR, then K_R + K_RB (I − K_B)⁻¹ K_BR: in K, so that eigenvalues of 1 are no obstacle.
     """
+    sizes = kernel.possible_sizes
+    if len(include) > sizes[-1] or kernel.n_items - len(exclude) < sizes[0]:
+        raise InputError(IMPOSSIBLE.format(f"a set has {sizes[0]} to {sizes[-1]} items"))
     remaining = np.setdiff1d(np.arange(kernel.n_items), np.concatenate([include, exclude]))
     K, rest = kernel.K, np.setdiff1d(np.arange(kernel.n_items), include)
     if len(include):
@@ -38,11 +42,15 @@ def next_item(kernel: Kernel, basket: Ints) -> tuple[Floats, Floats]:
     Both are Schur complements: L_ii − L_iA L_A⁻¹ L_Ai, and the same of K. The score is NaN where P(A) is zero
     although P(A ⊆ Y) is not, which happens when eigenvalues of K are exactly 1 and A is too small.
     """
+    if len(basket) > kernel.rank:
+        raise InputError(IMPOSSIBLE.format(f"no set has more than {kernel.rank} items"))
     K = kernel.K
     half = _solve(_factor(K[np.ix_(basket, basket)], "no set holds all the items of the basket"), K[basket])
     probability = np.clip(K.diagonal() - (half**2).sum(axis=0), 0, 1)
     score = _scores(kernel, basket)
     probability[basket] = score[basket] = 0
+    if len(basket) == kernel.rank:  # what the complements show is rounding
+        probability[:] = score[:] = 0
     return score, probability
 
 
@@ -74,7 +82,7 @@ def _factor(matrix: Floats, impossible: str) -> Floats:
     if np.any(factor.diagonal() ** 2 < len(matrix) * np.finfo(float).eps * matrix.diagonal()) or (
         not factor.diagonal().all()
     ):
-        raise InputError(f"{impossible}: under this model that has probability zero, so nothing follows from it")
+        raise InputError(IMPOSSIBLE.format(impossible))
     return factor
 
 

@@ -41,10 +41,6 @@ class Duel:
     em: Score
 
     @property
-    def gain_train(self) -> float:
-        return relative_gain(self.em.train, self.k_ascent.train)
-
-    @property
     def gain_test(self) -> float:
         return relative_gain(self.em.test, self.k_ascent.test)
 

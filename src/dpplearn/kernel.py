@@ -26,6 +26,7 @@ class Bordered:
     matrix: Floats  # (n_items + n_border, n_items + n_border)
     n_border: int
     log_normaliser: float
+    possible_sizes: range  # of the sets that have a probability; rounding alone may hide that others have none
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +88,11 @@ class Kernel:
         return int(np.count_nonzero(self.eigenvalues))
 
     @property
+    def possible_sizes(self) -> range:
+        """From the number of eigenvalues at 1 to the rank."""
+        return range(int(np.count_nonzero(self.at_one)), self.rank + 1)
+
+    @property
     def at_one(self) -> Bools:
         """Which eigenvalues are exactly 1."""
         return np.asarray(self.eigenvalues == 1)
@@ -129,11 +135,11 @@ class Kernel:
         rest, border = self.eigenvalues[~near], self.eigenvalues[near]
         normaliser = float(np.log1p(-rest).sum() + np.log(border).sum())
         if not near.any():
-            return Bordered(self.L, 0, normaliser)
+            return Bordered(self.L, 0, normaliser, self.possible_sizes)
         A = _symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest))
         U = self.eigenvectors[:, near]
         E = np.block([[A, U], [U.T, -np.diag((1 - border) / border)]])
-        return Bordered(E, len(border), normaliser)
+        return Bordered(E, len(border), normaliser, self.possible_sizes)
 
 
 def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
 
 NOTHING = np.zeros(0, dtype=np.int64)
+IMPOSSIBLE = "the items to start from have probability zero together; leave one out"
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,15 @@ def greedy_map(kernel: Kernel, k: int | None, include: Ints = NOTHING) -> Greedy
     """
     if kernel.at_one.any():
         return _with_certain_part(kernel, k, include)
-    return greedy(kernel.L, k, include)
+    return greedy(kernel.L, kernel.rank, k, include)
 
 
-def greedy(L: Floats, k: int | None, include: Ints = NOTHING) -> Greedy:
+def greedy(L: Floats, rank: int, k: int | None, include: Ints = NOTHING) -> Greedy:
     """Greedy maximisation of det L_Y; the items of `include` come first, in their order. [CZZ18]"""
     n = len(L)
-    limit = n if k is None else min(k, n)
+    if len(include) > rank:
+        raise InputError(IMPOSSIBLE)
+    limit = rank if k is None else min(k, rank)
     left = L.diagonal().copy()  # what each item would multiply the determinant by
     smallest = np.finfo(float).eps * left
     rows = np.empty((max(limit, len(include)), n))  # the Cholesky factor, one row a taken item
@@ -49,7 +52,7 @@ def greedy(L: Floats, k: int | None, include: Ints = NOTHING) -> Greedy:
         gain = float(left[best])
         if not gain > (size + 1) * smallest[best]:
             if forced:
-                raise InputError("the items to start from have probability zero together; leave one out")
+                raise InputError(IMPOSSIBLE)
             return Greedy(np.array(positions, dtype=np.int64), np.array(gains), exhausted=True)
         if k is None and not forced and gain <= 1:
             break
@@ -75,7 +78,7 @@ def _with_certain_part(kernel: Kernel, k: int | None, include: Ints) -> Greedy:
     if rest.at_one.any():
         U = rest.eigenvectors[:, rest.at_one]
         needed = U.shape[1] if k is None else min(U.shape[1], k - len(taken))
-        first = greedy(U @ U.T, max(needed, 0))
+        first = greedy(U @ U.T, U.shape[1], max(needed, 0))
         taken = np.concatenate([taken, places[first.positions]])
         gains = np.concatenate([gains, first.gains])
         if (k is not None and len(taken) >= k) or len(taken) == kernel.n_items:
@@ -84,7 +87,7 @@ def _with_certain_part(kernel: Kernel, k: int | None, include: Ints) -> Greedy:
         places = places[kept]
         if rest.at_one.any():
             raise InputError("an eigenvalue of 1 remains after as many items as there were; the kernel is degenerate")
-    more = greedy(rest.L, None if k is None else k - len(taken))
+    more = greedy(rest.L, rest.rank, None if k is None else k - len(taken))
     return Greedy(
         np.concatenate([taken, places[more.positions]]), np.concatenate([gains, more.gains]), exhausted=more.exhausted
     )

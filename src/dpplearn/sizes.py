@@ -39,10 +39,10 @@ def log_size_distribution(kernel: Kernel) -> Floats:
 
 def check_size(kernel: Kernel, k: int) -> None:
     """A k-DPP exists for sizes between the number of eigenvalues at 1 and the rank."""
-    smallest = int(np.count_nonzero(kernel.at_one))
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not smallest <= k <= kernel.rank:
+    sizes = kernel.possible_sizes
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k not in sizes:
         raise InputError(
-            f"k is {k!r}; under this model a set has {smallest} to {kernel.rank} items, so k must be from that range"
+            f"k is {k!r}; under this model a set has {sizes[0]} to {sizes[-1]} items, so k must be from that range"
         )
 
 

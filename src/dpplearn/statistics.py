@@ -100,6 +100,7 @@ class _Scaled:
     log_scale: Floats  # (n_items,) what scaling took from log det, an item
     inverse_scale: Floats  # (n_items + n_border,)
     log_empty: float  # log det of the border alone
+    possible_sizes: range
 
     @classmethod
     def of(cls, bordered: Bordered) -> _Scaled:
@@ -112,7 +113,7 @@ class _Scaled:
             inverse[:n_items] = np.where(scale > 0, 1 / scale, 0)
             log_scale = 2 * np.log(scale)
             log_empty = float(np.log(-diagonal[n_items:]).sum())
-        return cls(E * inverse[:, None] * inverse, log_scale, inverse, log_empty)
+        return cls(E * inverse[:, None] * inverse, log_scale, inverse, log_empty, bordered.possible_sizes)
 
 
 def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
@@ -120,8 +121,8 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
 
     Each thread takes the same share of every group of equal-size sets.
     """
-    work = float((baskets.sizes.astype(float) ** 3).sum())
-    threads = min(threads, 1 + int(work // WORK_WORTH_A_THREAD))
+    work = sum(len(group.rows) * group.sets.shape[1] ** 3 for group in baskets.by_size)
+    threads = min(threads, 1 + work // WORK_WORTH_A_THREAD)
     logdet = np.empty(len(baskets))
     shape = scaled.matrix.shape if want_delta else (0, 0)
 
@@ -142,6 +143,8 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
 def _one_size(scaled: _Scaled, group: SizeGroup, weights: Floats, delta: Floats) -> Floats:
     """log det of sets of one size, whose weighted inverses are added into delta unless it is empty."""
     n, k = group.sets.shape
+    if k not in scaled.possible_sizes:
+        return np.full(n, -np.inf)
     if k == 0:
         _add_empty(scaled, float(weights.sum()), delta)
         return np.full(n, scaled.log_empty)
@@ -158,9 +161,9 @@ def _one_size(scaled: _Scaled, group: SizeGroup, weights: Floats, delta: Floats)
 
 
 def _add_empty(scaled: _Scaled, weight: float, delta: Floats) -> None:
-    """The inverse of the border alone, −D⁻¹; with an eigenvalue of exactly 1 the empty set is impossible."""
+    """The inverse of the border alone, −D⁻¹."""
     n_items = len(scaled.log_scale)
-    if delta.size and np.isfinite(scaled.log_empty):
+    if delta.size:
         border = np.arange(n_items, len(delta))
         delta[border, border] += weight / scaled.matrix[border, border]
 
