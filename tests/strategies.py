@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from dpplearn import DPP, Baskets, Kernel
 
 Lists = list[list[Any]]
+
+# A machine that is busy with other things is no failure of a test.
+settings.register_profile("dpplearn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dpplearn")
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8) | st.sampled_from(
     [

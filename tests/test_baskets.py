@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import strategies
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import Lists, label_lists, plain
 
+import strategies
 from dpplearn import Baskets, InputError, InputWarning
 from dpplearn.catalogue import LARGEST, Catalogue
+from strategies import Lists, label_lists, plain
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -372,7 +372,7 @@ def test_baskets_over_a_reordered_larger_catalogue_are_the_same_sets(lists: List
 
 def test_baskets_over_a_catalogue_that_lacks_an_item_name_the_basket_and_the_closest() -> None:
     baskets = Baskets.from_lists([["crib"], [], ["crib", "monitor"]])
-    with pytest.raises(InputError, match="basket 2: item 'monitor' is not in .* did you mean 'monitors'"):
+    with pytest.raises(InputError, match=r"basket 2: item 'monitor' is not in .* did you mean 'monitors'"):
         baskets.over(Catalogue.of(["crib", "monitors"]))
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import integers, names
 
 from dpplearn import DPP, Baskets, InputError, Kernel
 from dpplearn.catalogue import LARGEST, Catalogue, is_plain_integer, labels_from_text
+from strategies import integers, names
 
 NURSERY = Catalogue.of(["crib", "monitor", "bottle", "bottle brush"])
 
@@ -69,7 +69,7 @@ def test_an_unknown_name_is_an_error_with_the_closest_names(label: str, suggeste
 
 
 def test_an_unknown_name_like_no_other_is_told_how_large_the_catalogue_is() -> None:
-    with pytest.raises(InputError, match="'xyz' is not in the catalogue; .*4 items, from 'crib' to 'bottle brush'"):
+    with pytest.raises(InputError, match=r"'xyz' is not in the catalogue; .*4 items, from 'crib' to 'bottle brush'"):
         NURSERY.position("xyz")
 
 
@@ -78,7 +78,7 @@ def test_a_model_asked_about_an_unknown_name_suggests_the_closest() -> None:
     for ask in (dpp.log_prob, dpp.inclusion_prob, dpp.given, dpp.recommend):
         with pytest.raises(InputError, match="'monitr' is not in the catalogue; did you mean 'monitor'"):
             ask(["crib", "monitr"])
-    with pytest.raises(InputError, match="basket 1: item 'monitr' is not in .* did you mean 'monitor'"):
+    with pytest.raises(InputError, match=r"basket 1: item 'monitr' is not in .* did you mean 'monitor'"):
         dpp.log_prob(Baskets.from_lists([["crib"], ["monitr"]]))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
@@ -12,10 +10,9 @@ from dpplearn.baskets import Baskets
 from dpplearn.datasets import CATEGORIES, make_registries, substitute_groups
 from dpplearn.errors import InputError
 
-PAPER = {
-    **dict.fromkeys(["feeding", "gear", "diaper", "bedding", "apparel", "bath"], 100),
-    **{"toys": 62, "health": 62, "media": 58, "strollers": 40, "safety": 36, "carseats": 34, "furniture": 32},
-}
+LARGE = dict.fromkeys(["feeding", "gear", "diaper", "bedding", "apparel", "bath"], 100)
+SMALL = {"toys": 62, "health": 62, "media": 58, "strollers": 40, "safety": 36, "carseats": 34, "furniture": 32}
+PAPER = LARGE | SMALL
 
 every_category = pytest.mark.parametrize("category", PAPER)
 
@@ -28,7 +25,7 @@ def same_group(category: str) -> Bools:
     """(n_items, n_items), true for two different items of one group."""
     groups = substitute_groups(category)
     number = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    return (number[:, None] == number) & ~np.eye(len(number), dtype=bool)
+    return np.equal.outer(number, number) & ~np.eye(len(number), dtype=bool)
 
 
 def pair_counts(registries: Baskets) -> tuple[Floats, Floats]:
@@ -65,20 +62,15 @@ def test_the_seed_decides_the_registries() -> None:
 
 
 @every_category
-def test_substitutes_meet_far_less_often_than_independent_items(category: str) -> None:
+def test_substitutes_alone_meet_far_less_often_than_independent_items(category: str) -> None:
     together, expected = pair_counts(make_registries(category, 20_000, rng=0))
     inside = same_group(category)
-    assert expected[inside].sum() > 500
-    assert together[inside].sum() < 0.35 * expected[inside].sum()
-
-
-@pytest.mark.parametrize("category", ["feeding", "gear", "diaper", "bedding", "apparel", "bath"])
-def test_items_of_different_groups_meet_as_often_as_independent_items(category: str) -> None:
-    # In the small categories they meet less often too: registries without any item, which are never seen,
-    # would have made every item rarer.
-    together, expected = pair_counts(make_registries(category, 20_000, rng=0))
-    across = ~same_group(category) & ~np.eye(PAPER[category], dtype=bool)
-    assert together[across].sum() == pytest.approx(expected[across].sum(), rel=0.05)
+    across = ~inside & ~np.eye(PAPER[category], dtype=bool)
+    assert expected[inside].sum() > 5000
+    assert together[inside].sum() < 0.25 * expected[inside].sum()
+    # Across groups the ratio is P(not empty): the empty registries, drawn again, would have made every item rarer.
+    lowest = 0.98 if category in LARGE else 0.65
+    assert lowest < together[across].sum() / expected[across].sum() < 1.01
 
 
 @every_category
@@ -110,17 +102,16 @@ def test_safety_has_its_largest_and_most_wanted_group_in_video_monitors() -> Non
     assert np.count_nonzero(most_wanted < len(first)) >= 3  # so popularity alone suggests at least two more
 
 
-def test_names_inside_a_group_share_their_kind() -> None:
-    for category in CATEGORIES:
-        for group in substitute_groups(category):
-            kinds = {name.split(",")[0].partition(" ")[2] for name in group}
-            assert len(kinds) == 1
+@every_category
+def test_names_of_a_group_share_their_kind(category: str) -> None:
+    for group in substitute_groups(category):
+        assert len({name.split(",")[0].partition(" ")[2] for name in group}) == 1
 
 
-def test_kinds_of_a_category_are_different() -> None:
-    for category in CATEGORIES:
-        kinds = [group[0].partition(" ")[2] for group in substitute_groups(category)]
-        assert not [pair for pair in combinations(kinds, 2) if pair[0] == pair[1]]
+@every_category
+def test_no_two_groups_are_of_the_same_kind(category: str) -> None:
+    kinds = [group[0].partition(" ")[2] for group in substitute_groups(category)]
+    assert len(set(kinds)) == len(kinds)
 
 
 def test_no_registries_keep_the_catalogue() -> None:

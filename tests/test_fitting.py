@@ -261,6 +261,12 @@ def test_nothing_to_learn_from_is_an_error() -> None:
         fit(Baskets.from_lists([[0], [1]], weights=[0, 0]))
 
 
+def test_a_basket_of_weight_zero_has_no_say() -> None:
+    extra = Baskets.from_lists([*BASKETS, range(6)], n_items=6, weights=[*BASKETS.weights, 0])
+    for init in ("wishart", "moments"):
+        same_model(fit(BASKETS, init=init, rng=0, max_iter=4), fit(extra, init=init, rng=0, max_iter=4))
+
+
 def test_plain_lists_are_accepted() -> None:
     result = fit([["crib", "monitor"], ["crib"], ["cot"]], rng=0, max_iter=3)
     assert result.dpp.items == ("cot", "crib", "monitor")

@@ -147,8 +147,7 @@ class Baskets:
     def __repr__(self) -> str:
         if not len(self):
             return f"Baskets(0 baskets, {self.n_items} items)"
-        weight = self.total_weight
-        weighted = "" if np.all(self.weights == 1) else f", total weight {weight:g}"
+        weighted = "" if np.all(self.weights == 1) else f", total weight {self.total_weight:g}"
         n_empty = np.count_nonzero(self.sizes == 0)
         empty = f", {n_empty:,} empty" if n_empty else ""
         return (

@@ -204,11 +204,12 @@ def recommend(
         raise UsageError("give ITEMs or --baskets FILE, not both")
     dpp = dpplearn.load(model)
     if baskets is not None:
-        held = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue)
-        _write_many(_recommend_many(dpp, held, k, allow, deny or (), wants_progress(quiet)), as_json)
+        many = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue)
+        _write_many(_recommend_many(dpp, many, k, allow, deny or (), wants_progress(quiet)), as_json)
         return
-    found = dpp.recommend(items or [], k, allow=allow, deny=deny or ())
-    report = {"model": str(model), **recommend_report(items or [], found, k)}
+    held = dpp.catalogue.select(dpp.catalogue.positions(items or []))
+    found = dpp.recommend(held, k, allow=allow, deny=deny or ())
+    report = {"model": str(model), **recommend_report(held, found, k)}
     write(report, recommend_tables, as_json)
 
 
@@ -236,7 +237,7 @@ def _write_many(reports: list[Report], as_json: bool) -> None:
 
     if as_json:
         for report in reports:
-            write_json(report, indent=None)
+            write_json(report, lines=True)
     else:
         write({"baskets": reports}, recommend_many_tables, as_json=False)
 
@@ -328,8 +329,9 @@ def describe(
 
 def main() -> int:
     """Run the program; the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text files here
+    # Buffered even under PYTHONUNBUFFERED, where Python drops what a pipe that closes did not take, without a word.
+    descriptor, encoding = sys.stdout.fileno(), sys.stdout.encoding
+    sys.stdout = open(descriptor, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
     warnings.showwarning = show_warning
     warnings.simplefilter("always", InputWarning)
     return exit_code(lambda: run_typer(app, "dpplearn", sys.argv[1:] or ["--help"]))

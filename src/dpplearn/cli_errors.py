@@ -40,8 +40,7 @@ def exit_code(command: Callable[[], None]) -> int:
     except typer.Exit as leaving:
         return leaving.exit_code
     except BrokenPipeError:
-        # Python would try once more to write what is left, and complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return _failed("the output was closed before all of it was written", FAILED)
     except KeyboardInterrupt:
         return _failed("interrupted", INTERRUPTED)
@@ -50,7 +49,9 @@ def exit_code(command: Callable[[], None]) -> int:
     except InputError as error:
         return _failed(str(error), FAILED)
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error), FAILED)
+        _drop_output()  # a full disk, perhaps
+        where = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{where}{error.strerror or error}", FAILED)
     except MemoryError as error:
         return _failed(f"not enough memory: {error}", FAILED)
     return 0
@@ -69,6 +70,11 @@ def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> None:
         where = getattr(error, "ctx", None)
         path = where.command_path if where is not None else program
         raise UsageError(f"{error.format_message()} (see {path} --help)") from None
+
+
+def _drop_output() -> None:
+    """Python would try once more to write what is left when it leaves, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(text: str, code: int) -> int:

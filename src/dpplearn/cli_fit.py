@@ -18,6 +18,13 @@ from dpplearn.learners import LEARNERS
 
 LEARNING = "Learning"
 
+
+def positive(value: float | None) -> float | None:
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not above 0")
+    return value
+
+
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write; an old one is replaced.")
 ]
@@ -50,7 +57,10 @@ Tolerance = Annotated[
     ),
 ]
 MaxIter = Annotated[int, typer.Option(min=0, rich_help_panel=LEARNING, help="Limit on the iterations of a run.")]
-MaxSeconds = Annotated[float | None, typer.Option(rich_help_panel=LEARNING, help="Limit on the time of the whole fit.")]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(callback=positive, rich_help_panel=LEARNING, help="Limit on the time of the whole fit."),
+]
 Threads = Annotated[
     int | None, typer.Option(min=1, rich_help_panel=LEARNING, help="How many threads; by default all cores.")
 ]

@@ -26,8 +26,9 @@ def strict(value: Any) -> Any:
     return value
 
 
-def write_json(report: Report, *, indent: int | None = 2) -> None:
-    """ASCII, so that it arrives whole whatever the encoding of standard output."""
+def write_json(report: Report, *, lines: bool = False) -> None:
+    """Indented on a terminal, else on one line. ASCII, to arrive whole whatever the encoding of standard output."""
+    indent = 2 if sys.stdout.isatty() and not lines else None
     sys.stdout.write(json.dumps(strict(report), indent=indent, allow_nan=False) + "\n")
 
 
@@ -70,17 +71,17 @@ def counted(what: str, total: int, show: bool) -> Iterator[Callable[[int], None]
         yield lambda done: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    rate = TaskProgressColumn(text_format="", text_format_no_percentage="", show_speed=True)
+    rate = TextColumn("{task.fields[rate]}")
     columns = (TextColumn(what, markup=False), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, advance=done)
+        task = bar.add_task(what, total=total, rate="")
+
+        def advance(done: int) -> None:
+            bar.update(task, advance=done)
+            now = bar.tasks[0]
+            if now.elapsed:
+                bar.update(task, rate=f"{now.completed / now.elapsed:,.0f}/s")
+
+        yield advance

@@ -148,12 +148,13 @@ def score_tables(report: Report) -> Iterator[RenderableType]:
 
 
 RECOMMENDATION = ("score>", "probability>")
+MEANING = "score: P(basket with the item) / P(basket); probability: that a set which holds the basket holds the item"
 
 
 def recommend_tables(report: Report) -> Iterator[RenderableType]:
     rows = [(shown(each["item"]), *_scores(each)) for each in report["recommendations"]]
     yield grid(f"To add to: {listed(report['basket'])}", ["item", *RECOMMENDATION], rows)
-    yield from notes(report["note"])
+    yield from notes(MEANING, report["note"])
 
 
 def recommend_many_tables(report: Report) -> Iterator[RenderableType]:
@@ -164,6 +165,7 @@ def recommend_many_tables(report: Report) -> Iterator[RenderableType]:
         first = (str(each["number"]), listed(each["basket"]))
         rows += [(*(first if line is lines[0] else ("", "")), *line) for line in lines]
     yield grid("To add to each basket", ["basket>", "holds", "suggested", *RECOMMENDATION], rows)
+    yield from notes(MEANING)
 
 
 def _scores(found: Report) -> tuple[str, str]:
@@ -175,8 +177,12 @@ def selection_tables(report: Report) -> Iterator[RenderableType]:
         (str(place), f"{shown(each['item'])}{' (given)' if each['given'] else ''}", chance(each["gain"]))
         for place, each in enumerate(report["items"], start=1)
     ]
-    yield grid("Diverse set; each item multiplies the probability by its factor", [">", "item", "factor>"], rows)
-    yield from notes(f"log-probability of the set: {number(report['log_prob'])}", report["note"])
+    yield grid("Diverse set", [">", "item", "factor>"], rows)
+    yield from notes(
+        "factor: what adding the item multiplies the probability by",
+        f"log-probability of the set: {number(report['log_prob'])}",
+        report["note"],
+    )
 
 
 def sample_tables(report: Report) -> Iterator[RenderableType]:

@@ -140,7 +140,7 @@ def fit(
     """
     baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
     _check(baskets, learner, init, restarts, tol, max_iter, max_seconds)
-    data = baskets.deduplicated()
+    data = baskets.subset(baskets.weights > 0).deduplicated()
     setting = Setting(learner, init if start is None else "given", restarts, fingerprint(data))
     if resume is not None:
         state = read_checkpoint(resume, setting)
