@@ -124,10 +124,11 @@ def test_column_names_are_checked_as_in_scikit_learns_own_estimators() -> None:
     check_dataframe_column_names_consistency("OfRealNumbers", OfRealNumbers(max_iter=5))
 
 
-def test_an_integer_random_state_gives_the_model_of_fit_with_that_seed() -> None:
+@pytest.mark.parametrize(("learner", "init"), [("em", "wishart"), ("k-ascent", "moments")])
+def test_an_integer_random_state_gives_the_model_of_fit_with_that_seed(learner: str, init: str) -> None:
     X = draws()
-    there = dl.fit(dl.Baskets.from_matrix(X), "k-ascent", "moments", restarts=2, tol=1e-3, max_iter=77, rng=3)
-    here = estimator(learner="k-ascent", init="moments", restarts=2, max_iter=77, random_state=3).fit(X)
+    there = dl.fit(dl.Baskets.from_matrix(X), learner, init, restarts=2, tol=1e-3, max_iter=77, rng=3)
+    here = estimator(learner=learner, init=init, restarts=2, max_iter=77, random_state=3).fit(X)
     np.testing.assert_array_equal(here.dpp_.kernel.K, there.kernel.K)
     assert here.dpp_.learned["restarts"] == 2
     assert (here.n_iter_, here.converged_, here.stop_) == (there.n_iter, there.converged, there.stop)

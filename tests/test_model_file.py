@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import random
 import stat
 import threading
 from collections.abc import Callable, Iterator
@@ -50,7 +51,7 @@ def same(a: DPP, b: DPP) -> bool:
 
 @given(dpp=models())
 def test_a_saved_model_is_loaded_as_it_was(dpp: DPP, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("model") / "m.safetensors"
+    path = tmp_path_factory.getbasetemp() / "m.safetensors"
     dpp.save(path)
     assert same(load(path), dpp)
 
@@ -102,6 +103,19 @@ def flip_in_tensors(whole: bytes) -> bytes:
     return whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:]
 
 
+def as_type(dtype: str, length: int) -> Callable[[bytes], bytes]:
+    """The same bytes, with the first array declared as numbers of another type."""
+
+    def damage(whole: bytes) -> bytes:
+        end = 8 + int.from_bytes(whole[:8], "little")
+        header = json.loads(whole[8:end])
+        header["eigenvalues"] |= {"dtype": dtype, "shape": [length]}
+        text = json.dumps(header).encode()
+        return len(text).to_bytes(8, "little") + text + whole[end:]
+
+    return damage
+
+
 DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a bit of a tensor flipped": (flip_in_tensors, "was changed after it was written: its checksum does not match"),
     "an item renamed": (change_document, "was changed after it was written: its checksum does not match"),
@@ -114,10 +128,8 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "text": (lambda whole: b"crib,monitor\ncrib,bottle\n" * 20, "is not a whole dpplearn model file"),
     "zeros": (lambda whole: bytes(len(whole)), "is not a whole dpplearn model file"),
     "of no kind": (lambda whole: whole.replace(b'"kind"', b'"kinD"'), "is a safetensors file of another program"),
-    "of a type that numpy lacks": (
-        lambda whole: whole.replace(b'"F64","shape":[3]', b'"BF16","shape":[12]').replace(b"}}   ", b"}} ", 1),
-        "m.safetensors",
-    ),
+    "of two-byte numbers that numpy lacks": (as_type("BF16", 12), "is not a whole dpplearn model file"),
+    "of one-byte numbers that numpy lacks": (as_type("F8_E4M3", 24), "is not a whole dpplearn model file"),
 }
 
 
@@ -237,7 +249,7 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
     [
         (FULL, InputError, "model.safetensors cannot be written: No space left on device"),
         (OSError("odd"), InputError, "model.safetensors cannot be written: odd"),
-        (KeyboardInterrupt(), KeyboardInterrupt, ""),
+        (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
     ],
 )
 def test_when_writing_fails_the_old_file_is_whole_and_nothing_else_is_left(
@@ -249,18 +261,20 @@ def test_when_writing_fails_the_old_file_is_whole_and_nothing_else_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = saved.read_bytes()
-    with monkeypatch.context() as broken, pytest.raises(raised, match=said):
+    with monkeypatch.context() as broken:
         broken.setattr(os, call, failing(error))
-        DPP(KERNEL).save(saved)
+        with pytest.raises(raised, match=said):
+            DPP(KERNEL).save(saved)
     assert saved.read_bytes() == before
     assert list(saved.parent.iterdir()) == [saved]
     assert same(load(saved), MODEL)
 
 
 def test_when_the_first_writing_fails_no_file_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as broken, pytest.raises(InputError, match="cannot be written"):
+    with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", failing(FULL))
-        MODEL.save(tmp_path / "m")
+        with pytest.raises(InputError, match="cannot be written"):
+            MODEL.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -328,24 +342,22 @@ def test_a_path_that_can_be_no_file_is_refused(saved: Path) -> None:
 def test_random_bytes_are_refused(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "random.safetensors"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="is not a whole dpplearn model file|of another program"):
+    with pytest.raises(InputError, match=r"is not a whole dpplearn model file|of another program"):
         load(path)
 
 
-@settings(max_examples=400)
-@given(data=st.data())
-def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "changed.safetensors"
-    MODEL.save(path)
-    content = bytearray(path.read_bytes())
-    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255) | st.integers(32, 126))
-    path.write_bytes(content)
-    try:
-        assert same(load(path), MODEL)
-    except InputError:
-        pass
+def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(saved: Path) -> None:
+    whole = saved.read_bytes()
+    rng = random.Random(0)
+    refused = 0
+    for position in range(len(whole)):  # in the header, a letter or a digit does more harm than other bytes
+        byte = rng.choice([rng.randrange(256), rng.randrange(32, 127), rng.choice(b"0123456789")])
+        saved.write_bytes(whole[:position] + bytes([byte]) + whole[position + 1 :])
+        try:
+            assert same(load(saved), MODEL)
+        except InputError:
+            refused += 1
+    assert refused > len(whole) / 2
 
 
 SETTING = Setting(learner="em", init="wishart", restarts=3, data="abc")

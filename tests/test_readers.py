@@ -180,7 +180,7 @@ def test_every_reader_merges_repeated_items_with_a_warning_that_counts_them(read
     delimiter=st.sampled_from([",", "\t", ";", "|"]),
 )
 def test_any_labels_survive_a_csv_file(lists: Lists, delimiter: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    path = tmp_path_factory.getbasetemp() / "labels.csv"
     path.write_bytes(csv_text(lists, [1] * len(lists), delimiter=delimiter).encode())
     found = read_baskets(path, basket="order", item="product")
     texts = [[str(item) for item in basket] for basket in lists]
@@ -197,7 +197,7 @@ def test_any_labels_survive_a_table(lists: Lists) -> None:
 
 @given(lists=label_lists(names.filter(lambda name: name == name.strip() and not set(name) & set("\r\n"))))
 def test_any_names_on_one_line_survive_a_file_of_lines(lists: Lists, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("lines") / "a.txt"
+    path = tmp_path_factory.getbasetemp() / "labels.txt"
     path.write_bytes(lines_text([*lists, ["a", "b"]], ",").encode())  # the last line tells that commas separate
     found = [{str(item) for item in basket} for basket in read_baskets(path)]
     assert found == [*(set(basket) for basket in lists), {"a", "b"}]

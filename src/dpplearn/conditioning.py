@@ -4,36 +4,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
 
 CONDITIONING_ROUNDING = 1e-6  # dividing by a small probability magnifies rounding
 IMPOSSIBLE = "{}: under this model that has probability zero, so nothing follows from it"
+EPSILON = float(np.finfo(float).eps)
 
 
 def conditioned(kernel: Kernel, include: Ints, exclude: Ints) -> tuple[Kernel, Ints]:
     """The DPP of the remaining items given that Y holds all of `include` and none of `exclude`; and which remain.
 
-    K_R − K_RA K_A⁻¹ K_AR, then K_R + K_RB (I − K_B)⁻¹ K_BR: in K, so that eigenvalues of 1 are no obstacle.
+    K_R − K_RA K_A⁻¹ K_AR, then K_R + K_RB (I − K_B)⁻¹ K_BR: in K, so that eigenvalues of 1 are no obstacle, and in
+    factors K = FᵀF and I − K = HᵀH, so that an event of probability 1e-12 costs six digits and not twelve. What is
+    out under K is in under I − K.
     """
     sizes = kernel.possible_sizes
     if len(include) > sizes[-1] or kernel.n_items - len(exclude) < sizes[0]:
         raise InputError(IMPOSSIBLE.format(f"a set has {sizes[0]} to {sizes[-1]} items"))
     remaining = np.setdiff1d(np.arange(kernel.n_items), np.concatenate([include, exclude]))
-    K, rest = kernel.K, np.setdiff1d(np.arange(kernel.n_items), include)
-    if len(include):
-        K_A = _factor(K[np.ix_(include, include)], "no set holds all the included items")
-        half = _solve(K_A, K[np.ix_(include, rest)])
-        K = K[np.ix_(rest, rest)] - half.T @ half
-    inside = np.searchsorted(rest, remaining)
-    outside = np.searchsorted(rest, exclude)
-    kept = K[np.ix_(inside, inside)]
-    if len(exclude):
-        absent = np.eye(len(outside)) - K[np.ix_(outside, outside)]
-        half = _solve(_factor(absent, "no such set leaves out all the excluded items"), K[np.ix_(outside, inside)])
-        kept = kept + half.T @ half
-    return Kernel.from_K(kept, rounding=CONDITIONING_ROUNDING), remaining
+    F = np.sqrt(kernel.eigenvalues)[:, None] * kernel.eigenvectors.T
+    H = np.sqrt(1 - kernel.eigenvalues)[:, None] * kernel.eigenvectors.T
+    F, H = _given(F, H, include, "no set holds all the included items")
+    H, F = _given(H, F, exclude, "no such set leaves out all the excluded items")
+    kept = F[:, remaining]
+    return Kernel.from_K(kept.T @ kept, rounding=CONDITIONING_ROUNDING), remaining
+
+
+def inclusion_probability(kernel: Kernel, items: Ints) -> float:
+    """P(A ⊆ Y) = det K_A."""
+    factor = _cholesky(kernel.K[np.ix_(items, items)])
+    if factor is None or len(items) > kernel.rank:
+        return 0.0
+    return float(np.exp(2 * np.log(factor.diagonal()).sum()))
 
 
 def next_item(kernel: Kernel, basket: Ints) -> tuple[Floats, Floats]:
@@ -44,50 +48,63 @@ def next_item(kernel: Kernel, basket: Ints) -> tuple[Floats, Floats]:
     """
     if len(basket) > kernel.rank:
         raise InputError(IMPOSSIBLE.format(f"no set has more than {kernel.rank} items"))
-    K = kernel.K
-    half = _solve(_factor(K[np.ix_(basket, basket)], "no set holds all the items of the basket"), K[basket])
-    probability = np.clip(K.diagonal() - (half**2).sum(axis=0), 0, 1)
-    score = _scores(kernel, basket)
+    probability = np.clip(_complement(kernel.K, basket), 0, 1)
+    score = _complement(kernel.L, basket) if not kernel.near_one.any() else _bordered_scores(kernel, basket)
     probability[basket] = score[basket] = 0
     if len(basket) == kernel.rank:  # what the complements show is rounding
         probability[:] = score[:] = 0
     return score, probability
 
 
-def _scores(kernel: Kernel, basket: Ints) -> Floats:
-    E, n = kernel.bordered.matrix, kernel.n_items
-    diagonal = E.diagonal()[:n]
-    known = np.concatenate([basket, np.arange(n, len(E))])
-    if not len(known):
-        return diagonal.copy()
-    minor, cross = E[np.ix_(known, known)], E[known, :n]
-    if len(known) == len(basket):
-        half = _solve(_factor(minor, "no set holds all the items of the basket"), cross)
-        score: Floats = diagonal - (half**2).sum(axis=0)
-    else:
-        signs, _ = np.linalg.slogdet(minor)
-        if np.linalg.matrix_rank(minor) < len(known) or signs == 0:
-            return np.full(n, np.nan)
-        score = diagonal - np.einsum("ij,ij->j", cross, np.linalg.solve(minor, cross))
-    limit = (len(known) + 1) * np.finfo(float).eps * np.abs(diagonal)
-    return np.where(score <= limit, 0, score)
-
-
-def _factor(matrix: Floats, impossible: str) -> Floats:
-    """The Cholesky factor; a pivot of rounding size means an event of probability zero."""
-    try:
-        factor = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        factor = np.zeros_like(matrix)
-    if np.any(factor.diagonal() ** 2 < len(matrix) * np.finfo(float).eps * matrix.diagonal()) or (
-        not factor.diagonal().all()
-    ):
-        raise InputError(IMPOSSIBLE.format(impossible))
-    return factor
-
-
-def _solve(factor: Floats, right: Floats) -> Floats:
+def _complement(matrix: Floats, basket: Ints) -> Floats:
+    """M_ii − M_iA M_A⁻¹ M_Ai for every item i; zero where it is of rounding size."""
     from scipy.linalg import solve_triangular
 
-    solution: Floats = solve_triangular(factor, right, lower=True)
-    return solution
+    factor = _cholesky(matrix[np.ix_(basket, basket)])
+    if factor is None:
+        raise InputError(IMPOSSIBLE.format("no set holds all the items of the basket"))
+    half = solve_triangular(factor, matrix[basket], lower=True)
+    left = matrix.diagonal() - (half**2).sum(axis=0)
+    return np.where(left <= (len(basket) + 1) * EPSILON * matrix.diagonal(), 0, left)
+
+
+def _bordered_scores(kernel: Kernel, basket: Ints) -> Floats:
+    """The complement of A ∪ border in the bordered matrix, with the rule for zero of the statistics."""
+    from scipy.linalg import lapack
+
+    E, n, scale = kernel.bordered.matrix, kernel.n_items, kernel.bordered.scale
+    known = np.concatenate([basket, np.arange(n, len(E))])
+    unit = np.concatenate([scale[basket], np.ones(len(E) - n)])[:, None]
+    factor, swaps, _ = lapack.dgetrf(E[np.ix_(known, known)] / unit / unit.T)
+    if len(basket) not in kernel.possible_sizes or not np.abs(factor.diagonal()).min() >= len(known) * EPSILON:
+        return np.full(n, np.nan)
+    cross = E[known, :n] / unit
+    score = E.diagonal()[:n] - (cross * lapack.dgetrs(factor, swaps, cross)[0]).sum(axis=0)
+    return np.where(score <= (len(known) + 1) * EPSILON * scale**2, 0, score)
+
+
+def _given(F: Floats, H: Floats, items: Ints, impossible: str) -> tuple[Floats, Floats]:
+    """The factors given `items`: what F has along theirs goes over to H. Neither keeps what is of rounding size."""
+    squares = (F**2).sum(axis=0)
+    Q, R = np.linalg.qr(F[:, items])
+    if _too_small(R.diagonal() ** 2, squares[items]).any():
+        raise InputError(IMPOSSIBLE.format(impossible))
+    along = Q.T @ F
+    along[np.abs(along) < len(F) * EPSILON * np.sqrt(squares)] = 0
+    left = F - Q @ along
+    left[:, (left**2).sum(axis=0) < (len(items) + 1) * EPSILON * squares] = 0
+    return left, np.vstack([H, along])
+
+
+def _cholesky(minor: Floats) -> Floats | None:
+    """The factor; None where a pivot is of rounding size, as then the determinant is zero."""
+    try:
+        factor = np.asarray(np.linalg.cholesky(minor), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    return None if _too_small(factor.diagonal() ** 2, minor.diagonal()).any() else factor
+
+
+def _too_small(pivots: Floats, diagonal: Floats) -> Bools:
+    """Which pivots are no more than rounding leaves of zero."""
+    return np.asarray((pivots < len(pivots) * EPSILON * diagonal) | (pivots == 0))

@@ -13,7 +13,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue, Label
-from dpplearn.conditioning import conditioned, next_item
+from dpplearn.conditioning import conditioned, inclusion_probability, next_item
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
 from dpplearn.sampling import sample_sets
@@ -46,7 +46,7 @@ class Selection:
     items: tuple[Label, ...]
     gains: tuple[float, ...]
     log_prob: float
-    note: str = ""  # why there are fewer items than asked for; empty otherwise
+    note: str = ""  # why there are fewer items than asked for, or why the set is impossible; empty otherwise
 
     def __len__(self) -> int:
         return len(self.items)
@@ -112,9 +112,7 @@ class DPP:
 
     def inclusion_prob(self, items: Basket) -> float:
         """P(A ⊆ Y) = det K_A."""
-        A = self.catalogue.positions(items)
-        sign, logdet = np.linalg.slogdet(self.kernel.K[np.ix_(A, A)])
-        return float(np.exp(logdet)) if sign > 0 else 0.0
+        return inclusion_probability(self.kernel, self.catalogue.positions(items))
 
     @cached_property
     def size_distribution(self) -> Floats:
@@ -196,13 +194,16 @@ class DPP:
 
     def _selection(self, found: Greedy, k: int | None) -> Selection:
         items = self.catalogue.select(found.positions)
-        note = ""
-        if k is not None and len(items) < k:
+        log_prob, note = self.log_prob(items), ""
+        if log_prob == -np.inf:
+            sizes = self.kernel.possible_sizes
+            note = f"this set has probability zero: under this model a set has {sizes[0]} to {sizes[-1]} items"
+        elif k is not None and len(items) < k:
             note = (
                 f"stopped at {len(items)} of {k} items: no further item can be added, "
                 f"as every larger set has probability zero (the rank of the kernel is {self.kernel.rank})"
             )
-        return Selection(items, tuple(found.gains.tolist()), self.log_prob(items), note)
+        return Selection(items, tuple(found.gains.tolist()), log_prob, note)
 
     @overload
     def sample(

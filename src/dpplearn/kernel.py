@@ -28,6 +28,13 @@ class Bordered:
     log_normaliser: float
     possible_sizes: range  # of the sets that have a probability; rounding alone may hide that others have none
 
+    @cached_property
+    def scale(self) -> Floats:
+        """The square root of A_ii + |U_i|²: what an item's pivots are measured against."""
+        n_items = len(self.matrix) - self.n_border
+        squares = self.matrix.diagonal()[:n_items] + (self.matrix[:n_items, n_items:] ** 2).sum(axis=1)
+        return np.asarray(np.sqrt(squares))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel:
@@ -37,15 +44,14 @@ class Kernel:
     eigenvectors: Floats  # (n_items, n_items)
 
     def __post_init__(self) -> None:
-        lam, V = np.ascontiguousarray(self.eigenvalues, float), np.ascontiguousarray(self.eigenvectors, float)
+        lam, V = np.array(self.eigenvalues, float, order="C"), np.array(self.eigenvectors, float, order="C")
         if lam.ndim != 1 or V.shape != (len(lam), len(lam)) or not len(lam):
             raise InputError(f"{lam.shape} eigenvalues with eigenvectors of shape {V.shape}; expected (n,) and (n, n)")
         if not (np.all(lam >= 0) and np.all(lam <= 1)):
             raise InputError(f"eigenvalues of K reach from {lam.min():g} to {lam.max():g}; expected 0 to 1")
         for name, array in (("eigenvalues", lam), ("eigenvectors", V)):
-            view = array.view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     @classmethod
     def from_K(cls, K: npt.ArrayLike, *, rounding: float = ROUNDING) -> Kernel:
@@ -157,17 +163,30 @@ def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Fl
             f"{name} is not symmetric: entries ({i}, {j}) and ({j}, {i}) differ by {asymmetry[i, j]:.3g}; "
             f"use ({name} + {name}.T) / 2 if that is rounding"
         )
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    if values[0] < -rounding * size:
+    values, vectors = _eigh_of_occurring((matrix + matrix.T) / 2)
+    if values.min() < -rounding * size:
         raise InputError(
-            f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values[0]:.3g}"
+            f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values.min():.3g}"
         )
     values[values <= 4 * len(values) * np.finfo(float).eps * size] = 0  # as far as a decomposition can tell
     return values, vectors
 
 
+def _eigh_of_occurring(matrix: Floats) -> tuple[Floats, Floats]:
+    """The decomposition, with items whose row is zero kept apart: rounding must not give them a probability."""
+    n = len(matrix)
+    occurs = matrix.any(axis=1)
+    never, items = np.flatnonzero(~occurs), np.flatnonzero(occurs)
+    values, vectors = np.zeros(n), np.zeros((n, n))
+    vectors[never, np.arange(len(never))] = 1
+    if len(items):
+        values[len(never) :], vectors[items, len(never) :] = np.linalg.eigh(matrix[np.ix_(items, items)])
+    return values, vectors
+
+
 def _symmetric_product(V: Floats, values: Floats) -> Floats:
-    """V diag(values) Vᵀ, symmetric to the last bit."""
+    """V diag(values) Vᵀ, symmetric to the last bit; read-only, because it is kept."""
     half = V * np.sqrt(values)
     product: Floats = half @ half.T
+    product.flags.writeable = False
     return product

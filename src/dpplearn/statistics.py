@@ -104,15 +104,13 @@ class _Scaled:
 
     @classmethod
     def of(cls, bordered: Bordered) -> _Scaled:
-        E, m = bordered.matrix, bordered.n_border
-        n_items = len(E) - m
-        diagonal = E.diagonal()
-        scale = np.sqrt(diagonal[:n_items] + (E[:n_items, n_items:] ** 2).sum(axis=1))
+        E, scale = bordered.matrix, bordered.scale
+        n_items = len(scale)
         inverse = np.ones(len(E))
         with np.errstate(divide="ignore"):
             inverse[:n_items] = np.where(scale > 0, 1 / scale, 0)
             log_scale = 2 * np.log(scale)
-            log_empty = float(np.log(-diagonal[n_items:]).sum())
+            log_empty = float(np.log(-E.diagonal()[n_items:]).sum())
         return cls(E * inverse[:, None] * inverse, log_scale, inverse, log_empty, bordered.possible_sizes)
 
 

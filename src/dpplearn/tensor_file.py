@@ -58,7 +58,7 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
         raise InputError(f"no file is called {path}") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    except (SafetensorError, UnicodeDecodeError) as error:
+    except (SafetensorError, UnicodeDecodeError, TypeError, AttributeError) as error:  # the last two: types numpy lacks
         raise InputError(
             f"{path} is not a whole dpplearn {kind} file (truncated, damaged, or of another kind): {error}"
         ) from None

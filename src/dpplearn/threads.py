@@ -28,6 +28,10 @@ def pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="dpplearn")
 
 
+if hasattr(os, "register_at_fork"):  # a child process has none of the threads, and would wait for them forever
+    os.register_at_fork(after_in_child=pool.cache_clear)
+
+
 @contextmanager
 def suitable_blas(n_items: int, threads: int | None) -> Iterator[None]:
     """Within, BLAS uses one thread on small matrices and at most `threads` on large ones."""
