@@ -241,10 +241,11 @@ def test_a_checkpoint_that_cannot_be_written_says_so_at_the_start(tmp_path: Path
     [
         ({"learner": "adam"}, "learner is 'adam'; expected one of em, k-ascent"),
         ({"init": "zeros"}, "init is 'zeros'; expected one of moments, wishart"),
-        ({"restarts": 0}, "restarts is 0; expected 1 or more"),
+        ({"restarts": 0}, "restarts is 0; expected a whole number, 1 or more"),
+        ({"restarts": 2.5}, "restarts is 2.5; expected a whole number"),
         ({"tol": -1.0}, "tol is -1.0; expected 0 or more"),
         ({"tol": float("nan")}, "tol is nan; expected 0 or more"),
-        ({"max_iter": -1}, "max_iter is -1; expected 0 or more"),
+        ({"max_iter": -1}, "max_iter is -1; expected a whole number, 0 or more"),
         ({"max_seconds": 0.0}, "max_seconds is 0.0; expected a positive number"),
         ({"threads": 0}, "threads is 0; expected 1 or more"),
     ],

@@ -184,12 +184,10 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _baskets(matrix: Any, items: Any, sample_weight: npt.ArrayLike | None) -> Baskets:
-    """The rows that count: one of weight zero would still shape the moments start."""
     baskets = Baskets.from_matrix(matrix, items, weights=sample_weight)
-    counts = baskets.weights > 0
-    if not counts.any():
+    if not baskets.weights.any():
         raise InputError(f"all {len(baskets)} values of sample_weight are zero; at least one row has to count")
-    return baskets if counts.all() else baskets.subset(counts)
+    return baskets
 
 
 def _generator(random_state: RandomState) -> np.random.Generator:

@@ -1,0 +1,448 @@
+"""The installed program, run as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.tensor_file import read_tensors
+
+PROGRAM = Path(sys.executable).parent / "dpplearn"
+# PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.
+ENVIRONMENT = {**os.environ, "COLUMNS": "80", "PYTHONUNBUFFERED": "1"}
+MONITOR = "Willow video monitor"
+
+
+def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [str(PROGRAM), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=120, check=False)
+
+
+def begin(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    """In the background, and open to Ctrl-C even where the tests themselves run in a job that ignores it."""
+    return subprocess.Popen(
+        [str(PROGRAM), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        env=ENVIRONMENT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def parsed(text: str) -> Any:
+    """Strict JSON: no NaN, no Infinity."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def answer(*arguments: object) -> Any:
+    done = run(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return parsed(done.stdout)
+
+
+def table(*arguments: object) -> str:
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    return done.stdout
+
+
+def both(*arguments: object) -> tuple[Any, str]:
+    """The answer as JSON and as tables, from two processes at once: most of the time goes into starting them."""
+    with ThreadPoolExecutor(2) as pool:
+        as_json, as_table = pool.submit(answer, *arguments), pool.submit(table, *arguments)
+        return as_json.result(), as_table.result()
+
+
+def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not what():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data and a model that the program learned from them."""
+    folder = tmp_path_factory.mktemp("shop")
+    with open(folder / "orders.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["basket", "item"])
+        for number, basket in enumerate(dl.datasets.make_registries("safety", 400, rng=0)):
+            rows.writerows((number, item) for item in basket)
+    done = run("fit", folder / "orders.csv", "-o", folder / "model.safetensors", "--seed", 5, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    (folder / "fit.json").write_text(done.stdout)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(shop: Path) -> Path:
+    return shop / "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def dpp(model: Path) -> dl.DPP:
+    return dl.load(model)
+
+
+@pytest.fixture(scope="module")
+def orders(shop: Path) -> dl.Baskets:
+    return dl.read_baskets(shop / "orders.csv")
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, time; sys.argv = ['dpplearn', '--help']\n"
+        "from dpplearn.cli import main\n"
+        "assert main() == 0\n"
+        "assert not {'numba', 'duckdb', 'scipy', 'sklearn'} & set(sys.modules), 'heavy'\n"
+        "assert time.process_time() < 1, time.process_time()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for command in "demo fit score recommend complete map sample describe".split():
+        assert f" {command} " in done.stdout
+    assert '"-inf"' in done.stdout  # the convention of --json is documented
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"dpplearn {dl.__version__}\n"
+
+
+def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
+    report = parsed((shop / "fit.json").read_text())
+    same = dl.fit(orders, rng=5)
+    assert report["train"]["log_likelihood"] == pytest.approx(dpp.log_likelihood(orders), abs=1e-9)
+    assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
+    assert report["train"]["independent_log_likelihood"] == pytest.approx(same.independent_log_likelihood, abs=1e-9)
+    assert (report["stop"], report["n_iter"], report["seed"]) == (same.stop.name, same.n_iter, 5)
+
+
+def test_fit_reports_on_baskets_held_out_and_every_restart(shop: Path, orders: dl.Baskets) -> None:
+    arguments = ["--holdout", 0.25, "--seed", 2, "--restarts", 2, "--max-iter", 5, "--init", "moments", "--threads", 1]
+    out = table("fit", shop / "orders.csv", "-o", shop / "held.safetensors", *arguments)
+    train, test = orders.split(0.75, rng=2)
+    frequencies = train.frequencies()
+    held = dl.load(shop / "held.safetensors")
+    independent = dl.DPP(dl.Kernel(frequencies, np.eye(len(frequencies))), train.items)
+    for value in (held.log_likelihood(train), held.log_likelihood(test), independent.log_likelihood(train)):
+        assert f"{value:.4f}" in out
+    if np.isneginf(independent.log_likelihood(test)):
+        assert "probability zero under independent items" in " ".join(out.split())
+    assert "limit on iterations" in out
+    assert out.count("max iter") == 2  # one line a run
+    assert [line.split()[1] for line in out.splitlines() if "max iter" in line] == ["moments", "wishart"]
+
+
+def test_fit_starts_from_a_model_and_reports_on_a_test_file(shop: Path, model: Path, dpp: dl.DPP) -> None:
+    arguments = ["--start", model, "--test", shop / "orders.csv", "--max-iter", 0]
+    report = answer("fit", shop / "orders.csv", "-o", shop / "again.safetensors", *arguments)
+    assert report["start"] == "given"
+    np.testing.assert_allclose(dl.load(shop / "again.safetensors").kernel.K, dpp.kernel.K, atol=1e-12)
+    assert report["test"]["log_likelihood"] == pytest.approx(report["train"]["log_likelihood"], abs=1e-12)
+
+
+def test_score_is_the_mean_and_the_baseline_has_the_models_marginals(
+    shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets
+) -> None:
+    report, out = both("score", model, shop / "orders.csv", "--each")
+    m = dict(zip(dpp.items, dpp.marginals(), strict=True))
+    baseline = [sum(np.log(m[i]) if i in set(basket) else np.log1p(-m[i]) for i in m) for basket in orders]
+    each = [line["log_likelihood"] for line in report["each"]]
+    np.testing.assert_allclose(each, dpp.log_prob(orders), atol=1e-9)
+    assert report["log_likelihood"] == pytest.approx(np.mean(each), abs=1e-9)
+    assert report["baseline_log_likelihood"] == pytest.approx(np.mean(baseline), abs=1e-9)
+    assert report["n_impossible"] == 0
+    assert f"{np.mean(each):.4f}" in out
+    assert f"{each[-1]:.4f}" in out
+    assert "independent items with the model's marginals" in out
+
+
+def test_probability_zero_is_minus_infinity_in_words_and_a_string_in_json(tmp_path: Path) -> None:
+    one_at_most = dl.DPP(dl.Kernel(np.array([0.5, 0.0]), np.eye(2)), ["a", "b"])
+    one_at_most.save(tmp_path / "m.safetensors")
+    (tmp_path / "b.txt").write_text("a\na,b\n\n")
+    report, out = both("score", tmp_path / "m.safetensors", tmp_path / "b.txt", "--each")
+    assert report["log_likelihood"] == "-inf"
+    assert [line["log_likelihood"] for line in report["each"]] == [np.log(0.5), "-inf", np.log(0.5)]
+    assert report["n_impossible"] == 1
+    assert report["gain"] is None  # -inf against -inf is no number
+    assert report["log_likelihood_of_possible"] == pytest.approx(np.log(0.5))
+    assert "minus infinity" in " ".join(out.split())
+
+
+def test_recommend_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
+    best = dpp.recommend([MONITOR], 4)
+    allow = [option for each in best for option in ("--allow", each.item)]
+    report, out = both("recommend", model, MONITOR, "-k", 5, "--deny", best[0].item, *allow)
+    assert report["recommendations"] == [each._asdict() for each in best[1:]]
+    assert "3 instead of 5" in report["note"]
+    for each in best[1:]:
+        assert str(each.item) in out
+        assert f"{each.probability:.4f}" in out
+
+
+def test_recommend_for_a_file_of_baskets_is_one_line_of_json_each(model: Path, dpp: dl.DPP, tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text(f"{MONITOR},Hazel video monitor\n\n")
+    call = ("recommend", model, "--baskets", tmp_path / "b.txt", "-k", 2)
+    with ThreadPoolExecutor(1) as pool:
+        out = pool.submit(table, *call)
+        lines = [parsed(line) for line in run(*call, "--json").stdout.splitlines()]
+    assert [line["number"] for line in lines] == [0, 1]
+    for line, basket in zip(lines, ([MONITOR, "Hazel video monitor"], []), strict=True):
+        assert sorted(line["basket"]) == sorted(basket)
+        assert [each["item"] for each in line["recommendations"]] == [each.item for each in dpp.recommend(basket, 2)]
+    assert "(nothing)" in out.result()
+
+
+def test_complete_and_map_give_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
+    report, out = both("complete", model, MONITOR, "-k", 4)
+    assert [each["item"] for each in report["items"]] == list(dpp.complete([MONITOR], 4))
+    assert [each["given"] for each in report["items"]] == [True, False, False, False]
+    assert f"{MONITOR} (given)" in out
+    report, out = both("map", model)
+    assert [each["item"] for each in report["items"]] == list(dpp.greedy_map())
+    assert report["log_prob"] == pytest.approx(dpp.greedy_map().log_prob)
+    assert str(dpp.greedy_map().items[0]) in out
+
+
+def test_sample_draws_what_the_library_draws_with_that_seed(model: Path, dpp: dl.DPP) -> None:
+    report = answer("sample", model, "-n", 3300, "--seed", 4)  # more than is drawn at a time
+    assert report["samples"] == dpp.sample(3300, rng=4)
+    out = table("sample", model, "-n", 2, "-k", 3)
+    seed = int(out.split("seed ")[1].split()[0])  # without --seed a new one, which is told
+    for drawn in dpp.sample(2, k=3, rng=seed):
+        assert all(str(item).split()[0] in out for item in drawn)
+
+
+def test_describe_tells_size_origin_likely_items_and_repelling_pairs(model: Path, dpp: dl.DPP) -> None:
+    report, out = both("describe", model, "--top", 2)
+    K = dpp.kernel.K
+    repulsion = np.triu(K**2 / np.outer(K.diagonal(), K.diagonal()), 1)
+    i, j = np.unravel_index(repulsion.argmax(), K.shape)
+    assert report["repelling_pairs"][0]["items"] == [dpp.items[i], dpp.items[j]]
+    assert report["repelling_pairs"][0]["repulsion"] == pytest.approx(repulsion.max())
+    assert report["repelling_pairs"][0]["probability_of_both"] == pytest.approx(
+        dpp.inclusion_prob([dpp.items[i], dpp.items[j]]), abs=1e-12
+    )
+    assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
+    assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
+    assert report["learned"]["learner"] == "em"
+    assert report["written_with"]["dpplearn"] == dl.__version__
+    assert f"{dpp.expected_size:.2f} items" in out
+
+
+def test_describe_an_item_gives_its_substitutes(model: Path, dpp: dl.DPP) -> None:
+    report, out = both("describe", model, "--item", MONITOR)
+    assert report["probability"] == pytest.approx(dpp.marginals()[dpp.items.index(MONITOR)])
+    assert report["substitutes"] == [each._asdict() for each in dpp.substitutes(MONITOR)]
+    assert str(dpp.substitutes(MONITOR)[0].item) in out
+
+
+def test_demo_counts_what_it_shows() -> None:
+    category = "toys"
+    report, out = both("demo", "--category", category, "-n", 300)
+    group = max(dl.datasets.substitute_groups(category), key=len)
+    assert report["held"] in group
+    for model in ("em", "popularity"):
+        found = [each["item"] for each in report["suggestions"][model]]
+        assert report["held"] not in found
+        count = len(set(found) & set(group))
+        assert report["again_of_its_kind"][model] == count
+        assert f"{count} of the {len(found)}" in report["sentence"]
+    train, test = dl.datasets.make_registries(category, 300, rng=0).split(0.7, rng=0)
+    for line in report["models"][1:3]:
+        fitted = dl.fit(train, line["model"].lower(), rng=0)
+        assert line["train"] == pytest.approx(fitted.log_likelihood, abs=1e-9)
+        assert line["test"] == ("-inf" if np.isinf(value := fitted.dpp.log_likelihood(test)) else pytest.approx(value))
+    k_ascent, em = report["models"][1:3]
+    gain = 100 * (em["train"] - k_ascent["train"]) / abs(k_ascent["train"])
+    assert k_ascent["em_gain_train_percent"] == pytest.approx(gain)
+    out = " ".join(out.split())
+    assert all(words in out for words in ("independent items", "K-Ascent, to 1e-04", "EM, to 1e-06", "by popularity"))
+    assert out.endswith(report["sentence"])
+
+
+MISTAKES: dict[str, tuple[int, list[str]]] = {
+    "fit none.csv -o x.safetensors": (1, ["none.csv"]),
+    "fit empty.csv -o x.safetensors": (1, ["empty.csv is empty"]),
+    "fit other.csv -o x.safetensors": (1, ["'order', 'product'", "--basket", "--format lines"]),
+    "fit orders.csv -o none/x.safetensors": (1, ["no folder none"]),
+    "fit orders.csv -o x.safetensors --test strange.txt": (1, ["--test strange.txt", "'hay'"]),
+    "score part.safetensors orders.csv": (1, ["part.safetensors", "truncated"]),
+    "score none.safetensors orders.csv": (1, ["no file is called none.safetensors"]),
+    "recommend model.safetensors Willow_video_monitor": (1, ["did you mean 'Willow video monitor'"]),
+    "sample model.safetensors -k 99": (1, ["k is 99", "0 to 36 items"]),
+    "demo --category safty": (1, ["did you mean 'safety'"]),
+    "fit orders.csv -o orders.csv": (2, ["overwrite"]),
+    "fit orders.csv -o x.safetensors --learner adam": (2, ["--learner", "em, k-ascent", "dpplearn fit --help"]),
+    "fit orders.csv -o x.safetensors --holdout 1.5": (2, ["between 0 and 1"]),
+    "recommend model.safetensors hay --baskets orders.csv": (2, ["not both"]),
+    "sample model.safetensors --colour red": (2, ["--colour"]),
+    "sampel": (2, ["sampel"]),
+}
+
+
+@pytest.fixture(scope="module")
+def mistakes(shop: Path) -> dict[str, subprocess.CompletedProcess[str]]:
+    """All of them at once."""
+    (shop / "empty.csv").write_text("")
+    (shop / "other.csv").write_text("order,product\n1,2\n")
+    (shop / "part.safetensors").write_bytes((shop / "model.safetensors").read_bytes()[:900])
+    (shop / "strange.txt").write_text("hay\n")
+    with ThreadPoolExecutor(3) as pool:
+        return dict(zip(MISTAKES, pool.map(lambda line: run(*line.split(), cwd=shop), MISTAKES), strict=True))
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_users_mistake_is_one_line_and_an_exit_code(
+    shop: Path, mistakes: dict[str, subprocess.CompletedProcess[str]], line: str
+) -> None:
+    code, words = MISTAKES[line]
+    done = mistakes[line]
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith("dpplearn: error: ")
+    assert done.stderr.count("\n") == 1
+    assert all(word in done.stderr for word in words), done.stderr
+    assert not (shop / "x.safetensors").exists()
+
+
+def test_a_warning_is_one_line_that_leaves_the_json_alone(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("a,a\nb\na,b\n")
+    done = run("fit", tmp_path / "b.txt", "-o", tmp_path / "m.safetensors", "--json")
+    assert done.returncode == 0
+    assert parsed(done.stdout)["n_baskets"] == 3
+    assert done.stderr.startswith("dpplearn: warning: 1 repeated item in 1 basket")
+    assert done.stderr.count("\n") == 1
+
+
+def test_names_are_shown_as_they_are_and_numbers_whole(tmp_path: Path) -> None:
+    names = ["[red]hay[/red]", "evil\x1b[2Jname\n", "word " * 30, "x" * 150]
+    dpp = dl.DPP(dl.Kernel(np.array([0.1234, 0.2345, 0.3456, 0.4567]), np.eye(4)), names)
+    dpp.save(tmp_path / "m.safetensors")
+    out = table("recommend", tmp_path / "m.safetensors")
+    assert "[red]hay[/red]" in out
+    assert "\x1b" not in out
+    assert r"evil\x1b[2Jname\n" in out
+    assert out.count("word") == 30
+    assert out.count("x" * 20) >= 2
+    assert all(value in out for value in ("0.1234", "0.2345", "0.3456", "0.4567"))
+
+
+def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(shop: Path) -> None:
+    shown = {}
+    for options in ((), ("--quiet",)):
+        ours, theirs = pty.openpty()
+        command = [
+            PROGRAM,
+            "fit",
+            shop / "orders.csv",
+            "-o",
+            shop / "p.safetensors",
+            "--max-iter",
+            "3",
+            "--json",
+            *options,
+        ]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT, check=True)
+        os.close(theirs)
+        shown[options] = _available(ours)
+        os.close(ours)
+        assert parsed(done.stdout.decode())["n_iter"] == 3
+    assert "log-likelihood" in shown[()]
+    assert "iteration" in shown[()]
+    assert shown[("--quiet",)] == ""
+
+
+def _available(terminal: int) -> str:
+    """What was written to it since the last time."""
+    os.set_blocking(terminal, False)
+    try:
+        return os.read(terminal, 1 << 20).decode()
+    except OSError:
+        return ""
+
+
+def test_ctrl_c_saves_the_best_model_so_far(shop: Path, orders: dl.Baskets, tmp_path: Path) -> None:
+    saved, state = tmp_path / "m.safetensors", tmp_path / "state"
+    endless = ["--tol", 0, "--max-iter", 10**8, "--checkpoint", state, "--json"]
+    with begin("fit", shop / "orders.csv", "-o", saved, *endless) as process:
+        wait_for(state.exists, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert str(saved) in err
+    assert err.count("\n") == 1
+    report = parsed(out)
+    assert report["stop"] == "INTERRUPTED"
+    assert report["train"]["log_likelihood"] == pytest.approx(dl.load(saved).log_likelihood(orders), abs=1e-9)
+
+
+def test_ctrl_c_elsewhere_is_one_line_and_130(model: Path) -> None:
+    ours, theirs = pty.openpty()
+    with begin("sample", model, "-n", 500_000, stderr=theirs) as process:
+        os.close(theirs)
+        shown = [""]
+
+        def drawing() -> bool:  # the progress bar is there
+            shown.append(_available(ours))
+            return "drawing" in "".join(shown)
+
+        wait_for(drawing, process)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert _available(ours).splitlines()[-1].endswith("dpplearn: error: interrupted")
+    os.close(ours)
+
+
+def test_a_killed_fit_resumes_to_the_model_of_an_uninterrupted_one(shop: Path, tmp_path: Path) -> None:
+    state, whole, resumed = tmp_path / "state", tmp_path / "whole.safetensors", tmp_path / "resumed.safetensors"
+    call = ["fit", shop / "orders.csv", "--seed", 3, "--restarts", 3, "--tol", 0, "--max-iter", 250, "--threads", 1]
+    with begin(*call, "-o", resumed, "--checkpoint", state) as process:
+        wait_for(lambda: state.exists() and len(read_tensors(state, "checkpoint")[1]["finished"]) >= 1, process)
+        process.kill()
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not resumed.exists()
+    before = len(read_tensors(state, "checkpoint")[1]["finished"])
+    assert 1 <= before < 3
+    report = answer(*call, "-o", resumed, "--resume", state)
+    assert [each["n_iter"] for each in report["restarts"]] == [250] * 3
+    answer(*call, "-o", whole)
+    np.testing.assert_array_equal(dl.load(resumed).kernel.eigenvalues, dl.load(whole).kernel.eigenvalues)
+    np.testing.assert_array_equal(dl.load(resumed).kernel.eigenvectors, dl.load(whole).kernel.eigenvectors)
+
+
+@pytest.mark.parametrize(("command", "taken"), [(["sample", "-n", 3000, "--json"], 1), (["describe"], 0)])
+def test_a_closed_pipe_is_one_line(model: Path, command: list[Any], taken: int) -> None:
+    with begin(command[0], model, *command[1:]) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(taken)
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 1
+    assert err == "dpplearn: error: the output was closed before all of it was written\n"
