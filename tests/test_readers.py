@@ -174,7 +174,7 @@ def test_every_reader_merges_repeated_items_with_a_warning_that_counts_them(read
     assert list(found) == [("a", "b"), ("a", "b"), ("a",)]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     lists=label_lists(names, min_size=1) | label_lists(integers, min_size=1),
     delimiter=st.sampled_from([",", "\t", ";", "|"]),
@@ -188,7 +188,7 @@ def test_any_labels_survive_a_csv_file(lists: Lists, delimiter: str, tmp_path_fa
     assert {str(item) for item in found.items} == {item for basket in texts for item in basket}
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(label_lists(names, min_size=1) | label_lists(integers, min_size=1))
 def test_any_labels_survive_a_table(lists: Lists) -> None:
     found = Baskets.from_table(frame(lists, [1] * len(lists)), basket="order", item="product")
@@ -201,6 +201,13 @@ def test_any_names_on_one_line_survive_a_file_of_lines(lists: Lists, tmp_path_fa
     path.write_bytes(lines_text([*lists, ["a", "b"]], ",").encode())  # the last line tells that commas separate
     found = [{str(item) for item in basket} for basket in read_baskets(path)]
     assert found == [*(set(basket) for basket in lists), {"a", "b"}]
+
+
+@pytest.mark.parametrize("odd", ["01", "-0", "+1", "9" * 39, "٣"])
+def test_digits_that_are_no_plain_integer_make_all_labels_of_a_file_names(odd: str, tmp_path: Path) -> None:
+    expected = (tuple(sorted(["9", "10", odd])), [sorted(["9", "10", odd])], [1.0])
+    assert plain(read_baskets(write(tmp_path / "a.csv", f"basket,item\n1,10\n1,{odd}\n1,9\n"))) == expected
+    assert plain(read_baskets(write(tmp_path / "a.txt", f"10 {odd} 9\n"))) == expected
 
 
 def test_an_empty_line_is_an_empty_basket(tmp_path: Path) -> None:

@@ -32,13 +32,12 @@ def show_warning(
     complain("warning", f"{message}{where}")
 
 
-def exit_code(command: Callable[[], None]) -> int:
+def exit_code(command: Callable[[], int]) -> int:
     """Run a command, and say in one line what went wrong."""
     try:
-        command()
+        code = command()
         sys.stdout.flush()
-    except typer.Exit as leaving:
-        return leaving.exit_code
+        return code
     except BrokenPipeError:
         _drop_output()
         return _failed("the output was closed before all of it was written", FAILED)
@@ -54,15 +53,17 @@ def exit_code(command: Callable[[], None]) -> int:
         return _failed(f"{where}{error.strerror or error}", FAILED)
     except MemoryError as error:
         return _failed(f"not enough memory: {error}", FAILED)
-    return 0
 
 
-def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> None:
+def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> int:
     """Without typer's own handling of errors, which prints boxes."""
     command = typer.main.get_command(app)
     try:
         with command.make_context(program, arguments) as context:
             command.invoke(context)
+        return 0
+    except typer.Exit as leaving:
+        return leaving.exit_code
     except Exception as error:
         # Typer has its own copy of click or, in older versions, uses the package: the class has no fixed name.
         if not hasattr(error, "format_message"):

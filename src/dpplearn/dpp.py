@@ -165,7 +165,7 @@ class DPP:
             candidate[self.catalogue.positions(allow)] = True
         candidate[self.catalogue.positions(deny)] = False
         if not isinstance(basket, Baskets):
-            return self._recommend(self.catalogue.positions(basket), k, candidate)
+            return self._recommend(np.sort(self.catalogue.positions(basket)), k, candidate)
         baskets = self._known(basket)
         rows = zip(baskets.offsets[:-1], baskets.offsets[1:], strict=True)
         return [self._recommend(baskets.indices[start:stop], k, candidate) for start, stop in rows]
@@ -197,7 +197,8 @@ class DPP:
         log_prob, note = self.log_prob(items), ""
         if log_prob == -np.inf:
             sizes = self.kernel.possible_sizes
-            note = f"this set has probability zero: under this model a set has {sizes[0]} to {sizes[-1]} items"
+            only = f", where a set has {sizes[0]} to {sizes[-1]} items" if len(items) not in sizes else ""
+            note = f"this set has probability zero under this model{only}"
         elif k is not None and len(items) < k:
             note = (
                 f"stopped at {len(items)} of {k} items: no further item can be added, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -12,7 +13,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Items
 from dpplearn.baskets import Baskets, SizeGroup
 from dpplearn.kernel import Bordered, Kernel
-from dpplearn.threads import pool, thread_count
+from dpplearn.threads import pool, suitable_blas, thread_count
 
 LARGE = 32  # sets of more items go through LAPACK
 WORK_WORTH_A_THREAD = 500_000  # in floating-point operations; below, handing over costs more than it saves
@@ -133,9 +134,8 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
             logdet[group.rows[part]] = _one_size(scaled, SizeGroup(group.rows[part], group.sets[part]), weights, delta)
         return delta
 
-    if threads == 1:
-        return logdet, [share(0)]
-    return logdet, list(pool(threads).map(share, range(threads)))
+    with suitable_blas(0, 1) if baskets.sizes.max(initial=0) > LARGE else nullcontext():
+        return logdet, [share(0)] if threads == 1 else list(pool(threads).map(share, range(threads)))
 
 
 def _one_size(scaled: _Scaled, group: SizeGroup, weights: Floats, delta: Floats) -> Floats:

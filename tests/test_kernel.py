@@ -1,0 +1,305 @@
+"""Kernels: what is accepted, what is refused and how it is said, and eigenvalues of exactly 0 and 1.
+
+Here too are the spectra on which the other tests run everything, with the truth about them in rational arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+from functools import cache, cached_property
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import oracle
+from dpplearn import DPP, Baskets, InputError, Kernel
+from dpplearn.arrays import Floats
+from dpplearn.conditioning import inclusion_probability
+from strategies import kernels
+
+Rational = list[list[Fraction]]
+
+SPECTRA = {
+    "inside": [0.1, 0.3, 0.5, 0.7, 0.9, 0.95],
+    "two at 0": [0, 0, 0.3, 0.5, 0.7, 0.9],
+    "one at 1": [0.1, 0.3, 0.5, 0.7, 0.9, 1],
+    "two at 1": [0.1, 0.3, 0.5, 0.7, 1, 1],
+    "one at 1, two at 0": [0, 0, 0.3, 0.5, 0.7, 1],
+    "three at 1, three at 0": [0, 0, 0, 1, 1, 1],
+    "one at 1 - 1e-7": [0.1, 0.3, 0.5, 0.7, 0.9, 1 - 1e-7],
+    "one at 1 - 1e-12": [0.1, 0.3, 0.5, 0.7, 0.9, 1 - 1e-12],
+    "two at 1 - 1e-12": [0.1, 0.3, 0.5, 0.7, 1 - 1e-12, 1 - 1e-12],
+    "all kinds": [0, 0.3, 0.6, 1 - 1e-7, 1 - 1e-12, 1],
+    "two at 1, one near, one at 0": [0, 0.3, 0.5, 1 - 1e-12, 1, 1],
+}
+every_spectrum = pytest.mark.parametrize("spectrum", SPECTRA)
+
+
+class Exact:
+    """A DPP known without rounding, as its eigenvectors are rational; `kernel` is the same in floating point."""
+
+    def __init__(self, lam: Sequence[float]) -> None:
+        self.V = rational_orthogonal(len(lam))
+        self.lam = [Fraction(x) for x in lam]
+        self.kernel = Kernel(np.array(lam, dtype=float), floats(self.V))
+
+    @cached_property
+    def K(self) -> Rational:
+        return product([[v * x for v, x in zip(row, self.lam, strict=True)] for row in self.V], transposed(self.V))
+
+    @cached_property
+    def P(self) -> Floats:
+        """The probability of every subset, each correctly rounded."""
+        return np.array([float(abs(eliminated(self.minus_outside(Y))[0])) for Y in self.subsets])
+
+    @property
+    def subsets(self) -> list[oracle.Subset]:
+        return oracle.subsets(len(self.lam))
+
+    @property
+    def dpp(self) -> DPP:
+        return DPP(self.kernel)
+
+    @property
+    def n_near(self) -> int:
+        """How many eigenvalues are at 1 or within 1e-6 of it."""
+        return sum(x > 1 - 1e-6 for x in self.lam)
+
+    def minus_outside(self, Y: oracle.Subset) -> Rational:
+        """K − I_Ȳ, whose determinant is ±P(Y) and whose inverse is the gradient of log P(Y)."""
+        outside = [[Fraction(i == j and i not in Y) for j in range(len(self.K))] for i in range(len(self.K))]
+        return [[a - b for a, b in zip(*rows, strict=True)] for rows in zip(self.K, outside, strict=True)]
+
+
+@cache
+def exact(spectrum: str) -> Exact:
+    return Exact(SPECTRA[spectrum])
+
+
+def rational_orthogonal(n: int, seed: int = 0) -> Rational:
+    """Cayley's (I − S)(I + S)⁻¹ for a skew S of thirds."""
+    thirds = np.random.default_rng(seed).integers(-3, 4, (n, n)).tolist()
+    S = [[Fraction(thirds[i][j] * (i > j) - thirds[j][i] * (j > i), 3) for j in range(n)] for i in range(n)]
+    plus = [[S[i][j] + (i == j) for j in range(n)] for i in range(n)]
+    return product(transposed(plus), eliminated(plus)[1])  # (I + S)ᵀ is I − S
+
+
+def eliminated(A: Rational) -> tuple[Fraction, Rational]:
+    """The determinant, and the inverse if that is not zero, by Gauss-Jordan elimination."""
+    n, det = len(A), Fraction(1)
+    work = [[*row, *(Fraction(i == j) for j in range(n))] for i, row in enumerate(A)]
+    for j in range(n):
+        best = next((i for i in range(j, n) if work[i][j]), None)
+        if best is None:
+            return Fraction(0), []
+        if best != j:
+            work[j], work[best], det = work[best], work[j], -det
+        pivot = work[j][j]
+        det *= pivot
+        work[j] = [x / pivot for x in work[j]]
+        for i in set(range(n)) - {j}:
+            if factor := work[i][j]:
+                work[i] = [x - factor * y for x, y in zip(work[i], work[j], strict=True)]
+    return det, [row[n:] for row in work]
+
+
+def product(A: Rational, B: Rational) -> Rational:
+    columns = transposed(B)
+    return [[sum((a * b for a, b in zip(row, c, strict=True)), Fraction(0)) for c in columns] for row in A]
+
+
+def transposed(A: Rational) -> Rational:
+    return [list(column) for column in zip(*A, strict=True)]
+
+
+def floats(A: Rational) -> Floats:
+    return np.array([[float(x) for x in row] for row in A])
+
+
+def law(dpp: DPP) -> Floats:
+    """The probability of every subset of the model's items, in the order of `oracle.subsets`."""
+    sets = [[dpp.items[i] for i in Y] for Y in oracle.subsets(len(dpp.items))]
+    return np.exp(dpp.log_prob(Baskets.from_lists(sets, items=dpp.items)))
+
+
+def rotation(n: int, seed: int = 0) -> Floats:
+    return np.linalg.qr(np.random.default_rng(seed).standard_normal((n, n)))[0]
+
+
+@every_spectrum
+def test_the_reference_is_a_distribution_with_the_minors_of_K_as_inclusion_probabilities(spectrum: str) -> None:
+    truth = exact(spectrum)
+    assert math.fsum(truth.P) == pytest.approx(1, abs=1e-15)
+    for A in [(0,), (1, 4), (0, 2, 5)]:
+        minor = [[truth.K[i][j] for j in A] for i in A]
+        assert oracle.marginal(truth.P, A) == pytest.approx(float(eliminated(minor)[0]), rel=1e-13, abs=1e-300)
+
+
+@every_spectrum
+def test_K_and_L_are_those_of_the_spectrum(spectrum: str) -> None:
+    truth = exact(spectrum)
+    np.testing.assert_allclose(truth.kernel.K, floats(truth.K), atol=1e-15)
+    np.testing.assert_array_equal(truth.kernel.K, truth.kernel.K.T)
+    if 1 not in truth.lam:
+        odds = [x / (1 - x) for x in truth.lam]
+        L = product([[v * x for v, x in zip(row, odds, strict=True)] for row in truth.V], transposed(truth.V))
+        np.testing.assert_allclose(truth.kernel.L, floats(L), atol=1e-15 * float(max(odds)))
+
+
+@every_spectrum
+def test_from_K_finds_the_spectrum_with_zeros_and_ones_exact(spectrum: str) -> None:
+    truth = exact(spectrum)
+    found = Kernel.from_K(floats(truth.K))
+    np.testing.assert_allclose(found.eigenvalues, SPECTRA[spectrum], atol=2e-15)
+    np.testing.assert_array_equal(found.at_one, np.equal(SPECTRA[spectrum], 1))
+    assert found.rank == np.count_nonzero(SPECTRA[spectrum])
+    assert found.possible_sizes == range(SPECTRA[spectrum].count(1), found.rank + 1)
+    assert found.n_items == 6
+    np.testing.assert_allclose(found.eigenvectors.T @ found.eigenvectors, np.eye(6), atol=1e-14)
+    np.testing.assert_allclose(found.K, floats(truth.K), atol=2e-15)
+
+
+@given(kernels())
+def test_K_to_L_and_back_is_the_same_kernel(kernel: Kernel) -> None:
+    np.testing.assert_allclose(Kernel.from_K(kernel.K).K, kernel.K, atol=1e-13)
+    if not kernel.at_one.any():
+        np.testing.assert_allclose(Kernel.from_L(kernel.L).K, kernel.K, atol=1e-12)
+        scale = max(np.abs(kernel.L).max(), 1)
+        np.testing.assert_allclose(Kernel.from_K(kernel.K).L, kernel.L, atol=1e-13 * scale**2)
+
+
+@given(kernels())
+def test_L_is_K_over_I_minus_K(kernel: Kernel) -> None:
+    if not kernel.at_one.any():
+        scale = max(np.abs(kernel.L).max(), 1)
+        np.testing.assert_allclose(kernel.L @ (np.eye(kernel.n_items) - kernel.K), kernel.K, atol=1e-13 * scale)
+
+
+def test_an_eigenvalue_of_one_is_legal_and_L_says_that_it_does_not_exist() -> None:
+    kernel = Kernel.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.25]])
+    np.testing.assert_array_equal(kernel.at_one, [False, False, True])
+    np.testing.assert_allclose(kernel.K, [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.25]], atol=1e-15)
+    with pytest.raises(InputError, match="L does not exist: 1 of 3 eigenvalues of K are exactly 1"):
+        _ = kernel.L
+    assert "1 eigenvalues at 1" in repr(kernel)
+
+
+def test_the_largest_eigenvalue_below_one_has_an_L() -> None:
+    below = np.nextafter(1, 0)
+    assert Kernel(np.array([below]), np.eye(1)).L[0, 0] == pytest.approx(2**53, rel=1e-15)
+
+
+@pytest.mark.parametrize("excess", [0.5, 1e-3, 1e-8])
+def test_an_eigenvalue_of_K_above_one_is_refused_saying_by_how_much(excess: float) -> None:
+    V = rotation(3)
+    with pytest.raises(InputError, match=f"above 1 by {excess:.2g}.*use from_L"):
+        Kernel.from_K((V * [0.2, 0.5, 1 + excess]) @ V.T)
+
+
+@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
+@pytest.mark.parametrize("deficit", [0.5, 1e-3, 1e-8])
+def test_a_negative_eigenvalue_is_refused_saying_by_how_much(make: type[Kernel], deficit: float) -> None:
+    V = rotation(3)
+    with pytest.raises(InputError, match=rf"not positive semidefinite.*below 0 by {deficit:.2g}"):
+        make((V * [-deficit, 0.5, 0.9]) @ V.T)  # type: ignore[call-arg, arg-type]
+
+
+@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
+def test_an_asymmetric_matrix_is_refused_saying_where_and_by_how_much(make: type[Kernel]) -> None:
+    with pytest.raises(InputError, match=r"not symmetric: entries \(0, 2\) and \(2, 0\) differ by 0.01"):
+        make([[0.5, 0, 0.11], [0, 0.5, 0], [0.1, 0, 0.5]])  # type: ignore[call-arg, arg-type]
+
+
+def test_what_a_user_s_own_arithmetic_leaves_is_rounded_to_zero_and_one() -> None:
+    V = rotation(4)
+    K = (V * [-1e-10, 0.3, 0.6, 1 + 1e-10]) @ V.T
+    K[0, 1] += 1e-12
+    np.testing.assert_array_equal(Kernel.from_K(K).eigenvalues[[0, -1]], [0, 1])
+
+
+@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
+@pytest.mark.parametrize(
+    ("matrix", "said"),
+    [
+        ([[0.5, math.nan], [math.nan, 0.5]], "NaN or infinity"),
+        ([[math.inf, 0], [0, 0.5]], "NaN or infinity"),
+        ([[0.5, 0, 0], [0, 0.5, 0]], r"shape \(2, 3\); expected a square matrix"),
+        ([0.5, 0.5], r"shape \(2,\); expected a square matrix"),
+        (np.zeros((0, 0)), r"shape \(0, 0\)"),
+    ],
+)
+def test_what_is_no_finite_square_matrix_is_refused(make: type[Kernel], matrix: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make(matrix)  # type: ignore[call-arg, arg-type]
+
+
+def test_an_eigenvalue_of_L_beyond_what_K_can_hold_is_refused() -> None:
+    Kernel.from_L(np.diag([1.0, 1e15]))
+    with pytest.raises(InputError, match="1e\\+17, which cannot be told from infinity; use from_K"):
+        Kernel.from_L(np.diag([1.0, 1e17]))
+
+
+@pytest.mark.parametrize(
+    ("lam", "V", "said"),
+    [
+        ([-1e-12, 0.5], np.eye(2), "reach from -1e-12 to 0.5; expected 0 to 1"),
+        ([0.5, 1.25], np.eye(2), "reach from 0.5 to 1.25; expected 0 to 1"),
+        ([0.5, math.nan], np.eye(2), "expected 0 to 1"),
+        ([0.5], np.eye(2), "eigenvectors of shape"),
+        ([0.5, 0.5], np.ones((2, 1)), "eigenvectors of shape"),
+        ([], np.zeros((0, 0)), "eigenvectors of shape"),
+    ],
+)
+def test_a_spectrum_that_is_none_is_refused(lam: list[float], V: Floats, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Kernel(np.array(lam), V)
+
+
+@pytest.mark.parametrize("n_items", [6, 40])
+@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
+def test_an_item_whose_row_is_zero_has_probability_exactly_zero(make: type[Kernel], n_items: int) -> None:
+    """Decomposed with the others it gets 1e-31, and a set that holds it −80 in place of −inf."""
+    X = np.random.default_rng(0).standard_normal((n_items, n_items))
+    X[::3] = 0
+    matrix = X @ X.T
+    dpp = DPP(make(0.7 * matrix / np.linalg.norm(matrix, 2)))  # type: ignore[call-arg, arg-type]
+    never = np.arange(n_items) % 3 == 0
+    np.testing.assert_array_equal(dpp.marginals() == 0, never)
+    np.testing.assert_array_equal([dpp.log_prob([i]) == -np.inf for i in range(n_items)], never)
+    assert dpp.kernel.rank == n_items - never.sum()
+    assert {found.item for found in dpp.substitutes(1, k=n_items)} == set(np.flatnonzero(~never).tolist()) - {1}
+
+
+def test_the_zero_matrix_is_the_dpp_of_the_empty_set() -> None:
+    for kernel in (Kernel.from_K(np.zeros((3, 3))), Kernel.from_L(np.zeros((3, 3)))):
+        assert kernel.rank == 0
+        np.testing.assert_array_equal(law(DPP(kernel)), [1, 0, 0, 0, 0, 0, 0, 0])
+
+
+def test_small_eigenvalues_of_L_are_kept_relative_to_its_size() -> None:
+    V = rotation(3)
+    kernel = Kernel.from_L(1e-200 * (V * [1e-10, 1, 2]) @ V.T)
+    assert kernel.rank == 3
+    np.testing.assert_allclose(kernel.eigenvalues, [1e-210, 1e-200, 2e-200], rtol=1e-5)
+    assert Kernel.from_L(1e-200 * (V * [1e-18, 1, 2]) @ V.T).rank == 2
+
+
+def test_a_kernel_cannot_be_changed_by_anyone() -> None:
+    lam, V = np.array([0.0625, 0.25]), np.eye(2)
+    kernel = Kernel(lam, V)
+    lam[0], V[0, 0] = 0.9, 7
+    np.testing.assert_array_equal(kernel.K, [[0.0625, 0], [0, 0.25]])
+    for array in (kernel.eigenvalues, kernel.eigenvectors, kernel.K, kernel.L):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(FrozenInstanceError):
+        kernel.eigenvalues = lam  # type: ignore[misc]
+
+
+def test_lists_and_integers_are_taken_for_matrices() -> None:
+    np.testing.assert_array_equal(Kernel.from_L([[1, 0], [0, 3]]).eigenvalues, [0.5, 0.75])
+    assert inclusion_probability(Kernel.from_K([[1, 0], [0, 0]]), np.array([0])) == 1
