@@ -427,10 +427,11 @@ def test_a_killed_fit_resumes_to_the_model_of_an_uninterrupted_one(shop: Path, t
         process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert not resumed.exists()
-    before = len(read_tensors(state, "checkpoint")[1]["finished"])
-    assert 1 <= before < 3
+    finished = read_tensors(state, "checkpoint")[1]["finished"]
+    assert 1 <= len(finished) < 3
     report = answer(*call, "-o", resumed, "--resume", state)
     assert [each["n_iter"] for each in report["restarts"]] == [250] * 3
+    assert report["restarts"][0]["seconds"] == finished[0]["seconds"]  # it was not run again
     answer(*call, "-o", whole)
     np.testing.assert_array_equal(dl.load(resumed).kernel.eigenvalues, dl.load(whole).kernel.eigenvalues)
     np.testing.assert_array_equal(dl.load(resumed).kernel.eigenvectors, dl.load(whole).kernel.eigenvectors)

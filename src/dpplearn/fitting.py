@@ -285,7 +285,9 @@ def _check(
     for what, value, least in (("restarts", restarts, 1), ("tol", tol, 0), ("max_iter", max_iter, 0)):
         whole = what == "tol" or isinstance(value, int | np.integer)
         if not (whole and value >= least):
-            raise InputError(f"{what} is {value}; expected {'' if what == 'tol' else 'a whole number, '}{least} or more")
+            raise InputError(
+                f"{what} is {value}; expected {'' if what == 'tol' else 'a whole number, '}{least} or more"
+            )
     if max_seconds is not None and not max_seconds > 0:
         raise InputError(f"max_seconds is {max_seconds}; expected a positive number, or None")
 
