@@ -14,7 +14,8 @@ SOURCE = Path(dpplearn.__file__).parent
 # A module imports only from modules before it.
 LAYERS = (
     "errors arrays catalogue tables baskets readers threads kernel "
-    "statistics_loops bordered_loops statistics initialise learners.loop learners.line_search learners.em learners.ascent learners "
+    "statistics_loops bordered_loops statistics initialise "
+    "learners.loop learners.line_search learners.em learners.ascent learners "
     "conditioning sizes sampling_loops sampling selection dpp tensor_file model_file "
     "checkpoint progress fitting datasets estimator experiments experiments.textbook"
 ).split()

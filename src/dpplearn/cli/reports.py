@@ -11,7 +11,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
-from dpplearn.cli_output import Report
+from dpplearn.cli.output import Report
 from dpplearn.demo import Demo, Score, relative_gain
 from dpplearn.dpp import DPP, Recommendation, Selection
 from dpplearn.fitting import FitResult

@@ -15,8 +15,8 @@ import typer
 import dpplearn
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
-from dpplearn.cli_errors import INTERRUPTED, UsageError, complain, exit_code, run_typer, show_warning
-from dpplearn.cli_fit import (
+from dpplearn.cli.errors import INTERRUPTED, UsageError, complain, exit_code, run_typer, show_warning
+from dpplearn.cli.fitting import (
     Checkpoint,
     Holdout,
     Init,
@@ -34,7 +34,7 @@ from dpplearn.cli_fit import (
     check_targets,
     train_and_test,
 )
-from dpplearn.cli_options import (
+from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
     Data,
@@ -49,7 +49,7 @@ from dpplearn.cli_options import (
     WeightColumn,
     some_seed,
 )
-from dpplearn.cli_output import Report, busy, counted, wants_progress, write, write_json
+from dpplearn.cli.output import Report, busy, counted, wants_progress, write, write_json
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.learners.loop import Stop
@@ -89,8 +89,8 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Learn generated registries, compare with independent items, and suggest what to add."""
-    from dpplearn.cli_reports import demo_report
-    from dpplearn.cli_tables import demo_tables
+    from dpplearn.cli.reports import demo_report
+    from dpplearn.cli.tables import demo_tables
     from dpplearn.demo import run_demo
 
     found = run_demo(category, n, seed, progress=wants_progress(quiet))
@@ -122,8 +122,8 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn a model from baskets and save it. Ctrl-C saves the best model so far."""
-    from dpplearn.cli_reports import fit_report
-    from dpplearn.cli_tables import fit_tables
+    from dpplearn.cli.reports import fit_report
+    from dpplearn.cli.tables import fit_tables
 
     check_holdout(holdout, test, seed, checkpoint or resume)
     check_targets(output, checkpoint, (data, test, resume))
@@ -168,8 +168,8 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """Mean log-likelihood of baskets under a model."""
-    from dpplearn.cli_reports import score_report
-    from dpplearn.cli_tables import score_tables
+    from dpplearn.cli.reports import score_report
+    from dpplearn.cli.tables import score_tables
 
     dpp = dpplearn.load(model)
     with busy(f"scoring {data}", wants_progress(quiet)):
@@ -198,8 +198,8 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """What to add to a basket: the items that raise its probability most."""
-    from dpplearn.cli_reports import recommend_report
-    from dpplearn.cli_tables import recommend_tables
+    from dpplearn.cli.reports import recommend_report
+    from dpplearn.cli.tables import recommend_tables
 
     if baskets is not None and items:
         raise UsageError("give ITEMs or --baskets FILE, not both")
@@ -218,7 +218,7 @@ def _recommend_many(
     dpp: DPP, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label], show: bool
 ) -> list[Report]:
     """A basket that cannot occur gets a note instead of recommendations, and the others get theirs."""
-    from dpplearn.cli_reports import recommend_report
+    from dpplearn.cli.reports import recommend_report
 
     dpp.catalogue.positions([*(allow or ())]), dpp.catalogue.positions(deny)
     reports = []
@@ -234,7 +234,7 @@ def _recommend_many(
 
 
 def _write_many(reports: list[Report], as_json: bool) -> None:
-    from dpplearn.cli_tables import recommend_many_tables
+    from dpplearn.cli.tables import recommend_many_tables
 
     if as_json:
         for report in reports:
@@ -267,8 +267,8 @@ def map_(
 
 
 def _write_selection(model: Path, items: list[str], k: int | None, as_json: bool) -> None:
-    from dpplearn.cli_reports import selection_report
-    from dpplearn.cli_tables import selection_tables
+    from dpplearn.cli.reports import selection_report
+    from dpplearn.cli.tables import selection_tables
 
     dpp = dpplearn.load(model)
     chosen = dpp.greedy_map(k) if k is None else dpp.complete(items, k)
@@ -285,8 +285,8 @@ def sample(
     as_json: AsJson = False,
 ) -> None:
     """Sets drawn at random, exactly from the model."""
-    from dpplearn.cli_reports import sample_report
-    from dpplearn.cli_tables import sample_tables
+    from dpplearn.cli.reports import sample_report
+    from dpplearn.cli.tables import sample_tables
 
     dpp = dpplearn.load(model)
     seed = some_seed(seed)
@@ -316,8 +316,8 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """What a model says: sizes, likely items, items that repel each other, how it was learned."""
-    from dpplearn.cli_reports import describe_report, item_report
-    from dpplearn.cli_tables import describe_tables, item_tables
+    from dpplearn.cli.reports import describe_report, item_report
+    from dpplearn.cli.tables import describe_tables, item_tables
     from dpplearn.tensor_file import read_tensors
 
     dpp = dpplearn.load(model)

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpplearn.cli_output import Report
+from dpplearn.cli.output import Report
 from dpplearn.demo import percent
 
 MINUS_INFINITY = "some basket has probability zero under the model, so the mean log-likelihood is minus infinity"

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from dpplearn.baskets import Baskets
-from dpplearn.cli_errors import UsageError
-from dpplearn.cli_options import Reader, one_of
+from dpplearn.cli.errors import UsageError
+from dpplearn.cli.options import Reader, one_of
 from dpplearn.errors import InputError
 from dpplearn.initialise import INITIALISERS
 from dpplearn.learners import LEARNERS
