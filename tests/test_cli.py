@@ -264,16 +264,18 @@ def test_describe_an_item_gives_its_substitutes(model: Path, dpp: dl.DPP) -> Non
 
 
 def test_demo_counts_what_it_shows() -> None:
-    category = "toys"
+    category = "safety"
     report, out = both("demo", "--category", category, "-n", 300)
     group = max(dl.datasets.substitute_groups(category), key=len)
     assert report["held"] in group
     for model in ("em", "popularity"):
         found = [each["item"] for each in report["suggestions"][model]]
+        assert [each["same_kind"] for each in report["suggestions"][model]] == [item in group for item in found]
         assert report["held"] not in found
         count = len(set(found) & set(group))
         assert report["again_of_its_kind"][model] == count
         assert f"{count} of the {len(found)}" in report["sentence"]
+    assert report["again_of_its_kind"]["popularity"] > 0  # else nothing above was counted
     train, test = dl.datasets.make_registries(category, 300, rng=0).split(0.7, rng=0)
     for line in report["models"][1:3]:
         fitted = dl.fit(train, line["model"].lower(), rng=0)
@@ -437,7 +439,9 @@ def test_a_killed_fit_resumes_to_the_model_of_an_uninterrupted_one(shop: Path, t
     np.testing.assert_array_equal(dl.load(resumed).kernel.eigenvectors, dl.load(whole).kernel.eigenvectors)
 
 
-@pytest.mark.parametrize(("command", "taken"), [(["sample", "-n", 3000, "--json"], 1), (["describe"], 0)])
+@pytest.mark.parametrize(
+    ("command", "taken"), [(["sample", "-n", 3000, "--json"], 1), (["describe"], 0)], ids=["json", "table"]
+)
 def test_a_closed_pipe_is_one_line(model: Path, command: list[Any], taken: int) -> None:
     with begin(command[0], model, *command[1:]) as process:
         assert process.stdout is not None

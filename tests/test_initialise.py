@@ -66,7 +66,7 @@ def named(names: str, seed: int = 0) -> tuple[DPP, Baskets]:
 
 def test_the_same_items_in_another_order_are_the_same_start() -> None:
     dpp, baskets = named("abcd")
-    other = baskets.over(Catalogue.of("dbca"))
+    other = baskets.over(Catalogue.of(list("dbca")))
     start = adapted(dpp.kernel, dpp.catalogue, other, RNG)
     assert mean_log_likelihood(start, other) == pytest.approx(dpp.log_likelihood(baskets), rel=1e-12)
     np.testing.assert_allclose(start.K[0, 3], dpp.kernel.K[3, 0])
