@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import CATEGORIES
@@ -179,6 +179,8 @@ def test_every_reader_merges_repeated_items_with_a_warning_that_counts_them(read
     lists=label_lists(names, min_size=1) | label_lists(integers, min_size=1),
     delimiter=st.sampled_from([",", "\t", ";", "|"]),
 )
+@example(lists=[["a,b", "a;b", "a\tb", "a|b"], ['a "b"', '"', "'"], ["a\nb", "a\r\nb", "a\rb"]], delimiter=",")
+@example(lists=[["007", "7"], [" 7", "7 "], ["NULL", "nan"]], delimiter=";")
 def test_any_labels_survive_a_csv_file(lists: Lists, delimiter: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "labels.csv"
     path.write_bytes(csv_text(lists, [1] * len(lists), delimiter=delimiter).encode())
@@ -532,6 +534,7 @@ def test_a_name_with_an_unusual_line_separator_is_one_name(tmp_path: Path) -> No
         ("1,,2\n", TWO_NAMES, "line 1 of .*regs.csv has nothing"),
         ("", TWO_NAMES, "regs.csv is empty"),
         ("1\n", "", "names.txt is empty"),
+        ("1\n", "1 ball\n", "line 1 of .*names.txt is '1 ball'; expected '1 <category>: <name>'"),
         ("1\n", "ball\n", "line 1 of .*names.txt is 'ball'; expected '1 <category>: <name>'"),
         ("1\n", "1 toys: ball\n3 toys: bear\n", "line 2 of .*names.txt .*expected '2 <category>: <name>'"),
         ("1\n", "1 toys: ball\n2 toys: ball\n", "'ball' stands twice"),
