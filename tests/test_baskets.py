@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, permutations
 from typing import Any
 
 import numpy as np
@@ -403,3 +403,17 @@ def test_one_basket_is_taken_by_its_number() -> None:
 )
 def test_the_representation_tells_how_many_how_large_and_how_heavy(baskets: Baskets, said: str) -> None:
     assert repr(baskets) == said
+
+
+def test_integers_are_refused_where_names_look_like_integers() -> None:
+    with pytest.raises(InputError, match="positions or names"):
+        Baskets.from_lists([[1, 2]], items=["1", "2", "3"])
+    assert list(Baskets.from_lists([["1", "2"]], items=["1", "2", "3"])) == [("1", "2")]
+    assert list(Baskets.from_lists([[0, 1]], items=["a", "b"])) == [("a", "b")]
+
+
+def test_merging_fractional_weights_gives_the_same_sum_to_the_last_bit_in_any_order_of_rows() -> None:
+    weights = [0.1, 0.2, 0.3]
+    sums = {Baskets.from_lists([[0]] * 3, weights=order).deduplicated().weights[0] for order in permutations(weights)}
+    assert len(sums) == 1
+    assert len({a + b + c for a, b, c in permutations(weights)}) > 1

@@ -422,3 +422,11 @@ def test_a_whole_file_that_holds_no_checkpoint_is_refused(document: dict[str, An
     write_tensors(tmp_path / "c", "checkpoint", {}, document)
     with pytest.raises(InputError, match="does not hold a checkpoint"):
         read_checkpoint(tmp_path / "c", SETTING)
+
+
+def test_saving_through_a_link_keeps_the_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "real.safetensors", tmp_path / "link.safetensors"
+    link.symlink_to(target)
+    DPP(Kernel.from_K([[0.5]])).save(link)
+    assert link.is_symlink()
+    assert load(target).marginals() == pytest.approx(0.5)

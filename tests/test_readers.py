@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -553,3 +554,23 @@ def test_a_registry_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         read_registry(regs, tmp_path / "none.txt")
     with pytest.raises(InputError, match=r"none.csv cannot be read: .*No such file"):
         read_registry(tmp_path / "none.csv", item_names)
+
+
+def test_a_pipe_is_refused_with_advice(tmp_path: Path) -> None:
+    pipe = tmp_path / "orders.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="not a regular file"):
+        read_baskets(pipe)
+
+
+def test_ctrl_c_while_a_file_is_read_is_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What duckdb raises then is a RuntimeError."""
+    path = tmp_path / "orders.csv"
+    path.write_text("basket,item\n1,a\n")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("dpplearn.tables._pairs", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read_baskets(path)

@@ -13,6 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints, Items, Seed
+from dpplearn.basket_input import (
+    all_integers,
+    as_array,
+    as_basket,
+    as_positions,
+    as_weights,
+    check_range,
+    look_up,
+    nonzero_entries,
+    one_more_than_largest,
+)
 from dpplearn.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, InputWarning
 
@@ -59,18 +70,18 @@ class Baskets:
         catalogue is 0 to `n_items` - 1 (by default up to the largest that occurs). With `items`, names are
         looked up in it, and integers are positions in it if its labels are names.
         """
-        lists = [_as_basket(number, basket) for number, basket in enumerate(baskets)]
+        lists = [as_basket(number, basket) for number, basket in enumerate(baskets)]
         sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
         flat = list(chain.from_iterable(lists))
         rows = np.repeat(np.arange(len(lists)), sizes)
         catalogue = Catalogue.of(items) if items is not None else None
-        if _all_integers(flat) and (catalogue is None or catalogue.named):
-            positions = _as_positions(flat)
+        if all_integers(flat) and (catalogue is None or catalogue.named):
+            positions = as_positions(flat, catalogue)
             if catalogue is None:
-                catalogue = Catalogue.numbered(n_items if n_items is not None else _one_more_than_largest(positions))
-            _check_range(positions, rows, len(catalogue))
+                catalogue = Catalogue.numbered(n_items if n_items is not None else one_more_than_largest(positions))
+            check_range(positions, rows, len(catalogue))
         else:
-            catalogue, positions = _look_up(flat, rows, catalogue)
+            catalogue, positions = look_up(flat, rows, catalogue)
         if n_items not in (None, len(catalogue)):
             raise InputError(f"n_items is {n_items}, but there are {len(catalogue)} items; pass them all as items=")
         return cls.from_pairs(rows, positions, len(lists), catalogue, weights)
@@ -86,13 +97,13 @@ class Baskets:
         if items is None and hasattr(matrix, "columns"):
             items = list(matrix.columns)
         if not hasattr(matrix, "tocoo"):
-            matrix = _as_array(matrix)
+            matrix = as_array(matrix)
         if matrix.ndim != 2:
             raise InputError(f"got an array of shape {matrix.shape}; expected (baskets, items)")
         if items is not None and len(items) != matrix.shape[1]:
             raise InputError(f"the matrix has {matrix.shape[1]} columns, but items names {len(items)}")
         catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(matrix.shape[1])
-        rows, columns, values = _nonzero_entries(matrix)
+        rows, columns, values = nonzero_entries(matrix)
         wrong = np.flatnonzero(values != 1)
         if wrong.size:
             first = wrong[0]
@@ -131,7 +142,7 @@ class Baskets:
         rows, positions = np.divmod(keys, len(catalogue))
         offsets = np.zeros(n_baskets + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=n_baskets), out=offsets[1:])
-        return cls(positions.astype(np.int32), offsets, _as_weights(weights, n_baskets), catalogue)
+        return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -190,7 +201,7 @@ class Baskets:
 
     def subset(self, rows: npt.ArrayLike) -> Baskets:
         """Some of the baskets, by number or by a mask, over the same catalogue."""
-        rows = _as_array(rows)
+        rows = as_array(rows)
         if rows.dtype == bool:
             if rows.shape != (len(self),):
                 raise InputError(f"the mask has shape {rows.shape}; expected ({len(self)},), one value a basket")
@@ -223,10 +234,10 @@ class Baskets:
         weights: list[Floats] = [np.zeros(0)]
         sizes: list[Ints] = [np.zeros(0, np.int64)]
         for group in self.by_size:
-            first, inverse = _distinct_rows(group.sets, self.n_items)
-            indices.append(group.sets[first].reshape(-1))
-            weights.append(np.bincount(inverse, weights=self.weights[group.rows]).astype(float))
-            sizes.append(np.full(len(first), group.sets.shape[1]))
+            order, starts = _equal_sets(group.sets, self.weights[group.rows], self.n_items)
+            indices.append(group.sets[order[starts]].reshape(-1))
+            weights.append(np.add.reduceat(self.weights[group.rows[order]], starts))
+            sizes.append(np.full(len(starts), group.sets.shape[1]))
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
         return Baskets(np.concatenate(indices), offsets, np.concatenate(weights), self.catalogue)
 
@@ -269,100 +280,9 @@ class Baskets:
         return self.total_weight
 
 
-def _as_basket(number: int, basket: Any) -> list[Any]:
-    if isinstance(basket, str | bytes) or not isinstance(basket, Iterable):
-        raise InputError(f"basket {number} is {basket!r}; expected a list of items, such as [{basket!r}]")
-    return basket.tolist() if isinstance(basket, np.ndarray) else list(basket)
-
-
 def _read_only(array: Array) -> Array:
     array.flags.writeable = False
     return array
-
-
-def _as_array(values: Any) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except ValueError:
-        raise InputError("the rows are not all of one length; expected an array") from None
-
-
-def _as_positions(flat: list[Any]) -> Ints:
-    try:
-        return np.array(flat, dtype=np.int64)
-    except OverflowError:
-        raise InputError(f"item {max(flat, key=abs)} is out of range; pass integer labels as items=") from None
-
-
-def _is_null(item: Any) -> bool:
-    """None, NaN, and the nulls of pandas, which have no truth value."""
-    if isinstance(item, float | np.floating):
-        return bool(np.isnan(item))
-    return item is None or type(item).__name__ in ("NAType", "NaTType")
-
-
-def _all_integers(flat: list[Any]) -> bool:
-    return all(issubclass(kind, int | np.integer) and kind is not bool for kind in set(map(type, flat)))
-
-
-def _one_more_than_largest(positions: Ints) -> int:
-    if not positions.size:
-        raise InputError("no basket holds an item, so the catalogue is unknown; pass items= or n_items=")
-    return max(int(positions.max()) + 1, 1)
-
-
-def _check_range(positions: Ints, rows: Ints, n_items: int) -> None:
-    wrong = np.flatnonzero((positions < 0) | (positions >= n_items))
-    if wrong.size:
-        row, item = rows[wrong[0]], positions[wrong[0]]
-        advice = f"pass n_items={item + 1} or fix the basket" if item >= n_items else "indices start at 0"
-        raise InputError(f"basket {row} names item {item}, but the catalogue has {n_items} items; {advice}")
-
-
-def _look_up(flat: list[Any], rows: Ints, catalogue: Catalogue | None) -> tuple[Catalogue, Ints]:
-    for kind in set(map(type, flat)):
-        if not issubclass(kind, str) and (
-            catalogue is None or catalogue.named or not issubclass(kind, int | np.integer)
-        ):
-            number, item = next((n, item) for n, item in enumerate(flat) if type(item) is kind)
-            what = "is null" if _is_null(item) else f"is of type {kind.__name__}"
-            raise InputError(f"basket {rows[number]}: item {item!r} {what}; expected all names or all integers")
-    if catalogue is None:
-        catalogue = Catalogue.of(sorted(set(flat)))
-    distinct = {}
-    for number, label in enumerate(flat):
-        if label not in distinct:
-            try:
-                distinct[label] = catalogue.position(label)
-            except InputError as unknown:
-                raise InputError(f"basket {rows[number]}: {unknown}") from None
-    return catalogue, np.array([distinct[label] for label in flat], dtype=np.int64)
-
-
-def _nonzero_entries(matrix: Any) -> tuple[Ints, Ints, npt.NDArray[Any]]:
-    if hasattr(matrix, "tocoo"):
-        entries = matrix.tocsr().tocoo()  # tocsr adds up repeated entries, so that a double 1 shows as 2
-        kept = np.flatnonzero(entries.data != 0)
-        return entries.row[kept].astype(np.int64), entries.col[kept].astype(np.int64), entries.data[kept]
-    if matrix.dtype.kind not in "biuf":
-        raise InputError(f"the matrix holds {matrix.dtype}; expected numbers 0 and 1, or bool")
-    rows, columns = np.nonzero(matrix)
-    return rows, columns, matrix[rows, columns]
-
-
-def _as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
-    if weights is None:
-        return np.ones(n_baskets)
-    try:
-        values = np.array(weights, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("the weights are not all numbers; expected one number a basket") from None
-    if values.shape != (n_baskets,):
-        raise InputError(f"weights have shape {values.shape}, but there are {n_baskets} baskets; expected one a basket")
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
-    if wrong.size:
-        raise InputError(f"the weight of basket {wrong[0]} is {values[wrong[0]]}; expected a finite number, 0 or more")
-    return values
 
 
 def _warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:
@@ -380,8 +300,11 @@ def _warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:
     )
 
 
-def _distinct_rows(sets: Items, n_items: int) -> tuple[Ints, Ints]:
-    """The first row of each distinct set in lexicographic order, and for every row which of them it equals."""
+def _equal_sets(sets: Items, weights: Floats, n_items: int) -> tuple[Ints, Ints]:
+    """An order of the rows in which equal sets are neighbours, and where each distinct set begins in it.
+
+    Lexicographic, and by weight among equal sets, so that sums of weights do not depend on the order of the rows.
+    """
     n, size = sets.shape
     per_key = max(1, int(62 // np.log2(max(n_items, 2))))  # this many items pack into one 64-bit key
     keys = []
@@ -390,11 +313,10 @@ def _distinct_rows(sets: Items, n_items: int) -> tuple[Ints, Ints]:
         for column in range(start, min(start + per_key, size)):
             key = key * n_items + sets[:, column]
         keys.append(key)
-    order = np.lexsort(keys[::-1]) if keys else np.arange(n)
+    by_weight = [] if np.all(weights == weights[0]) else [weights]
+    order = np.lexsort([*by_weight, *keys[::-1]]) if by_weight or keys else np.arange(n)
     new = np.zeros(n, dtype=bool)
-    new[:1] = True
+    new[0] = True
     for key in keys:
         new[1:] |= key[order][1:] != key[order][:-1]
-    inverse = np.empty(n, dtype=np.int64)
-    inverse[order] = np.cumsum(new) - 1
-    return order[new], inverse
+    return order, np.flatnonzero(new)

@@ -94,6 +94,8 @@ def _matching(pattern: str) -> list[str]:
         if not paths:
             raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
         for path in paths:
+            if not Path(path).is_file():
+                raise InputError(f"{path} is not a regular file; it is read more than once, so save it to a file first")
             if Path(path).stat().st_size == 0:
                 raise InputError(f"{path} is empty")
     except OSError as error:

@@ -106,6 +106,8 @@ def _explained(source: str) -> Iterator[None]:
     try:
         yield
     except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:  # the last two: names that are not UTF-8
+        if str(error) == "Query interrupted":  # duckdb's answer to Ctrl-C
+            raise KeyboardInterrupt from None
         said = str(error).split("\nPossible")[0].split("\nLINE 1:")[0].strip()
         if len(said) > LONGEST_MESSAGE:
             said = said[:LONGEST_MESSAGE] + " ..."

@@ -92,6 +92,7 @@ def _digest(text: str, arrays: Arrays) -> str:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    path = path.resolve()  # a link stays, and what it points to is replaced
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:

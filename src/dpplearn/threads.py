@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import Barrier
 from typing import Any
 
 from dpplearn.errors import InputError
@@ -25,11 +27,29 @@ def thread_count(threads: int | None) -> int:
 
 @lru_cache(maxsize=4)
 def pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="dpplearn")
+    """Threads that are kept. All start now and undisturbed: one that Ctrl-C caught as it started would never end."""
+    executor = ThreadPoolExecutor(threads, thread_name_prefix="dpplearn")
+    all_there = Barrier(threads)
+    with _without_interrupts():
+        list(executor.map(lambda _: all_there.wait(), range(threads)))
+    return executor
 
 
 if hasattr(os, "register_at_fork"):  # a child process has none of the threads, and would wait for them forever
     os.register_at_fork(after_in_child=pool.cache_clear)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Ctrl-C within is kept for afterwards, where the system can do that."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -335,7 +334,4 @@ def main() -> int:
     sys.stdout = open(descriptor, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
     warnings.showwarning = show_warning
     warnings.simplefilter("always", InputWarning)
-    code = exit_code(lambda: run_typer(app, "dpplearn", sys.argv[1:] or ["--help"]))
-    if code == INTERRUPTED:
-        os._exit(code)  # Python would wait, perhaps for ever, for a thread that Ctrl-C caught as it started
-    return code
+    return exit_code(lambda: run_typer(app, "dpplearn", sys.argv[1:] or ["--help"]))
