@@ -60,9 +60,13 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
     """
     scaled = _Scaled.of(kernel.bordered)
     logdet, parts = _over_threads(scaled, baskets, thread_count(threads), want_delta=True)
-    upper = sum(parts[1:], start=parts[0])
-    delta = upper + np.triu(upper, 1).T
-    delta *= scaled.inverse_scale[:, None] * scaled.inverse_scale
+    upper = parts[0]
+    for part in parts[1:]:
+        upper += part
+    delta = upper + upper.T
+    np.fill_diagonal(delta, upper.diagonal())
+    delta *= scaled.inverse_scale[:, None]
+    delta *= scaled.inverse_scale
     return Statistics(
         weight=baskets.total_weight,
         logdet=_weighted_sum(baskets.weights, logdet),
@@ -112,7 +116,9 @@ class _Scaled:
             inverse[:n_items] = np.where(scale > 0, 1 / scale, 0)
             log_scale = 2 * np.log(scale)
             log_empty = float(np.log(-E.diagonal()[n_items:]).sum())
-        return cls(E * inverse[:, None] * inverse, log_scale, inverse, log_empty, bordered.possible_sizes)
+        matrix = E * inverse[:, None]
+        matrix *= inverse
+        return cls(matrix, log_scale, inverse, log_empty, bordered.possible_sizes)
 
 
 def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
@@ -134,7 +140,8 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
             logdet[group.rows[part]] = _one_size(scaled, SizeGroup(group.rows[part], group.sets[part]), weights, delta)
         return delta
 
-    with suitable_blas(0, 1) if baskets.sizes.max(initial=0) > LARGE else nullcontext():
+    largest = max((group.sets.shape[1] for group in baskets.by_size), default=0)
+    with suitable_blas(0, 1) if largest > LARGE else nullcontext():
         return logdet, [share(0)] if threads == 1 else list(pool(threads).map(share, range(threads)))
 
 
