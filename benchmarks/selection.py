@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import Result, best_seconds
 from dpplearn.selection import greedy
@@ -22,7 +23,10 @@ def run() -> list[Result]:
     L = X @ X.T / 1500 + 0.1 * np.eye(N_ITEMS)
     rows, out = rng.standard_normal((TAKEN, N_ITEMS)), np.empty(N_ITEMS)
     ours = best_seconds(lambda: greedy(L, N_ITEMS, TAKEN), 3)
-    unavoidable = best_seconds(lambda: products(rows, out), 3)
+    with_all_threads = best_seconds(lambda: products(rows, out), 3)
+    with threadpool_limits(1, user_api="blas"):
+        with_one_thread = best_seconds(lambda: products(rows, out), 3)
+    unavoidable = min(with_one_thread, with_all_threads)
     detail = f"{ours:.2f} s against {unavoidable:.2f} s"
     what = f"greedy MAP of {TAKEN:,} from {N_ITEMS:,}, times the unavoidable products"
     return [Result(what, ours / unavoidable, "×", 1.3, False, detail)]

@@ -25,15 +25,15 @@ def positions(items: tuple[int, ...] | list[int]) -> np.ndarray[tuple[int], np.d
 
 
 def some_events(n_items: int) -> list[tuple[oracle.Subset, oracle.Subset]]:
-    """Disjoint sets of at most three items in all, to be in and to be out: sixty of them, drawn once."""
+    """Disjoint sets of up to three items, to be in and to be out, that leave an item: eighty of them, drawn once."""
     events = [
         (A, B)
         for a in range(4)
-        for b in range(4 - a)
+        for b in range(min(4, n_items - a))
         for A in combinations(range(n_items), a)
         for B in combinations(sorted(set(range(n_items)) - set(A)), b)
     ]
-    return [events[i] for i in np.random.default_rng(0).choice(len(events), 60, replace=False)]
+    return [events[i] for i in np.random.default_rng(0).choice(len(events), 80, replace=False)]
 
 
 def conditional_law(P: Floats, A: oracle.Subset, remaining: list[int]) -> Floats:
@@ -186,12 +186,24 @@ def test_an_eigenvalue_near_one_beside_large_odds_leaves_every_score() -> None:
         assert np.count_nonzero(score) == 6 - len(A)
 
 
-def test_doubles_have_no_chance_together() -> None:
-    X = np.random.default_rng(0).standard_normal((5, 8))
-    X[4] = X[0]
-    kernel = Kernel.from_L(X @ X.T)
-    assert inclusion_probability(kernel, positions([0, 4])) == 0
-    assert inclusion_probability(kernel, positions([0, 1])) > 0
-    score, probability = next_item(kernel, positions([0, 2]))
-    assert score[4] == probability[4] == 0
-    assert not conditioned(kernel, positions([0]), NOTHING)[0].K[-1].any()
+@pytest.mark.parametrize("n_ones", [0, 2])
+def test_doubles_have_no_chance_together(n_ones: int) -> None:
+    X = np.random.default_rng(0).standard_normal((31, 30))
+    X[30] = X[0]
+    found = Kernel.from_L(X @ X.T / 30)
+    kernel = Kernel(np.where(np.arange(31) < 31 - n_ones, found.eigenvalues, 1), found.eigenvectors)
+    for seed in range(20):
+        others = np.random.default_rng(seed).choice(np.arange(1, 30), 5, replace=False)
+        both, one = np.append(others, [0, 30]), np.append(others, 0)
+        assert inclusion_probability(kernel, both) == 0
+        assert inclusion_probability(kernel, one) > 0
+        score, probability = next_item(kernel, one)
+        assert score[30] == probability[30] == 0
+        assert np.count_nonzero(score) == np.count_nonzero(probability) == 31 - 7
+        kept, remaining = conditioned(kernel, one, others[:0])
+        assert remaining[-1] == 30
+        assert not kept.K[-1].any()
+        with pytest.raises(InputError, match="no set holds all the items of the basket"):
+            next_item(kernel, both)
+        with pytest.raises(InputError, match="no set holds all the included items"):
+            conditioned(kernel, both, others[:0])

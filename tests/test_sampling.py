@@ -15,6 +15,7 @@ import oracle
 from dpplearn import DPP, InputError, Kernel
 from dpplearn.arrays import Floats, Ints
 from dpplearn.sampling import _choose_k, _inclusion_table, sample_sets
+from dpplearn.sampling_loops import choose_k
 from dpplearn.sizes import inclusion_given_size
 from test_kernel import SPECTRA, exact
 
@@ -179,11 +180,15 @@ def test_2000_items_drawn_freely_have_the_expected_size() -> None:
     assert 0.7 < sizes.std() / deviation < 1.3
 
 
-def test_as_many_items_as_eigenvectors_that_can_be_active_are_drawn_though_their_chances_round() -> None:
-    """k equal to the rank leaves no choice: every flip must come up, however unlikely."""
-    lam = np.concatenate([np.full(30, 1e-15), np.zeros(10), np.full(20, 1 - 1e-15)])
-    chosen, _ = _choose_k(_inclusion_table(lam, 50), 200, np.random.default_rng(0))
-    np.testing.assert_array_equal(chosen.reshape(200, 50), np.tile(np.flatnonzero(lam), (200, 1)))
+def test_no_uniform_number_however_large_leaves_a_draw_short_of_eigenvectors() -> None:
+    lam = np.random.default_rng(0).permutation(np.concatenate([np.geomspace(1e-15, 0.5, 50), np.zeros(10)]))
+    largest_uniform = np.full((1, 60), np.nextafter(1, 0))
+    for k in range(1, 51):
+        chosen = np.full((1, k), -1)
+        choose_k(_inclusion_table(lam, k), largest_uniform, chosen)
+        assert chosen[0, 0] >= 0
+        assert np.all(np.diff(chosen[0]) > 0)
+        assert np.all(lam[chosen[0]] > 0)
 
 
 @pytest.mark.parametrize("k", [None, 3])

@@ -183,10 +183,13 @@ def test_a_set_without_what_every_set_has_is_said_to_be_impossible() -> None:
 
 
 def test_starting_from_items_that_cannot_be_together_is_refused() -> None:
-    X = np.random.default_rng(0).standard_normal((5, 8))
-    X[4] = X[0]
-    with pytest.raises(InputError, match="the items to start from have probability zero together; leave one out"):
-        DPP(Kernel.from_L(X @ X.T)).complete([0, 4], 3)
+    X = np.random.default_rng(0).standard_normal((31, 40))
+    X[30] = X[0]
+    dpp = DPP(Kernel.from_L(X @ X.T))
+    for seed in range(20):
+        others = np.random.default_rng(seed).choice(np.arange(1, 30), 5, replace=False)
+        with pytest.raises(InputError, match="the items to start from have probability zero together; leave one out"):
+            dpp.complete([*others, 0, 30], 9)
     with pytest.raises(InputError, match="the items to start from have probability zero together; leave one out"):
         exact("three at 1, three at 0").dpp.complete(range(6), 6)
 

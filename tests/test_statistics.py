@@ -34,6 +34,16 @@ def kernel_of(n_items: int, border: str = "away from 1", seed: int = 0) -> Kerne
     return Kernel(lam, rotation(n_items, seed))
 
 
+def with_doubles(n_items: int, border: str) -> Kernel:
+    """One item more, the last, which is the first again."""
+    X = np.random.default_rng(0).standard_normal((n_items + 1, n_items))
+    X[-1] = X[0]
+    kernel = Kernel.from_L(X @ X.T / n_items)
+    lam = kernel.eigenvalues.copy()
+    lam[len(lam) - len(BORDERS[border]) :] = BORDERS[border]
+    return Kernel(lam, kernel.eigenvectors)
+
+
 def random_baskets(n_items: int, sizes: list[int], each: int, seed: int = 0) -> Baskets:
     """`each` sets of every size, with random weights, in random order."""
     rng = np.random.default_rng(seed)
@@ -273,23 +283,25 @@ def test_a_pivot_of_rounding_size_is_zero_and_a_small_one_is_not() -> None:
     """Two items that are alike up to δ: the second pivot is about 2δ of the first."""
     V = np.array([[1, 1], [1, -1]]) / math.sqrt(2)
     both = Baskets.from_lists([[0, 1]], n_items=2)
-    for delta, scale in ((1e-13, 1.0), (1e-13, 1e-80), (1e-4, 1e-80)):
+    for delta, scale in ((1e-13, 1.0), (1e-13, 1e-200), (1e-4, 1e-200)):
         odds = scale * np.array([2 - delta, delta])
         kernel = Kernel(odds / (1 + odds), V)
         assert log_determinants(kernel, both)[0] == pytest.approx(np.log(odds).sum(), abs=1e-2)
-    for delta, scale in ((1e-17, 1.0), (1e-20, 1.0), (1e-17, 1e-80)):
+    for delta, scale in ((1e-17, 1.0), (1e-20, 1.0), (1e-17, 1e-200)):
         odds = scale * np.array([2 - delta, delta])
         assert log_determinants(Kernel(odds / (1 + odds), V), both)[0] == -np.inf
 
 
-def test_an_item_beside_its_double_is_impossible_in_larger_sets_and_through_LAPACK_too() -> None:
-    X = np.random.default_rng(0).standard_normal((40, 60))
-    X[39] = X[0]
-    kernel = Kernel.from_L(X @ X.T / 60)
-    sets = [sorted({0, 39, *range(1, size)}) for size in range(1, 39)]
-    assert np.all(log_determinants(kernel, Baskets.from_lists(sets, n_items=40)) == -np.inf)
-    without = [sorted({39, *range(1, size)}) for size in range(1, 39)]
-    assert np.all(np.isfinite(log_determinants(kernel, Baskets.from_lists(without, n_items=40))))
+@with_and_without_border
+@pytest.mark.parametrize("k", [6, 12, 32, 33, 40])
+def test_an_item_beside_its_double_is_impossible(border: str, k: int) -> None:
+    """What is left of the double is rounding, of either sign."""
+    kernel = with_doubles(60, border)
+    rng = np.random.default_rng(0)
+    with_double = [{0, 60, *rng.choice(np.arange(1, 60), k - 2, replace=False).tolist()} for _ in range(50)]
+    assert np.all(log_determinants(kernel, Baskets.from_lists(map(sorted, with_double), n_items=61)) == -np.inf)
+    without = [sorted(Y - {0}) for Y in with_double]
+    assert np.all(np.isfinite(log_determinants(kernel, Baskets.from_lists(without, n_items=61))))
 
 
 @pytest.mark.parametrize("k", [30, 32, 33, 38])

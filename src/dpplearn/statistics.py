@@ -13,7 +13,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Items
 from dpplearn.baskets import Baskets, SizeGroup
 from dpplearn.kernel import Bordered, Kernel
-from dpplearn.threads import pool, suitable_blas, thread_count
+from dpplearn.threads import one_blas_thread, pool, thread_count
 
 LARGE = 32  # sets of more items go through LAPACK
 WORK_WORTH_A_THREAD = 500_000  # in floating-point operations; below, handing over costs more than it saves
@@ -141,7 +141,7 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
         return delta
 
     largest = max((group.sets.shape[1] for group in baskets.by_size), default=0)
-    with suitable_blas(0, 1) if largest > LARGE else nullcontext():
+    with one_blas_thread() if largest > LARGE else nullcontext():
         return logdet, [share(0)] if threads == 1 else list(pool(threads).map(share, range(threads)))
 
 

@@ -59,6 +59,13 @@ def suitable_blas(n_items: int, threads: int | None) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Within, BLAS uses one thread: where memory is the limit, or threads of ours already share the cores."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
 @lru_cache(maxsize=1)
 def _blas() -> Any:
     """What controls the BLAS libraries that are loaded; looking for them takes a while."""
