@@ -129,5 +129,5 @@ def test_an_unknown_category_is_named_with_the_closest_and_all_there_are() -> No
 
 @pytest.mark.parametrize("n", [-1, 2.5, "10", None, True])
 def test_a_number_of_registries_that_is_none_is_refused(n: object) -> None:
-    with pytest.raises(InputError, match=r"^n is .*; pass an integer of 0 or more$"):
+    with pytest.raises(InputError, match=r"^n is .*; expected a whole number, 0 or more$"):
         make_registries("safety", n)  # type: ignore[arg-type]

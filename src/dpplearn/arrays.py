@@ -1,6 +1,8 @@
-"""Names for the array types that pass between modules."""
+"""Names for the array types that pass between modules, and what else arrays need everywhere."""
 
 from __future__ import annotations
+
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -9,4 +11,13 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Items = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
+Array = TypeVar("Array", bound=npt.NDArray[Any])
 Seed = int | np.random.Generator | None
+
+EPSILON = float(np.finfo(float).eps)
+
+
+def read_only(array: Array) -> Array:
+    """The array itself, which from now on cannot be written to."""
+    array.flags.writeable = False
+    return array

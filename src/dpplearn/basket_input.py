@@ -13,6 +13,16 @@ from dpplearn.catalogue import Catalogue, is_plain_integer
 from dpplearn.errors import InputError
 
 
+def check_is_not_a_matrix(baskets: Any) -> None:
+    """A row of zeros and ones would pass for a basket of the items 0 and 1."""
+    if hasattr(baskets, "tocoo") or getattr(baskets, "ndim", 1) != 1 or hasattr(baskets, "columns"):
+        kind = type(baskets).__name__
+        raise InputError(
+            f"got a {kind} where a list of baskets was expected; "
+            "use Baskets.from_matrix for a 0/1 matrix, Baskets.from_table for a table of (basket, item) rows"
+        )
+
+
 def as_basket(number: int, basket: Any) -> list[Any]:
     if isinstance(basket, str | bytes) or not isinstance(basket, Iterable):
         raise InputError(f"basket {number} is {basket!r}; expected a list of items, such as [{basket!r}]")

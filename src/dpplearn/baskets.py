@@ -7,18 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, Items, Seed
+from dpplearn.arrays import Floats, Ints, Items, Seed, read_only
 from dpplearn.basket_input import (
     all_integers,
     as_array,
     as_basket,
     as_positions,
     as_weights,
+    check_is_not_a_matrix,
     check_range,
     look_up,
     nonzero_entries,
@@ -26,8 +27,6 @@ from dpplearn.basket_input import (
 )
 from dpplearn.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, InputWarning
-
-Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Baskets:
 
     def __post_init__(self) -> None:
         for array in (self.indices, self.offsets, self.weights):
-            _read_only(array)
+            read_only(array)
 
     @classmethod
     def from_lists(
@@ -70,6 +69,7 @@ class Baskets:
         catalogue is 0 to `n_items` - 1 (by default up to the largest that occurs). With `items`, names are
         looked up in it, and integers are positions in it if its labels are names.
         """
+        check_is_not_a_matrix(baskets)
         lists = [as_basket(number, basket) for number, basket in enumerate(baskets)]
         sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
         flat = list(chain.from_iterable(lists))
@@ -147,8 +147,14 @@ class Baskets:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def __getitem__(self, row: int) -> tuple[Label, ...]:
-        """The items of one basket."""
+    @overload
+    def __getitem__(self, row: int) -> tuple[Label, ...]: ...
+    @overload
+    def __getitem__(self, row: slice) -> Baskets: ...
+    def __getitem__(self, row: int | slice) -> tuple[Label, ...] | Baskets:
+        """The items of one basket, or some of the baskets."""
+        if isinstance(row, slice):
+            return self.subset(np.arange(len(self))[row])
         row = range(len(self))[row]
         return self.catalogue.select(self.indices[self.offsets[row] : self.offsets[row + 1]])
 
@@ -184,7 +190,7 @@ class Baskets:
     @cached_property
     def sizes(self) -> Ints:
         """The number of items of every basket."""
-        return _read_only(np.diff(self.offsets))
+        return read_only(np.diff(self.offsets))
 
     @cached_property
     def by_size(self) -> tuple[SizeGroup, ...]:
@@ -196,7 +202,7 @@ class Baskets:
         groups = []
         for size, rows in zip(sizes, np.split(order, starts[1:]), strict=True):
             flat = self.offsets[rows][:, None] + np.arange(size)
-            groups.append(SizeGroup(_read_only(rows), _read_only(np.ascontiguousarray(self.indices[flat]))))
+            groups.append(SizeGroup(read_only(rows), read_only(np.ascontiguousarray(self.indices[flat]))))
         return tuple(groups)
 
     def subset(self, rows: npt.ArrayLike) -> Baskets:
@@ -278,11 +284,6 @@ class Baskets:
         if not self.total_weight > 0:
             raise InputError(f"{len(self)} baskets with a total weight of {self.total_weight:g}: nothing to count")
         return self.total_weight
-
-
-def _read_only(array: Array) -> Array:
-    array.flags.writeable = False
-    return array
 
 
 def _warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Ints
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, whole_number
 
 Label = str | int
 
@@ -37,8 +37,7 @@ class Catalogue:
     @classmethod
     def numbered(cls, n_items: int) -> Catalogue:
         """The labels 0, 1, ..., n_items - 1."""
-        if n_items < 1:
-            raise InputError(f"the catalogue has {n_items} items; a model needs at least one")
+        n_items = whole_number("n_items", n_items, 1)
         if n_items > LARGEST:
             raise InputError(
                 f"the catalogue would have the items 0 to {n_items - 1}, more than {LARGEST:,}; "

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.arrays import EPSILON, Bools, Floats, Ints
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
 
 CONDITIONING_ROUNDING = 1e-6  # dividing by a small probability magnifies rounding
 IMPOSSIBLE = "{}: under this model that has probability zero, so nothing follows from it"
-EPSILON = float(np.finfo(float).eps)
 
 
 def conditioned(kernel: Kernel, include: Ints, exclude: Ints) -> tuple[Kernel, Ints]:

@@ -19,7 +19,7 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, whole_number
 
 SECOND_CHANCE = 0.03  # a shopper who took one item of a kind takes another of it
 POPULARITY_FALL = 0.5  # within a kind, the r-th most popular item is taken in proportion to r**-0.5
@@ -161,7 +161,7 @@ def make_registries(category: str, n: int, rng: Seed = None) -> Baskets:
     >>> registries = make_registries("safety", 1000, rng=0)
     """
     groups = substitute_groups(category)
-    registries, positions = _draw(_shop(category), _count(n), np.random.default_rng(rng))
+    registries, positions = _draw(_shop(category), whole_number("n", n, 0), np.random.default_rng(rng))
     catalogue = Catalogue.of(name for group in groups for name in group)
     return Baskets.from_pairs(registries, positions, n, catalogue)
 
@@ -172,12 +172,6 @@ def _find(category: str) -> _Category:
     near = difflib.get_close_matches(str(category), _CATEGORIES, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InputError(f"there is no category {category!r}; {hint}choose one of {', '.join(_CATEGORIES)}")
-
-
-def _count(n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise InputError(f"n is {n!r}, but a number of registries was expected; pass an integer of 0 or more")
-    return int(n)
 
 
 @cache

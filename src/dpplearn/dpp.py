@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Floats, Ints, Seed, read_only
+from dpplearn.basket_input import check_is_not_a_matrix
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue, Label
 from dpplearn.conditioning import conditioned, inclusion_probability, next_item
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, whole_number
 from dpplearn.kernel import Kernel
 from dpplearn.sampling import sample_sets
-from dpplearn.selection import Greedy, greedy_map
+from dpplearn.selection import NOTHING, Greedy, greedy_map
 from dpplearn.sizes import check_size, inclusion_given_size, log_size_distribution
 from dpplearn.statistics import log_probabilities, mean_log_likelihood
 
@@ -89,14 +91,14 @@ class DPP:
     def log_prob(self, basket: Baskets | Basket, k: int | None = None) -> Floats | float:
         """log P(Y) of one basket, or of each; −inf where it is zero. With k, under the k-DPP."""
         one = not isinstance(basket, Baskets)
-        baskets = self._one(basket) if not isinstance(basket, Baskets) else self._known(basket)
+        baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._known([basket])
         values = log_probabilities(self.kernel, baskets)
         if k is not None:
             check_size(self.kernel, k)
             values = np.where(baskets.sizes == k, values - log_size_distribution(self.kernel)[k], -np.inf)
         return float(values[0]) if one else values
 
-    def log_likelihood(self, baskets: Baskets) -> float:
+    def log_likelihood(self, baskets: Baskets | Iterable[Basket]) -> float:
         """The weighted mean of log P(Y) over the baskets."""
         baskets = self._known(baskets)
         if not baskets.total_weight > 0:
@@ -117,7 +119,7 @@ class DPP:
     @cached_property
     def size_distribution(self) -> Floats:
         """P(|Y| = k) for k = 0..N."""
-        return np.exp(log_size_distribution(self.kernel))
+        return read_only(np.exp(log_size_distribution(self.kernel)))
 
     @property
     def expected_size(self) -> float:
@@ -157,8 +159,7 @@ class DPP:
 
         Items of the basket, those in `deny`, those not in `allow`, and those that cannot be added are left out.
         """
-        if k < 0:
-            raise InputError(f"k is {k}; expected 0 or more")
+        k = whole_number("k", k, 0)
         candidate = np.ones(len(self.items), dtype=bool)
         if allow is not None:
             candidate[:] = False
@@ -166,9 +167,14 @@ class DPP:
         candidate[self.catalogue.positions(deny)] = False
         if not isinstance(basket, Baskets):
             return self._recommend(np.sort(self.catalogue.positions(basket)), k, candidate)
-        baskets = self._known(basket)
-        rows = zip(baskets.offsets[:-1], baskets.offsets[1:], strict=True)
-        return [self._recommend(baskets.indices[start:stop], k, candidate) for start, stop in rows]
+        baskets = basket.over(self.catalogue)
+        found = []
+        for row, (start, stop) in enumerate(pairwise(baskets.offsets)):
+            try:
+                found.append(self._recommend(baskets.indices[start:stop], k, candidate))
+            except InputError as error:
+                raise InputError(f"basket {row}: {error}") from None
+        return found
 
     def _recommend(self, basket: Ints | Any, k: int, candidate: Any) -> list[Recommendation]:
         score, probability = next_item(self.kernel, basket)
@@ -182,14 +188,14 @@ class DPP:
     def complete(self, basket: Basket, k: int) -> Selection:
         """A diverse set of k items that contains the basket, grown greedily from it."""
         A = self.catalogue.positions(basket)
-        if k < len(A):
+        if whole_number("k", k, 0) < len(A):
             raise InputError(f"k is {k}, but the basket already has {len(A)} items; k counts them too")
         return self._selection(greedy_map(self.kernel, k, A), k)
 
     def greedy_map(self, k: int | None = None) -> Selection:
         """A set of k items of high probability, grown greedily; without k, until no item raises the probability."""
-        if k is not None and k < 0:
-            raise InputError(f"k is {k}; expected 0 or more")
+        if k is not None:
+            k = whole_number("k", k, 0)
         return self._selection(greedy_map(self.kernel, k), k)
 
     def _selection(self, found: Greedy, k: int | None) -> Selection:
@@ -221,23 +227,21 @@ class DPP:
 
         The same seed gives the same draws whatever the number of threads.
         """
-        if n is not None and n < 0:
-            raise InputError(f"n is {n}; expected 0 or more")
-        sets = sample_sets(self.kernel, 1 if n is None else n, k, rng, threads)
+        count = 1 if n is None else whole_number("n", n, 0)
+        sets = sample_sets(self.kernel, count, k, rng, threads)
         named = [list(self.catalogue.select(positions)) for positions in sets]
         return named[0] if n is None else named
 
     def substitutes(self, item: Label, k: int = 10) -> list[Substitute]:
         """The k items that this one repels most, by K_ij²/(K_ii K_jj) = 1 − P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y))."""
         i = self.catalogue.position(item)
-        K = self.kernel.K
-        chance = K[i, i] * K.diagonal()
-        if not K[i, i] > 0:
+        possible = self.kernel.K.diagonal() > 0
+        if not possible[i]:
             raise InputError(f"item {item!r} has probability zero under this model, so it repels nothing")
-        others = np.flatnonzero((chance > 0) & (np.arange(len(K)) != i))
-        repulsion = np.minimum(K[i, others] ** 2 / chance[others], 1)
-        best = np.argsort(-repulsion, kind="stable")[:k]
-        return [Substitute(self.items[others[j]], float(repulsion[j])) for j in best]
+        repulsion = self.kernel.repulsion[i]
+        others = np.flatnonzero(possible & (np.arange(len(possible)) != i))
+        best = others[np.argsort(-repulsion[others], kind="stable")][: whole_number("k", k, 0)]
+        return [Substitute(self.items[j], float(repulsion[j])) for j in best]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one safetensors file; `dpplearn.load` reads it."""
@@ -245,10 +249,11 @@ class DPP:
 
         save(self, path)
 
-    def _one(self, basket: Basket) -> Baskets:
-        positions = np.sort(self.catalogue.positions(basket))
-        return Baskets.from_pairs(np.zeros(len(positions), dtype=np.int64), positions, 1, self.catalogue)
-
-    def _known(self, baskets: Baskets) -> Baskets:
-        """The baskets over this catalogue; without names on either side, the sizes must agree."""
-        return baskets.over(self.catalogue)
+    def _known(self, baskets: Baskets | Iterable[Basket]) -> Baskets:
+        """The baskets over this catalogue, their items found by label."""
+        if isinstance(baskets, Baskets):
+            return baskets.over(self.catalogue)
+        check_is_not_a_matrix(baskets)
+        lists = [np.sort(self.catalogue.positions(basket)) for basket in baskets]
+        rows = np.repeat(np.arange(len(lists)), [len(positions) for positions in lists])
+        return Baskets.from_pairs(rows, np.concatenate([NOTHING, *lists]), len(lists), self.catalogue)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, issparse
 from dpplearn.arrays import Floats, Ints
 from dpplearn.baskets import Baskets
 from dpplearn.dpp import DPP
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, whole_number
 from dpplearn.fitting import fit
 from dpplearn.learners.loop import Stop
 from dpplearn.sampling import sample_sets
@@ -151,9 +151,9 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         The matrix is of the kind that `fit` was given: a `csr_array` after sparse X, a dense array otherwise.
         """
         check_is_fitted(self)
-        if n_samples < 0:
-            raise InputError(f"n_samples is {n_samples}; expected 0 or more")
-        sets = sample_sets(self.dpp_.kernel, n_samples, k, _generator(random_state), self.threads)
+        sets = sample_sets(
+            self.dpp_.kernel, whole_number("n_samples", n_samples, 0), k, _generator(random_state), self.threads
+        )
         matrix = _indicator_matrix(sets, len(self.dpp_.items))
         return matrix if self._fitted_on_sparse else matrix.toarray()
 

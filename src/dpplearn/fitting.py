@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -15,7 +16,7 @@ from dpplearn.arrays import Seed
 from dpplearn.baskets import Baskets
 from dpplearn.checkpoint import FitState, Restart, Setting, fingerprint, read_checkpoint, write_checkpoint
 from dpplearn.dpp import DPP
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, whole_number
 from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, independent
 from dpplearn.kernel import Kernel
 from dpplearn.learners import LEARNERS
@@ -89,7 +90,7 @@ def fit(
     learner: str = "em",
     init: str = "wishart",
     *,
-    start: Kernel | DPP | None = None,
+    start: Kernel | DPP | FitResult | None = None,
     restarts: int = 1,
     rng: Seed = None,
     tol: float = 1e-4,
@@ -134,11 +135,15 @@ def fit(
         Write the state to this file every so many seconds, and at the end.
     resume
         Continue from this file, in a call that is otherwise the same, to the result of an uninterrupted run.
-        The random starts come from the file. Limits may differ: they apply to the whole, past included.
+        The random starts come from the file. Limits may differ: they apply to the run under way, its past included;
+        runs already finished stay as they are.
 
     Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`.
     """
     baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    start = start.dpp if isinstance(start, FitResult) else start
+    if not isinstance(start, Kernel | DPP | None):
+        raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
     _check(baskets, learner, init, restarts, tol, max_iter, max_seconds)
     data = baskets.subset(baskets.weights > 0).deduplicated()
     setting = Setting(learner, init if start is None else "given", restarts, fingerprint(data))
@@ -159,7 +164,8 @@ def fit(
             save=_saver(checkpoint, checkpoint_seconds),
         )
         state, stop = _all_runs(work, state)
-    return _result(baskets, data, state, stop)
+        baseline = mean_log_likelihood(independent(data), data, threads)
+    return _result(baskets, data, state, stop, baseline)
 
 
 Observer = Callable[[int, Run], Any]
@@ -282,22 +288,22 @@ def _check(
     for what, name, known in (("learner", learner, LEARNERS), ("init", init, INITIALISERS)):
         if name not in known:
             raise InputError(f"{what} is {name!r}; expected one of {', '.join(sorted(known))}")
-    for what, value, least in (("restarts", restarts, 1), ("tol", tol, 0), ("max_iter", max_iter, 0)):
-        whole = what == "tol" or isinstance(value, int | np.integer)
-        if not (whole and value >= least):
-            raise InputError(
-                f"{what} is {value}; expected {'' if what == 'tol' else 'a whole number, '}{least} or more"
-            )
+    whole_number("restarts", restarts, 1)
+    whole_number("max_iter", max_iter, 0)
+    for what, number in (("tol", tol), ("max_seconds", max_seconds)):
+        if number is not None and not isinstance(number, Real):
+            raise InputError(f"{what} is {number!r}; expected a number")
+    if not tol >= 0:
+        raise InputError(f"tol is {tol}; expected 0 or more")
     if max_seconds is not None and not max_seconds > 0:
         raise InputError(f"max_seconds is {max_seconds}; expected a positive number, or None")
 
 
-def _result(baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None) -> FitResult:
+def _result(baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None, baseline: float) -> FitResult:
     best = state.best
     assert best is not None
     assert best.stop is not None
     stop = stop or best.stop
-    baseline = mean_log_likelihood(independent(data), data)
     chosen = next(line for line in state.finished if line.log_likelihood == best.log_likelihood)
     learned = {
         "learner": state.setting.learner,

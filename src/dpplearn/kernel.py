@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Bools, Floats
+from dpplearn.arrays import Bools, Floats, read_only
 from dpplearn.errors import InputError
 
 ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
+ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
 
 
@@ -49,6 +51,9 @@ class Kernel:
             raise InputError(f"{lam.shape} eigenvalues with eigenvectors of shape {V.shape}; expected (n,) and (n, n)")
         if not (np.all(lam >= 0) and np.all(lam <= 1)):
             raise InputError(f"eigenvalues of K reach from {lam.min():g} to {lam.max():g}; expected 0 to 1")
+        probe = _probe(len(lam))
+        if not np.abs(V.T @ (V @ probe) - probe).max() < ORTHONORMAL:
+            raise InputError("the eigenvectors are not orthonormal; expected VᵀV = I (from_K and from_L find them)")
         for name, array in (("eigenvalues", lam), ("eigenvectors", V)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -106,7 +111,7 @@ class Kernel:
     @cached_property
     def K(self) -> Floats:
         """The marginal kernel."""
-        return _symmetric_product(self.eigenvectors, self.eigenvalues)
+        return read_only(_symmetric_product(self.eigenvectors, self.eigenvalues))
 
     @cached_property
     def L(self) -> Floats:
@@ -116,13 +121,22 @@ class Kernel:
                 f"L does not exist: {np.count_nonzero(self.at_one)} of {self.n_items} eigenvalues of K are exactly 1 "
                 "(the empty set has probability zero); K, probabilities, samples and conditionals do"
             )
-        return _symmetric_product(self.eigenvectors, self.odds)
+        return read_only(_symmetric_product(self.eigenvectors, self.odds))
 
     @property
     def odds(self) -> Floats:
         """r²_j = λ_j / (1 − λ_j); infinite where λ_j is 1."""
         with np.errstate(divide="ignore"):
             return self.eigenvalues / (1 - self.eigenvalues)
+
+    @cached_property
+    def repulsion(self) -> Floats:
+        """K_ij²/(K_ii K_jj), the share of the chance co-occurrence of i and j that the model removes; zero on the
+        diagonal, and where an item has probability zero."""
+        chance = np.outer(self.K.diagonal(), self.K.diagonal())
+        share = np.minimum(np.divide(self.K**2, chance, out=np.zeros_like(chance), where=chance > 0), 1)
+        np.fill_diagonal(share, 0)
+        return read_only(share)
 
     @cached_property
     def squared_eigenvectors(self) -> Floats:
@@ -148,9 +162,26 @@ class Kernel:
         return Bordered(E, len(border), normaliser, self.possible_sizes)
 
 
+@lru_cache(maxsize=8)
+def _probe(n: int) -> Floats:
+    """A vector that VᵀV leaves as it is only if V is orthonormal: in O(N²) what VᵀV = I takes O(N³) to say."""
+    return np.random.default_rng(0).standard_normal(n)
+
+
+def _as_real(matrix: Any, name: str) -> Floats:
+    if hasattr(matrix, "toarray"):  # scipy sparse
+        matrix = matrix.toarray()
+    if np.iscomplexobj(matrix):
+        raise InputError(f"{name} is complex; expected real numbers")
+    try:
+        return np.asarray(matrix, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} cannot be read as a matrix; expected rows of numbers, all of one length") from None
+
+
 def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Floats]:
     """The decomposition of a matrix that must be symmetric and positive semidefinite up to rounding."""
-    matrix = np.asarray(matrix, dtype=float)
+    matrix = _as_real(matrix, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InputError(f"{name} has shape {matrix.shape}; expected a square matrix")
     if not np.all(np.isfinite(matrix)):

@@ -70,9 +70,8 @@ def _inclusion_table(lam: Floats, k: int) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(lam)[:, None] + table[:-1, :-1] - table[1:, 1:]
     inclusion[:, 1:] = np.exp(np.where(np.isnan(logs), -np.inf, logs))
-    possible = np.cumsum(lam > 0)[
-        :, None
-    ]  # flips 0..n that can come up: when all are needed, rounding must pass none by
+    # Of the flips 0..n that can come up, when all are needed, rounding must pass none by.
+    possible = np.cumsum(lam > 0)[:, None]
     inclusion[(np.arange(k + 1) >= possible) & (lam > 0)[:, None]] = 1
     inclusion[:, 0] = 0
     return inclusion

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import EPSILON, Floats, Ints
 from dpplearn.conditioning import conditioned, inclusion_probability
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
@@ -15,7 +15,6 @@ from dpplearn.threads import one_blas_thread
 
 NOTHING = np.zeros(0, dtype=np.int64)
 IMPOSSIBLE = "the items to start from have probability zero together; leave one out"
-EPSILON = float(np.finfo(float).eps)
 
 Take = Callable[[int, float, Floats], None]  # brings what is left up to date once an item is taken with some gain
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Items
 from dpplearn.baskets import Baskets, SizeGroup
+from dpplearn.errors import InputError
 from dpplearn.kernel import Bordered, Kernel
 from dpplearn.threads import one_blas_thread, pool, thread_count
 
@@ -126,6 +127,11 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
 
     Each thread takes the same share of every group of equal-size sets.
     """
+    if baskets.n_items != len(scaled.log_scale):
+        raise InputError(
+            f"the kernel has {len(scaled.log_scale)} items, but the baskets have {baskets.n_items}; "
+            "a DPP matches them by label (DPP.log_prob), a kernel cannot"
+        )
     work = sum(len(group.rows) * group.sets.shape[1] ** 3 for group in baskets.by_size)
     threads = min(threads, 1 + work // WORK_WORTH_A_THREAD)
     logdet = np.empty(len(baskets))

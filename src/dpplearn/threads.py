@@ -11,7 +11,7 @@ from functools import lru_cache
 from threading import Barrier
 from typing import Any
 
-from dpplearn.errors import InputError
+from dpplearn.errors import whole_number
 
 LARGE_MATRIX = 400  # items; below, threads inside BLAS cost more than they bring, most of all on a busy machine
 
@@ -20,9 +20,7 @@ def thread_count(threads: int | None) -> int:
     """As many as asked for, by default one a core that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if threads < 1:
-        raise InputError(f"threads is {threads}; expected 1 or more")
-    return threads
+    return whole_number("threads", threads, 1)
 
 
 @lru_cache(maxsize=4)

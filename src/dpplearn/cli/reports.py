@@ -154,8 +154,7 @@ def _repelling_pairs(dpp: DPP, top: int) -> list[Report]:
     """By K_ij²/(K_ii K_jj), the share of chance co-occurrence that the model removes."""
     K = dpp.kernel.K
     chance = np.outer(K.diagonal(), K.diagonal())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        repulsion = np.triu(np.where(chance > 0, np.minimum(K**2 / chance, 1), 0), 1)
+    repulsion = np.triu(dpp.kernel.repulsion)
     strongest = np.argsort(-repulsion, axis=None, kind="stable")[:top]
     pairs = [(i, j) for i, j in zip(*np.unravel_index(strongest, K.shape), strict=True) if repulsion[i, j] > 0]
     return [
