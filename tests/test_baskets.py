@@ -60,7 +60,7 @@ def test_a_matrix_and_the_lists_it_stands_for_are_the_same_baskets(baskets: Bask
 def test_a_basket_may_be_any_iterable() -> None:
     given_as = [(1, 0), {0}, np.array([1]), range(2), (item for item in [0]), {1: "x"}]
     assert list(Baskets.from_lists(given_as)) == [(0, 1), (0,), (1,), (0, 1), (0,), (1,)]
-    assert list(Baskets.from_lists(np.array([["b", "a"], ["c", "a"]]))) == [("a", "b"), ("a", "c")]
+    assert list(Baskets.from_lists(list(np.array([["b", "a"], ["c", "a"]])))) == [("a", "b"), ("a", "c")]
 
 
 def test_every_zero_of_a_sparse_matrix_is_absent_and_twice_a_half_is_there() -> None:
@@ -417,3 +417,9 @@ def test_merging_fractional_weights_gives_the_same_sum_to_the_last_bit_in_any_or
     sums = {Baskets.from_lists([[0]] * 3, weights=order).deduplicated().weights[0] for order in permutations(weights)}
     assert len(sums) == 1
     assert len({a + b + c for a, b, c in permutations(weights)}) > 1
+
+
+def test_a_slice_is_some_of_the_baskets() -> None:
+    baskets = Baskets.from_lists([[0], [1], [0, 1]], weights=[1, 2, 3])
+    assert list(baskets[1:]) == [(1,), (0, 1)]
+    assert list(baskets[1:].weights) == [2, 3]

@@ -111,7 +111,13 @@ def test_a_list_of_items_that_is_no_catalogue_is_refused(labels: Any, said: str)
 
 
 @pytest.mark.parametrize(
-    ("n_items", "said"), [(0, "at least one"), (-1, "at least one"), (LARGEST + 1, "are labels .* items=")]
+    ("n_items", "said"),
+    [
+        (0, "at least one"),
+        (-1, "whole number, 0 or more"),
+        (2.5, "whole number"),
+        (LARGEST + 1, "are labels .* items="),
+    ],
 )
 def test_a_numbered_catalogue_has_a_sensible_size(n_items: int, said: str) -> None:
     with pytest.raises(InputError, match=said):

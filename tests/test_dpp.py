@@ -222,7 +222,7 @@ def test_recommendations_keep_to_what_is_allowed_and_not_denied() -> None:
     assert dpp.recommend(["bib"], k=6, allow=allow) == everything[1:3]
     assert dpp.recommend(["bib"], k=6, allow=allow, deny=deny[:1]) == everything[1:3]
     assert dpp.recommend(["bib"], k=6, allow=[]) == []
-    with pytest.raises(InputError, match="k is -1; expected 0 or more"):
+    with pytest.raises(InputError, match="k is -1; expected a whole number, 0 or more"):
         dpp.recommend(["bib"], k=-1)
 
 
@@ -253,7 +253,7 @@ def test_a_completion_holds_its_basket_first_and_k_items_in_all() -> None:
     assert dpp.complete([], 3).items == dpp.greedy_map(3).items
     with pytest.raises(InputError, match="k is 1, but the basket already has 2 items; k counts them too"):
         dpp.complete(["bottle", "crib"], 1)
-    with pytest.raises(InputError, match="k is -2; expected 0 or more"):
+    with pytest.raises(InputError, match="k is -2; expected a whole number, 0 or more"):
         dpp.greedy_map(-2)
 
 
@@ -373,3 +373,39 @@ def test_the_order_in_which_a_basket_is_written_changes_nothing() -> None:
     for basket in (["bottle", "crib", "stroller"], ["stroller", "bottle", "crib"]):
         assert named().recommend(basket) == named().recommend(["crib", "stroller", "bottle"])
         assert named().log_prob(basket) == named().log_prob(["crib", "stroller", "bottle"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda dpp: dpp.sample(2.5),
+        lambda dpp: dpp.recommend([0], k=2.5),
+        lambda dpp: dpp.greedy_map(2.5),
+        lambda dpp: dpp.complete([0], 2.5),
+        lambda dpp: dpp.substitutes(0, k=-1),
+    ],
+)
+def test_counts_that_are_no_whole_numbers_are_refused(call) -> None:
+    with pytest.raises(InputError, match="expected a whole number, 0 or more"):
+        call(DPP(Kernel.from_K(np.eye(3) / 2)))
+
+
+def test_lists_are_scored_as_baskets_are() -> None:
+    dpp = DPP(Kernel.from_K(np.diag([0.5, 0.25])), ["a", "b"])
+    assert dpp.log_likelihood([["a"], ["b", "a"], []]) == pytest.approx(
+        np.mean([dpp.log_prob(basket) for basket in (["a"], ["a", "b"], [])])
+    )
+    with pytest.raises(InputError, match="'c' is not in the catalogue"):
+        dpp.log_likelihood([["a"], ["c"]])
+
+
+def test_an_impossible_basket_among_many_is_named() -> None:
+    dpp = DPP(Kernel.from_K(np.diag([0.5, 0.25, 0])))
+    with pytest.raises(InputError, match="basket 1: "):
+        dpp.recommend(Baskets.from_lists([[0], [2]], n_items=3))
+
+
+def test_the_size_distribution_cannot_be_written_to() -> None:
+    dpp = DPP(Kernel.from_K(np.eye(2) / 2))
+    with pytest.raises(ValueError, match="read-only"):
+        dpp.size_distribution[0] = 9

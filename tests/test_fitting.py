@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop, fit
@@ -243,11 +246,13 @@ def test_a_checkpoint_that_cannot_be_written_says_so_at_the_start(tmp_path: Path
         ({"init": "zeros"}, "init is 'zeros'; expected one of moments, wishart"),
         ({"restarts": 0}, "restarts is 0; expected a whole number, 1 or more"),
         ({"restarts": 2.5}, "restarts is 2.5; expected a whole number"),
+        ({"tol": "a"}, "tol is 'a'; expected a number"),
+        ({"threads": 1.5}, "threads is 1.5; expected a whole number"),
         ({"tol": -1.0}, "tol is -1.0; expected 0 or more"),
         ({"tol": float("nan")}, "tol is nan; expected 0 or more"),
         ({"max_iter": -1}, "max_iter is -1; expected a whole number, 0 or more"),
         ({"max_seconds": 0.0}, "max_seconds is 0.0; expected a positive number"),
-        ({"threads": 0}, "threads is 0; expected 1 or more"),
+        ({"threads": 0}, "threads is 0; expected a whole number, 1 or more"),
     ],
 )
 def test_wrong_options_say_what_was_expected(wrong: dict[str, object], message: str) -> None:
@@ -309,3 +314,26 @@ def test_progress_is_shown_on_standard_error_only(capsys: pytest.CaptureFixture[
     assert "learning, run 2 of 2" in captured.err
     assert "log-likelihood" in captured.err
     assert "iterations/s" in captured.err
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_array, pd.DataFrame])
+def test_a_matrix_is_not_taken_for_lists_of_the_items_0_and_1(kind: Callable[[np.ndarray], object]) -> None:
+    matrix = np.eye(4, dtype=int)
+    with pytest.raises(InputError, match=r"Baskets.from_matrix"):
+        fit(kind(matrix))
+
+
+def test_an_earlier_result_is_a_start_and_anything_else_is_refused() -> None:
+    first = fit(BASKETS, rng=0)
+    assert fit(BASKETS, start=first, max_iter=0).log_likelihood == pytest.approx(first.log_likelihood)
+    with pytest.raises(InputError, match="start is a ndarray; expected a Kernel"):
+        fit(BASKETS, start=np.eye(6))
+
+
+def test_runs_already_finished_stay_as_they_are_when_limits_change(tmp_path: Path) -> None:
+    def stop(now: FitProgress) -> bool:
+        return now.restart == 1 and now.iteration == 1
+
+    path = tmp_path / "state"
+    fit(BASKETS, rng=0, restarts=2, tol=0, max_iter=3, callback=stop, checkpoint=path)
+    assert [line.n_iter for line in fit(BASKETS, restarts=2, tol=0, max_iter=5, resume=path).restarts] == [3, 5]

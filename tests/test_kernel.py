@@ -14,6 +14,7 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy.sparse import csr_array
 
 import oracle
 from dpplearn import DPP, Baskets, InputError, Kernel
@@ -303,3 +304,33 @@ def test_a_kernel_cannot_be_changed_by_anyone() -> None:
 def test_lists_and_integers_are_taken_for_matrices() -> None:
     np.testing.assert_array_equal(Kernel.from_L([[1, 0], [0, 3]]).eigenvalues, [0.5, 0.75])
     assert inclusion_probability(Kernel.from_K([[1, 0], [0, 0]]), np.array([0])) == 1
+
+
+@pytest.mark.parametrize("vectors", [[[1, 1], [0, 0]], [[1, 0], [0, np.nan]], [[1, 0], [0, 1 + 1e-6]]])
+def test_eigenvectors_that_are_not_orthonormal_are_refused(vectors: list[list[float]]) -> None:
+    with pytest.raises(InputError, match="not orthonormal"):
+        Kernel(np.array([0.9, 0.9]), np.array(vectors, dtype=float))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.eye(2) * (1 + 0.5j), "K is complex"),
+        ([[1.0], [0.5, 0.5]], "rows of numbers, all of one length"),
+        ([["a", "b"], ["c", "d"]], "rows of numbers"),
+    ],
+)
+def test_what_is_no_real_matrix_is_refused(matrix: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Kernel.from_K(matrix)
+
+
+def test_a_sparse_matrix_is_taken() -> None:
+    np.testing.assert_allclose(Kernel.from_K(csr_array(np.eye(3) / 2)).K, np.eye(3) / 2)
+
+
+def test_the_matrices_of_a_kernel_cannot_be_written_to() -> None:
+    kernel = Kernel.from_K(np.eye(2) / 2)
+    for array in (kernel.K, kernel.L, kernel.eigenvalues, kernel.eigenvectors, kernel.repulsion):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from scipy import fft, stats
 import oracle
 from dpplearn import DPP, InputError, Kernel
 from dpplearn.arrays import Floats, Ints
-from dpplearn.sampling import _choose_k, _inclusion_table, sample_sets
+from dpplearn.sampling import SAMPLERS, _choose_k, _inclusion_table, sample_sets
 from dpplearn.sampling_loops import choose_k
 from dpplearn.sizes import inclusion_given_size
 from test_kernel import SPECTRA, exact
@@ -229,11 +229,11 @@ def test_no_draws_one_draw_and_draws_of_nothing() -> None:
 
 def test_what_cannot_be_drawn_is_refused() -> None:
     dpp = exact("two at 1").dpp
-    with pytest.raises(InputError, match="n is -1; expected 0 or more"):
+    with pytest.raises(InputError, match="n is -1; expected a whole number, 0 or more"):
         dpp.sample(-1)
     with pytest.raises(InputError, match="k is 1; under this model a set has 2 to 6 items"):
         dpp.sample(5, k=1)
-    with pytest.raises(InputError, match="threads is 0; expected 1 or more"):
+    with pytest.raises(InputError, match="threads is 0; expected a whole number, 1 or more"):
         dpp.sample(5, threads=0)
 
 
@@ -253,3 +253,23 @@ if child == 0:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_every_sampler_chooses_eigenvectors_with_their_law(sampler: str) -> None:
+    """Sets of eigenvectors by counts, against independent flips given the number that come up."""
+    kernel = Kernel(np.array([0.1, 0.4, 0.6, 0.9]), np.eye(4))
+    k = None if sampler == "dpp" else 2
+    flips = np.array(list(product([False, True], repeat=4)))
+    law = np.where(flips, kernel.eigenvalues, 1 - kernel.eigenvalues).prod(axis=1)
+    law[(flips.sum(axis=1) != k) & (k is not None)] = 0
+    law /= law.sum()
+    n = 20_000
+    chosen, offsets = SAMPLERS[sampler](kernel, k)(n, np.random.default_rng(0))
+    drawn = np.zeros((n, 4), dtype=bool)
+    drawn[np.repeat(np.arange(n), np.diff(offsets)), chosen] = True
+    counts = np.bincount(drawn @ [8, 4, 2, 1], minlength=16)
+    assert not counts[law == 0].any()
+    assert stats.chisquare(counts[law > 0], n * law[law > 0]).pvalue > 1e-4
+    uniform = np.full(np.count_nonzero(law), n / np.count_nonzero(law))
+    assert stats.chisquare(counts[law > 0], uniform).pvalue < 1e-10  # the test can fail

@@ -37,7 +37,8 @@ class Catalogue:
     @classmethod
     def numbered(cls, n_items: int) -> Catalogue:
         """The labels 0, 1, ..., n_items - 1."""
-        n_items = whole_number("n_items", n_items, 1)
+        if whole_number("n_items", n_items, 0) == 0:
+            raise InputError("the catalogue has 0 items; a model needs at least one")
         if n_items > LARGEST:
             raise InputError(
                 f"the catalogue would have the items 0 to {n_items - 1}, more than {LARGEST:,}; "

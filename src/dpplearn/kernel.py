@@ -171,12 +171,13 @@ def _probe(n: int) -> Floats:
 def _as_real(matrix: Any, name: str) -> Floats:
     if hasattr(matrix, "toarray"):  # scipy sparse
         matrix = matrix.toarray()
-    if np.iscomplexobj(matrix):
-        raise InputError(f"{name} is complex; expected real numbers")
     try:
-        return np.asarray(matrix, dtype=float)
+        found = np.asarray(matrix)
+        if not np.iscomplexobj(found):
+            return np.asarray(found, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{name} cannot be read as a matrix; expected rows of numbers, all of one length") from None
+    raise InputError(f"{name} is complex; expected real numbers")
 
 
 def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Floats]:

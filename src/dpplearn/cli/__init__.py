@@ -127,6 +127,7 @@ def fit(
     check_holdout(holdout, test, seed, checkpoint or resume)
     check_targets(output, checkpoint, (data, test, resume))
     show = wants_progress(quiet)
+    asked = seed
     seed = some_seed(seed)
     reader = Reader(format, basket, item, weight)
     with busy(f"reading {data}", show):
@@ -147,7 +148,9 @@ def fit(
         resume=resume,
     )
     result.dpp.save(output)
-    report = fit_report(result, train, held_out, model=str(output), data=data, test_data=test, seed=seed)
+    report = fit_report(
+        result, train, held_out, model=str(output), data=data, test_data=test, seed=asked if resume else seed
+    )
     write(report, fit_tables, as_json)
     if result.stop is Stop.INTERRUPTED:
         complain("interrupted", f"the best model so far was saved to {output}")

@@ -77,7 +77,7 @@ def fit_tables(report: Report) -> Iterator[RenderableType]:
     rows = [
         ("data", f"{shown(report['data'])}: {report['n_baskets']:,} baskets ({report['n_distinct']:,} distinct) "
                  f"of {report['n_items']:,} items, {report['mean_size']:.2f} items a basket"),
-        ("learner", f"{report['learner']} from {report['start']}, seed {report['seed']}"),
+        ("learner", f"{report['learner']} from {report['start']}{_seed(report['seed'])}"),
         ("stopped", f"{stopped}: {report['stopped_because']}"),
         ("learning time", f"{report['seconds']:.2f} s"),
         ("expected size", f"{report['expected_size']:.2f} items"),
@@ -97,6 +97,10 @@ def fit_tables(report: Report) -> Iterator[RenderableType]:
             [(str(run), *_run(each)) for run, each in enumerate(report["restarts"], start=1)],
         )
     yield from notes(*(_remark(name, part) for name, part in parts))
+
+
+def _seed(seed: int | None) -> str:
+    return "" if seed is None else f", seed {seed}"
 
 
 def _likelihoods(part: Report) -> tuple[str, str, str]:
