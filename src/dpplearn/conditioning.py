@@ -57,12 +57,10 @@ def next_item(kernel: Kernel, basket: Ints) -> tuple[Floats, Floats]:
 
 def _complement(matrix: Floats, basket: Ints) -> Floats:
     """M_ii − M_iA M_A⁻¹ M_Ai for every item i; zero where it is of rounding size."""
-    from scipy.linalg import solve_triangular
-
     factor = _cholesky(matrix[np.ix_(basket, basket)])
     if factor is None:
         raise InputError(IMPOSSIBLE.format("no set holds all the items of the basket"))
-    half = solve_triangular(factor, matrix[basket], lower=True)
+    half = np.linalg.solve(factor, matrix[basket])  # scipy's solve_triangular waits for threads even on 3 by 6
     left = matrix.diagonal() - (half**2).sum(axis=0)
     return np.where(left <= (len(basket) + 1) * EPSILON * matrix.diagonal(), 0, left)
 

@@ -127,8 +127,8 @@ def fit(
     check_holdout(holdout, test, seed, checkpoint or resume)
     check_targets(output, checkpoint, (data, test, resume))
     show = wants_progress(quiet)
-    asked = seed
-    seed = some_seed(seed)
+    reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
+    seed = some_seed(reported)
     reader = Reader(format, basket, item, weight)
     with busy(f"reading {data}", show):
         train, held_out = train_and_test(reader, data, test, holdout, seed)
@@ -148,9 +148,7 @@ def fit(
         resume=resume,
     )
     result.dpp.save(output)
-    report = fit_report(
-        result, train, held_out, model=str(output), data=data, test_data=test, seed=asked if resume else seed
-    )
+    report = fit_report(result, train, held_out, model=str(output), data=data, test_data=test, seed=reported)
     write(report, fit_tables, as_json)
     if result.stop is Stop.INTERRUPTED:
         complain("interrupted", f"the best model so far was saved to {output}")
