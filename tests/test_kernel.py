@@ -127,6 +127,7 @@ def law(dpp: DPP) -> Floats:
     return np.exp(dpp.log_prob(Baskets.from_lists(sets, items=dpp.items)))
 
 
+@cache
 def rotation(n: int, seed: int = 0) -> Floats:
     return np.linalg.qr(np.random.default_rng(seed).standard_normal((n, n)))[0]
 

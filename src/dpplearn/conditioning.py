@@ -72,11 +72,11 @@ def _bordered_scores(kernel: Kernel, basket: Ints) -> Floats:
     E, n, scale = kernel.bordered.matrix, kernel.n_items, kernel.bordered.scale
     known = np.concatenate([basket, np.arange(n, len(E))])
     unit = np.concatenate([scale[basket], np.ones(len(E) - n)])[:, None]
-    factor, swaps, _ = lapack.dgetrf(E[np.ix_(known, known)] / unit / unit.T)
-    if len(basket) not in kernel.possible_sizes or not np.abs(factor.diagonal()).min() >= len(known) * EPSILON:
+    minor, cross = E[np.ix_(known, known)] / unit / unit.T, E[known, :n] / unit
+    pivots = np.abs(lapack.dgetrf(minor)[0].diagonal())
+    if len(basket) not in kernel.possible_sizes or not pivots.min() >= len(known) * EPSILON:
         return np.full(n, np.nan)
-    cross = E[known, :n] / unit
-    score = E.diagonal()[:n] - (cross * lapack.dgetrs(factor, swaps, cross)[0]).sum(axis=0)
+    score = E.diagonal()[:n] - (cross * np.linalg.solve(minor, cross)).sum(axis=0)
     return np.where(score <= (len(known) + 1) * EPSILON * scale**2, 0, score)
 
 

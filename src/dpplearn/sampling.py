@@ -25,6 +25,8 @@ def sample_sets(
 
     The same seed gives the same draws whatever the number of threads.
     """
+    from dpplearn import sampling_loops  # before threads start: importing in several may make them wait for ever
+
     if k is not None:
         check_size(kernel, k)
     name = "dpp" if k is None else "k-dpp"
@@ -35,8 +37,6 @@ def sample_sets(
     draws = [min(BLOCK, n - start) for start in range(0, n, BLOCK)]
 
     def block(number: int) -> list[Ints]:
-        from dpplearn import sampling_loops
-
         stream = np.random.default_rng(int(seeds[number]))
         chosen, offsets = choose(draws[number], stream)
         items = np.empty(len(chosen), dtype=np.int64)

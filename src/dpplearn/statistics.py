@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
@@ -11,13 +11,15 @@ from operator import add
 import numpy as np
 
 from dpplearn.arrays import Floats, Items
-from dpplearn.baskets import Baskets, SizeGroup
+from dpplearn.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.kernel import Bordered, Kernel
 from dpplearn.threads import one_blas_thread, pool, thread_count
 
 LARGE = 32  # sets of more items go through LAPACK
 WORK_WORTH_A_THREAD = 500_000  # in floating-point operations; below, handing over costs more than it saves
+
+Loop = Callable[[Floats, Floats, Items, Floats, Floats, Floats, bool], None]
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
     work = sum(len(group.rows) * group.sets.shape[1] ** 3 for group in baskets.by_size)
     threads = min(threads, 1 + work // WORK_WORTH_A_THREAD)
     logdet = np.empty(len(baskets))
+    loop = _loop(scaled)
     shape = scaled.matrix.shape if want_delta else (0, 0)
 
     def share(thread: int) -> Floats:
@@ -143,7 +146,7 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
             n = len(group.rows)
             part = slice(n * thread // threads, n * (thread + 1) // threads)
             weights = baskets.weights[group.rows[part]]
-            logdet[group.rows[part]] = _one_size(scaled, SizeGroup(group.rows[part], group.sets[part]), weights, delta)
+            logdet[group.rows[part]] = _one_size(scaled, group.sets[part], weights, delta, loop)
         return delta
 
     largest = max((group.sets.shape[1] for group in baskets.by_size), default=0)
@@ -151,9 +154,19 @@ def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta
         return logdet, [share(0)] if threads == 1 else list(pool(threads).map(share, range(threads)))
 
 
-def _one_size(scaled: _Scaled, group: SizeGroup, weights: Floats, delta: Floats) -> Floats:
+def _loop(scaled: _Scaled) -> Loop:
+    """The compiled loop, imported before threads start: importing in several at once may make them wait for ever."""
+    if len(scaled.matrix) == len(scaled.log_scale):
+        from dpplearn.statistics_loops import definite as loop
+    else:
+        from dpplearn.bordered_loops import bordered as loop
+    chosen: Loop = loop
+    return chosen
+
+
+def _one_size(scaled: _Scaled, sets: Items, weights: Floats, delta: Floats, loop: Loop) -> Floats:
     """log det of sets of one size, whose weighted inverses are added into delta unless it is empty."""
-    n, k = group.sets.shape
+    n, k = sets.shape
     if k not in scaled.possible_sizes:
         return np.full(n, -np.inf)
     if k == 0:
@@ -161,13 +174,9 @@ def _one_size(scaled: _Scaled, group: SizeGroup, weights: Floats, delta: Floats)
         return np.full(n, scaled.log_empty)
     logdet = np.empty(n)
     if k > LARGE:
-        _large_sets(scaled, group.sets, weights, logdet, delta)
+        _large_sets(scaled, sets, weights, logdet, delta)
         return logdet
-    if len(scaled.matrix) == len(scaled.log_scale):
-        from dpplearn.statistics_loops import definite as loop
-    else:
-        from dpplearn.bordered_loops import bordered as loop
-    loop(scaled.matrix, scaled.log_scale, group.sets, weights, logdet, delta, delta.size > 0)
+    loop(scaled.matrix, scaled.log_scale, sets, weights, logdet, delta, delta.size > 0)
     return logdet
 
 
