@@ -11,7 +11,6 @@ from dpplearn.arrays import EPSILON, Floats, Ints
 from dpplearn.conditioning import conditioned, inclusion_probability
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
-from dpplearn.threads import one_blas_thread
 
 NOTHING = np.zeros(0, dtype=np.int64)
 IMPOSSIBLE = "the items to start from have probability zero together; leave one out"
@@ -58,8 +57,7 @@ def greedy(L: Floats, rank: int, k: int | None, include: Ints = NOTHING) -> Gree
         left -= row * row
         taken += 1
 
-    with one_blas_thread():
-        return _grow(L.diagonal().copy(), EPSILON * L.diagonal(), take, rank, k, include)
+    return _grow(L.diagonal().copy(), EPSILON * L.diagonal(), take, rank, k, include)
 
 
 def _by_vectors(kernel: Kernel, k: int | None, include: Ints) -> Greedy:
