@@ -25,7 +25,7 @@ from dpplearn.tensor_file import read_tensors
 
 PROGRAM = Path(sys.executable).parent / "dpplearn"
 # PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.
-ENVIRONMENT = {**os.environ, "COLUMNS": "80", "PYTHONUNBUFFERED": "1"}
+ENVIRONMENT = {**os.environ, "COLUMNS": "80", "PYTHONUNBUFFERED": "1", "TERM": "xterm"}  # dumb ones show no progress
 MONITOR = "Willow video monitor"
 
 

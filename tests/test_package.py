@@ -13,7 +13,7 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A module imports only from modules before it.
 LAYERS = (
-    "errors arrays catalogue tables basket_input baskets readers threads kernel "
+    "version errors arrays catalogue tables basket_input baskets readers threads kernel "
     "statistics_loops bordered_loops statistics initialise "
     "learners.loop learners.line_search learners.em learners.ascent learners "
     "conditioning sizes sampling_loops sampling selection dpp tensor_file model_file "

@@ -12,11 +12,10 @@ from dpplearn.learners.loop import History, Stop
 from dpplearn.model_file import load
 from dpplearn.readers import read_baskets, read_registry
 from dpplearn.statistics import Statistics, statistics, sum_statistics
+from dpplearn.version import __version__
 
 if TYPE_CHECKING:
     from dpplearn.estimator import DPPEstimator
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DPP",
@@ -33,6 +32,7 @@ __all__ = [
     "Statistics",
     "Stop",
     "Substitute",
+    "__version__",
     "datasets",
     "fit",
     "load",

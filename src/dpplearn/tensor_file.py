@@ -7,7 +7,6 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from importlib.metadata import version
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.errors import InputError
+from dpplearn.version import __version__
 
 FORMAT_VERSION = 1
 
@@ -26,7 +26,7 @@ def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document
     """Write to a temporary file beside the target and move it there, so that a reader sees the old file or the new."""
     from safetensors.numpy import save
 
-    versions = {"dpplearn": version("dpplearn"), "numpy": np.__version__}
+    versions = {"dpplearn": __version__, "numpy": np.__version__}
     try:
         text = json.dumps({**document, "versions": versions}, sort_keys=True, allow_nan=True)
     except (TypeError, ValueError) as error:
@@ -79,7 +79,7 @@ def _check_kind(path: str, kind: str, metadata: Mapping[str, str]) -> None:
     if metadata.get("format") != str(FORMAT_VERSION):
         raise InputError(
             f"{path} has format {metadata.get('format')}, written by dpplearn {metadata.get('dpplearn')}; "
-            f"this is dpplearn {version('dpplearn')}, which reads format {FORMAT_VERSION}: upgrade dpplearn"
+            f"this is dpplearn {__version__}, which reads format {FORMAT_VERSION}: upgrade dpplearn"
         )
 
 
