@@ -162,7 +162,7 @@ def test_a_safetensors_file_of_another_program_is_refused(tmp_path: Path) -> Non
 def test_a_file_of_a_newer_format_asks_for_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as newer:
         newer.setattr(tensor_file, "FORMAT_VERSION", 2)
-        newer.setattr(tensor_file, "version", lambda _: "9.9")
+        newer.setattr(tensor_file, "__version__", "9.9")
         MODEL.save(tmp_path / "m")
     with pytest.raises(InputError, match=r"has format 2, written by dpplearn 9\.9; .*upgrade dpplearn"):
         load(tmp_path / "m")
