@@ -20,6 +20,7 @@ import oracle
 from dpplearn import DPP, Baskets, InputError, Kernel
 from dpplearn.arrays import Floats
 from dpplearn.conditioning import inclusion_probability
+from dpplearn.kernel import eigh_apart
 from strategies import kernels
 
 Rational = list[list[Fraction]]
@@ -335,3 +336,21 @@ def test_the_matrices_of_a_kernel_cannot_be_written_to() -> None:
     for array in (kernel.K, kernel.L, kernel.eigenvalues, kernel.eigenvectors, kernel.repulsion):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 9
+
+
+def test_a_diagonal_matrix_is_decomposed_without_rounding() -> None:
+    diagonal = np.array([0.5, 0.0, 0.25, 0.5, 1.0])
+    kernel = Kernel.from_K(np.diag(diagonal))
+    np.testing.assert_allclose(kernel.K, np.diag(diagonal), rtol=1e-15)
+    np.testing.assert_array_equal(kernel.eigenvalues, np.sort(diagonal))
+
+
+def test_indices_kept_apart_leave_the_decomposition_of_the_others() -> None:
+    matrix = np.zeros((7, 7))
+    X = np.random.default_rng(0).standard_normal((4, 4))
+    matrix[np.ix_([0, 2, 3, 6], [0, 2, 3, 6])] = X + X.T
+    matrix[5, 5] = -0.3
+    values, vectors = eigh_apart(matrix)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix), atol=1e-14)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-14)
+    assert np.count_nonzero(vectors[[1, 4, 5]]) == 3

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 import dpplearn as dl
 import oracle
 from dpplearn.baskets import Baskets
+from dpplearn.datasets import make_registries
 from dpplearn.experiments import textbook
 from dpplearn.initialise import INITIALISERS
 from dpplearn.kernel import Kernel
@@ -236,3 +237,14 @@ def test_larger_problems_ascend_on_two_threads_as_on_one() -> None:
     start = random_kernel(np.random.default_rng(13), 12)
     one, two = (dl.fit(baskets, start=start, max_iter=20, threads=threads) for threads in (1, 2))
     np.testing.assert_allclose(one.history.log_likelihood, two.history.log_likelihood, rtol=1e-12)
+
+
+@every_learner
+def test_items_that_never_occur_get_probability_exactly_zero_from_moments(learner: str) -> None:
+    """A decomposition that mixes them with the others leaves 1e-30, and log-probabilities near −80 for −inf."""
+    small = make_registries("carseats", 40, rng=3)
+    never = small.frequencies() == 0
+    assert never.sum() > 5
+    dpp = dl.fit(small, learner, "moments").dpp
+    np.testing.assert_array_equal(dpp.marginals() == 0, never)
+    np.testing.assert_array_equal([dpp.log_prob([item]) == -np.inf for item in np.array(dpp.items)[never]], True)

@@ -11,7 +11,7 @@ from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.kernel import Kernel
+from dpplearn.kernel import Kernel, eigh_apart
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
@@ -42,7 +42,7 @@ def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
             InputWarning,
             stacklevel=3,
         )
-    lam, V = np.linalg.eigh(K)
+    lam, V = eigh_apart(K)
     lam = np.clip(lam, 0, CAP)
     lam[lam <= 4 * len(lam) * np.finfo(float).eps] = 0
     missing = int(baskets.sizes.max(initial=0)) - np.count_nonzero(lam)

@@ -195,7 +195,7 @@ def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Fl
             f"{name} is not symmetric: entries ({i}, {j}) and ({j}, {i}) differ by {asymmetry[i, j]:.3g}; "
             f"use ({name} + {name}.T) / 2 if that is rounding"
         )
-    values, vectors = _eigh_of_occurring((matrix + matrix.T) / 2)
+    values, vectors = eigh_apart((matrix + matrix.T) / 2)
     if values.min() < -rounding * size:
         raise InputError(
             f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values.min():.3g}"
@@ -204,16 +204,20 @@ def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Fl
     return values, vectors
 
 
-def _eigh_of_occurring(matrix: Floats) -> tuple[Floats, Floats]:
-    """The decomposition, with items whose row is zero kept apart: rounding must not give them a probability."""
+def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues, ascending, and eigenvectors, with indices whose row is zero off the diagonal kept apart.
+
+    Decomposed with the others, an item that never occurs would get a probability, of rounding size.
+    """
     n = len(matrix)
-    occurs = matrix.any(axis=1)
-    never, items = np.flatnonzero(~occurs), np.flatnonzero(occurs)
-    values, vectors = np.zeros(n), np.zeros((n, n))
-    vectors[never, np.arange(len(never))] = 1
-    if len(items):
-        values[len(never) :], vectors[items, len(never) :] = np.linalg.eigh(matrix[np.ix_(items, items)])
-    return values, vectors
+    coupled = np.count_nonzero(matrix, axis=1) > (matrix.diagonal() != 0)
+    apart, rest = np.flatnonzero(~coupled), np.flatnonzero(coupled)
+    values, vectors = matrix.diagonal()[np.concatenate([apart, rest])], np.zeros((n, n))
+    vectors[apart, np.arange(len(apart))] = 1
+    if len(rest):
+        values[len(apart) :], vectors[rest, len(apart) :] = np.linalg.eigh(matrix[np.ix_(rest, rest)])
+    order = np.argsort(values, kind="stable")
+    return values[order], vectors[:, order]
 
 
 def _symmetric_product(V: Floats, values: Floats) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
-from dpplearn.kernel import Kernel
+from dpplearn.kernel import Kernel, eigh_apart
 from dpplearn.learners.line_search import step_sizes
 from dpplearn.learners.loop import Step
 from dpplearn.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
@@ -53,5 +53,5 @@ def gradient(kernel: Kernel, stats: Statistics) -> Floats:
 
 def projected(kernel: Kernel, move: Floats) -> Kernel:
     """K + move (given in the eigenbasis of K), with its eigenvalues clipped to [0, 1]."""
-    lam, Q = np.linalg.eigh(np.diag(kernel.eigenvalues) + move)
+    lam, Q = eigh_apart(np.diag(kernel.eigenvalues) + move)
     return Kernel(np.clip(lam, 0, 1), kernel.eigenvectors @ Q)
