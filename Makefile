@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -19,6 +19,11 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
+
+# The original registries are not part of this project; SHARED is the folder that has them, as for the tests.
+DPPLEARN_SHARED ?= ../shared
+reproduce: $(VENV)/.installed-report
+	$(BIN)/dpplearn reproduce --data $(DPPLEARN_SHARED)/data/registries --output report
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -38,4 +43,8 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.installed-bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[bench]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-report: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[report]'
 	@touch $@ $(VENV)/.installed

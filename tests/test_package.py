@@ -16,8 +16,12 @@ LAYERS = (
     "version errors arrays catalogue tables basket_input baskets readers threads kernel "
     "statistics_loops bordered_loops statistics initialise "
     "learners.loop learners.line_search learners.em learners.ascent learners "
-    "conditioning sizes sampling_loops sampling selection dpp tensor_file model_file "
-    "checkpoint progress fitting datasets estimator experiments experiments.textbook"
+    "conditioning sizes sampling_loops sampling selection dpp files tensor_file model_file "
+    "checkpoint progress fitting metrics datasets estimator experiments experiments.textbook "
+    "experiments.registries experiments.trials experiments.authors experiments.printed experiments.recovery "
+    "experiments.plan experiments.results experiments.runner experiments.reproduction "
+    "experiments.summary experiments.words experiments.claims experiments.sections experiments.figures "
+    "experiments.report"
 ).split()
 USER_INTERFACE = {"cli", "demo"}
 UPWARD = {("dpp", "model_file")}  # a model saves itself

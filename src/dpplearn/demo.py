@@ -15,6 +15,7 @@ from dpplearn.datasets import make_registries, substitute_groups
 from dpplearn.dpp import DPP
 from dpplearn.fitting import FitResult, fit
 from dpplearn.initialise import independent
+from dpplearn.metrics import relative_gain
 
 TRAIN_SHARE = 0.7  # as in the paper
 N_SUGGESTIONS = 5
@@ -85,11 +86,6 @@ class Demo:
             f"popularity {_are(popularity)} again of its kind ({self.kind}), and {em} of the {len(self.by_em)} by the "
             f"DPP that EM learned."
         )
-
-
-def relative_gain(better: float, base: float) -> float:
-    """100·(better − base)/|base|, as the paper reports it; NaN where that is no number."""
-    return 100 * (better - base) / abs(base) if np.isfinite([better, base]).all() and base else float("nan")
 
 
 def percent(value: float) -> str:

@@ -1,8 +1,8 @@
-"""A progress bar for a fit, on standard error."""
+"""Progress bars for a fit and for experiments, on standard error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from dpplearn.learners.loop import Run
@@ -37,3 +37,34 @@ def fit_progress(restarts: int) -> Iterator[Callable[[int, Run], None]]:
             )
 
         yield show
+
+
+@contextmanager
+def grouped_progress(totals: Mapping[str, int], done: Mapping[str, int]) -> Iterator[Callable[[str], None]]:
+    """A bar a group and one for all; within, call the function with the group of every trial that ends."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks = {name: bar.add_task(name, total=total, completed=done.get(name, 0)) for name, total in totals.items()}
+        everything = bar.add_task("all trials", total=sum(totals.values()), completed=sum(done.values()))
+
+        def advance(group: str) -> None:
+            bar.advance(tasks[group])
+            bar.advance(everything)
+
+        yield advance

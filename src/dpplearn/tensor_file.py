@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.errors import InputError
+from dpplearn.files import replace_file
 from dpplearn.version import __version__
 
 FORMAT_VERSION = 1
@@ -23,7 +23,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document: Mapping[str, Any]) -> None:
-    """Write to a temporary file beside the target and move it there, so that a reader sees the old file or the new."""
+    """Write the file whole or not at all."""
     from safetensors.numpy import save
 
     versions = {"dpplearn": __version__, "numpy": np.__version__}
@@ -39,7 +39,7 @@ def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document
         "sha256": _digest(text, contiguous),
         "dpplearn": versions["dpplearn"],
     }
-    _replace(Path(path), save(contiguous, metadata=metadata))
+    replace_file(Path(path), save(contiguous, metadata=metadata))
 
 
 def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
@@ -89,28 +89,3 @@ def _digest(text: str, arrays: Arrays) -> str:
         digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
         digest.update(arrays[name].data if arrays[name].size else b"")
     return digest.hexdigest()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    path = path.resolve()  # a link stays, and what it points to is replaced
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -12,11 +12,12 @@ from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
 from dpplearn.cli.output import Report
-from dpplearn.demo import Demo, Score, relative_gain
+from dpplearn.demo import Demo, Score
 from dpplearn.dpp import DPP, Recommendation, Selection
 from dpplearn.fitting import FitResult
 from dpplearn.initialise import independent
 from dpplearn.kernel import Kernel
+from dpplearn.metrics import relative_gain
 
 MODEL_MARGINALS = "independent items with the model's marginals"
 

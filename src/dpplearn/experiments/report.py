@@ -1,0 +1,57 @@
+"""The report: one HTML file that needs no other, and its figures as files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from dpplearn.experiments.claims import Claim, claims
+from dpplearn.experiments.figures import draw
+from dpplearn.experiments.results import COLUMNS, Results
+from dpplearn.experiments.sections import sections
+from dpplearn.experiments.summary import Table, summarise
+from dpplearn.files import replace_file
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where it was written, and what it says."""
+
+    path: Path
+    figures: tuple[Path, ...]
+    tables: dict[str, Table | None]
+    claims: tuple[Claim, ...]
+
+
+def write_report(folder: Path, results: Results) -> Report:
+    """Draw everything from the rows alone."""
+    tables = summarise(results)
+    found = claims(tables)
+    drawn = draw(tables)
+    figures = tuple(folder / f"{name}.svg" for name in drawn)
+    for path, text in zip(figures, drawn.values(), strict=True):
+        replace_file(path, f'<?xml version="1.0" encoding="utf-8"?>\n{text}'.encode())
+    replace_file(folder / REPORT, _html(results, tables, found, drawn).encode())
+    return Report(folder / REPORT, figures, tables, tuple(found))
+
+
+def _html(results: Results, tables: dict[str, Table | None], found: list[Claim], drawn: dict[str, str]) -> str:
+    from jinja2 import Environment
+
+    template = files("dpplearn.experiments").joinpath("report.html.jinja").read_text(encoding="utf-8")
+    return (
+        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        .from_string(template)
+        .render(
+            about=results.about,
+            finished=results.finished.replace("T", " ").removesuffix("+00:00"),
+            paper=results.paper,
+            claims=found,
+            sections=sections(tables),
+            figures=drawn,
+            columns=COLUMNS,
+        )
+    )

@@ -1,0 +1,100 @@
+"""The whole reproduction: what is still to run is run, and everything found is kept in one file."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from dpplearn.errors import InputError
+from dpplearn.experiments.authors import read_paper
+from dpplearn.experiments.plan import FULL, Scale, plan
+from dpplearn.experiments.registries import PREFIX, Source
+from dpplearn.experiments.results import About, Results, in_order, job_name, read_results, write_results
+from dpplearn.experiments.runner import Journal, check_same_run, run_jobs
+from dpplearn.experiments.trials import Job
+from dpplearn.version import __version__
+
+RESULTS, JOURNAL = "results.parquet", "unfinished.jsonl"
+APART = {"preparation": "preparation", "authors": "authors' runs", "growth": "growth", "recovery": "recovery"}
+
+Progress = Callable[[Counter[str], Counter[str]], AbstractContextManager[Callable[[str], None]]]
+
+
+def reproduce(
+    folder: Path,
+    source: Source,
+    *,
+    categories: Sequence[str] = (),
+    scale: Scale = FULL,
+    processes: int | None = None,
+    fresh: bool = False,
+    progress: Progress | None = None,
+) -> Results:
+    """Run the experiments that `folder` does not hold yet, and write `results.parquet` there.
+
+    Trials that an earlier run of the same seed, registries and version finished are kept and not run again, also
+    those that this call does not ask for. `fresh` forgets them.
+    """
+    about = About(source.seed, source.kind, digest(source), __version__)
+    jobs = plan(source, source.chosen(categories), scale)
+    make_folder(folder)
+    journal, path = Journal(folder / JOURNAL, about), folder / RESULTS
+    earlier = read_results(path) if path.exists() and not fresh else None
+    if earlier is not None:
+        check_same_run(about, earlier.about, path)
+    left = [] if fresh else journal.rows()
+    kept = {row["job"]: row for row in (*(earlier.rows if earlier else ()), *left)}
+    todo = [job for job in jobs if job_name(job) not in kept]
+    with journal.appending(left) as append, _shown(progress, jobs, todo) as advance:
+        for row in run_jobs(todo, source, processes, lambda job: advance(_group(job))):
+            append(row)
+            kept[row["job"]] = row
+    results = Results(
+        about,
+        in_order(kept.values(), [job_name(job) for job in jobs]),
+        _now() if todo or earlier is None else earlier.finished,
+        read_paper(source.reference) or (earlier.paper if earlier else None),
+    )
+    write_results(path, results)
+    journal.path.unlink()
+    return results
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made a folder: {error.strerror or error}; name another with -o") from None
+
+
+def digest(source: Source) -> str:
+    """Of the registry files, so that trials on other data are not taken for these."""
+    if source.folder is None:
+        return "generated"
+    found = hashlib.sha256()
+    for path in sorted(source.folder.glob(f"{PREFIX}*")):
+        found.update(path.name.encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _group(job: Job) -> str:
+    """Whose progress bar counts this job."""
+    return APART.get(job.experiment, job.category)
+
+
+def _shown(
+    progress: Progress | None, jobs: Sequence[Job], todo: Sequence[Job]
+) -> AbstractContextManager[Callable[[str], None]]:
+    if progress is None:
+        return nullcontext(lambda group: None)
+    totals = Counter(map(_group, jobs))
+    return progress(totals, totals - Counter(map(_group, todo)))
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
