@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import json
-import os
-import pty
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,66 +15,9 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.tensor_file import read_tensors
+from program import ENVIRONMENT, PROGRAM, Terminal, answer, begin, both, parsed, run, table, wait_for
 
-PROGRAM = Path(sys.executable).parent / "dpplearn"
-# PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.
-ENVIRONMENT = {**os.environ, "COLUMNS": "80", "PYTHONUNBUFFERED": "1", "TERM": "xterm"}  # dumb ones show no progress
 MONITOR = "Willow video monitor"
-
-
-def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(PROGRAM), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=120, check=False)
-
-
-def begin(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
-    """In the background, and open to Ctrl-C even where the tests themselves run in a job that ignores it."""
-    return subprocess.Popen(
-        [str(PROGRAM), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        text=True,
-        env=ENVIRONMENT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-def parsed(text: str) -> Any:
-    """Strict JSON: no NaN, no Infinity."""
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
-def answer(*arguments: object) -> Any:
-    done = run(*arguments, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return parsed(done.stdout)
-
-
-def table(*arguments: object) -> str:
-    done = run(*arguments)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    return done.stdout
-
-
-def both(*arguments: object) -> tuple[Any, str]:
-    """The answer as JSON and as tables, from two processes at once: most of the time goes into starting them."""
-    with ThreadPoolExecutor(2) as pool:
-        as_json, as_table = pool.submit(answer, *arguments), pool.submit(table, *arguments)
-        return as_json.result(), as_table.result()
-
-
-def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
-    while not what():
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            pytest.fail(f"it did not come to that: {process.communicate()}")
-        time.sleep(0.01)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +60,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for command in "demo fit score recommend complete map sample describe".split():
+    for command in "demo fit score recommend complete map sample describe reproduce".split():
         assert f" {command} " in done.stdout
     assert '"-inf"' in done.stdout  # the convention of --json is documented
 
@@ -353,28 +289,6 @@ def test_names_are_shown_as_they_are_and_numbers_whole(tmp_path: Path) -> None:
     assert out.count("word") == 30
     assert out.count("x" * 20) >= 2
     assert all(value in out for value in ("0.1234", "0.2345", "0.3456", "0.4567"))
-
-
-class Terminal:
-    """A terminal for a program's standard error, read all the time: one that is full would hold the program up."""
-
-    def __init__(self) -> None:
-        self.ours, self.theirs = pty.openpty()
-        self.shown = ""
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError):  # what reading gives when the last writer is gone
-            while text := os.read(self.ours, 1 << 16):
-                self.shown += text.decode(errors="replace")
-
-    def close(self) -> str:
-        """All that was shown."""
-        os.close(self.theirs)
-        self._reader.join(timeout=30)
-        os.close(self.ours)
-        return self.shown
 
 
 def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(shop: Path) -> None:

@@ -31,6 +31,9 @@ STYLE: dict[Any, Any] = {
 }
 
 
+ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1)}  # the axes, where no bar can be under it
+
+
 def check_installed() -> None:
     """The report is an extra: say so before anything is run."""
     try:
@@ -67,6 +70,10 @@ def _figure(width: float, height: float, columns: int = 1, rows: int = 1, **opti
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
+def _title(figure: Figure, text: str) -> None:
+    figure.suptitle(text, x=0.01, ha="left", size=10)
+
+
 Bars = Sequence[Sequence[float | None]]  # one [first quartile, median, third] a category
 
 
@@ -96,14 +103,14 @@ def _or_nan(value: float | None) -> float:
 
 def _gain_bars(table: Table, title: str) -> Figure:
     lines = sorted(table["categories"], key=lambda line: -line["quartiles"][1])
-    figure, ((axes,),) = _figure(6.4, 0.6 + 0.38 * len(lines))
+    figure, ((axes,),) = _figure(6.4, 1.3 + 0.38 * len(lines))
     groups = {"here": (OURS, [line["quartiles"] for line in lines])}
     if any(line["paper"][1] is not None for line in lines):
         groups["paper"] = (PAPER, [line["paper"] for line in lines])
     _bars(axes, [line["category"] for line in lines], groups)
     axes.set_xlabel("relative log-likelihood difference, 100·(EM − KA)/|KA|")
-    axes.set_title(title, loc="left")
-    axes.legend(loc="lower right")
+    axes.legend(**ABOVE, ncols=3)
+    _title(figure, title)
     return figure
 
 
@@ -117,15 +124,15 @@ def moments(table: Table) -> Figure:
 
 def tolerance(table: Table) -> Figure:
     lines = sorted(table["categories"], key=lambda line: -line["paper_rule"][1])
-    figure, ((axes,),) = _figure(6.4, 0.6 + 0.38 * len(lines))
+    figure, ((axes,),) = _figure(6.4, 1.3 + 0.38 * len(lines))
     groups = {
         "both stop at 1e-4, the paper's rule": (OURS, [line["paper_rule"] for line in lines]),
         "both go on to 1e-6": ("#56b4e9", [line["small"] for line in lines]),
     }
     _bars(axes, [line["category"] for line in lines], groups)
     axes.set_xlabel("relative log-likelihood difference, 100·(EM − KA)/|KA|")
-    axes.set_title("The same trials, stopped later", loc="left")
-    axes.legend(loc="lower right")
+    axes.legend(**ABOVE, ncols=3)
+    _title(figure, "The same trials, stopped later")
     return figure
 
 
@@ -133,7 +140,7 @@ def few(table: Table) -> Figure:
     """Left, how many draws allow a figure at all; right, gains where one exists, beside the paper's."""
     lines = table["categories"]
     names = [line["category"] for line in lines]
-    figure, ((left, right),) = _figure(9.4, 0.9 + 0.5 * len(lines), columns=2, sharey=True, width_ratios=(2, 3))
+    figure, ((left, right),) = _figure(9.4, 1.9 + 0.5 * len(lines), columns=2, sharey=True, width_ratios=(2, 3))
     shares = {
         "all test sets": (KA, [_point(line["finite_all"] / line["draws"]) for line in lines]),
         "sets whose items all occur": (OURS, [_point(line["finite_seen"] / line["draws"]) for line in lines]),
@@ -141,7 +148,7 @@ def few(table: Table) -> Figure:
     _bars(left, names, shares)
     left.set_xlim(0, 1.15)
     left.set_xlabel("share of draws in which both models\nhave a finite test likelihood")
-    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12 * 13 / len(lines)))
+    left.legend(**ABOVE)
     gains = {"sets that both models allow": ("#56b4e9", [line["gain_possible"] for line in lines])}
     if table["printed_draws"]:
         gains["as printed, no rule for zero"] = ("#999999", [line["gain_printed"] for line in lines])
@@ -151,8 +158,8 @@ def few(table: Table) -> Figure:
     _bars(right, names, gains)
     left.invert_yaxis()  # shared, and so turned twice
     right.set_xlabel("relative log-likelihood difference, 100·(EM − KA)/|KA|\n(linear up to 5)")
-    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12 * 13 / len(lines)))
-    figure.suptitle("Moments start, n = 2N", x=0.02, ha="left", size=10)
+    right.legend(**ABOVE)
+    _title(figure, "Moments start, n = 2N")
     return figure
 
 
@@ -169,11 +176,11 @@ def strength(table: Table) -> Figure:
     left.set_xlabel("1/N")
     left.set_ylabel("d")
     left.legend(loc="upper left")
-    left.set_title("d is nearly 1/N", loc="left")
+    left.set_title("d against 1/N", loc="left")
     _labelled(right, lines, "n_items_times_d", "gain_wishart", EM)
     right.set_xlabel("N·d, what d has beside N")
     right.set_ylabel("EM's gain from a Wishart start, %")
-    right.set_title("and the rest of d does not go with the gain", loc="left")
+    right.set_title("the gain against the rest of d", loc="left")
     return figure
 
 
@@ -186,7 +193,7 @@ def _labelled(axes: Axes, lines: Sequence[Table], x: str, y: str, colour: str) -
 def trap(table: Table) -> Figure:
     lines = table["categories"]
     names = [line["category"] for line in lines]
-    figure, ((left, right),) = _figure(9.4, 0.9 + 0.36 * len(lines), columns=2, sharey=True)
+    figure, ((left, right),) = _figure(9.4, 1.7 + 0.4 * len(lines), columns=2, sharey=True)
     shares = {NAMES[name]: (COLOURS[name], [line[f"{name}_off_diagonal"] for line in lines]) for name in ("em", "ka")}
     _bars(left, names, shares)
     left.set_xlabel("off-diagonal share of the final K")
@@ -200,13 +207,13 @@ def trap(table: Table) -> Figure:
     right.set_xlabel("share of eigenvalues at zero")
     for axes in (left, right):
         axes.set_xlim(0, 1.15)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14 * 13 / len(lines)))
+        axes.legend(**ABOVE)
     return figure
 
 
 def runtime(table: Table) -> Figure:
     lines = table["categories"]
-    figure, ((axes,),) = _figure(6.4, 0.6 + 0.38 * len(lines))
+    figure, ((axes,),) = _figure(6.4, 1.3 + 0.38 * len(lines))
     groups = {
         "as printed": (OURS, [_point(line["printed_ratio"]) for line in lines]),
         "on this library's statistics": ("#56b4e9", [_point(line["library_ratio"]) for line in lines]),
@@ -216,8 +223,8 @@ def runtime(table: Table) -> Figure:
         axes.axvline(table["paper_average"], color=PAPER, lw=1.2, label="the paper's average")
     axes.axvline(1, color="#999999", lw=0.8, ls=":")
     axes.set_xlabel("runtime of K-Ascent / runtime of EM")
-    axes.set_title("Runtime ratios", loc="left")
-    axes.legend(loc="lower right")
+    axes.legend(**ABOVE, ncols=3)
+    _title(figure, "Runtime ratios")
     return figure
 
 
@@ -231,8 +238,10 @@ def growth(table: Table) -> Figure:
             label = f"{NAMES[name]}, N×N part: {number(axis['last'][matrix], 1)} ({axis['printed'][matrix]})"
             axes.loglog(axis["sizes"], axis["seconds"][matrix], "o:", color=COLOURS[name], ms=3, label=label)
         fixed = ", ".join(f"{name} = {size}" for name, size in axis["fixed"].items())
-        axes.set_xlabel(f"{axis['axis']}   ({fixed})")
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), fontsize=7)
+        axes.set_xticks(axis["sizes"], map(str, axis["sizes"]))
+        axes.minorticks_off()
+        axes.set_xlabel(f"{axis['axis']} ({fixed})")
+        axes.legend(**ABOVE, fontsize=7)
     panels[0].set_ylabel("seconds an iteration")
     return figure
 

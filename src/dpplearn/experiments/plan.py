@@ -51,7 +51,7 @@ class Scale:
 
 
 FULL = Scale(25, 10, 2, 5, 10, (20, 40, 60, 80, 100), (2, 10, 100), float("inf"))
-QUICK = Scale(3, 3, 1, 1, 2, (20, 40), (2, 10, 100), 100 * 200**3)
+QUICK = Scale(3, 3, 1, 1, 2, (20, 40), (2, 10, 100), 200 * 100**3)
 QUICK_CATEGORIES = ("strollers", "safety", "carseats", "furniture")
 
 
@@ -75,8 +75,14 @@ def plan(source: Source, categories: Sequence[str], scale: Scale) -> list[Job]:
         *each("moments", scale.trials),
         *each("diagonal", 1),
         *(Job("preparation", category) for category in source.categories),
-        *(Job("authors", run) for run in run_names(source.reference) if run.split("_")[0] in categories),
+        *_authors(source, categories),
     ]
+
+
+def _authors(source: Source, categories: Sequence[str]) -> list[Job]:
+    """Their runs are on the original registries."""
+    names = run_names(source.reference) if source.folder is not None else []
+    return [Job("authors", name) for name in names if name.split("_")[0] in categories]
 
 
 def _growth(scale: Scale) -> list[Job]:

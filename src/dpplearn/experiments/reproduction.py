@@ -43,10 +43,13 @@ def reproduce(
     jobs = plan(source, source.chosen(categories), scale)
     make_folder(folder)
     journal, path = Journal(folder / JOURNAL, about), folder / RESULTS
-    earlier = read_results(path) if path.exists() and not fresh else None
+    if fresh:
+        for old in (journal.path, path):
+            old.unlink(missing_ok=True)
+    earlier = read_results(path) if path.exists() else None
     if earlier is not None:
         check_same_run(about, earlier.about, path)
-    left = [] if fresh else journal.rows()
+    left = journal.rows()
     kept = {row["job"]: row for row in (*(earlier.rows if earlier else ()), *left)}
     todo = [job for job in jobs if job_name(job) not in kept]
     with journal.appending(left) as append, _shown(progress, jobs, todo) as advance:

@@ -155,7 +155,7 @@ def read_results(path: Path) -> Results:
             query = "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'dpplearn'"
             found = connection.execute(query, [str(path)]).fetchall()
             document = json.loads(found[0][0])
-            about = About(**document["about"])
+            about, finished, paper = About(**document["about"]), document["finished"], document["paper"]
             cursor = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
             names = [column[0] for column in cursor.description]
             rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
@@ -165,7 +165,7 @@ def read_results(path: Path) -> Results:
         raise InputError(
             f"{path} was written by dpplearn {about.version} with other columns; run dpplearn reproduce again"
         )
-    return Results(about, tuple(rows), document["finished"], document["paper"])
+    return Results(about, tuple(rows), finished, paper)
 
 
 def in_order(rows: Iterable[Row], jobs: Sequence[str]) -> tuple[Row, ...]:

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,7 +18,7 @@ from pathlib import Path
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.experiments.plan import EXPERIMENTS
 from dpplearn.experiments.registries import Source
-from dpplearn.experiments.results import About, full_row
+from dpplearn.experiments.results import COLUMNS, About, full_row
 from dpplearn.experiments.trials import Job, Row
 from dpplearn.files import replace_file
 from dpplearn.threads import one_blas_thread, thread_count
@@ -36,11 +37,17 @@ class Journal:
         if not self.path.exists():
             return []
         about, *rows = list(self._lines()) or [asdict(self.about)]
-        check_same_run(self.about, About(**about), self.path)
-        return rows
+        try:
+            theirs = About(**about)
+        except TypeError:
+            raise InputError(
+                f"{self.path} is not what an earlier run left; remove it, or begin anew with --fresh"
+            ) from None
+        check_same_run(self.about, theirs, self.path)
+        return [row for row in rows if row.keys() == COLUMNS.keys()]
 
     def _lines(self) -> Iterator[Row]:
-        for line in self.path.read_text(encoding="utf-8").splitlines():
+        for line in self.path.read_bytes().splitlines():
             try:
                 yield json.loads(line)
             except ValueError:
@@ -97,10 +104,18 @@ def run_jobs(jobs: Sequence[Job], source: Source, processes: int | None, tell: T
 
 
 def _begin_worker() -> None:
-    """Ctrl-C is for the parent, which ends its workers."""
+    """Ctrl-C is for the parent, which ends its workers; should it be killed, they end by themselves."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.simplefilter("ignore", InputWarning)
     _warm_up()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _warm_up() -> None:

@@ -189,7 +189,7 @@ def _strength(table: Table) -> Section:
                 number(line["n_items_times_d"], 3),
                 number(line["gain_wishart"]),
                 number(line["paper_gain_wishart"]),
-                number(line["gain_moments"]),
+                number(line.get("gain_moments")),
                 number(line["paper_gain_moments"]),
                 number(line["paper_gain_few"]),
             )

@@ -85,15 +85,16 @@ def gains(results: Results, experiment: str, paper_column: str) -> Table | None:
     lines: list[Table] = []
     for category in categories_of(results, experiment):
         rows = results.of(experiment, category)
-        found = quartiles(map(gain, rows))
+        each = [value for value in map(gain, rows) if math.isfinite(value)]
+        found = quartiles(each)
         paper = paper_of(results, category, paper_column)
-        paper = [None, paper, None] if isinstance(paper, float) else paper or [None] * 3
+        paper = [None, paper, None] if isinstance(paper, int | float) else paper or [None] * 3
         lines.append(
             {
                 "category": category,
                 "trials": len(rows),
                 "quartiles": found,
-                "range": [min(map(gain, rows)), max(map(gain, rows))],
+                "range": [min(each, default=math.nan), max(each, default=math.nan)],
                 "paper": paper,
                 "difference": None if paper[1] is None else found[1] - paper[1],
                 "em_test": median(row["em_test"] for row in rows),
@@ -106,7 +107,7 @@ def gains(results: Results, experiment: str, paper_column: str) -> Table | None:
     differences = [abs(line["difference"]) for line in lines if line["difference"] is not None]
     return {
         "categories": lines,
-        "average": mean(line["quartiles"][1] for line in lines),
+        "average": mean(line["quartiles"][1] for line in lines if math.isfinite(line["quartiles"][1])),
         "paper_average": paper_average(results, paper_column),
         "paper_average_of_these": mean(line["paper"][1] for line in lines) if len(differences) == len(lines) else None,
         "largest_difference": max(differences, default=None),
@@ -206,8 +207,6 @@ def few(results: Results) -> Table | None:
 
 def strength(results: Results) -> Table | None:
     """d, 1/N and N·d, and their rank correlations with the gains."""
-    from scipy.stats import spearmanr
-
     ours = {name: table for name, table in (("wishart", wishart(results)), ("moments", moments(results))) if table}
     of = {
         name: {line["category"]: line["quartiles"][1] for line in table["categories"]} for name, table in ours.items()
@@ -218,31 +217,39 @@ def strength(results: Results) -> Table | None:
         if category not in of.get("wishart", {}):
             continue
         line = {"category": category, "d": d, "inverse_n_items": 1 / N, "n_items_times_d": N * d}
+        line |= {f"gain_{name}": found.get(category) for name, found in of.items()}
         for name, column in (("wishart", "wishart"), ("moments", "moments_all"), ("few", "moments_2N")):
-            line[f"gain_{name}"] = of.get(name, {}).get(category)
-            found = paper_of(results, category, column)
-            line[f"paper_gain_{name}"] = found[1] if isinstance(found, list) else found
+            paper = paper_of(results, category, column)
+            line[f"paper_gain_{name}"] = paper[1] if isinstance(paper, list) else paper
         lines.append(line)
     if len(lines) < 3:
         return None
     correlations = []
     for name in ("gain_wishart", "paper_gain_wishart", "gain_moments", "paper_gain_moments", "paper_gain_few"):
-        values = [line[name] for line in lines]
-        if any(value is None or not math.isfinite(value) for value in values):
-            continue
-        found = {
-            measure: float(spearmanr([line[measure] for line in lines], values).statistic)
-            for measure in ("d", "inverse_n_items", "n_items_times_d")
-        }
-        correlations.append({"gain": name, **found})
+        values = [line[name] for line in lines if line.get(name) is not None and math.isfinite(line[name])]
+        if len(values) == len(lines):
+            found = {
+                measure: rank_correlation([line[measure] for line in lines], values)
+                for measure in ("d", "inverse_n_items", "n_items_times_d")
+            }
+            correlations.append({"gain": name, **found})
     d, inverse = ([line[name] for line in lines] for name in ("d", "inverse_n_items"))
     products = [line["n_items_times_d"] for line in lines]
     return {
         "categories": lines,
         "correlations": correlations,
-        "d_with_inverse_n_items": float(spearmanr(d, inverse).statistic),
+        "d_with_inverse_n_items": rank_correlation(d, inverse),
         "n_items_times_d": [min(products), max(products)],
     }
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's; NaN where one of the two does not vary."""
+    from scipy.stats import spearmanr
+
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        return math.nan
+    return float(spearmanr(one, other).statistic)
 
 
 def trap(results: Results) -> Table | None:

@@ -96,8 +96,8 @@ def moments_start_of_few(job: Job, source: Source) -> Row:
     }
     for name, values in log_probs.items():
         row[f"{name}_impossible"] = int(np.count_nonzero(np.isneginf(values)))
-        row[f"{name}_test_seen"] = float(values[seen].mean())
-        row[f"{name}_test_possible"] = float(values[possible].mean()) if possible.any() else float("nan")
+        for view, chosen in {"seen": seen, "possible": possible}.items():
+            row[f"{name}_test_{view}"] = float(values[chosen].mean()) if chosen.any() else float("nan")
     return row
 
 

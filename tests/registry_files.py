@@ -1,0 +1,28 @@
+"""Small registries, written in the format of the original files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dpplearn.experiments.registries import NAMES, PREFIX, SETS
+
+
+def write_registry(folder: Path, category: str, sets: Iterable[Sequence[int]], n_items: int) -> None:
+    """Sets of positions from 0, written as numbers from 1."""
+    folder.mkdir(exist_ok=True)
+    lines = [",".join(str(item + 1) for item in each) for each in sets]
+    names = [f"{number} {category}: thing {number}" for number in range(1, n_items + 1)]
+    for ending, text in ((SETS, lines), (NAMES, names)):
+        (folder / f"{PREFIX}{category}{ending}").write_text("".join(f"{line}\n" for line in text))
+
+
+def shoppers(n_sets: int, n_items: int, seed: int = 0) -> list[list[int]]:
+    """Sets of items taken independently, some often and some rarely; none is empty."""
+    rng = np.random.default_rng(seed)
+    chances = np.linspace(0.02, 3 / n_items, n_items)
+    wanted = rng.random((n_sets, n_items)) < chances
+    wanted[np.arange(n_sets), rng.integers(n_items, size=n_sets)] |= ~wanted.any(axis=1)
+    return [np.flatnonzero(row).tolist() for row in wanted]
