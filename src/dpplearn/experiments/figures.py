@@ -172,22 +172,23 @@ def strength(table: Table) -> Figure:
     figure, ((left, right),) = _figure(9.4, 3.6, columns=2)
     ends = np.array([0, 1.1 * max(line["inverse_n_items"] for line in lines)])
     left.plot(ends, ends, color="#999999", lw=0.8, label="d = 1/N")
-    _labelled(left, lines, "inverse_n_items", "d", EM)
+    sizes = {round(1 / line["inverse_n_items"]): line for line in lines}  # several categories may have as many items
+    _points(left, lines, "inverse_n_items", "d", {f"N = {size}": line for size, line in sizes.items()})
     left.set_xlabel("1/N")
     left.set_ylabel("d")
     left.legend(loc="upper left")
     left.set_title("d against 1/N", loc="left")
-    _labelled(right, lines, "n_items_times_d", "gain_wishart", EM)
+    _points(right, lines, "n_items_times_d", "gain_wishart", {line["category"]: line for line in lines})
     right.set_xlabel("N·d, what d has beside N")
     right.set_ylabel("EM's gain from a Wishart start, %")
     right.set_title("the gain against the rest of d", loc="left")
     return figure
 
 
-def _labelled(axes: Axes, lines: Sequence[Table], x: str, y: str, colour: str) -> None:
-    axes.scatter([line[x] for line in lines], [line[y] for line in lines], color=colour, s=14, zorder=3)
-    for line in lines:
-        axes.annotate(line["category"], (line[x], line[y]), (3, 3), textcoords="offset points", size=6.5)
+def _points(axes: Axes, lines: Sequence[Table], x: str, y: str, labels: Mapping[str, Table]) -> None:
+    axes.scatter([line[x] for line in lines], [line[y] for line in lines], color=EM, s=14, zorder=3)
+    for label, line in labels.items():
+        axes.annotate(label, (line[x], line[y]), (4, -7), textcoords="offset points", size=6.5)
 
 
 def trap(table: Table) -> Figure:
