@@ -47,7 +47,8 @@ def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
     lam[lam <= 4 * len(lam) * np.finfo(float).eps] = 0
     missing = int(baskets.sizes.max(initial=0)) - np.count_nonzero(lam)
     if missing > 0:
-        zeros = np.flatnonzero(lam == 0)
+        of_occurring = (V[item > 0] != 0).any(axis=0)  # those of other items would not make room for the largest basket
+        zeros = np.flatnonzero((lam == 0) & of_occurring)
         lam[zeros[len(zeros) - missing :]] = FLOOR
     return Kernel(lam, V)
 
