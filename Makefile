@@ -20,7 +20,7 @@ lint: $(VENV)/.installed-test
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
-# The original registries are not part of this project; SHARED is the folder that has them, as for the tests.
+# The original registries are not part of this project; DPPLEARN_SHARED is the folder that has them, as for the tests.
 DPPLEARN_SHARED ?= ../shared
 reproduce: $(VENV)/.installed-report
 	$(BIN)/dpplearn reproduce --data $(DPPLEARN_SHARED)/data/registries --output report

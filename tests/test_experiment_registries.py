@@ -86,7 +86,7 @@ def test_a_category_like_no_other_is_answered_with_those_there_are(source: Sourc
 
 
 def test_choosing_none_but_small_categories_says_what_the_paper_asks_for(source: Source) -> None:
-    with pytest.raises(InputError, match="none of the categories crumbs has 25 items and twice as many training sets"):
+    with pytest.raises(InputError, match="crumbs: the paper asks for at least 25 items and twice as many"):
         source.chosen(["crumbs"])
 
 

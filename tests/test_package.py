@@ -18,9 +18,10 @@ LAYERS = (
     "learners.loop learners.line_search learners.em learners.ascent learners "
     "conditioning sizes sampling_loops sampling selection dpp files tensor_file model_file "
     "checkpoint progress fitting metrics datasets estimator experiments experiments.textbook "
-    "experiments.registries experiments.trials experiments.authors experiments.printed experiments.recovery "
+    "experiments.words experiments.registries experiments.trials experiments.authors experiments.printed "
+    "experiments.recovery "
     "experiments.plan experiments.results experiments.runner experiments.reproduction "
-    "experiments.summary experiments.words experiments.claims experiments.sections experiments.figures "
+    "experiments.summary experiments.claims experiments.sections experiments.figures "
     "experiments.report"
 ).split()
 USER_INTERFACE = {"cli", "demo"}

@@ -42,20 +42,32 @@ def test_every_table_has_a_section_and_every_claim_and_figure_a_table() -> None:
     assert set(CLAIMS) | set(FIGURES) <= set(TABLES)
 
 
-def test_a_median_far_from_the_papers_is_no_confirmation() -> None:
-    near = made_results()
-    assert verdicts(near)["wishart"] == HOLDS
-    rows = tuple(
-        {**row, "em_test": row["em_test"] + 0.1} if row["job"].startswith("wishart/beta") else row for row in near.rows
+def shifted(category: str, by: float) -> Results:
+    """EM's test likelihood in the Wishart trials of a category moved by so many per cent of K-Ascent's."""
+    results = made_results()
+    chosen = f"wishart/{category}"
+    rows = (
+        {**row, "em_test": row["em_test"] + by / 10} if row["job"].startswith(chosen) else row for row in results.rows
     )
-    assert verdicts(dataclasses.replace(near, rows=rows))["wishart"] == IN_PART
+    return dataclasses.replace(results, rows=tuple(rows))
+
+
+def test_a_median_far_from_the_papers_is_no_confirmation() -> None:
+    assert verdicts(shifted("beta", 0.5))["wishart"] == HOLDS
+    assert verdicts(shifted("beta", 0.7))["wishart"] == IN_PART
+
+
+def test_a_category_where_em_is_behind_is_no_confirmation() -> None:
+    assert verdicts(shifted("safety", -0.45))["wishart"] == HOLDS
+    assert verdicts(shifted("safety", -0.55))["wishart"] == IN_PART
+    assert "and not in safety" in said(shifted("safety", -0.55), "wishart")
 
 
 def test_the_moments_claim_says_what_was_checked_where_a_category_is_far_off() -> None:
     text = said(made_results(), "moments")
     assert "Beta: +0.20 % against the paper's +1.50 %" in text
-    assert "+0.15 % to +0.25 % over 3 splits" in text
-    assert "no rule for zero, give +4.00 % where ours give +0.15 %" in text
+    assert "outside the range of ours, +0.15 % to +0.25 % over 3" in text
+    assert "no rule for zero: +4.00 % where ours give +0.15 %" in text
     assert "Safety" not in text
 
 
@@ -63,7 +75,7 @@ def test_two_n_sets_decide_nothing_and_say_how_many_draws_are_finite() -> None:
     text = said(made_results(), "few")
     assert verdicts(made_results())["few"] == OPEN
     assert "finite in 0 of 9 draws" in text
-    assert "both are finite in 3 draws" in text
+    assert "both are finite in 3 of 9 draws" in text
 
 
 def test_a_run_that_differs_from_the_authors_is_seen() -> None:

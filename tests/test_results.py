@@ -165,7 +165,7 @@ def test_a_results_file_with_other_columns_says_which_version_wrote_it(
     with monkeypatch.context() as then:
         then.setitem(COLUMNS, "left_out_since", (NUMBER, ""))
         write_results(tmp_path / "results.parquet", results_of())
-    with pytest.raises(InputError, match=r"written by dpplearn 1\.2\.3 with other columns; run dpplearn reproduce"):
+    with pytest.raises(InputError, match=r"written by dpplearn 1\.2\.3 with other columns; begin anew"):
         read_results(tmp_path / "results.parquet")
 
 
@@ -182,10 +182,19 @@ def test_a_job_is_named_by_all_that_tells_it_apart() -> None:
     assert job_name(jobs[-1]) == "growth/bells/N=20/n=40/k=5/0"
 
 
-def test_rows_are_ordered_by_the_jobs_and_others_come_after_them_by_name() -> None:
-    rows = [{"job": name} for name in ("z", "b", "y", "a", "c")]
-    ordered = [row["job"] for row in in_order(rows, ["c", "a", "not run", "b"])]
-    assert ordered == ["c", "a", "b", "y", "z"]
+def test_rows_are_ordered_by_experiment_the_papers_categories_size_and_trial() -> None:
+    jobs = [
+        Job("moments", "feeding", 2),
+        Job("moments", "feeding", 10),
+        Job("moments", "bath"),
+        Job("moments", "a category of its own"),
+        Job("recovery", "wishart", 1, 20, 40),
+        Job("recovery", "wishart", 0, 20, 200),
+        Job("recovery", "wishart", 0, 100, 200),
+        Job("wishart", "feeding"),
+    ]
+    rows = [full_row(job, {"n_items": job.n_items, "n_train": job.n_train}) for job in jobs]
+    assert [row["job"] for row in in_order(rows[::-1])] == [row["job"] for row in rows]
 
 
 def test_rows_of_an_experiment_are_found_by_category() -> None:

@@ -254,8 +254,15 @@ def test_a_divergence_that_is_mostly_infinite_is_infinite_and_not_the_best() -> 
     table = summary.recovery(results_of(*rows))
     assert table is not None
     (cell,) = table["cells"]
-    assert (cell["em_kl"], cell["ka_kl"], cell["best"]) == (0.2, INF, "em")
+    assert (cell["em_kl"], cell["ka_kl"], cell["nearest"]) == (0.2, INF, "em")
     assert (cell["em_finite"], cell["ka_finite"], cell["trials"]) == (3, 1, 3)
+
+
+def test_no_model_is_nearest_where_all_divergences_are_infinite() -> None:
+    row = recovered(0, INF, INF) | {"independent_kl": INF}
+    table = summary.recovery(results_of(row))
+    assert table is not None
+    assert table["cells"][0]["nearest"] is None
 
 
 def test_growth_is_sorted_by_size_before_its_last_doubling_is_taken() -> None:

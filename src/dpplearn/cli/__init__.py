@@ -331,14 +331,14 @@ def describe(
 
 @app.command()
 def reproduce(
-    data: reproduction.DataFolder = reproduction.DATA,
+    data: reproduction.DataFolder = None,
     output: reproduction.Output = None,
     reference: reproduction.Reference = None,
     generated: reproduction.Generated = False,
     categories: reproduction.Categories = None,
     trials: reproduction.Trials = None,
     quick: reproduction.Quick = False,
-    seed: reproduction.Seed = 0,
+    seed: reproduction.Seed = None,
     processes: reproduction.Processes = None,
     fresh: reproduction.Fresh = False,
     from_: reproduction.From = None,
@@ -346,37 +346,16 @@ def reproduce(
     as_json: AsJson = False,
 ) -> None:
     """Run the paper's experiments on the original registries and write a report. Ctrl-C keeps finished trials."""
+    from dpplearn.cli import experiments
     from dpplearn.cli.tables import reproduction_tables
-    from dpplearn.experiments.figures import check_installed
-    from dpplearn.experiments.report import write_report
-    from dpplearn.experiments.reproduction import RESULTS, make_folder
-    from dpplearn.experiments.results import read_results
+    from dpplearn.experiments.report import check_installed, write_report
 
     check_installed()
-    if from_ is not None:
-        reproduction.check_drawing_only(
-            generated=generated, categories=categories, trials=trials, quick=quick, fresh=fresh
-        )
-        folder, results_file, results = output or from_.parent, from_, read_results(from_)
-        make_folder(folder)
-    else:
-        folder = output or reproduction.OUTPUT
-        results_file = folder / RESULTS
-        results = reproduction.run_experiments(
-            folder,
-            None if generated else data,
-            reference,
-            categories or (),
-            trials,
-            quick,
-            seed,
-            processes,
-            fresh,
-            wants_progress(quiet),
-        )
+    asked = experiments.Asked(data, reference, generated, categories, trials, quick, seed, processes, fresh)
+    folder, results_file, results = experiments.obtain(asked, output, from_, wants_progress(quiet))
     with busy("drawing the report", wants_progress(quiet)):
         written = write_report(folder, results)
-    write(reproduction.reproduction_report(written, results, results_file), reproduction_tables, as_json)
+    write(experiments.reproduction_report(written, results, results_file), reproduction_tables, as_json)
 
 
 def main() -> int:

@@ -276,6 +276,8 @@ def _suggestion(each: Report | None) -> tuple[str, str]:
 
 
 def reproduction_tables(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.experiments.sections import GAIN_COLUMNS, gain_lines
+
     about = report["about"]
     yield grid(
         f"The paper's claims on {about['data']} registries ({about['trials']:,} trials, seed {about['seed']})",
@@ -286,32 +288,11 @@ def reproduction_tables(report: Report) -> Iterator[RenderableType]:
         table = report["tables"][name]
         if table is not None:
             yield grid(
-                f"{title}: EM's gain over K-Ascent, 100·(EM − KA)/|KA|, median [quartiles]",
-                ["category", "trials>", "here>", "paper>", "difference>"],
-                [*map(_gain, table["categories"]), _average(table)],
+                f"{title}: EM's gain over K-Ascent in test log-likelihood, median [quartiles]",
+                GAIN_COLUMNS[:5],
+                [line[:5] for line in gain_lines(table)],
             )
     yield from notes(
         f"report: {shown(report['report'])}, with {len(report['figures'])} figures as files beside it",
         f"results: {shown(report['results'])}, one row a trial; --from draws the report again",
     )
-
-
-def _gain(line: Report) -> tuple[str, ...]:
-    return (
-        line["category"],
-        str(line["trials"]),
-        _spread(line["quartiles"]),
-        _spread(line["paper"]),
-        number(line["difference"], 2),
-    )
-
-
-def _average(table: Report) -> tuple[str, ...]:
-    paper = table["paper_average_of_these"]
-    difference = None if paper is None else table["average"] - paper
-    return "average", "", number(table["average"], 2), number(paper, 2), number(difference, 2)
-
-
-def _spread(quartiles: Sequence[float | None]) -> str:
-    first, median, third = (number(each, 2) for each in quartiles)
-    return median if first == third == "-" else f"{median} [{first}, {third}]"

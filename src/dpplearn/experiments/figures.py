@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpplearn.errors import InputError
 from dpplearn.experiments.summary import Table
-from dpplearn.experiments.words import number
+from dpplearn.experiments.words import MODELS, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 OURS, PAPER, EM, KA, INDEPENDENT = "#0072b2", "#e69f00", "#0072b2", "#d55e00", "#777777"
 COLOURS = {"em": EM, "ka": KA, "independent": INDEPENDENT}
-NAMES = {"em": "EM", "ka": "K-Ascent", "independent": "independent items"}
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "dpplearn",  # the same figure, the same file
@@ -32,15 +30,6 @@ STYLE: dict[Any, Any] = {
 
 
 ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1)}  # the axes, where no bar can be under it
-
-
-def check_installed() -> None:
-    """The report is an extra: say so before anything is run."""
-    try:
-        import jinja2  # noqa: F401
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise InputError(f'the report needs {error.name}: pip install "dpplearn[report]"') from None
 
 
 def draw(tables: Mapping[str, Table | None]) -> dict[str, str]:
@@ -77,7 +66,7 @@ def _title(figure: Figure, text: str) -> None:
 Bars = Sequence[Sequence[float | None]]  # one [first quartile, median, third] a category
 
 
-def _bars(axes: Axes, names: Sequence[str], groups: Mapping[str, tuple[str, Bars]], digits: int = 2) -> None:
+def _bars(axes: Axes, names: Sequence[str], groups: Mapping[str, tuple[str, Bars]]) -> None:
     """Horizontal bars as in the paper, one colour a group, the quartiles as whiskers and the median in figures."""
     height = 0.8 / len(groups)
     for place, (label, (colour, bars)) in enumerate(groups.items()):
@@ -88,9 +77,7 @@ def _bars(axes: Axes, names: Sequence[str], groups: Mapping[str, tuple[str, Bars
         axes.errorbar(values, y, xerr=[values - low, high - values], fmt="none", ecolor="#222222", lw=0.8)
         for at, value, edge in zip(y, values, np.fmax(np.fmax(values, high), 0), strict=True):
             if math.isfinite(value):
-                axes.annotate(
-                    number(value, digits), (edge, at), (3, 0), textcoords="offset points", va="center", size=7
-                )
+                axes.annotate(number(value), (edge, at), (3, 0), textcoords="offset points", va="center", size=7)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.axvline(0, color="#222222", lw=0.8)
@@ -195,7 +182,7 @@ def trap(table: Table) -> Figure:
     lines = table["categories"]
     names = [line["category"] for line in lines]
     figure, ((left, right),) = _figure(9.4, 1.7 + 0.4 * len(lines), columns=2, sharey=True)
-    shares = {NAMES[name]: (COLOURS[name], [line[f"{name}_off_diagonal"] for line in lines]) for name in ("em", "ka")}
+    shares = {MODELS[name]: (COLOURS[name], [line[f"{name}_off_diagonal"] for line in lines]) for name in ("em", "ka")}
     _bars(left, names, shares)
     left.set_xlabel("off-diagonal share of the final K")
     zeros = {
@@ -233,10 +220,10 @@ def growth(table: Table) -> Figure:
     figure, (panels,) = _figure(3.2 * len(table["axes"]), 3.2, columns=len(table["axes"]))
     for axes, axis in zip(panels, table["axes"], strict=True):
         for name in ("em", "ka"):
-            label = f"{NAMES[name]}, examples: {number(axis['last'][name], 1)} ({axis['printed'][name]})"
+            label = f"{MODELS[name]}, examples: {number(axis['last'][name], 1)} ({axis['printed'][name]})"
             axes.loglog(axis["sizes"], axis["seconds"][name], "o-", color=COLOURS[name], ms=3, label=label)
             matrix = f"{name}_matrix"
-            label = f"{NAMES[name]}, N×N part: {number(axis['last'][matrix], 1)} ({axis['printed'][matrix]})"
+            label = f"{MODELS[name]}, N×N part: {number(axis['last'][matrix], 1)} ({axis['printed'][matrix]})"
             axes.loglog(axis["sizes"], axis["seconds"][matrix], "o:", color=COLOURS[name], ms=3, label=label)
         fixed = ", ".join(f"{name} = {size}" for name, size in axis["fixed"].items())
         axes.set_xticks(axis["sizes"], map(str, axis["sizes"]))
@@ -260,7 +247,7 @@ def recovery(table: Table) -> Figure:
                 x, y = [cell["n_items"] for cell in chosen], [cell[f"{model}_kl"] for cell in chosen]
                 y = [value if math.isfinite(value) else math.nan for value in y]
                 errors = [cell[f"{model}_kl_error"] for cell in chosen]
-                axes.errorbar(x, y, yerr=errors, fmt="o-", ms=3, color=colour, label=NAMES[model])
+                axes.errorbar(x, y, yerr=errors, fmt="o-", ms=3, color=colour, label=MODELS[model])
             axes.set_yscale("log")
             axes.set_title(f"{kind}, n = {ratio}N", loc="left", size=9)
         row[0].set_ylabel("KL to the truth, nats")

@@ -14,7 +14,7 @@ from dpplearn.baskets import Baskets
 from dpplearn.dpp import DPP
 from dpplearn.experiments import textbook
 from dpplearn.experiments.registries import Source
-from dpplearn.experiments.trials import Job, Row, first_2N
+from dpplearn.experiments.trials import MAX_ITER, Job, Row, first_2N
 from dpplearn.initialise import moments, wishart
 from dpplearn.kernel import Kernel
 
@@ -57,7 +57,7 @@ def as_printed(train: Baskets, test: Baskets, start: Kernel) -> Row:
     }
     for name, algorithm in {"em": textbook.em, "ka": textbook.k_ascent}.items():
         began = time.perf_counter()
-        trace = algorithm(start.K, sets, data.weights)
+        trace = algorithm(start.K, sets, data.weights, max_iter=MAX_ITER)
         seconds = time.perf_counter() - began
         model = DPP(Kernel(trace.eigenvalues, trace.eigenvectors), train.items)
         row |= {
@@ -65,7 +65,6 @@ def as_printed(train: Baskets, test: Baskets, start: Kernel) -> Row:
             f"{name}_iterations": len(trace.objective) - 1,
             f"{name}_train": model.log_likelihood(train),
             f"{name}_test": model.log_likelihood(test),
-            f"{name}_train_unruled": unruled_log_likelihood(trace.K, train),
             f"{name}_test_unruled": unruled_log_likelihood(trace.K, test),
         }
     return row
@@ -90,15 +89,16 @@ def as_sets(baskets: Baskets) -> list[textbook.IndexSet]:
 def growth(job: Job, source: Source) -> Row:
     """Time of one iteration of each algorithm on random sets of one size: the part that goes through the examples, and
     the part that does not (EM's exponential of a matrix, K-Ascent's projection). The best of three."""
-    assert job.n_items is not None
-    assert job.n_train is not None
-    assert job.set_size is not None
-    rng = source.rng("growth", job.category, job.n_train, job.n_items, job.set_size)
-    X = rng.standard_normal((job.n_items, job.n_items))
-    kernel = Kernel.from_L(X @ X.T / job.n_items)
+    n, N, k = job.n_train, job.n_items, job.set_size
+    assert n is not None
+    assert N is not None
+    assert k is not None
+    rng = source.rng("growth", job.category, n, N, k)
+    X = rng.standard_normal((N, N)) / np.sqrt(N)
+    kernel = Kernel.from_L(X @ X.T)
     lam, V, K = kernel.eigenvalues, kernel.eigenvectors, kernel.K
-    sets = [rng.choice(job.n_items, job.set_size, replace=False) for _ in range(job.n_train)]
-    weights = np.ones(job.n_train)
+    sets = [rng.choice(N, k, replace=False) for _ in range(n)]
+    weights = np.ones(n)
 
     def em_examples() -> None:
         textbook.eigenvalue_update(V, lam, sets, weights)
@@ -109,14 +109,13 @@ def growth(job: Job, source: Source) -> Row:
         textbook.kernel_gradient(K, sets, weights)
         textbook.log_likelihood_of_K(K, sets, weights)
 
-    S = 0.1 * (X - X.T)
     return {
-        "n_items": job.n_items,
-        "n_train": job.n_train,
-        "set_size": job.set_size,
+        "n_items": N,
+        "n_train": n,
+        "set_size": k,
         "em_seconds": _fastest(em_examples),
         "ka_seconds": _fastest(ka_examples),
-        "em_matrix_seconds": _fastest(lambda: V @ expm(S)),
+        "em_matrix_seconds": _fastest(lambda: V @ expm(0.1 * (X - X.T))),
         "ka_matrix_seconds": _fastest(lambda: textbook.project(K + 0.1 * (X + X.T))),
     }
 

@@ -73,10 +73,11 @@ class Source:
                 hint = f"did you mean {near[0]}? " if near else ""
                 raise InputError(f"there is no category {name!r}; {hint}choose from {', '.join(there)}")
         kept = tuple(name for name in there if (not names or name in names) and admitted(self.load(name)))
-        if not kept:
+        left_out = [name for name in names if name not in kept]
+        if left_out or not kept:
             raise InputError(
-                f"none of the categories {', '.join(names or there)} has {FEWEST_ITEMS} items and twice as many "
-                "training sets as items, which the paper asks for; choose others"
+                f"{', '.join(left_out or there)}: the paper asks for at least {FEWEST_ITEMS} items and twice as many "
+                "training sets as items; choose other categories"
             )
         return kept
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from dpplearn.errors import InputError
 from dpplearn.experiments.claims import Claim, claims
 from dpplearn.experiments.figures import draw
 from dpplearn.experiments.results import COLUMNS, Results
@@ -24,6 +25,15 @@ class Report:
     figures: tuple[Path, ...]
     tables: dict[str, Table | None]
     claims: tuple[Claim, ...]
+
+
+def check_installed() -> None:
+    """The report is an extra: say so before anything is run."""
+    try:
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise InputError(f'the report needs {error.name}: pip install "dpplearn[report]"') from None
 
 
 def write_report(folder: Path, results: Results) -> Report:

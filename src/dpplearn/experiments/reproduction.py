@@ -32,13 +32,15 @@ def reproduce(
     scale: Scale = FULL,
     processes: int | None = None,
     fresh: bool = False,
+    command: str = "",
     progress: Progress | None = None,
 ) -> Results:
     """Run the experiments that `folder` does not hold yet, and write `results.parquet` there.
 
     Trials that an earlier run of the same seed, registries and version finished are kept and not run again, also
-    those that this call does not ask for. `fresh` forgets them.
+    those that this call does not ask for. `fresh` forgets them. `command` is what the report says was run.
     """
+    paper = read_paper(source.reference)
     about = About(source.seed, source.kind, digest(source), __version__)
     jobs = plan(source, source.chosen(categories), scale)
     make_folder(folder)
@@ -56,12 +58,11 @@ def reproduce(
         for row in run_jobs(todo, source, processes, lambda job: advance(_group(job))):
             append(row)
             kept[row["job"]] = row
-    results = Results(
-        about,
-        in_order(kept.values(), [job_name(job) for job in jobs]),
-        _now() if todo or earlier is None else earlier.finished,
-        read_paper(source.reference) or (earlier.paper if earlier else None),
-    )
+    finished = _now()
+    if earlier is not None and not todo and not left:
+        finished, command = earlier.finished, earlier.command
+    paper = paper or (earlier.paper if earlier is not None else None)
+    results = Results(about, in_order(kept.values()), finished, paper, command)
     write_results(path, results)
     journal.path.unlink()
     return results

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dpplearn.datasets import CATEGORIES
 from dpplearn.errors import InputError
 from dpplearn.experiments.trials import Job, Row
+from dpplearn.experiments.words import LEARNERS
 from dpplearn.files import replace_file
 from dpplearn.metrics import relative_gain
+
+ANEW = "begin anew with --fresh, or in another folder with -o"
 
 TEXT, COUNT, NUMBER, NAMES, FLAG = "VARCHAR", "BIGINT", "DOUBLE", "VARCHAR[]", "BOOLEAN"
 
@@ -29,8 +33,7 @@ _OF_A_LEARNER = {
     "impossible": (COUNT, "test sets of probability zero"),
     "test_seen": (NUMBER, "test log-likelihood of the sets whose items all occur in training"),
     "test_possible": (NUMBER, "test log-likelihood of the sets that both models give a probability"),
-    "train_unruled": (NUMBER, "mean log|det(K − I_Ȳ)| of the training sets, with no rule for zero"),
-    "test_unruled": (NUMBER, "the same of the test sets"),
+    "test_unruled": (NUMBER, "mean log|det(K − I_Ȳ)| of the test sets, with no rule for zero"),
     "kl": (NUMBER, "recovery: KL divergence of the model of {} from the truth, in nats"),
     "kl_error": (NUMBER, "recovery: its standard error"),
 }
@@ -61,12 +64,12 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "ka_first_ones": (COUNT, "the same at 1"),
     **{
         f"{prefix}_{name}": (kind, meaning.format(learner))
-        for prefix, learner in {"em": "EM", "ka": "K-Ascent"}.items()
+        for prefix, learner in LEARNERS.items()
         for name, (kind, meaning) in _OF_A_LEARNER.items()
     },
     **{
         f"authors_{prefix}_{name}": (kind, f"{learner}'s {what} in the authors' own run")
-        for prefix, learner in {"em": "EM", "ka": "K-Ascent"}.items()
+        for prefix, learner in LEARNERS.items()
         for name, kind, what in (("test", NUMBER, "test log-likelihood"), ("iterations", COUNT, "iterations"))
     },
 }
@@ -94,12 +97,13 @@ class About:
 
 @dataclass(frozen=True)
 class Results:
-    """Rows, in the order of their names, what they come from, and the paper's figures if they were at hand."""
+    """Rows, what they come from, and the paper's figures if they were at hand."""
 
     about: About
     rows: tuple[Row, ...]
     finished: str  # when, in ISO 8601
     paper: Mapping[str, Any] | None = None
+    command: str = ""  # the last that added to them
 
     def of(self, experiment: str, category: str | None = None) -> list[Row]:
         """The rows of an experiment, of one category or of all."""
@@ -128,9 +132,10 @@ def write_results(path: Path, results: Results) -> None:
     import duckdb
 
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
-    document = {"about": asdict(results.about), "finished": results.finished, "paper": results.paper}
+    document = {name: getattr(results, name) for name in ("finished", "paper", "command")}
+    document["about"] = asdict(results.about)
     text = json.dumps(document).replace("'", "''")
-    with duckdb.connect() as connection, tempfile.TemporaryDirectory() as folder:
+    with duckdb.connect() as connection, tempfile.TemporaryDirectory(dir=path.parent, prefix=".results") as folder:
         connection.execute(f"CREATE TABLE results ({columns})").fetchall()
         marks = ", ".join("?" * len(COLUMNS))
         values = [[row[name] for name in COLUMNS] for row in results.rows]
@@ -138,9 +143,11 @@ def write_results(path: Path, results: Results) -> None:
             connection.executemany(f"INSERT INTO results VALUES ({marks})", values)
         file = Path(folder) / "results.parquet"
         target = str(file).replace("'", "''")
-        connection.execute(
-            f"COPY results TO '{target}' (FORMAT parquet, KV_METADATA {{dpplearn: '{text}'}})"
-        ).fetchall()
+        try:
+            options = f"FORMAT parquet, KV_METADATA {{dpplearn: '{text}'}}"
+            connection.execute(f"COPY results TO '{target}' ({options})").fetchall()
+        except duckdb.Error as error:  # a full disk, perhaps
+            raise InputError(f"{path} cannot be written: {error}") from None
         replace_file(path, file.read_bytes())
 
 
@@ -155,23 +162,28 @@ def read_results(path: Path) -> Results:
             query = "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = 'dpplearn'"
             found = connection.execute(query, [str(path)]).fetchall()
             document = json.loads(found[0][0])
-            about, finished, paper = About(**document["about"]), document["finished"], document["paper"]
+            document["about"] = About(**document["about"])
             cursor = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
             names = [column[0] for column in cursor.description]
-            rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+            rows = tuple(dict(zip(names, values, strict=True)) for values in cursor.fetchall())
+            results = Results(rows=rows, **document)
     except (duckdb.Error, LookupError, TypeError, ValueError):
-        raise InputError(f"{path} is not a whole results.parquet that dpplearn reproduce wrote") from None
+        raise InputError(f"{path} is not a whole results.parquet that dpplearn reproduce wrote; {ANEW}") from None
     if names != list(COLUMNS):
-        raise InputError(
-            f"{path} was written by dpplearn {about.version} with other columns; run dpplearn reproduce again"
-        )
-    return Results(about, tuple(rows), finished, paper)
+        raise InputError(f"{path} was written by dpplearn {results.about.version} with other columns; {ANEW}")
+    return results
 
 
-def in_order(rows: Iterable[Row], jobs: Sequence[str]) -> tuple[Row, ...]:
-    """Rows in the order of the jobs, whatever order they were finished in; others after them, by name."""
-    place = {name: number for number, name in enumerate(jobs)}
-    return tuple(sorted(rows, key=lambda row: (place.get(row["job"], len(place)), row["job"])))
+def in_order(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """By experiment, category (the paper's in its order), size and trial, whatever order they were finished in."""
+    places = {name: place for place, name in enumerate(CATEGORIES)}
+
+    def key(row: Row) -> tuple[object, ...]:
+        sizes = (row[name] or 0 for name in ("n_items", "n_train", "set_size"))
+        place = places.get(row["category"], len(places))
+        return row["experiment"], place, row["category"], *sizes, row["trial"]
+
+    return tuple(sorted(rows, key=key))
 
 
 def gain(row: Row, column: str = "test") -> float:

@@ -18,7 +18,7 @@ from pathlib import Path
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.experiments.plan import EXPERIMENTS
 from dpplearn.experiments.registries import Source
-from dpplearn.experiments.results import COLUMNS, About, full_row
+from dpplearn.experiments.results import ANEW, COLUMNS, About, full_row, job_name
 from dpplearn.experiments.trials import Job, Row
 from dpplearn.files import replace_file
 from dpplearn.threads import one_blas_thread, thread_count
@@ -71,10 +71,7 @@ class Journal:
 def check_same_run(ours: About, theirs: About, path: Path) -> None:
     different = ours.differences(theirs)
     if different:
-        raise InputError(
-            f"{path} holds trials of another run ({'; '.join(different)}); choose another folder with -o, "
-            "or begin anew with --fresh"
-        )
+        raise InputError(f"{path} holds trials of another run ({'; '.join(different)}); {ANEW}")
 
 
 def run_jobs(jobs: Sequence[Job], source: Source, processes: int | None, tell: Told) -> Iterator[Row]:
@@ -127,5 +124,8 @@ def _warm_up() -> None:
 
 
 def _run(job: Job, source: Source) -> Row:
-    with one_blas_thread():
-        return full_row(job, EXPERIMENTS[job.experiment](job, source))
+    try:
+        with one_blas_thread():
+            return full_row(job, EXPERIMENTS[job.experiment](job, source))
+    except (ValueError, OSError) as error:  # a start that cannot be used, a matrix that cannot be decomposed, a file
+        raise InputError(f"the trial {job_name(job)} failed: {error}; the finished ones are kept") from None

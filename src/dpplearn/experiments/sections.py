@@ -58,7 +58,7 @@ def _preparation(table: Table) -> Section:
 GAIN_COLUMNS = ["category", "trials>", "gain, %>", "paper>", "difference>", "EM test>", "KA test>", "independent>"]
 
 
-def _gain_lines(table: Table) -> list[Sequence[str]]:
+def gain_lines(table: Table) -> list[Sequence[str]]:
     lines: list[Sequence[str]] = [
         (
             line["category"],
@@ -89,7 +89,7 @@ def _wishart(table: Table) -> Section:
         f"EM and K-Ascent from the same random start, both stopped by the paper's rule: {GAIN} of the test "
         "log-likelihood.",
         GAIN_COLUMNS,
-        _gain_lines(table),
+        gain_lines(table),
         QUARTILES,
     )
 
@@ -126,7 +126,7 @@ def _moments(table: Table) -> Section:
         "The start is computed from the training data, so that a trial is a split. The paper gives one figure a "
         "category.",
         GAIN_COLUMNS,
-        _gain_lines(table),
+        gain_lines(table),
         QUARTILES,
     )
 
@@ -136,8 +136,8 @@ def _few(table: Table) -> Section:
         "few",
         "4. Moments start, n = 2N",
         "Zero is decided by rule, not by rounding: a set has probability zero when an item of it never occurred, when "
-        "it is larger than the rank, or when a pivot of its determinant is of rounding size. Finite: draws in which "
-        "the mean over the test sets is finite, for EM, for K-Ascent, for both.",
+        "it is larger than the rank or smaller than the number of eigenvalues at 1, or when a pivot of its determinant "
+        "is of rounding size. Finite: draws in which the mean over the test sets is, for EM, for K-Ascent, for both.",
         ["category", "draws>", "items unseen>", "finite: EM, KA, both>", "test sets seen>", "finite there>",
          "gain there, %>", "sets both allow>", "gain there, %>", "as printed: finite>", "gain, %>", "paper, %>"],
         [
@@ -256,11 +256,17 @@ def _runtime(table: Table) -> Section:
             for line in table["categories"]
         ]
         + [("average", "", "", number(table["printed_average"]), "", "", number(table["library_average"]), *[""] * 4)],
-        f"Medians over {table['categories'][0]['printed_trials']} trials as printed and "
-        f"{table['categories'][0]['library_trials']} here. The paper's average is "
+        f"Medians over {_several(table, 'printed_trials')} trials as printed and {_several(table, 'library_trials')} "
+        f"here. The paper's average is "
         f"{number(table['paper_average'], 1)}. In the trials run both ways the two K-Ascents' test log-likelihoods "
         f"differ by {small(table['disagreement'])} at most.",
     )  # fmt: skip
+
+
+def _several(table: Table, name: str) -> str:
+    """A count that may differ between categories."""
+    counts = sorted({line[name] for line in table["categories"]})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
 def _growth(table: Table) -> Section:
@@ -301,7 +307,7 @@ def _registry(table: Table) -> Section:
     columns = [[*table[name], *[""] * (length - len(table[name]))] for name in ("em", "ka")]
     return Section(
         "registry",
-        f"8. Ten items of {table['category']}",
+        f"8. The ten-item registry of {table['category']}",
         f"A set of high probability by greedy MAP from the EM model and from the K-Ascent model of the first trial of "
         f"experiment 2, in the order taken. {table['shared']} of the items are in both.",
         ["", "EM", "K-Ascent"],

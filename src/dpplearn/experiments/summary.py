@@ -13,6 +13,7 @@ import numpy as np
 
 from dpplearn.experiments.results import Results, gain
 from dpplearn.experiments.trials import Row
+from dpplearn.experiments.words import MODELS
 
 Table = dict[str, Any]
 
@@ -97,19 +98,20 @@ def gains(results: Results, experiment: str, paper_column: str) -> Table | None:
                 "range": [min(each, default=math.nan), max(each, default=math.nan)],
                 "paper": paper,
                 "difference": None if paper[1] is None else found[1] - paper[1],
-                "em_test": median(row["em_test"] for row in rows),
-                "ka_test": median(row["ka_test"] for row in rows),
-                "independent_test": median(row["independent_test"] for row in rows),
+                "em_test": float(np.median([row["em_test"] for row in rows])),
+                "ka_test": float(np.median([row["ka_test"] for row in rows])),
+                "independent_test": float(np.median([row["independent_test"] for row in rows])),
             }
         )
     if not lines:
         return None
-    differences = [abs(line["difference"]) for line in lines if line["difference"] is not None]
+    figures = [line["paper"][1] for line in lines if line["paper"][1] is not None]
+    differences = [abs(each) for line in lines if (each := line["difference"]) is not None and math.isfinite(each)]
     return {
         "categories": lines,
         "average": mean(line["quartiles"][1] for line in lines if math.isfinite(line["quartiles"][1])),
         "paper_average": paper_average(results, paper_column),
-        "paper_average_of_these": mean(line["paper"][1] for line in lines) if len(differences) == len(lines) else None,
+        "paper_average_of_these": mean(figures) if len(figures) == len(lines) else None,
         "largest_difference": max(differences, default=None),
     }
 
@@ -341,6 +343,8 @@ def _twin(results: Results, row: Row) -> Row:
     return next(each for each in results.of("wishart", row["category"]) if each["trial"] == row["trial"])
 
 
+COLUMN_OF = {"n": "n_train", "N": "n_items", "k": "set_size"}
+
 # What the paper says an iteration costs, as exponents; EM's part over the examples is O(n N k²), K-Ascent's O(n N³).
 PRINTED_EXPONENTS = {
     "n": {"em": 1, "ka": 1, "em_matrix": 0, "ka_matrix": 0},
@@ -353,7 +357,7 @@ def growth(results: Results) -> Table | None:
     """Exponents of the time of one iteration: over all sizes, and over the last doubling, nearer to the limit."""
     axes = []
     for axis in categories_of(results, "growth"):
-        grows = {"n": "n_train", "N": "n_items", "k": "set_size"}[axis]
+        grows = COLUMN_OF[axis]
         rows = sorted(results.of("growth", axis), key=lambda row: int(row[grows]))
         if len(rows) < 2:
             continue
@@ -364,7 +368,7 @@ def growth(results: Results) -> Table | None:
             {
                 "axis": axis,
                 "sizes": sizes,
-                "fixed": {name: first[column] for name, column in FIXED.items() if name != axis},
+                "fixed": {name: first[column] for name, column in COLUMN_OF.items() if name != axis},
                 "seconds": times,
                 "exponents": {name: exponent(sizes, found) for name, found in times.items()},
                 "last": {name: exponent(sizes[-2:], found[-2:]) for name, found in times.items()},
@@ -372,9 +376,6 @@ def growth(results: Results) -> Table | None:
             }
         )
     return {"axes": axes} if axes else None
-
-
-FIXED = {"n": "n_train", "N": "n_items", "k": "set_size"}
 
 
 def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
@@ -393,7 +394,6 @@ def registry(results: Results) -> Table | None:
 
 def recovery(results: Results) -> Table | None:
     """KL divergence from the truth and test log-likelihood by kind of kernel, N and n: medians over trials."""
-    models = ("em", "ka", "independent")
     cells: dict[tuple[str, int, int], list[Row]] = {}
     for row in results.of("recovery"):
         cells.setdefault((row["category"], row["n_items"], row["n_train"]), []).append(row)
@@ -401,14 +401,15 @@ def recovery(results: Results) -> Table | None:
     for (kind, N, n), rows in sorted(cells.items(), key=lambda cell: (cell[0][0] != "wishart", *cell[0][1:])):
         line: Table = {"kernel": kind, "n_items": N, "n_train": n, "trials": len(rows)}
         line["truth_test"] = median(row["truth_test"] for row in rows)
-        for model in models:
+        for model in MODELS:
             line |= {
                 f"{model}_finite": sum(math.isfinite(row[f"{model}_kl"]) for row in rows),
                 f"{model}_kl": float(np.median([row[f"{model}_kl"] for row in rows])),
                 f"{model}_kl_error": median(row[f"{model}_kl_error"] for row in rows),
                 f"{model}_test": float(np.median([row[f"{model}_test"] for row in rows])),
             }
-        line["best"] = min(models, key=lambda model: line[f"{model}_kl"])
+        nearest = min(MODELS, key=lambda model: line[f"{model}_kl"])
+        line["nearest"] = nearest if math.isfinite(line[f"{nearest}_kl"]) else None
         lines.append(line)
     return {"cells": lines} if lines else None
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 
 MINUS = "−"
+LEARNERS = {"em": "EM", "ka": "K-Ascent"}  # by the prefix of their columns
+MODELS = {**LEARNERS, "independent": "independent items"}
 
 
 def number(value: float | None, digits: int = 2) -> str:
