@@ -9,6 +9,7 @@ from dpplearn.experiments.results import About, Results, full_row
 from dpplearn.experiments.trials import Job, Row
 
 INF = math.inf
+COMMAND = "dpplearn reproduce --seed 0"
 PAPER: dict[str, Any] = {
     "source": "a paper",
     "categories": {
@@ -44,7 +45,7 @@ GAINS = {"alpha": (9.0, 10.0, 11.5), "beta": (1.5, 2.0, 2.5), "safety": (0.4, 0.
 def made_results(paper: bool = True) -> Results:
     rows = [*_registries(), *_growth(), *_recovery(), _authors()]
     about = About(0, "original", "digest", "0.1.0")
-    return Results(about, tuple(rows), "2026-01-02T03:04:05+00:00", PAPER if paper else None)
+    return Results(about, tuple(rows), "2026-01-02T03:04:05+00:00", PAPER if paper else None, COMMAND)
 
 
 def duel(gain: float, *, off_diagonal: float = 0.2, **more: Any) -> Row:

@@ -21,8 +21,8 @@ LAYERS = (
     "experiments.words experiments.registries experiments.trials experiments.authors experiments.printed "
     "experiments.recovery "
     "experiments.plan experiments.results experiments.runner experiments.reproduction "
-    "experiments.summary experiments.claims experiments.sections experiments.figures "
-    "experiments.report"
+    "experiments.measures experiments.costs experiments.summary experiments.claims experiments.sections "
+    "experiments.figures experiments.report"
 ).split()
 USER_INTERFACE = {"cli", "demo"}
 UPWARD = {("dpp", "model_file")}  # a model saves itself

@@ -16,7 +16,7 @@ from dpplearn.experiments.report import Report, write_report
 from dpplearn.experiments.results import COLUMNS, Results, read_results, write_results
 from dpplearn.experiments.sections import SECTIONS, sections
 from dpplearn.experiments.summary import TABLES, summarise
-from made_results import made_results
+from made_results import COMMAND, made_results
 
 
 def verdicts(results: Results) -> dict[str, str]:
@@ -99,6 +99,11 @@ def test_the_page_stands_alone(page: str) -> None:
     assert {link[1:] for link in links} <= targets
     assert page.count("<svg") == len(FIGURES)
     assert "<script" not in page
+
+
+def test_the_page_says_when_and_by_which_command_it_was_made(page: str) -> None:
+    assert "finished 2026-01-02 03:04:05 UTC" in page
+    assert f"<code>{COMMAND}</code>" in page
 
 
 def test_names_of_products_are_text_and_not_html(page: str) -> None:

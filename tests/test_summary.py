@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dpplearn.experiments import summary
+from dpplearn.experiments.measures import exponent, quartiles, rank_correlation
 from dpplearn.experiments.results import About, Results, full_row
-from dpplearn.experiments.summary import TABLES, escaped, exponent, gains, quartiles, summarise
+from dpplearn.experiments.summary import TABLES, escaped, gains, summarise
 from dpplearn.experiments.trials import Job, Row
 
 INF, NAN = math.inf, math.nan
@@ -172,7 +173,7 @@ def test_strength_is_correlated_by_rank_with_the_gains() -> None:
 
 
 def test_what_does_not_vary_has_no_rank_correlation() -> None:
-    assert math.isnan(summary.rank_correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]))
+    assert math.isnan(rank_correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]))
 
 
 def test_strength_is_not_correlated_over_two_categories_or_ones_without_trials() -> None:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dpplearn.experiments.summary import Table, median
+from dpplearn.experiments.measures import median
+from dpplearn.experiments.results import Table
 from dpplearn.experiments.words import MODELS, count, listed, number, percent, share, small
 
 HOLDS, IN_PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be decided"

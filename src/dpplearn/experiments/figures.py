@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpplearn.experiments.summary import Table
+from dpplearn.experiments.results import Table
 from dpplearn.experiments.words import MODELS, number
 
 if TYPE_CHECKING:

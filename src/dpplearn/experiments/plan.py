@@ -51,7 +51,7 @@ class Scale:
 
 
 FULL = Scale(25, 10, 2, 5, 10, (20, 40, 60, 80, 100), (2, 10, 100), float("inf"))
-QUICK = Scale(3, 3, 1, 1, 2, (20, 40), (2, 10, 100), 200 * 100**3)
+QUICK = Scale(3, 3, 1, 1, 2, (20, 40), (2, 10, 100), 50 * 200**3)
 QUICK_CATEGORIES = ("strollers", "safety", "carseats", "furniture")
 
 

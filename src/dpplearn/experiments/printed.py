@@ -24,7 +24,7 @@ REPEATS = 3
 AXES: dict[str, tuple[tuple[int, int, int], ...]] = {
     "n": tuple((n, 60, 5) for n in (250, 500, 1000, 2000)),
     "N": tuple((20, N, 20) for N in (50, 100, 200, 400, 800, 1600)),
-    "k": tuple((200, 100, k) for k in (5, 10, 20, 40, 80)),
+    "k": tuple((50, 200, k) for k in (5, 10, 20, 40, 80, 160)),
 }
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from dpplearn.errors import InputError
 from dpplearn.experiments.claims import Claim, claims
 from dpplearn.experiments.figures import draw
-from dpplearn.experiments.results import COLUMNS, Results
+from dpplearn.experiments.results import COLUMNS, Results, Table
 from dpplearn.experiments.sections import sections
-from dpplearn.experiments.summary import Table, summarise
+from dpplearn.experiments.summary import summarise
 from dpplearn.files import replace_file
 
 REPORT = "report.html"
@@ -57,7 +57,8 @@ def _html(results: Results, tables: dict[str, Table | None], found: list[Claim],
         .from_string(template)
         .render(
             about=results.about,
-            finished=results.finished.replace("T", " ").removesuffix("+00:00"),
+            finished=results.finished.replace("T", " ").replace("+00:00", " UTC"),
+            command=results.command,
             paper=results.paper,
             claims=found,
             sections=sections(tables),

@@ -16,6 +16,8 @@ from dpplearn.experiments.words import LEARNERS
 from dpplearn.files import replace_file
 from dpplearn.metrics import relative_gain
 
+Table = dict[str, Any]  # what a part of the report shows, as plain data
+
 ANEW = "begin anew with --fresh, or in another folder with -o"
 
 TEXT, COUNT, NUMBER, NAMES, FLAG = "VARCHAR", "BIGINT", "DOUBLE", "VARCHAR[]", "BOOLEAN"
@@ -112,6 +114,17 @@ class Results:
             for row in self.rows
             if row["experiment"] == experiment and (category is None or row["category"] == category)
         ]
+
+    def categories(self, experiment: str) -> list[str]:
+        """Those that an experiment was run on."""
+        return list(dict.fromkeys(row["category"] for row in self.of(experiment)))
+
+    def paper_figure(self, category: str, column: str) -> Any:
+        """What the paper has for a category, or None."""
+        return None if self.paper is None else self.paper["categories"].get(category, {}).get(column)
+
+    def paper_average(self, column: str) -> float | None:
+        return None if self.paper is None else float(self.paper["averages"][column])
 
 
 def job_name(job: Job) -> str:

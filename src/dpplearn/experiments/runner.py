@@ -40,9 +40,7 @@ class Journal:
         try:
             theirs = About(**about)
         except TypeError:
-            raise InputError(
-                f"{self.path} is not what an earlier run left; remove it, or begin anew with --fresh"
-            ) from None
+            raise InputError(f"{self.path} is not what an earlier run left; {ANEW}") from None
         check_same_run(self.about, theirs, self.path)
         return [row for row in rows if row.keys() == COLUMNS.keys()]
 

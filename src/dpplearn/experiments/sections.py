@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dpplearn.experiments.summary import Table
+from dpplearn.experiments.recovery import N_DRAWS, SHARE
+from dpplearn.experiments.results import Table
+from dpplearn.experiments.summary import ESCAPED
+from dpplearn.experiments.trials import ZERO
 from dpplearn.experiments.words import count, listed, number, share, small, spread
 
 GAIN = "100·(EM − KA)/|KA|"
@@ -204,8 +207,8 @@ def _trap(table: Table) -> Section:
         "trap",
         "6. Why K-Ascent loses",
         "From the trials of experiment 2. Truncated: eigenvalues that the first accepted step sets to zero. "
-        "Off-diagonal: its share in the squared entries of the final K. Zeros: eigenvalues below 1e-10 at the end. "
-        "Escaped: trials whose share is at least nine tenths of EM's. "
+        f"Off-diagonal: its share in the squared entries of the final K. Zeros: eigenvalues below {ZERO:.0e} at the end. "
+        f"Escaped: trials whose share is at least {ESCAPED:g} of EM's. "
         "Above independent: training log-likelihood, nats a registry.",
         ["category", "truncated>", "off-diagonal: KA>", "EM>", "zeros: KA>", "EM>", "escaped>",
          "above independent: KA>", "EM>", "from a diagonal>"],
@@ -326,7 +329,8 @@ def _recovery(table: Table) -> Section:
         "recovery",
         "9. Recovery of known kernels",
         "Baskets drawn from a Wishart kernel, or from an RBF kernel over points of a Gaussian mixture, both scaled to "
-        "sets of N/5 items in the mean. KL divergence from the truth, in nats, over 10,000 fresh draws, ± its standard "
+        f"sets of {SHARE:g} N items in the mean. KL divergence from the truth, in nats, over {N_DRAWS:,} fresh draws, ± "
+        "its standard "
         "error; ∞ where a draw is impossible under the model.",
         ["truth", "N>", "n>", "trials>", "KL: EM>", "K-Ascent>", "independent>", "test: truth>", "EM>", "K-Ascent>",
          "independent>"],

@@ -6,16 +6,15 @@ Every function takes `Results` and gives a dict, or None where the experiment wa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dpplearn.experiments.results import Results, gain
+from dpplearn.experiments.costs import growth, runtime
+from dpplearn.experiments.measures import mean, median, quartiles, rank_correlation
+from dpplearn.experiments.results import Results, Table, gain
 from dpplearn.experiments.trials import Row
 from dpplearn.experiments.words import MODELS
-
-Table = dict[str, Any]
 
 ESCAPED = 0.9  # K-Ascent has left the trap when its off-diagonal share is this much of EM's, or more
 REGISTRY_CATEGORY = "safety"
@@ -26,42 +25,12 @@ def summarise(results: Results) -> dict[str, Table | None]:
     return {name: make(results) for name, make in TABLES.items()}
 
 
-def quartiles(values: Iterable[float]) -> list[float]:
-    """First quartile, median and third of the finite ones; NaN where there are none."""
-    finite = [value for value in values if math.isfinite(value)]
-    return [float(each) for each in np.percentile(finite, [25, 50, 75])] if finite else [math.nan] * 3
-
-
-def median(values: Iterable[float]) -> float:
-    return quartiles(values)[1]
-
-
-def mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return float(np.mean(found)) if found else math.nan
-
-
-def categories_of(results: Results, experiment: str) -> list[str]:
-    return list(dict.fromkeys(row["category"] for row in results.of(experiment)))
-
-
-def paper_of(results: Results, category: str, column: str) -> Any:
-    """A figure of the paper, or None."""
-    if results.paper is None:
-        return None
-    return results.paper["categories"].get(category, {}).get(column)
-
-
-def paper_average(results: Results, column: str) -> float | None:
-    return None if results.paper is None else float(results.paper["averages"][column])
-
-
 def preparation(results: Results) -> Table | None:
     lines = [
         {
             **{name: row[name] for name in ("category", "n_items", "n_train", "mean_size", "largest_size", "admitted")},
-            "paper_n_items": paper_of(results, row["category"], "n_items"),
-            "paper_n_train": paper_of(results, row["category"], "training_registries"),
+            "paper_n_items": results.paper_figure(row["category"], "n_items"),
+            "paper_n_train": results.paper_figure(row["category"], "training_registries"),
         }
         for row in results.of("preparation")
     ]
@@ -84,11 +53,11 @@ def preparation(results: Results) -> Table | None:
 def gains(results: Results, experiment: str, paper_column: str) -> Table | None:
     """Quartiles of the relative gain a category, beside the paper's; the averages are of medians, as in the paper."""
     lines: list[Table] = []
-    for category in categories_of(results, experiment):
+    for category in results.categories(experiment):
         rows = results.of(experiment, category)
         each = [value for value in map(gain, rows) if math.isfinite(value)]
         found = quartiles(each)
-        paper = paper_of(results, category, paper_column)
+        paper = results.paper_figure(category, paper_column)
         paper = [None, paper, None] if isinstance(paper, int | float) else paper or [None] * 3
         lines.append(
             {
@@ -110,7 +79,7 @@ def gains(results: Results, experiment: str, paper_column: str) -> Table | None:
     return {
         "categories": lines,
         "average": mean(line["quartiles"][1] for line in lines if math.isfinite(line["quartiles"][1])),
-        "paper_average": paper_average(results, paper_column),
+        "paper_average": results.paper_average(paper_column),
         "paper_average_of_these": mean(figures) if len(figures) == len(lines) else None,
         "largest_difference": max(differences, default=None),
     }
@@ -134,7 +103,7 @@ def moments(results: Results) -> Table | None:
 def tolerance(results: Results) -> Table | None:
     """The same trials stopped at 1e-4, as in the paper, and run on to 1e-6."""
     lines: list[Table] = []
-    for category in categories_of(results, "wishart to 1e-6"):
+    for category in results.categories("wishart to 1e-6"):
         small: dict[int, Row] = {row["trial"]: row for row in results.of("wishart to 1e-6", category)}
         paper: dict[int, Row] = {row["trial"]: row for row in results.of("wishart", category) if row["trial"] in small}
         lines.append(
@@ -161,9 +130,9 @@ def tolerance(results: Results) -> Table | None:
 def few(results: Results) -> Table | None:
     """2N training sets: how many draws have a finite test likelihood, and gains over the test sets that allow one."""
     lines: list[Table] = []
-    for category in categories_of(results, "moments of 2N"):
+    for category in results.categories("moments of 2N"):
         rows = results.of("moments of 2N", category)
-        paper = paper_of(results, category, "moments_2N")
+        paper = results.paper_figure(category, "moments_2N")
         views = {
             name: [gain(row, column) for row in rows]
             for name, column in (("all", "test"), ("seen", "test_seen"), ("possible", "test_possible"))
@@ -203,7 +172,7 @@ def few(results: Results) -> Table | None:
         "average_printed": average("gain_printed"),
         "printed_draws": sum(line["printed_draws"] for line in lines),
         "printed_finite": sum(line["finite_printed"] for line in lines),
-        "paper_average": paper_average(results, "moments_2N"),
+        "paper_average": results.paper_average("moments_2N"),
     }
 
 
@@ -221,7 +190,7 @@ def strength(results: Results) -> Table | None:
         line = {"category": category, "d": d, "inverse_n_items": 1 / N, "n_items_times_d": N * d}
         line |= {f"gain_{name}": found.get(category) for name, found in of.items()}
         for name, column in (("wishart", "wishart"), ("moments", "moments_all"), ("few", "moments_2N")):
-            paper = paper_of(results, category, column)
+            paper = results.paper_figure(category, column)
             line[f"paper_gain_{name}"] = paper[1] if isinstance(paper, list) else paper
         lines.append(line)
     if len(lines) < 3:
@@ -245,19 +214,10 @@ def strength(results: Results) -> Table | None:
     }
 
 
-def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's; NaN where one of the two does not vary."""
-    from scipy.stats import spearmanr
-
-    if len(set(one)) == 1 or len(set(other)) == 1:
-        return math.nan
-    return float(spearmanr(one, other).statistic)
-
-
 def trap(results: Results) -> Table | None:
     """What K-Ascent's first step truncates, where it ends, and whether it escapes; and diagonal starts."""
     lines: list[Table] = []
-    for category in categories_of(results, "wishart"):
+    for category in results.categories("wishart"):
         rows = results.of("wishart", category)
         N = rows[0]["n_items"]
         diagonal = results.of("diagonal", category)
@@ -296,91 +256,6 @@ def trap(results: Results) -> Table | None:
 
 def escaped(row: Row) -> bool:
     return bool(row["ka_off_diagonal"] >= ESCAPED * row["em_off_diagonal"])
-
-
-def runtime(results: Results) -> Table | None:
-    """KA/EM: of the algorithms as printed, and of the library's learners."""
-    lines: list[Table] = []
-    for category in categories_of(results, "wishart"):
-        printed, library = results.of("wishart as printed", category), results.of("wishart", category)
-        lines.append(
-            {
-                "category": category,
-                "n_items": library[0]["n_items"],
-                "n_distinct": median(row["n_distinct"] for row in library),
-                "printed_trials": len(printed),
-                "printed_ratio": median(ratio(row) for row in printed),
-                "printed_em_seconds": median(row["em_seconds"] for row in printed),
-                "printed_ka_seconds": median(row["ka_seconds"] for row in printed),
-                "library_trials": len(library),
-                "library_ratio": median(ratio(row) for row in library),
-                "library_em_seconds": median(row["em_seconds"] for row in library),
-                "library_ka_seconds": median(row["ka_seconds"] for row in library),
-                "em_iterations": median(row["em_iterations"] for row in library),
-                "ka_iterations": median(row["ka_iterations"] for row in library),
-            }
-        )
-    if not lines:
-        return None
-    return {
-        "categories": lines,
-        "printed_average": mean(line["printed_ratio"] for line in lines if math.isfinite(line["printed_ratio"])),
-        "library_average": mean(line["library_ratio"] for line in lines),
-        "paper_average": results.paper["runtime_ratio_KA_over_EM_average"] if results.paper else None,
-        "disagreement": max(
-            (abs(each["ka_test"] - _twin(results, each)["ka_test"]) for each in results.of("wishart as printed")),
-            default=None,
-        ),
-    }
-
-
-def ratio(row: Row) -> float:
-    return float(row["ka_seconds"] / row["em_seconds"])
-
-
-def _twin(results: Results, row: Row) -> Row:
-    """The library's trial with the same split and start."""
-    return next(each for each in results.of("wishart", row["category"]) if each["trial"] == row["trial"])
-
-
-COLUMN_OF = {"n": "n_train", "N": "n_items", "k": "set_size"}
-
-# What the paper says an iteration costs, as exponents; EM's part over the examples is O(n N k²), K-Ascent's O(n N³).
-PRINTED_EXPONENTS = {
-    "n": {"em": 1, "ka": 1, "em_matrix": 0, "ka_matrix": 0},
-    "N": {"em": 1, "ka": 3, "em_matrix": 3, "ka_matrix": 3},
-    "k": {"em": 2, "ka": 0, "em_matrix": 0, "ka_matrix": 0},
-}
-
-
-def growth(results: Results) -> Table | None:
-    """Exponents of the time of one iteration: over all sizes, and over the last doubling, nearer to the limit."""
-    axes = []
-    for axis in categories_of(results, "growth"):
-        grows = COLUMN_OF[axis]
-        rows = sorted(results.of("growth", axis), key=lambda row: int(row[grows]))
-        if len(rows) < 2:
-            continue
-        sizes = [row[grows] for row in rows]
-        times = {name: [row[f"{name}_seconds"] for row in rows] for name in PRINTED_EXPONENTS[axis]}
-        first = rows[0]
-        axes.append(
-            {
-                "axis": axis,
-                "sizes": sizes,
-                "fixed": {name: first[column] for name, column in COLUMN_OF.items() if name != axis},
-                "seconds": times,
-                "exponents": {name: exponent(sizes, found) for name, found in times.items()},
-                "last": {name: exponent(sizes[-2:], found[-2:]) for name, found in times.items()},
-                "printed": PRINTED_EXPONENTS[axis],
-            }
-        )
-    return {"axes": axes} if axes else None
-
-
-def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """The slope of log time over log size."""
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
 def registry(results: Results) -> Table | None:

@@ -15,7 +15,7 @@ from dpplearn.fitting import FitResult, fit
 from dpplearn.initialise import independent, moments, wishart
 from dpplearn.kernel import Kernel
 
-LEARNERS = {"em": "em", "ka": "k-ascent"}  # by the prefix of their columns
+LEARNER_OF = {"em": "em", "ka": "k-ascent"}  # by the prefix of their columns
 PAPER_TOL, SMALL_TOL = 1e-4, 1e-6
 MAX_ITER = 10_000  # out of the way: the tolerance is what stops
 REGISTRY_SIZE = 10
@@ -117,7 +117,7 @@ def both(train: Baskets, start: Kernel, tol: float = PAPER_TOL) -> dict[str, Fit
     """EM and K-Ascent from the same start."""
     return {
         name: fit(train, learner, start=start, tol=tol, max_iter=MAX_ITER, threads=1)
-        for name, learner in LEARNERS.items()
+        for name, learner in LEARNER_OF.items()
     }
 
 
