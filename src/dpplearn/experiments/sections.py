@@ -207,7 +207,7 @@ def _trap(table: Table) -> Section:
         "trap",
         "6. Why K-Ascent loses",
         "From the trials of experiment 2. Truncated: eigenvalues that the first accepted step sets to zero. "
-        f"Off-diagonal: its share in the squared entries of the final K. Zeros: eigenvalues below {ZERO:.0e} at the end. "
+        f"Off-diagonal: its share in the squared entries of the final K. Zeros: final eigenvalues below {ZERO:.0e}. "
         f"Escaped: trials whose share is at least {ESCAPED:g} of EM's. "
         "Above independent: training log-likelihood, nats a registry.",
         ["category", "truncated>", "off-diagonal: KA>", "EM>", "zeros: KA>", "EM>", "escaped>",
@@ -329,9 +329,8 @@ def _recovery(table: Table) -> Section:
         "recovery",
         "9. Recovery of known kernels",
         "Baskets drawn from a Wishart kernel, or from an RBF kernel over points of a Gaussian mixture, both scaled to "
-        f"sets of {SHARE:g} N items in the mean. KL divergence from the truth, in nats, over {N_DRAWS:,} fresh draws, ± "
-        "its standard "
-        "error; ∞ where a draw is impossible under the model.",
+        f"sets of {SHARE:g} N items in the mean. KL divergence from the truth, in nats, over {N_DRAWS:,} fresh draws, "
+        "± its standard error; ∞ where a draw is impossible under the model.",
         ["truth", "N>", "n>", "trials>", "KL: EM>", "K-Ascent>", "independent>", "test: truth>", "EM>", "K-Ascent>",
          "independent>"],
         [
