@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -76,6 +77,33 @@ def test_two_n_sets_decide_nothing_and_say_how_many_draws_are_finite() -> None:
     assert verdicts(made_results())["few"] == OPEN
     assert "finite in 0 of 9 draws" in text
     assert "both are finite in 3 of 9 draws" in text
+
+
+def test_the_printed_gains_are_held_against_the_papers_category_by_category() -> None:
+    """All are +4.00 in the made-up rows, so that no rank exists, and the furthest median of the paper's is 2."""
+    table = summarise(made_results())["few"]
+    assert table is not None
+    assert math.isnan(table["printed_with_paper"])
+    assert table["printed_furthest_from_paper"] == pytest.approx(2.0)
+    assert "does not reproduce the column" not in said(made_results(), "few")
+    rows = [dict(row) for row in made_results().rows]
+    for row in rows:
+        if row["job"] in {"moments of 2N as printed/beta/0", "moments of 2N as printed/safety/0"}:
+            row["em_test_unruled"] = -10.0  # +20 %, where the paper has the most, too
+    changed = dataclasses.replace(made_results(), rows=tuple(rows))
+    assert "rank correlation of 1.00 with the paper's medians and is up to 15.0 points away" in said(changed, "few")
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(2.0, HOLDS), (1.6, IN_PART)])
+def test_an_exponent_short_of_the_printed_one_holds_in_part(power: float, verdict: str) -> None:
+    results = made_results()
+    rows = [dict(row) for row in results.rows]
+    for row in rows:
+        if row["experiment"] == "growth" and row["category"] == "k":
+            row["em_seconds"] = row["set_size"] ** power
+    changed = dataclasses.replace(results, rows=tuple(rows))
+    assert verdicts(changed)["growth"] == verdict
+    assert ("In k EM's pass does not reach" in said(changed, "growth")) == (verdict == IN_PART)
 
 
 def test_a_run_that_differs_from_the_authors_is_seen() -> None:

@@ -162,6 +162,11 @@ def few(results: Results) -> Table | None:
     def average(name: str) -> float:
         return mean(line[name][1] for line in lines if math.isfinite(line[name][1]))
 
+    both = [
+        (line["gain_printed"][1], line["paper"][1])
+        for line in lines
+        if line["paper"][1] is not None and math.isfinite(line["gain_printed"][1])
+    ]
     return {
         "categories": lines,
         "draws": sum(line["draws"] for line in lines),
@@ -172,6 +177,8 @@ def few(results: Results) -> Table | None:
         "average_printed": average("gain_printed"),
         "printed_draws": sum(line["printed_draws"] for line in lines),
         "printed_finite": sum(line["finite_printed"] for line in lines),
+        "printed_with_paper": rank_correlation(*zip(*both, strict=True)) if len(both) > 2 else math.nan,
+        "printed_furthest_from_paper": max((abs(ours - paper) for ours, paper in both), default=math.nan),
         "paper_average": results.paper_average("moments_2N"),
     }
 
