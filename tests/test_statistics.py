@@ -13,10 +13,17 @@ import pytest
 
 import oracle
 from dpplearn import Baskets, InputError, Kernel, Statistics, statistics, sum_statistics
-from dpplearn.arrays import Floats
+from dpplearn.arrays import EPSILON, Floats
 from dpplearn.learners.ascent import gradient
 from dpplearn.learners.em import posterior
-from dpplearn.statistics import log_determinants, log_likelihood, log_probabilities, mean_log_likelihood
+from dpplearn.statistics import (
+    log_determinants,
+    log_likelihood,
+    log_probabilities,
+    logdet_under_L,
+    mean_log_likelihood,
+    sums_under_L,
+)
 from test_kernel import Exact, eliminated, every_spectrum, exact, floats, rotation
 
 statistics_module = importlib.import_module("dpplearn.statistics")  # the package has a function of that name
@@ -24,6 +31,9 @@ statistics_module = importlib.import_module("dpplearn.statistics")  # the packag
 # A set with fewer items than eigenvalues near 1 has its probability from 1 − λ, of which rounding leaves few digits,
 # and below this none.
 TINY = 1e-16
+
+LARGE = statistics_module.LARGE
+EACH_PATH = [2, 3, 10, 11, LARGE, LARGE + 1]  # straight-line code, loops, LAPACK
 
 BORDERS = {"away from 1": [], "near 1": [1 - 1e-7], "at 1": [1.0, 1.0]}
 with_and_without_border = pytest.mark.parametrize("border", BORDERS)
@@ -75,17 +85,18 @@ def assert_equal(one: Statistics, other: Statistics, rtol: float = 1e-12) -> Non
 
 
 @with_and_without_border
-@pytest.mark.parametrize("sizes", [range(8), [8, 9, 16, 17], [31, 32, 33, 40]], ids=str)
+@pytest.mark.parametrize("sizes", [range(8), [8, 9, 16, 17], [31, 32, 33, 40], [100, 101, 110]], ids=str)
 def test_weight_logdet_and_delta_are_the_explicit_sums(border: str, sizes: list[int]) -> None:
-    kernel = kernel_of(60, border)
+    n_items = 60 if max(sizes) < 60 else 120
+    kernel = kernel_of(n_items, border)
     sizes = [size for size in sizes if size in kernel.possible_sizes]
-    baskets = random_baskets(60, sizes, each=30)
+    baskets = random_baskets(n_items, sizes, each=30)
     stats = statistics(kernel, baskets)
     logdet, delta = explicit(kernel.bordered.matrix, kernel.bordered.n_border, baskets)
     assert stats.weight == pytest.approx(baskets.weights.sum(), rel=1e-14)
     assert stats.logdet == pytest.approx(logdet, rel=1e-12)
     np.testing.assert_allclose(stats.bordered_delta, delta, rtol=0, atol=1e-11 * np.abs(delta).max())
-    np.testing.assert_array_equal(stats.delta, stats.bordered_delta[:60, :60])
+    np.testing.assert_array_equal(stats.delta, stats.bordered_delta[:n_items, :n_items])
     assert stats.impossible == 0
 
 
@@ -98,6 +109,7 @@ def test_sets_of_every_size_give_the_same_through_the_loops_and_through_LAPACK(
     results = []
     for large in (0, 32, 100):
         monkeypatch.setattr(statistics_module, "LARGE", large)
+        monkeypatch.setattr(statistics_module, "LARGE_BORDERED", large)
         results.append((statistics(kernel, baskets), log_determinants(kernel, baskets)))
     for stats, logdets in results[1:]:
         assert_equal(stats, results[0][0], rtol=1e-11)
@@ -171,7 +183,7 @@ def test_the_posterior_s_skew_part_is_the_gradient_of_the_rotations(spectrum: st
 
 def many_baskets() -> Baskets:
     """Enough work for five threads."""
-    return random_baskets(50, [0, 1, 2, 5, 10, 20, 30, 36, 40], each=20)
+    return random_baskets(50, [0, 1, 2, 5, 10, 20, 30, 36, 40], each=151)
 
 
 @with_and_without_border
@@ -204,10 +216,13 @@ def test_BLAS_keeps_to_one_thread_where_each_of_ours_calls_it(monkeypatch: pytes
         yield
 
     monkeypatch.setattr(statistics_module, "one_blas_thread", one_blas_thread)
-    statistics(kernel_of(50), random_baskets(50, [5, 32], each=2))
-    assert limits == []
-    statistics(kernel_of(50), random_baskets(50, [5, 33], each=2))
-    assert limits == [1]
+    for border, large in (("away from 1", statistics_module.LARGE), ("near 1", statistics_module.LARGE_BORDERED)):
+        kernel = kernel_of(110, border)
+        statistics(kernel, random_baskets(110, [5, large], each=2))
+        assert limits == []
+        statistics(kernel, random_baskets(110, [5, large + 1], each=2))
+        assert limits == [1]
+        limits.clear()
 
 
 def test_threads_are_used_where_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +235,7 @@ def test_threads_are_used_where_there_is_work_for_them(monkeypatch: pytest.Monke
     monkeypatch.setattr(statistics_module, "pool", pool)
     statistics(kernel_of(50), many_baskets(), 5)
     statistics(kernel_of(50), random_baskets(50, [1, 2], each=10), 5)
-    assert asked == [5]
+    assert set(asked) == {5}
     with pytest.raises(InputError, match="threads is 0; expected a whole number, 1 or more"):
         statistics(kernel_of(50), many_baskets(), 0)
 
@@ -289,6 +304,23 @@ def test_an_impossible_basket_makes_the_logdet_minus_infinity_is_counted_and_add
     np.testing.assert_allclose(stats.bordered_delta, possible_ones.bordered_delta, rtol=1e-13)
 
 
+def test_an_item_that_never_occurs_makes_a_set_impossible_alone_and_with_others() -> None:
+    kernel = Kernel.from_K(np.diag([0.5, 0, 0.5, 0.5]))
+    baskets = Baskets.from_lists([[1], [0, 1], [0, 1, 2], [0], [0, 3]], n_items=4, weights=[1, 2, 4, 8, 16])
+    assert statistics(kernel, baskets).impossible == 7
+    np.testing.assert_array_equal(log_determinants(kernel, baskets) == -np.inf, [True, True, True, False, False])
+
+
+def test_doubles_are_impossible_in_sets_that_go_through_LAPACK() -> None:
+    X = np.random.default_rng(0).standard_normal((LARGE + 10, 2 * LARGE))
+    X[-1] = X[0]
+    kernel = Kernel.from_L(X @ X.T / LARGE)
+    doubles = [*range(LARGE), LARGE + 9]
+    baskets = Baskets.from_lists([doubles, range(LARGE + 1)], n_items=LARGE + 10, weights=[3, 2])
+    assert statistics(kernel, baskets).impossible == 3
+    np.testing.assert_array_equal(log_determinants(kernel, baskets) == -np.inf, [True, False])
+
+
 @pytest.mark.parametrize(("n_items", "rank"), [(8, 3), (30, 5), (100, 5), (100, 20), (60, 34)])
 @pytest.mark.parametrize("n_ones", [0, 1, 3])
 def test_no_set_larger_than_the_rank_has_a_probability(n_items: int, rank: int, n_ones: int) -> None:
@@ -322,7 +354,7 @@ def test_a_pivot_of_rounding_size_is_zero_and_a_small_one_is_not() -> None:
 
 
 @with_and_without_border
-@pytest.mark.parametrize("k", [6, 12, 32, 33, 40])
+@pytest.mark.parametrize("k", [3, 6, 10, 11, 12, 32, 33, 40])
 def test_an_item_beside_its_double_is_impossible(border: str, k: int) -> None:
     """What is left of the double is rounding, of either sign."""
     kernel, rng = with_doubles(border), np.random.default_rng(0)
@@ -331,6 +363,7 @@ def test_an_item_beside_its_double_is_impossible(border: str, k: int) -> None:
     for sets, expected in ((without, False), (with_double, True)):
         baskets = Baskets.from_lists([np.sort(Y) for Y in sets], n_items=80)
         assert np.all((log_determinants(kernel, baskets) == -np.inf) == expected)
+        assert statistics(kernel, baskets).impossible == (len(sets) if expected else 0)
 
 
 @pytest.mark.parametrize("k", [30, 32, 33, 38])
@@ -367,3 +400,167 @@ def test_a_kernel_and_baskets_of_different_sizes_are_an_error() -> None:
     baskets = Baskets.from_lists([[0], [5]])
     with pytest.raises(InputError, match="kernel has 2 items, but the baskets have 6"):
         statistics(Kernel.from_K(np.eye(2) / 2), baskets)
+
+
+def definite_L(n_items: int, seed: int = 0) -> Floats:
+    X = np.random.default_rng(seed).standard_normal((n_items, 2 * n_items))
+    return X @ X.T / n_items
+
+
+def assert_sums(L: Floats, baskets: Baskets, threads: int | None = None) -> None:
+    """Both passes against explicit determinants and inverses, and against each other."""
+    logdet, delta = sums_under_L(L, baskets, threads)
+    expected_logdet, expected_delta = explicit(L, 0, baskets)
+    assert logdet == pytest.approx(expected_logdet, rel=1e-12, abs=1e-12)
+    assert logdet_under_L(L, baskets, threads) == pytest.approx(logdet, rel=1e-14, abs=1e-14)
+    np.testing.assert_allclose(delta, expected_delta, rtol=0, atol=1e-12 * np.abs(expected_delta).max(initial=1))
+    np.testing.assert_array_equal(delta, delta.T)
+
+
+@pytest.mark.parametrize("each", [1, 3, 4, 5, 9])
+def test_sums_under_L_are_the_explicit_sums_however_many_sets_there_are(each: int) -> None:
+    assert_sums(definite_L(20), random_baskets(20, list(range(14)), each))
+
+
+def test_sums_under_L_are_the_explicit_sums_for_every_size() -> None:
+    assert_sums(definite_L(LARGE + 5), random_baskets(LARGE + 5, list(range(LARGE + 3)), each=2))
+
+
+def test_no_baskets_give_zero() -> None:
+    none = Baskets.from_lists([], n_items=4)
+    logdet, delta = sums_under_L(definite_L(4), none)
+    assert logdet == logdet_under_L(definite_L(4), none) == 0
+    np.testing.assert_array_equal(delta, np.zeros((4, 4)))
+
+
+@pytest.mark.parametrize("run", [1, 5, 100, 3000])
+def test_runs_of_equal_weights_give_the_explicit_sums(run: int) -> None:
+    """Their determinants are multiplied, and of items that are almost alike the product is 1e-30000."""
+    L = np.ones((12, 12)) + 1e-11 * np.eye(12)
+    baskets = random_baskets(12, [10], each=3000)
+    weights = 1.0 + np.arange(3000) // run % 7
+    baskets = Baskets.from_lists(list(baskets), n_items=12, weights=weights)
+    expected = 9 * math.log(1e-11) + math.log(10)
+    assert logdet_under_L(L, baskets) == pytest.approx(weights.sum() * expected, rel=1e-5)
+    L = definite_L(12)
+    expected_sum = weights @ [np.linalg.slogdet(L[np.ix_(Y, Y)])[1] for Y in baskets]
+    assert logdet_under_L(L, baskets) == pytest.approx(expected_sum, rel=1e-13)
+    assert sums_under_L(L, baskets)[0] == pytest.approx(expected_sum, rel=1e-13)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_sums_under_L_are_the_same_to_the_last_bit_for_a_number_of_threads_and_equal_for_any(threads: int) -> None:
+    L, baskets = definite_L(50), many_baskets()
+    logdet, delta = sums_under_L(L, baskets, threads)
+    for _ in range(3):
+        again = sums_under_L(L, baskets, threads)
+        assert again[0] == logdet
+        np.testing.assert_array_equal(again[1], delta)
+    alone = sums_under_L(L, baskets, 1)
+    assert logdet == pytest.approx(alone[0], rel=1e-13)
+    np.testing.assert_allclose(delta, alone[1], rtol=0, atol=1e-13 * np.abs(delta).max())
+    assert logdet_under_L(L, baskets, threads) == pytest.approx(alone[0], rel=1e-13)
+
+
+@pytest.mark.parametrize("k", EACH_PATH)
+def test_a_pivot_below_rounding_size_relative_to_its_item_makes_a_set_impossible(k: int) -> None:
+    """The last pivot is δ of its L_ii. What is possible beside it is not disturbed."""
+    n_items = k + 1
+    scale = 10 ** np.random.default_rng(0).uniform(-6, 6, n_items)
+    for delta, possible in ((8 * k * EPSILON, True), (k * EPSILON / 4, False)):
+        C = np.eye(n_items)
+        C[0, k - 1] = C[k - 1, 0] = math.sqrt(1 - delta)
+        L = C * np.outer(scale, scale)
+        sets = [list(range(k)), list(range(1, k + 1))]
+        baskets = Baskets.from_lists(sets, n_items=n_items, weights=[2, 1])
+        logdet, found = sums_under_L(L, baskets)
+        assert logdet_under_L(L, baskets) == pytest.approx(logdet, rel=1e-13)
+        if possible:
+            expected = 2 * math.log(delta) + 2 * (2 * np.log(scale[:k])).sum() + (2 * np.log(scale[1:])).sum()
+            assert logdet == pytest.approx(expected, abs=2)
+        else:
+            assert logdet == -np.inf
+            np.testing.assert_allclose(found, explicit(L, 0, baskets.subset([1]))[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, *EACH_PATH])
+@pytest.mark.parametrize("diagonal", [0.0, -1.0, np.nan, np.inf])
+def test_a_set_with_an_item_that_cannot_occur_is_impossible_and_the_others_are_not_disturbed(
+    k: int, diagonal: float
+) -> None:
+    L = definite_L(k + 3)
+    if diagonal == 0:
+        L[k] = L[:, k] = 0
+    L[k, k] = diagonal
+    with_it, without = list(range(1, k + 1)), list(range(k))
+    baskets = Baskets.from_lists([with_it, without, with_it, without, without], n_items=k + 3, weights=[1, 2, 3, 4, 5])
+    logdet, delta = sums_under_L(L, baskets)
+    assert logdet == logdet_under_L(L, baskets) == -np.inf
+    counted = baskets.subset([1, 3, 4])
+    np.testing.assert_allclose(delta, explicit(L, 0, counted)[1], rtol=0, atol=1e-12 * np.abs(delta).max())
+    silent = Baskets.from_lists(list(baskets), n_items=k + 3, weights=[0, 2, 0, 4, 5])
+    expected = sums_under_L(L, counted)
+    assert sums_under_L(L, silent)[0] == pytest.approx(expected[0], rel=1e-14)
+    assert logdet_under_L(L, silent) == pytest.approx(expected[0], rel=1e-14)
+    np.testing.assert_allclose(sums_under_L(L, silent)[1], expected[1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("k", EACH_PATH)
+@pytest.mark.parametrize("entry", [np.nan, np.inf, -np.inf])
+def test_a_pair_that_is_not_a_number_never_gives_a_finite_likelihood(k: int, entry: float) -> None:
+    L = definite_L(k + 1)
+    L[0, k - 1] = L[k - 1, 0] = entry
+    baskets = Baskets.from_lists([range(k), range(1, k + 1)], n_items=k + 1)
+    logdet, delta = sums_under_L(L, baskets)
+    assert logdet == logdet_under_L(L, baskets) == -np.inf
+    np.testing.assert_allclose(delta, explicit(L, 0, baskets.subset([1]))[1], rtol=0, atol=1e-12 * np.abs(delta).max())
+
+
+def test_items_of_very_different_scale_keep_their_digits() -> None:
+    scale = 10 ** np.random.default_rng(0).uniform(-6, 6, 30)
+    C = definite_L(30)
+    baskets = random_baskets(30, [1, 2, 5, 10, 20, 29], each=6)
+    logdet, delta = sums_under_L(C * np.outer(scale, scale), baskets)
+    expected, expected_delta = explicit(C, 0, baskets)
+    expected += sum(w * 2 * np.log(scale[list(Y)]).sum() for Y, w in zip(baskets, baskets.weights, strict=True))
+    assert logdet == pytest.approx(expected, rel=1e-12)
+    atol = 1e-11 * np.abs(expected_delta).max()
+    np.testing.assert_allclose(delta * np.outer(scale, scale), expected_delta, rtol=0, atol=atol)
+
+
+def test_the_logarithm_of_lanes_is_that_of_the_library_over_the_whole_range() -> None:
+    from numba import njit, types
+    from numba.extending import intrinsic
+
+    from dpplearn import lanes
+
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        values, count = context.make_array(signature.args[0])(context, builder, arguments[0]).data, arguments[1]
+        with lanes.loop(builder, lanes.INT(0), count) as four:
+            lanes.store(builder, values, four, lanes.log(*lanes.split(lanes.load(builder, values, four))))
+        return context.get_dummy_value()
+
+    @intrinsic
+    def logarithms(typing, values, count):  # type: ignore[no-untyped-def]
+        return types.void(values, count), emit
+
+    @njit
+    def in_place(values):  # type: ignore[no-untyped-def]
+        logarithms(values, len(values) // 4)
+
+    rng = np.random.default_rng(0)
+    tiny, huge = np.finfo(float).tiny, np.finfo(float).max
+    near_one = 1 + np.concatenate([np.arange(-500, 500) * EPSILON, rng.uniform(-1e-3, 1e-3, 1000)])
+    powers = 2.0 ** np.arange(-1022, 1024)
+    edges = np.concatenate([[tiny, huge], powers, np.nextafter(powers[1:], 0), powers[:-1] * math.sqrt(2)])
+    x = np.concatenate([near_one, edges, np.exp(rng.uniform(-708, 709, 20_000)), rng.random(20_000) + tiny])
+    x = x[: len(x) // 4 * 4]
+    found = x.copy()
+    in_place(found)
+    np.testing.assert_allclose(found, [math.log(value) for value in x], rtol=1e-15, atol=0)
+
+
+def test_a_kernel_of_rank_zero_makes_every_set_impossible_once() -> None:
+    baskets = Baskets.from_lists([[0], [0, 1], []], n_items=3, weights=[2, 1, 4])
+    stats = statistics(Kernel(np.zeros(3), np.eye(3)), baskets)
+    assert (stats.impossible, stats.logdet) == (3, -np.inf)

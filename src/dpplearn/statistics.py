@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add
+from typing import Any, TypeVar
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Items
-from dpplearn.baskets import Baskets
+from dpplearn.arrays import EPSILON, Floats, Items
+from dpplearn.baskets import LANES, Baskets
 from dpplearn.errors import InputError
 from dpplearn.kernel import Bordered, Kernel
 from dpplearn.threads import one_blas_thread, pool, thread_count
 
-LARGE = 32  # sets of more items go through LAPACK
-WORK_WORTH_A_THREAD = 500_000  # in floating-point operations; below, handing over costs more than it saves
+LARGE = 100  # sets of more items go through LAPACK: few of them fill a processor
+LARGE_BORDERED = 32  # the same where the matrix has a border
+WORK_WORTH_A_THREAD = 300_000  # in nanoseconds, about; below, handing over costs more than it saves
 
-Loop = Callable[[Floats, Floats, Items, Floats, Floats, Floats, bool], None]
+NOTHING, NO_DELTA = np.empty(0), np.empty((0, 0))
+
+BorderedLoop = Callable[[Floats, Floats, Items, Floats, Floats, Floats, bool], None]
+Sums = tuple[float, float]  # Σ w log det over the possible sets, and Σ w over the others
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -61,27 +67,39 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
 
     The result is the same to the last bit for a given number of threads (by default, all cores).
     """
-    scaled = _Scaled.of(kernel.bordered)
-    logdet, parts = _over_threads(scaled, baskets, thread_count(threads), want_delta=True)
-    upper = parts[0]
-    for part in parts[1:]:
-        upper += part
-    delta = upper + upper.T
-    np.fill_diagonal(delta, upper.diagonal())
-    delta *= scaled.inverse_scale[:, None]
-    delta *= scaled.inverse_scale
-    return Statistics(
-        weight=baskets.total_weight,
-        logdet=_weighted_sum(baskets.weights, logdet),
-        bordered_delta=delta,
-        n_items=kernel.n_items,
-        impossible=float(baskets.weights[np.isneginf(logdet)].sum()),
-    )
+    bordered = kernel.bordered
+    if bordered.n_border:
+        logdet, impossible, delta = _bordered_sums(bordered, baskets, threads)
+    else:
+        logdet, impossible, delta = _sums(bordered.matrix, baskets, threads, bordered.possible_sizes[-1])
+    return Statistics(baskets.total_weight, logdet, delta, kernel.n_items, impossible)
+
+
+def sums_under_L(L: Floats, baskets: Baskets, threads: int | None = None) -> tuple[float, Floats]:
+    """Σ w log det L_Y and Delta = Σ w B (L_Y)⁻¹ Bᵀ, for a learner that holds L itself (C-contiguous float64).
+
+    A set of positive weight with a pivot below k·eps·L_ii makes the first −inf; Delta is without such sets.
+    """
+    logdet, _, delta = _sums(L, baskets, threads, len(L))
+    return logdet, delta
+
+
+def logdet_under_L(L: Floats, baskets: Baskets, threads: int | None = None) -> float:
+    """Σ w log det L_Y alone, in about half the time."""
+    return _logdet(_UnitDiagonal(L, baskets, len(L)), threads)
 
 
 def log_determinants(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Floats:
     """log det L_Y of every basket (of the bordered matrix, where eigenvalues are near 1)."""
-    return _over_threads(_Scaled.of(kernel.bordered), baskets, thread_count(threads), want_delta=False)[0]
+    bordered = kernel.bordered
+    if bordered.n_border:
+        return _bordered_over_threads(_Scaled.of(bordered), baskets, threads, want_delta=False)[0]
+    rank = bordered.possible_sizes[-1]
+    scaled, each = _UnitDiagonal(bordered.matrix, baskets, rank), np.zeros(len(baskets.blocks.weights))
+    _logdet(scaled, threads, each)
+    rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
+    of_scale = np.bincount(rows, scaled.log_scale[baskets.indices], len(baskets))
+    return np.where(baskets.sizes <= rank, each[baskets.blocks.places] + of_scale, -np.inf)
 
 
 def log_probabilities(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Floats:
@@ -91,8 +109,12 @@ def log_probabilities(kernel: Kernel, baskets: Baskets, threads: int | None = No
 
 def mean_log_likelihood(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> float:
     """The weighted mean of log P(Y); one pass without Delta."""
-    logdet = _weighted_sum(baskets.weights, log_determinants(kernel, baskets, threads))
-    return logdet / baskets.total_weight + kernel.bordered.log_normaliser
+    bordered = kernel.bordered
+    if bordered.n_border:
+        logdet = _weighted_sum(baskets.weights, log_determinants(kernel, baskets, threads))
+    else:
+        logdet = _logdet(_UnitDiagonal(bordered.matrix, baskets, bordered.possible_sizes[-1]), threads)
+    return logdet / baskets.total_weight + bordered.log_normaliser
 
 
 def log_likelihood(kernel: Kernel, stats: Statistics) -> float:
@@ -100,9 +122,141 @@ def log_likelihood(kernel: Kernel, stats: Statistics) -> float:
     return stats.logdet / stats.weight + kernel.bordered.log_normaliser
 
 
+def _sums(L: Floats, baskets: Baskets, threads: int | None, rank: int) -> tuple[float, float, Floats]:
+    """Σ w log det L_Y, the weight of the impossible sets, among them all of more than `rank` items, and Delta."""
+    scaled = _UnitDiagonal(L, baskets, rank)
+
+    def share(thread: int, of: int) -> tuple[float, float, Floats]:
+        delta = np.zeros(L.shape)
+        return *scaled.sums(thread, of, delta, NOTHING), delta
+
+    parts = scaled.over_threads(share, threads)
+    logdet, impossible, delta = parts[0]
+    for part in parts[1:]:
+        logdet, impossible = logdet + part[0], impossible + part[1]
+        delta += part[2]
+    return scaled.total(logdet, impossible), impossible, delta
+
+
+def _logdet(scaled: _UnitDiagonal, threads: int | None, each: Floats = NOTHING) -> float:
+    """Σ w log det L_Y; and log det C_Y of the possible sets of two items and more, unless `each` is empty."""
+    parts = scaled.over_threads(lambda thread, of: scaled.sums(thread, of, NO_DELTA, each), threads)
+    return scaled.total(sum(part[0] for part in parts), sum(part[1] for part in parts))
+
+
+class _UnitDiagonal:
+    """L scaled to a unit diagonal, so that a pivot is compared with 1, beside the sets as the loops read them."""
+
+    def __init__(self, L: Floats, baskets: Baskets, rank: int) -> None:
+        n_items = len(L)
+        _check_items(n_items, baskets)
+        self.baskets, self.blocks, self.loops = baskets, baskets.blocks, _loops()
+        self.C, self.inverse, self.log_scale = np.empty((n_items, n_items)), np.empty(n_items), np.empty(n_items)
+        blocks = self.blocks
+        self.of_scale = self.loops.scale(L, blocks.item_weights, self.C, self.inverse, self.log_scale)
+        self.given = (self.C, self.inverse, blocks.alone, blocks.items, blocks.weights, blocks.groups, rank, LARGE)
+        self.rank, self.large = rank, blocks.largest > LARGE
+
+    def sums(self, thread: int, of: int, delta: Floats, each: Floats) -> Sums:
+        """A thread's part of Σ w log det C_Y and of the weight of the impossible sets; Delta or every log det C_Y."""
+        k = min(self.blocks.largest, self.rank, LARGE)
+        work = np.empty(LANES * (2 + (k * (k + 3) if k > self.loops.SMALL else 0)))
+        large = self.large_sets(thread, of, delta, each) if self.large else (0.0, 0.0)
+        small = self.loops.definite(*self.given, thread, of, delta, each, work)
+        return large[0] + small[0], large[1] + small[1]
+
+    def total(self, logdet: float, impossible: float) -> float:
+        """What scaling took from log det is given back."""
+        return -np.inf if impossible > 0 else logdet + self.of_scale
+
+    def over_threads(self, share: Callable[[int, int], Part], threads: int | None) -> list[Part]:
+        """share(thread, of how many) of every thread, each of which takes the same share of the sets of every size."""
+        most = 1 + self.blocks.work // WORK_WORTH_A_THREAD
+        if threads is not None or most > 1:
+            most = min(most, thread_count(threads))
+        with one_blas_thread() if self.large else nullcontext():
+            if most == 1:
+                return [share(0, 1)]
+            others = [pool(most).submit(share, thread, most) for thread in range(1, most)]
+            return [share(0, most), *(other.result() for other in others)]
+
+    def large_sets(self, thread: int, of: int, delta: Floats, each: Floats) -> Sums:
+        """The same of the sets that go through LAPACK."""
+        logdet = impossible = 0.0
+        for group in self.baskets.by_size:
+            n, k = group.sets.shape
+            if LARGE < k <= self.rank:
+                part = slice(n * thread // of, n * (thread + 1) // of)
+                sets, weights = group.sets[part], self.baskets.weights[group.rows[part]]
+                values = _large_sets(self.C, len(self.C), sets, weights, delta)
+                logdet += _weighted_sum(weights, values)
+                impossible += float(weights[np.isneginf(values)].sum())
+                if each.size:
+                    each[self.blocks.places[group.rows[part]]] = values
+        return logdet, impossible
+
+
+@lru_cache(maxsize=1)
+def _loops() -> Any:
+    """The compiled loops, imported before threads start: importing in several at once may make them wait for ever."""
+    from dpplearn import statistics_loops
+
+    return statistics_loops
+
+
+def _check_items(n_items: int, baskets: Baskets) -> None:
+    if baskets.n_items != n_items:
+        raise InputError(
+            f"the kernel has {n_items} items, but the baskets have {baskets.n_items}; "
+            "a DPP matches them by label (DPP.log_prob), a kernel cannot"
+        )
+
+
+def _large_sets(matrix: Floats, n_items: int, sets: Items, weights: Floats, delta: Floats) -> Floats:
+    """log|det| of the minors Y ∪ border; weighted inverses into the upper triangle of delta, unless it is empty."""
+    from scipy.linalg import lapack
+
+    border = np.arange(n_items, len(matrix))
+    logdet = np.full(len(sets), -np.inf)
+    for row, basket in enumerate(sets):
+        members = np.concatenate([basket, border])
+        minor = matrix[np.ix_(members, members)]
+        if len(border):
+            factor, swaps, info = lapack.dgetrf(minor)
+            pivots = np.abs(np.diag(factor))
+        else:
+            factor, info = lapack.dpotrf(minor, lower=1)
+            pivots = np.diag(factor) ** 2
+        if info != 0 or not pivots.min() >= len(members) * EPSILON:
+            continue
+        logdet[row] = np.log(pivots).sum()
+        if delta.size:
+            inverse = lapack.dgetri(factor, swaps)[0] if len(border) else lapack.dpotri(factor, lower=1)[0].T
+            delta[np.ix_(members, members)] += weights[row] * np.triu(inverse)
+    return logdet
+
+
+def _weighted_sum(weights: Floats, values: Floats) -> float:
+    """Σ w x where a weight of zero silences even −inf."""
+    counted = weights > 0
+    return float(weights[counted] @ values[counted])
+
+
+def _bordered_sums(bordered: Bordered, baskets: Baskets, threads: int | None) -> tuple[float, float, Floats]:
+    """The same as `_sums` of the bordered matrix."""
+    scaled = _Scaled.of(bordered)
+    logdet, parts = _bordered_over_threads(scaled, baskets, threads, want_delta=True)
+    upper = reduce(add, parts)
+    delta = upper + upper.T
+    np.fill_diagonal(delta, upper.diagonal())
+    delta *= scaled.inverse_scale[:, None]
+    delta *= scaled.inverse_scale
+    return _weighted_sum(baskets.weights, logdet), float(baskets.weights[np.isneginf(logdet)].sum()), delta
+
+
 @dataclass(frozen=True)
 class _Scaled:
-    """E scaled to a unit diagonal, so that a pivot is compared with 1."""
+    """E scaled to A_ii + |U_i|² = 1, so that a pivot is compared with 1."""
 
     matrix: Floats
     log_scale: Floats  # (n_items,) what scaling took from log det, an item
@@ -124,47 +278,36 @@ class _Scaled:
         return cls(matrix, log_scale, inverse, log_empty, bordered.possible_sizes)
 
 
-def _over_threads(scaled: _Scaled, baskets: Baskets, threads: int, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
+def _bordered_over_threads(
+    scaled: _Scaled, baskets: Baskets, threads: int | None, *, want_delta: bool
+) -> tuple[Floats, list[Floats]]:
     """log det of every basket, and one upper triangle of the sum of inverses a thread.
 
     Each thread takes the same share of every group of equal-size sets.
     """
-    if baskets.n_items != len(scaled.log_scale):
-        raise InputError(
-            f"the kernel has {len(scaled.log_scale)} items, but the baskets have {baskets.n_items}; "
-            "a DPP matches them by label (DPP.log_prob), a kernel cannot"
-        )
-    work = sum(len(group.rows) * group.sets.shape[1] ** 3 for group in baskets.by_size)
-    threads = min(threads, 1 + work // WORK_WORTH_A_THREAD)
+    _check_items(len(scaled.log_scale), baskets)
+    from dpplearn.bordered_loops import bordered as loop  # before threads start, as in _loops
+
+    n_border = len(scaled.matrix) - baskets.n_items
+    work = sum(len(group.rows) * (group.sets.shape[1] + n_border) ** 3 for group in baskets.by_size)
+    of = min(thread_count(threads), 1 + work // WORK_WORTH_A_THREAD)
     logdet = np.empty(len(baskets))
-    loop = _loop(scaled)
-    shape = scaled.matrix.shape if want_delta else (0, 0)
 
     def share(thread: int) -> Floats:
-        delta = np.zeros(shape)
+        delta = np.zeros(scaled.matrix.shape if want_delta else (0, 0))
         for group in baskets.by_size:
             n = len(group.rows)
-            part = slice(n * thread // threads, n * (thread + 1) // threads)
-            weights = baskets.weights[group.rows[part]]
-            logdet[group.rows[part]] = _one_size(scaled, group.sets[part], weights, delta, loop)
+            rows = group.rows[n * thread // of : n * (thread + 1) // of]
+            sets = group.sets[n * thread // of : n * (thread + 1) // of]
+            logdet[rows] = _bordered_sets(scaled, sets, baskets.weights[rows], delta, loop)
         return delta
 
     largest = max((group.sets.shape[1] for group in baskets.by_size), default=0)
-    with one_blas_thread() if largest > LARGE else nullcontext():
-        return logdet, [share(0)] if threads == 1 else list(pool(threads).map(share, range(threads)))
+    with one_blas_thread() if largest > LARGE_BORDERED else nullcontext():
+        return logdet, [share(0)] if of == 1 else list(pool(of).map(share, range(of)))
 
 
-def _loop(scaled: _Scaled) -> Loop:
-    """The compiled loop, imported before threads start: importing in several at once may make them wait for ever."""
-    if len(scaled.matrix) == len(scaled.log_scale):
-        from dpplearn.statistics_loops import definite as loop
-    else:
-        from dpplearn.bordered_loops import bordered as loop
-    chosen: Loop = loop
-    return chosen
-
-
-def _one_size(scaled: _Scaled, sets: Items, weights: Floats, delta: Floats, loop: Loop) -> Floats:
+def _bordered_sets(scaled: _Scaled, sets: Items, weights: Floats, delta: Floats, loop: BorderedLoop) -> Floats:
     """log det of sets of one size, whose weighted inverses are added into delta unless it is empty."""
     n, k = sets.shape
     if k not in scaled.possible_sizes:
@@ -172,46 +315,16 @@ def _one_size(scaled: _Scaled, sets: Items, weights: Floats, delta: Floats, loop
     if k == 0:
         _add_empty(scaled, float(weights.sum()), delta)
         return np.full(n, scaled.log_empty)
+    if k > LARGE_BORDERED:
+        large = _large_sets(scaled.matrix, len(scaled.log_scale), sets, weights, delta)
+        return np.asarray(large + scaled.log_scale[sets].sum(axis=1))
     logdet = np.empty(n)
-    if k > LARGE:
-        _large_sets(scaled, sets, weights, logdet, delta)
-        return logdet
     loop(scaled.matrix, scaled.log_scale, sets, weights, logdet, delta, delta.size > 0)
     return logdet
 
 
 def _add_empty(scaled: _Scaled, weight: float, delta: Floats) -> None:
     """The inverse of the border alone, −D⁻¹."""
-    n_items = len(scaled.log_scale)
     if delta.size:
-        border = np.arange(n_items, len(delta))
+        border = np.arange(len(scaled.log_scale), len(delta))
         delta[border, border] += weight / scaled.matrix[border, border]
-
-
-def _large_sets(scaled: _Scaled, sets: Items, weights: Floats, logdet: Floats, delta: Floats) -> None:
-    from scipy.linalg import lapack
-
-    n_items = len(scaled.log_scale)
-    border = np.arange(n_items, len(scaled.matrix))
-    for row, basket in enumerate(sets):
-        members = np.concatenate([basket, border])
-        minor = scaled.matrix[np.ix_(members, members)]
-        if len(border):
-            factor, swaps, info = lapack.dgetrf(minor)
-            pivots = np.abs(np.diag(factor))
-        else:
-            factor, info = lapack.dpotrf(minor, lower=1)
-            pivots = np.diag(factor) ** 2
-        if info != 0 or not pivots.min() >= len(members) * np.finfo(float).eps:
-            logdet[row] = -np.inf
-            continue
-        logdet[row] = np.log(pivots).sum() + scaled.log_scale[basket].sum()
-        if delta.size:
-            inverse = lapack.dgetri(factor, swaps)[0] if len(border) else lapack.dpotri(factor, lower=1)[0].T
-            delta[np.ix_(members, members)] += weights[row] * np.triu(inverse)
-
-
-def _weighted_sum(weights: Floats, values: Floats) -> float:
-    """Σ w x where a weight of zero silences even −inf."""
-    counted = weights > 0
-    return float(weights[counted] @ values[counted])
