@@ -23,7 +23,7 @@ from safetensors.numpy import save as safetensors_bytes
 import dpplearn
 from dpplearn import DPP, InputError, Kernel, Stop, load, tensor_file
 from dpplearn.checkpoint import FitState, Restart, Setting, read_checkpoint, write_checkpoint
-from dpplearn.learners.loop import History, Run
+from dpplearn.learners.loop import NOTHING, History, Memory, Record, Run, Step
 from dpplearn.tensor_file import read_tensors, write_tensors
 from strategies import kernels, models
 
@@ -363,14 +363,25 @@ def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(saved: 
 SETTING = Setting(learner="em", init="wishart", restarts=3, data="abc")
 
 
+def run_to(kernel: Kernel, history: History, stop: Stop | None = None, memory: Memory = NOTHING) -> Run:
+    last = Step(kernel, history.log_likelihood[-1], history.step_size[-1], 1, memory)
+    return Run(last, Record.of(history), len(history) - 1, stop)
+
+
 @given(best=kernels(), running=kernels(), n=st.integers(1, 5))
 def test_a_checkpoint_gives_back_the_state_of_the_fit(
     best: Kernel, running: Kernel, n: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    history = History(-1.0 / np.arange(1.0, n + 1), np.arange(n) / 7, np.full(n, 0.5))
+    history = History(-1.0 / np.arange(1.0, n + 1), np.arange(n) / 7, np.full(n, 0.5), np.arange(n) + 1.5)
     line = Restart("wishart", -0.25, n - 1, 1 / 7, Stop.MAX_ITER)
+    memory = {"vectors": running.eigenvectors[:, ::-1], "count": np.array([n])}
     state = FitState(
-        SETTING, (2**63, 5), (line,), Run(best, history, Stop.MAX_ITER), Run(running, history), elapsed=1 / 3
+        SETTING,
+        (2**63, 5),
+        (line,),
+        run_to(best, history, Stop.MAX_ITER),
+        run_to(running, history, None, memory),
+        1 / 3,
     )
     path = tmp_path_factory.getbasetemp() / "checkpoint"
     write_checkpoint(path, state)
@@ -381,8 +392,12 @@ def test_a_checkpoint_gives_back_the_state_of_the_fit(
         assert theirs is not None
         assert theirs.stop == mine.stop
         assert same(DPP(theirs.kernel), DPP(mine.kernel))
-        for column in ("log_likelihood", "seconds", "step_size"):
+        assert (theirs.n_iter, theirs.log_likelihood) == (n - 1, -1 / n)
+        for column in ("log_likelihood", "seconds", "step_size", "evaluations"):
             assert getattr(theirs.history, column).tolist() == getattr(mine.history, column).tolist()
+        assert {name: array.tolist() for name, array in theirs.step.memory.items()} == {
+            name: array.tolist() for name, array in mine.step.memory.items()
+        }
 
 
 def test_a_checkpoint_before_the_first_step_has_no_runs(tmp_path: Path) -> None:
@@ -407,7 +422,7 @@ def test_a_checkpoint_of_another_fit_is_refused(setting: Setting, said: str, tmp
 
 def test_a_truncated_or_changed_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c"
-    write_checkpoint(path, FitState(SETTING, (12345,), running=Run(KERNEL, History.empty())))
+    write_checkpoint(path, FitState(SETTING, (12345,), running=run_to(KERNEL, History(*np.ones((4, 1))))))
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     with pytest.raises(InputError, match="is not a whole dpplearn checkpoint file"):

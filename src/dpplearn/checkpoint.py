@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike, fspath
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from dpplearn.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
-from dpplearn.learners.loop import History, Run, Stop
+from dpplearn.learners.loop import History, Record, Run, Step, Stop
 from dpplearn.tensor_file import read_tensors, write_tensors
+
+COLUMNS = tuple(field.name for field in fields(History))
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,11 @@ class FitState:
     elapsed: float = 0.0  # seconds since the fit began
 
     def with_running(self, run: Run) -> FitState:
-        return replace(self, running=run, elapsed=float(run.history.seconds[-1]))
+        return replace(self, running=run, elapsed=run.seconds)
 
     def with_finished(self, run: Run, start: str) -> FitState:
         assert run.stop is not None
-        seconds = float(run.history.seconds[-1] - run.history.seconds[0])
+        seconds = run.seconds - run.record.seconds[0]
         line = Restart(start, run.log_likelihood, run.n_iter, seconds, run.stop)
         better = self.best is None or run.log_likelihood > self.best.log_likelihood
         state = self.with_running(run)
@@ -83,10 +86,10 @@ def write_checkpoint(path: str | PathLike[str], state: FitState) -> None:
             arrays |= {
                 f"{name}.eigenvalues": run.kernel.eigenvalues,
                 f"{name}.eigenvectors": run.kernel.eigenvectors,
-                f"{name}.log_likelihood": run.history.log_likelihood,
-                f"{name}.seconds": run.history.seconds,
-                f"{name}.step_size": run.history.step_size,
+                **{f"{name}.{column}": getattr(run.history, column) for column in COLUMNS},
             }
+    if state.running is not None:
+        arrays |= {f"memory.{name}": np.ascontiguousarray(array) for name, array in state.running.step.memory.items()}
     document = {
         "setting": asdict(state.setting),
         "seeds": list(state.seeds),
@@ -126,5 +129,8 @@ def _run(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Run | None:
     if f"{name}.eigenvalues" not in arrays:
         return None
     kernel = Kernel(arrays[f"{name}.eigenvalues"], arrays[f"{name}.eigenvectors"])
-    columns = (arrays[f"{name}.{column}"] for column in ("log_likelihood", "seconds", "step_size"))
-    return Run(kernel, History(*columns))
+    history = History(*(arrays[f"{name}.{column}"] for column in COLUMNS))
+    kept = {key.removeprefix("memory."): array for key, array in arrays.items() if key.startswith("memory.")}
+    memory = kept if name == "running" else {}
+    last = Step(kernel, float(history.log_likelihood[-1]), float(history.step_size[-1]), 0, memory)
+    return Run(last, Record.of(history), len(history) - 1)

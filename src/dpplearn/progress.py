@@ -27,7 +27,7 @@ def fit_progress(restarts: int) -> Iterator[Callable[[int, Run], None]]:
         task = bar.add_task("learning", total=None, log_likelihood="", rate="")
 
         def show(restart: int, run: Run) -> None:
-            seconds = float(run.history.seconds[-1] - run.history.seconds[0])
+            seconds = run.seconds - run.record.seconds[0]
             bar.update(
                 task,
                 completed=run.n_iter,

@@ -10,22 +10,22 @@ from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
 from dpplearn.kernel import Kernel, eigh_apart
 from dpplearn.learners.line_search import step_sizes
-from dpplearn.learners.loop import Step
+from dpplearn.learners.loop import NOTHING, Memory, Step
 from dpplearn.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 
 
-def k_ascent(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Iterator[Step]:
+def k_ascent(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
     """Step along the gradient in K, clip the eigenvalues to [0, 1], halve the step until the likelihood rises."""
-    step_size = 0.0
+    step_size, tried = 0.0, 0
     while True:
         stats = statistics(kernel, baskets, threads)
         before = log_likelihood(kernel, stats)
-        yield Step(kernel, before, step_size)
+        yield Step(kernel, before, step_size, 1 + tried / 2)
         G = gradient(kernel, stats)
-        for step_size in step_sizes():
+        for number, step_size in enumerate(step_sizes(), 1):
             candidate = projected(kernel, step_size * G)
             if mean_log_likelihood(candidate, baskets, threads) > before:
-                kernel = candidate
+                kernel, tried = candidate, number
                 break
         else:
             return

@@ -11,19 +11,19 @@ from dpplearn.baskets import Baskets
 from dpplearn.initialise import CAP
 from dpplearn.kernel import Kernel
 from dpplearn.learners.line_search import step_sizes
-from dpplearn.learners.loop import Step
+from dpplearn.learners.loop import NOTHING, Memory, Step
 from dpplearn.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 
 
-def em(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Iterator[Step]:
+def em(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
     """Alternate the eigenvalue update and the eigenvector step; each raises the likelihood or leaves it."""
-    step_size = 0.0
+    step_size, tried = 0.0, 0
     while True:
         stats = statistics(kernel, baskets, threads)
-        yield Step(kernel, log_likelihood(kernel, stats), step_size)
+        yield Step(kernel, log_likelihood(kernel, stats), step_size, 1 + tried / 2)
         T = posterior(kernel, stats)
         kernel = Kernel(capped(T.diagonal(), kernel.eigenvalues), kernel.eigenvectors)
-        kernel, step_size = rotated(kernel, 2 * (T - T.T), baskets, threads)
+        kernel, step_size, tried = rotated(kernel, 2 * (T - T.T), baskets, threads)
 
 
 def posterior(kernel: Kernel, stats: Statistics) -> Floats:
@@ -54,15 +54,16 @@ def capped(marginals: Floats, eigenvalues: Floats) -> Floats:
     return np.clip(marginals, 0, np.maximum(CAP, eigenvalues))
 
 
-def rotated(kernel: Kernel, skew: Floats, baskets: Baskets, threads: int | None) -> tuple[Kernel, float]:
-    """V exp(η S) for the first η of the line search that raises the likelihood, or V as it is."""
+def rotated(kernel: Kernel, skew: Floats, baskets: Baskets, threads: int | None) -> tuple[Kernel, float, int]:
+    """V exp(η S) for the first η of the line search that raises the likelihood, or V as it is; η, and how many
+    likelihoods it took."""
     if not skew.any():
-        return kernel, 0.0
+        return kernel, 0.0, 0
     from scipy.linalg import expm
 
     before = mean_log_likelihood(kernel, baskets, threads)
-    for step_size in step_sizes():
+    for tried, step_size in enumerate(step_sizes(), 2):
         candidate = Kernel(kernel.eigenvalues, kernel.eigenvectors @ expm(step_size * skew))
         if mean_log_likelihood(candidate, baskets, threads) > before:
-            return candidate, step_size
-    return kernel, 0.0
+            return candidate, step_size, tried
+    return kernel, 0.0, tried

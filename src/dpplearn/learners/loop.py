@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
 
+Memory = Mapping[str, npt.NDArray[Any]]
+Rule = Callable[[Sequence[float]], float]
+
+NOTHING: Memory = {}
+
 
 class Stop(Enum):
     """Why learning stopped; the value is a sentence. Only `TOLERANCE` is convergence."""
 
-    TOLERANCE = "the log-likelihood changed by less than the tolerance"
+    TOLERANCE = "the stopping rule fell below its tolerance"
     MAX_ITER = "the limit on iterations was reached before the tolerance"
     MAX_SECONDS = "the time limit was reached before the tolerance"
     NO_ASCENT = "no step, however small, raised the log-likelihood"
@@ -26,11 +34,21 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel, the mean log-likelihood of the data under it, and the size of the step that led to it."""
+    """Where a learner stands, and the mean log-likelihood of the data there.
 
-    kernel: Kernel
+    A learner that does not work with eigenvectors says how to find the kernel; it is then found only if asked for.
+    `memory` is what the learner needs beside the kernel to go on as if it had never stopped.
+    """
+
+    form: Kernel | Callable[[], Kernel]
     log_likelihood: float
     step_size: float
+    evaluations: float  # of the statistics that the step took; one for the likelihood alone counts one half
+    memory: Memory = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        return self.form if isinstance(self.form, Kernel) else self.form()
 
 
 @dataclass(frozen=True)
@@ -40,60 +58,79 @@ class History:
     log_likelihood: Floats
     seconds: Floats  # since the fit began
     step_size: Floats
-
-    @classmethod
-    def empty(cls) -> History:
-        return cls(np.zeros(0), np.zeros(0), np.zeros(0))
+    evaluations: Floats  # of the statistics, so far
 
     def __len__(self) -> int:
         return len(self.log_likelihood)
 
-    def with_step(self, step: Step, seconds: float) -> History:
-        return History(
-            np.append(self.log_likelihood, step.log_likelihood),
-            np.append(self.seconds, seconds),
-            np.append(self.step_size, step.step_size),
-        )
+
+@dataclass(frozen=True)
+class Record:
+    """The columns of a history that grows."""
+
+    log_likelihood: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    step_size: list[float] = field(default_factory=list)
+    evaluations: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, history: History) -> Record:
+        return cls(*(getattr(history, name).tolist() for name in cls.__dataclass_fields__))
+
+    def add(self, step: Step, seconds: float) -> None:
+        self.log_likelihood.append(step.log_likelihood)
+        self.seconds.append(seconds)
+        self.step_size.append(step.step_size)
+        self.evaluations.append(step.evaluations + (self.evaluations[-1] if self.evaluations else 0))
+
+    def first(self, n: int) -> History:
+        return History(*(np.array(getattr(self, name)[:n]) for name in History.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
 class Run:
     """Where one run of a learner stands, and why it stopped if it did."""
 
-    kernel: Kernel
-    history: History
+    step: Step
+    record: Record = field(repr=False)
+    n_iter: int
     stop: Stop | None = None
 
     @property
-    def log_likelihood(self) -> float:
-        return float(self.history.log_likelihood[-1])
+    def kernel(self) -> Kernel:
+        return self.step.kernel
 
     @property
-    def n_iter(self) -> int:
-        return len(self.history) - 1
+    def log_likelihood(self) -> float:
+        return self.step.log_likelihood
+
+    @property
+    def seconds(self) -> float:
+        """Since the fit began."""
+        return self.record.seconds[self.n_iter]
+
+    @cached_property
+    def history(self) -> History:
+        return self.record.first(self.n_iter + 1)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop."""
+    """When to stop: a rule's figure at most the tolerance, and limits."""
 
+    rule: Rule
     tol: float
     max_iter: int
     max_seconds: float | None
 
-    def reached(self, history: History) -> Stop | None:
-        if len(history) > 1 and relative_change(*history.log_likelihood[-2:]) <= self.tol:
+    def reached(self, record: Record) -> Stop | None:
+        if self.rule(record.log_likelihood) <= self.tol:
             return Stop.TOLERANCE
-        if len(history) > self.max_iter:
+        if len(record.log_likelihood) > self.max_iter:
             return Stop.MAX_ITER
-        if self.max_seconds is not None and history.seconds[-1] >= self.max_seconds:
+        if self.max_seconds is not None and record.seconds[-1] >= self.max_seconds:
             return Stop.MAX_SECONDS
         return None
-
-
-def relative_change(before: float, after: float) -> float:
-    """|after − before| / max(|before|, 1e-5), the authors' rule."""
-    return abs(after - before) / max(abs(before), 1e-5)
 
 
 def run(
@@ -105,9 +142,10 @@ def run(
 ) -> Run:
     """Follow a learner until a limit is reached, `observe` says stop, it gives up, or Ctrl-C comes.
 
-    A learner depends on its kernel alone, so a run continues from an earlier one by starting the learner at its
-    kernel; the step that the learner then yields first is the last of the earlier history.
+    A learner depends on its kernel and its memory alone, so a run continues from an earlier one by starting the
+    learner there; the step that the learner then yields first is the last of the earlier history.
     """
+    record = Record() if earlier is None else Record.of(earlier.history)
     state = earlier
     resumed = earlier is not None
     try:
@@ -115,21 +153,24 @@ def run(
             if state is None:
                 _check_start(step)
             if not resumed:
-                history = state.history if state is not None else History.empty()
-                state = Run(step.kernel, history.with_step(step, clock()))
+                record.add(step, clock())
             resumed = False
-            assert state is not None
-            stop = limits.reached(state.history)
+            state = Run(step, record, len(record.log_likelihood) - 1)
+            stop = limits.reached(record)
             if observe(state) and stop is None:
                 stop = Stop.CALLBACK
             if stop is not None:
-                return Run(state.kernel, state.history, stop)
+                return _stopped(state, stop)
     except KeyboardInterrupt:
         if state is None:
             raise
-        return Run(state.kernel, state.history, Stop.INTERRUPTED)
+        return _stopped(state, Stop.INTERRUPTED)
     assert state is not None
-    return Run(state.kernel, state.history, Stop.NO_ASCENT)
+    return _stopped(state, Stop.NO_ASCENT)
+
+
+def _stopped(state: Run, stop: Stop) -> Run:
+    return Run(state.step, state.record, state.n_iter, stop)
 
 
 def _check_start(step: Step) -> None:
