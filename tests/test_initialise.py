@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
+from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel, fit
 from dpplearn.catalogue import Catalogue
-from dpplearn.initialise import INITIALISERS, adapted, independent, moments, wishart
+from dpplearn.initialise import INITIALISERS, adapted, independent, joined, moments, prepared, wishart
 from dpplearn.statistics import mean_log_likelihood
 from problems import PROBLEMS, random_kernel, sampled
 
@@ -99,3 +99,115 @@ def test_a_start_that_knows_no_item_is_an_error() -> None:
 
 def test_a_kernel_needs_no_warning_when_one_pair_repels() -> None:
     assert isinstance(moments(Baskets.from_lists([[0], [1]], n_items=2), RNG), Kernel)
+
+
+ALL_OCCUR = sampled(0, n=400, n_items=5)
+REPELLING = Baskets.from_lists([[0], [1], [0, 2], [1, 2], [3], [2, 3], [], [0, 3], [4]], n_items=5)
+ATTRACTING = Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2)
+
+
+def with_spectrum(*lam: float) -> Kernel:
+    return Kernel(np.array(lam), random_kernel(np.random.default_rng(4), len(lam)).eigenvectors)
+
+
+def test_a_kernel_that_lacks_nothing_is_prepared_as_it_is() -> None:
+    kernel = with_spectrum(0.1, 0.3, 0.5, 0.7, 0.9)
+    assert prepared(kernel, ALL_OCCUR) is kernel
+
+
+def test_preparing_marginalises_items_that_never_occur() -> None:
+    baskets = Baskets.from_lists([[0, 2], [1], [2, 3], []], n_items=6)
+    kernel = random_kernel(np.random.default_rng(5))
+    K = prepared(kernel, baskets).K
+    np.testing.assert_allclose(K[:4, :4], kernel.K[:4, :4], atol=1e-12)
+    np.testing.assert_array_equal(K[4:], 0)
+    assert mean_log_likelihood(prepared(kernel, baskets), baskets) > mean_log_likelihood(kernel, baskets)
+
+
+def test_preparing_raises_zeros_but_not_those_of_items_that_never_occur() -> None:
+    raised = prepared(with_spectrum(0, 1e-13, 0.3, 0.5, 0.7), ALL_OCCUR)
+    np.testing.assert_array_equal(raised.eigenvalues, [0.001, 0.001, 0.3, 0.5, 0.7])
+    baskets = Baskets.from_lists([[0], [1, 2], [3], []], n_items=6)
+    assert prepared(random_kernel(np.random.default_rng(5)), baskets).rank == 4
+
+
+def test_preparing_brings_eigenvalues_at_one_down() -> None:
+    lowered = prepared(with_spectrum(0.1, 0.3, 0.5, 1 - 1e-9, 1), ALL_OCCUR)
+    np.testing.assert_array_equal(lowered.eigenvalues, [0.1, 0.3, 0.5, 1 - 1e-5, 1 - 1e-5])
+
+
+def test_preparing_couples_independent_items_that_repel() -> None:
+    m = REPELLING.pair_frequencies()
+    K = prepared(independent(REPELLING), REPELLING).K
+    repelling = np.sqrt(np.maximum(np.outer(m.diagonal(), m.diagonal()) - m, 0))
+    np.fill_diagonal(repelling, m.diagonal())
+    assert np.count_nonzero(repelling) > 5
+    lam, V = np.linalg.eigh(repelling)
+    np.testing.assert_allclose(K, V * np.where(lam <= 1e-12, 0.001, lam) @ V.T, atol=1e-12)
+
+
+def test_preparing_couples_a_single_independent_item_and_leaves_the_others() -> None:
+    K = with_spectrum(0.4, 0.45, 0.5, 0.55, 0.6).K.copy()
+    K[0, 1:] = K[1:, 0] = 0
+    found = prepared(Kernel.from_K(K), REPELLING).K
+    m = REPELLING.frequencies()
+    assert found[0, 1] == pytest.approx(np.sqrt(m[0] * m[1]))  # which never meet
+    np.testing.assert_allclose(found[1:, 1:], K[1:, 1:], atol=1e-12)
+
+
+def test_preparing_leaves_a_diagonal_start_alone_where_every_pair_attracts() -> None:
+    kernel = independent(ATTRACTING)
+    assert prepared(kernel, ATTRACTING) is kernel
+
+
+@pytest.mark.parametrize("learner", ["auto", "natural-em", "lbfgs", "picard", "mm", "adam"])
+def test_learners_leave_the_independent_model(learner: str) -> None:
+    result = fit(ALL_OCCUR, learner, start=independent(ALL_OCCUR), max_iter=200)
+    assert result.log_likelihood > result.independent_log_likelihood + 0.02
+
+
+@pytest.mark.parametrize("learner", ["auto", "lbfgs"])
+@pytest.mark.parametrize("seed", [0, 1, 6])
+def test_fast_learners_get_as_far_from_the_independent_model_as_from_anywhere(learner: str, seed: int) -> None:
+    baskets = sampled(seed, n=400, n_items=5)
+    saddle, wishart = fit(baskets, learner, start=independent(baskets)), fit(baskets, learner, "wishart", rng=0)
+    assert saddle.log_likelihood >= wishart.log_likelihood - 1e-3
+
+
+def two_blocks() -> Kernel:
+    K = np.zeros((4, 4))
+    K[:2, :2] = K[2:, 2:] = [[0.2, 0.1], [0.1, 0.2]]
+    return Kernel.from_K(K)
+
+
+ONE_OF_FOUR = Baskets.from_lists([[0], [1], [2], [3], []], n_items=4)
+
+
+def test_blocks_are_joined_and_a_kernel_in_one_piece_is_not_touched() -> None:
+    found = joined(two_blocks(), ONE_OF_FOUR)
+    assert found is not None
+    assert np.abs(found.K[:2, 2:]).min() > 1e-3
+    np.testing.assert_allclose(found.K, two_blocks().K, atol=0.15)
+    assert joined(random_kernel(np.random.default_rng(0), 4), ONE_OF_FOUR) is None
+    assert joined(Kernel(np.array([0.5]), np.eye(1)), Baskets.from_lists([[0], []], n_items=1)) is None
+
+
+def test_items_that_never_occur_are_not_joined_to_the_others() -> None:
+    baskets = Baskets.from_lists([[0], [1], []], n_items=3)
+    found = joined(independent(baskets), baskets)
+    assert found is not None
+    np.testing.assert_array_equal(found.K[2], 0)
+
+
+@pytest.mark.parametrize("learner", ["auto", "lbfgs", "adam"])
+def test_learners_step_off_a_saddle_of_independent_blocks_before_they_say_converged(learner: str) -> None:
+    result = fit(ONE_OF_FOUR, learner, start=two_blocks())
+    assert result.converged
+    assert result.log_likelihood == pytest.approx(-np.log(5), abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
+def test_auto_leaves_the_independent_model_where_every_pair_occurs_as_often_as_by_chance() -> None:
+    """Three items of which two or none are chosen: any two are independent, all three are not."""
+    result = fit([[], [0, 1], [0, 2], [1, 2]])
+    assert result.log_likelihood > result.independent_log_likelihood + 0.1

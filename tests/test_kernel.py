@@ -354,3 +354,38 @@ def test_indices_kept_apart_leave_the_decomposition_of_the_others() -> None:
     np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix), atol=1e-14)
     np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-14)
     assert np.count_nonzero(vectors[[1, 4, 5]]) == 3
+
+
+def random_factor(n_columns: int, n_items: int = 6) -> Floats:
+    return np.random.default_rng(n_columns).standard_normal((n_items, n_columns))
+
+
+@pytest.mark.parametrize("n_columns", [1, 3, 6, 8])
+def test_a_factor_gives_its_kernel_with_no_more_rank_than_columns(n_columns: int) -> None:
+    B = random_factor(n_columns)
+    kernel = Kernel.from_factor(B)
+    np.testing.assert_allclose(kernel.L, B @ B.T, atol=1e-12)
+    assert kernel.rank == min(n_columns, 6)
+
+
+def test_a_factor_may_come_with_the_scale_of_its_columns() -> None:
+    B, columns = random_factor(4), np.array([1.0, 0.1, 100.0, 2.0])
+    kernel = Kernel.from_factor(B, columns)
+    np.testing.assert_allclose(kernel.L, B * columns**2 @ B.T, rtol=1e-10)
+    assert kernel.rank == 4
+
+
+def test_rows_of_zeros_in_a_factor_are_items_of_probability_exactly_zero() -> None:
+    B = random_factor(6)
+    B[[1, 4]] = 0
+    kernel = Kernel.from_factor(B)
+    np.testing.assert_array_equal(kernel.K[[1, 4]], 0)
+    assert kernel.rank == 4
+    assert DPP(kernel).log_prob([1]) == -np.inf
+    np.testing.assert_allclose(kernel.L, B @ B.T, atol=1e-12)
+    assert Kernel.from_factor(np.zeros((3, 2))).rank == 0
+
+
+def test_small_eigenvalues_survive_a_factor_and_not_the_matrix() -> None:
+    B = np.diag([1e4, 1.0, 1e-6]) @ np.linalg.qr(random_factor(3, 3))[0]
+    np.testing.assert_allclose(np.sort(Kernel.from_factor(B).odds), [1e-12, 1, 1e8], rtol=1e-6)

@@ -14,8 +14,9 @@ SOURCE = Path(dpplearn.__file__).parent
 # A module imports only from modules before it.
 LAYERS = (
     "version errors arrays catalogue tables basket_input baskets readers threads kernel "
-    "statistics_loops bordered_loops statistics initialise "
-    "learners.loop learners.line_search learners.em learners.ascent learners "
+    "lanes statistics_loops bordered_loops statistics initialise "
+    "learners.loop learners.stopping learners.line_search learners.factor learners.em learners.ascent learners.lbfgs "
+    "learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "
     "conditioning sizes sampling_loops sampling selection dpp files tensor_file model_file "
     "checkpoint progress fitting metrics datasets estimator experiments experiments.textbook "
     "experiments.words experiments.registries experiments.trials experiments.authors experiments.printed "

@@ -11,10 +11,13 @@ from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.kernel import Kernel, eigh_apart
+from dpplearn.kernel import BORDER, Kernel, eigh_apart
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
+ZERO = 1e-12  # an eigenvalue so small is taken for lost
+JOINING = 0.3  # about how much: of an eigenvalue, and in radians
+NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
 
 
 def wishart(baskets: Baskets, rng: np.random.Generator) -> Kernel:
@@ -32,9 +35,10 @@ def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
     """
     m = baskets.pair_frequencies()
     item = m.diagonal()
-    K = np.sqrt(np.maximum(np.outer(item, item) - m, 0))
+    K = _repelling(m)
+    alone = not K.any() and np.count_nonzero(item) > 1
     np.fill_diagonal(K, item)
-    if not np.any(np.triu(K, 1)):
+    if alone:
         warnings.warn(
             "no pair of items occurs together less often than by chance, so the moments start is diagonal, "
             "where the gradient is zero in every off-diagonal direction: learning will not leave the "
@@ -60,6 +64,72 @@ DETERMINISTIC = {"moments"}
 def independent(baskets: Baskets) -> Kernel:
     """The model of independent items with the data's frequencies: a diagonal K. A yardstick, not a start."""
     return Kernel(np.minimum(baskets.frequencies(), 1), np.eye(baskets.n_items))
+
+
+def prepared(kernel: Kernel, baskets: Baskets) -> Kernel:
+    """A start from which the best kernel can be reached, where the given one has lost a way to it for good.
+
+    Items that never occur are marginalised out: no basket becomes less likely. Eigenvalues at 0 would stay there and
+    are raised to 0.001. Items that the kernel holds independent of all others, a saddle that no gradient leaves, are
+    coupled to those that they repel in the data. Eigenvalues come down to 1 − 1e-5, where L is well behaved.
+    A kernel without such a lack is returned as it is.
+    """
+    kernel = _coupled(_occurring(kernel, baskets), baskets)
+    lam, V = kernel.eigenvalues, kernel.eigenvectors
+    of_occurring = (V[baskets.frequencies() > 0] != 0).any(axis=0)
+    raised = np.minimum(np.where(of_occurring & (lam <= ZERO), FLOOR, lam), 1 - BORDER)
+    return kernel if np.array_equal(raised, lam) else Kernel(raised, V)
+
+
+def _occurring(kernel: Kernel, baskets: Baskets) -> Kernel:
+    never = baskets.frequencies() == 0
+    if not never.any() or not kernel.eigenvectors[never][:, kernel.eigenvalues > 0].any():
+        return kernel
+    K = np.where(np.logical_or.outer(never, never), 0, kernel.K)
+    return _decomposed(K)
+
+
+def _coupled(kernel: Kernel, baskets: Baskets) -> Kernel:
+    """Items whose row of K is nearly diagonal get the off-diagonals of the moments start."""
+    variance = kernel.K.diagonal() * (1 - kernel.K.diagonal())
+    off_diagonal = kernel.K - np.diag(kernel.K.diagonal())
+    alone = (off_diagonal**2).sum(axis=1) <= NEARLY_ALONE * variance
+    if not alone.any():
+        return kernel
+    coupling = np.where(np.logical_or.outer(alone, alone), _repelling(baskets.pair_frequencies()), 0)
+    return _decomposed(kernel.K + coupling) if coupling.any() else kernel
+
+
+def joined(kernel: Kernel, baskets: Baskets) -> Kernel | None:
+    """The kernel somewhat changed at random, if it falls into blocks of items independent of each other.
+
+    Such a kernel is a saddle or an optimum: from within no gradient tells which. None if it is in one piece.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    occurring = baskets.frequencies() > 0
+    K = kernel.K[np.ix_(occurring, occurring)]
+    chance = np.outer(K.diagonal(), K.diagonal())
+    if len(K) < 2 or connected_components(NEARLY_ALONE * chance < K**2, directed=False)[0] == 1:
+        return None
+    rng = np.random.default_rng(0)
+    lam, V = eigh_apart(K)
+    lam = np.clip(lam * rng.uniform(1 - JOINING, 1 + JOINING, len(lam)), 0, CAP)  # equal ones have no axes to turn
+    turned = np.zeros_like(kernel.K)
+    turned[np.ix_(occurring, occurring)] = Kernel(lam, _small_rotation(len(lam), 0, rng, JOINING) @ V).K
+    return _decomposed(turned)
+
+
+def _repelling(m: Floats) -> Floats:
+    """sqrt(max(m_i m_j − m_ij, 0)) off the diagonal: |K_ij| of pairs that occur together less often than by chance."""
+    K = np.sqrt(np.maximum(np.outer(m.diagonal(), m.diagonal()) - m, 0))
+    np.fill_diagonal(K, 0)
+    return np.asarray(K)
+
+
+def _decomposed(K: Floats) -> Kernel:
+    lam, V = eigh_apart(K)
+    return Kernel(np.clip(lam, 0, 1), V)
 
 
 def adapted(kernel: Kernel, catalogue: Catalogue, baskets: Baskets, rng: np.random.Generator) -> Kernel:
@@ -92,11 +162,11 @@ def _permuted(kernel: Kernel, order: np.ndarray[tuple[int], np.dtype[np.int64]])
     return Kernel(kernel.eigenvalues, kernel.eigenvectors[order])
 
 
-def _small_rotation(n: int, n_old: int, rng: np.random.Generator) -> Floats:
-    """A random rotation by about 0.1 of the new directions against all others."""
+def _small_rotation(n: int, n_old: int, rng: np.random.Generator, angle: float = 0.1) -> Floats:
+    """A random rotation by about that angle of the new directions against all others."""
     from scipy.linalg import expm
 
     S = np.zeros((n, n))
-    S[:, n_old:] = rng.standard_normal((n, n - n_old)) * (0.1 / np.sqrt(n))
+    S[:, n_old:] = rng.standard_normal((n, n - n_old)) * (angle / np.sqrt(n))
     rotation: Floats = expm(S - S.T)
     return rotation

@@ -85,6 +85,20 @@ class Kernel:
             )
         return cls(lam, V)
 
+    @classmethod
+    def from_factor(cls, B: Floats, columns: Floats | float = 1.0) -> Kernel:
+        """From a factor of L = B diag(columns²) Bᵀ. Small eigenvalues are more exact than through L."""
+        B = B * columns
+        coupled = np.flatnonzero(B.any(axis=1))
+        apart = np.flatnonzero(~B.any(axis=1))  # items that never occur; mixed with others they would get a probability
+        V, values = np.zeros((len(B), len(B))), np.zeros(len(B))
+        V[apart, np.arange(len(apart))] = 1
+        if len(coupled):
+            U, singular, _ = np.linalg.svd(B[coupled], full_matrices=True)
+            V[coupled, len(apart) :] = U
+            values[len(apart) : len(apart) + len(singular)] = singular**2
+        return cls(values / (1 + values), V)
+
     def __repr__(self) -> str:
         ones = f", {np.count_nonzero(self.at_one)} eigenvalues at 1" if self.at_one.any() else ""
         return f"Kernel({self.n_items} items, rank {self.rank}, expected size {self.eigenvalues.sum():.2f}{ones})"

@@ -1,13 +1,38 @@
 """The learners by name. Each is a generator of ever better kernels; `loop` decides when to stop."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 from dpplearn.baskets import Baskets
 from dpplearn.kernel import Kernel
+from dpplearn.learners.adam import adam
 from dpplearn.learners.ascent import k_ascent
+from dpplearn.learners.auto import auto
 from dpplearn.learners.em import em
-from dpplearn.learners.loop import Step
+from dpplearn.learners.lbfgs import lbfgs
+from dpplearn.learners.loop import Memory, Rule, Step
+from dpplearn.learners.mm import mm
+from dpplearn.learners.natural_em import natural_em
+from dpplearn.learners.picard import picard
+from dpplearn.learners.stopping import relative_change, still_to_gain
 
-Learner = Callable[[Kernel, Baskets, int | None], Iterator[Step]]
 
-LEARNERS: dict[str, Learner] = {"em": em, "k-ascent": k_ascent}
+@dataclass(frozen=True)
+class Learner:
+    """Where steps come from, and the rule whose figure is compared with the tolerance."""
+
+    steps: Callable[[Kernel, Baskets, int | None, Memory], Iterator[Step]]
+    rule: Rule
+
+
+LEARNERS: dict[str, Learner] = {
+    "auto": Learner(auto, still_to_gain),
+    "em": Learner(em, relative_change),
+    "k-ascent": Learner(k_ascent, relative_change),
+    "natural-em": Learner(natural_em, still_to_gain),
+    "lbfgs": Learner(lbfgs, still_to_gain),
+    "picard": Learner(picard, still_to_gain),
+    "mm": Learner(mm, still_to_gain),
+    "adam": Learner(adam, partial(still_to_gain, fewest_steps=100)),  # a few steps without a new best mean nothing
+}

@@ -1,0 +1,116 @@
+"""The default learner: where it starts, which columns it gives up, and that it ends where EM would have got to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpplearn import Baskets, Kernel, fit
+from dpplearn.learners.auto import SMALL, column_scale, with_empty_share, without_lost_columns
+from dpplearn.learners.factor import factor
+from problems import random_kernel, sampled
+
+KERNEL = Kernel(np.array([0.05, 0.1, 0.2, 0.3]), random_kernel(np.random.default_rng(0), 4).eigenvectors)
+
+
+def baskets_with_empty(n_empty: int, n: int = 10) -> Baskets:
+    return Baskets.from_lists([[]] * n_empty + [[row % 4] for row in range(n - n_empty)], n_items=4)
+
+
+def probability_of_empty(kernel: Kernel) -> float:
+    return float(np.prod(1 - kernel.eigenvalues))
+
+
+def test_without_empty_baskets_the_largest_eigenvalue_starts_all_but_at_one() -> None:
+    found = with_empty_share(KERNEL, baskets_with_empty(0))
+    np.testing.assert_array_equal(found.eigenvalues, [0.05, 0.1, 0.2, 1 - 1e-5])
+    np.testing.assert_array_equal(found.eigenvectors, KERNEL.eigenvectors)
+
+
+@pytest.mark.parametrize("n_empty", [1, 3, 4])
+def test_the_empty_set_starts_with_the_share_of_the_data(n_empty: int) -> None:
+    assert probability_of_empty(KERNEL) > 0.4
+    found = with_empty_share(KERNEL, baskets_with_empty(n_empty))
+    assert probability_of_empty(found) == pytest.approx(n_empty / 10, rel=1e-12)
+    np.testing.assert_array_equal(found.eigenvalues[:3], KERNEL.eigenvalues[:3])
+
+
+def test_the_share_is_by_weight() -> None:
+    baskets = Baskets.from_lists([[], [0], [1, 2], [3]], n_items=4, weights=[3, 1, 1, 5])
+    assert probability_of_empty(with_empty_share(KERNEL, baskets)) == pytest.approx(0.3)
+
+
+def test_no_eigenvalue_is_lowered() -> None:
+    found = with_empty_share(KERNEL, baskets_with_empty(9))
+    np.testing.assert_array_equal(found.eigenvalues, KERNEL.eigenvalues)
+
+
+@pytest.mark.parametrize(("n_empty", "largest"), [(0, 1 - 1e-5), (2, 0.9)])
+def test_a_share_too_small_for_a_number_is_no_trouble(n_empty: int, largest: float) -> None:
+    """Of 500 eigenvalues at 0.9, the product of 1 − λ is 1e-500."""
+    kernel = Kernel(np.full(500, 0.9), np.eye(500))
+    baskets = Baskets.from_lists([[]] * n_empty + [[1], [2, 3]], n_items=500)
+    assert with_empty_share(kernel, baskets).eigenvalues.max() == pytest.approx(largest)
+
+
+def test_columns_begin_with_the_length_of_the_root_of_their_eigenvalue() -> None:
+    Z = factor(KERNEL) / column_scale(KERNEL.eigenvalues)
+    np.testing.assert_allclose((Z**2).sum(axis=0), KERNEL.eigenvalues)
+    np.testing.assert_allclose(Z @ Z.T, KERNEL.K, atol=1e-12)
+
+
+ODDS = np.array([2.0, 0.5, 0.1, SMALL / 10, SMALL / 20, SMALL / 30])
+AXES = random_kernel(np.random.default_rng(1)).eigenvectors
+
+
+def turned_factor() -> np.ndarray:
+    """With these odds along these axes, and columns that are mixtures of them."""
+    return AXES * np.sqrt(ODDS) @ random_kernel(np.random.default_rng(2)).eigenvectors
+
+
+def composed(odds: np.ndarray) -> np.ndarray:
+    return AXES * odds @ AXES.T
+
+
+def shrinking(B: np.ndarray) -> np.ndarray:
+    """A gradient that wants less of every direction."""
+    return -B
+
+
+@pytest.mark.parametrize(("fewest", "n_left"), [(0, 3), (3, 3), (5, 5)])
+def test_small_directions_that_the_likelihood_wants_less_of_are_given_up(fewest: int, n_left: int) -> None:
+    B = turned_factor()
+    Z, columns = without_lost_columns(B, shrinking(B), fewest)
+    assert Z.shape == (6, n_left)
+    left = np.where(np.arange(6) < n_left, ODDS, 0)
+    np.testing.assert_allclose((Z * columns) @ (Z * columns).T, composed(left), atol=1e-13)
+
+
+def test_small_directions_that_the_likelihood_wants_more_of_stay() -> None:
+    B = turned_factor()
+    gradient = shrinking(B) + 2 * np.outer(AXES[:, 4], AXES[:, 4]) @ B
+    Z, columns = without_lost_columns(B, gradient, 0)
+    left = np.where(np.isin(np.arange(6), [3, 5]), 0, ODDS)
+    np.testing.assert_allclose((Z * columns) @ (Z * columns).T, composed(left), atol=1e-13)
+
+
+def test_nothing_is_given_up_where_nothing_is_lost() -> None:
+    B = turned_factor()
+    assert without_lost_columns(B, -shrinking(B), 0) is None
+    assert without_lost_columns(B, shrinking(B), 6) is None
+    assert without_lost_columns(10_000 * B, shrinking(B), 0) is None
+
+
+@pytest.mark.parametrize("seed", [0, 1, 6, 7])
+def test_auto_finds_the_optimum_that_em_approaches(seed: int) -> None:
+    baskets = sampled(seed, n=400, n_items=5)
+    em = fit(baskets, "em", "wishart", rng=0, tol=1e-8, max_iter=5000).log_likelihood
+    assert em - 1e-4 <= fit(baskets, tol=1e-7).log_likelihood <= em + 1e-3
+
+
+@pytest.mark.parametrize("init", ["moments", "wishart"])
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_em_finds_nothing_to_gain_where_auto_ends(seed: int, init: str) -> None:
+    baskets = sampled(seed, n=400, n_items=5)
+    auto = fit(baskets, init=init, rng=0, tol=1e-7)
+    assert fit(baskets, "em", start=auto, tol=0, max_iter=100).log_likelihood <= auto.log_likelihood + 1e-6
