@@ -95,7 +95,7 @@ def test_fit_reports_on_baskets_held_out_and_every_restart(shop: Path, orders: d
 
 
 def test_fit_starts_from_a_model_and_reports_on_a_test_file(shop: Path, model: Path, dpp: dl.DPP) -> None:
-    arguments = ["--start", model, "--test", shop / "orders.csv", "--max-iter", 0]
+    arguments = ["--learner", "em", "--start", model, "--test", shop / "orders.csv", "--max-iter", 0]
     report = answer("fit", shop / "orders.csv", "-o", shop / "again.safetensors", *arguments)
     assert report["start"] == "given"
     np.testing.assert_allclose(dl.load(shop / "again.safetensors").kernel.K, dpp.kernel.K, atol=1e-12)
@@ -187,7 +187,7 @@ def test_describe_tells_size_origin_likely_items_and_repelling_pairs(model: Path
     )
     assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
-    assert report["learned"]["learner"] == "em"
+    assert report["learned"]["learner"] == "auto"
     assert report["written_with"]["dpplearn"] == dl.__version__
     assert f"{dpp.expected_size:.2f} items" in out
 
@@ -213,11 +213,14 @@ def test_demo_counts_what_it_shows() -> None:
         assert f"{count} of the {len(found)}" in report["sentence"]
     assert report["again_of_its_kind"]["popularity"] > 0  # else nothing above was counted
     train, test = dl.datasets.make_registries(category, 300, rng=0).split(0.7, rng=0)
-    for line in report["models"][1:3]:
-        fitted = dl.fit(train, line["model"].lower(), rng=0)
+    auto, *learned = report["models"][1:4]
+    for line, fitted in (
+        (auto, dl.fit(train)),
+        *((line, dl.fit(train, line["model"].lower(), "wishart", rng=0)) for line in learned),
+    ):
         assert line["train"] == pytest.approx(fitted.log_likelihood, abs=1e-9)
         assert line["test"] == ("-inf" if np.isinf(value := fitted.dpp.log_likelihood(test)) else pytest.approx(value))
-    k_ascent, em = report["models"][1:3]
+    k_ascent, em = learned
     gain = 100 * (em["train"] - k_ascent["train"]) / abs(k_ascent["train"])
     assert k_ascent["em_gain_train_percent"] == pytest.approx(gain)
     out = " ".join(out.split())
@@ -234,10 +237,10 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "score part.safetensors orders.csv": (1, ["part.safetensors", "truncated"]),
     "score none.safetensors orders.csv": (1, ["no file is called none.safetensors"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["did you mean 'Willow video monitor'"]),
-    "sample model.safetensors -k 99": (1, ["k is 99", "0 to 36 items"]),
+    "sample model.safetensors -k 99": (1, ["k is 99", "0 to 20 items"]),
     "demo --category safty": (1, ["did you mean 'safety'"]),
     "fit orders.csv -o orders.csv": (2, ["overwrite"]),
-    "fit orders.csv -o x.safetensors --learner adam": (2, ["--learner", "em, k-ascent", "dpplearn fit --help"]),
+    "fit orders.csv -o x.safetensors --learner guess": (2, ["--learner", "auto, em, k-ascent", "dpplearn fit --help"]),
     "fit orders.csv -o x.safetensors --holdout 1.5": (2, ["between 0 and 1"]),
     "recommend model.safetensors hay --baskets orders.csv": (2, ["not both"]),
     "sample model.safetensors --colour red": (2, ["--colour"]),
@@ -336,7 +339,8 @@ def test_ctrl_c_elsewhere_is_one_line_and_130(model: Path) -> None:
 
 def test_a_killed_fit_resumes_to_the_model_of_an_uninterrupted_one(shop: Path, tmp_path: Path) -> None:
     state, whole, resumed = tmp_path / "state", tmp_path / "whole.safetensors", tmp_path / "resumed.safetensors"
-    call = ["fit", shop / "orders.csv", "--seed", 3, "--restarts", 3, "--tol", 0, "--max-iter", 250, "--threads", 1]
+    call = ["fit", shop / "orders.csv", "--learner", "em", "--init", "wishart", "--seed", 3, "--restarts", 3]
+    call += ["--tol", 0, "--max-iter", 250, "--threads", 1]
     with begin(*call, "-o", resumed, "--checkpoint", state) as process:
         wait_for(lambda: state.exists() and len(read_tensors(state, "checkpoint")[1]["finished"]) >= 1, process)
         process.kill()

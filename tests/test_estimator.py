@@ -24,8 +24,9 @@ from sklearn.utils.estimator_checks import check_dataframe_column_names_consiste
 
 import dpplearn as dl
 from dpplearn.estimator import DPPEstimator
-from dpplearn.learners import LEARNERS
+from dpplearn.learners import LEARNERS, Learner
 from dpplearn.learners.loop import Step, Stop
+from dpplearn.learners.stopping import relative_change
 
 Matrix = NDArray[np.int64]
 Check = Callable[[Any], None]
@@ -48,8 +49,8 @@ class OfRealNumbers(DPPEstimator):
 
 
 def estimator(**parameters: Any) -> DPPEstimator:
-    """One that converges soon."""
-    return DPPEstimator(**{"tol": 1e-3, "random_state": 0, **parameters})
+    """One that converges soon, from a random start."""
+    return DPPEstimator(**{"learner": "em", "init": "wishart", "tol": 1e-3, "random_state": 0, **parameters})
 
 
 def draws(n: int = 300, seed: int = 0) -> Matrix:
@@ -92,6 +93,7 @@ def run(check: Check, on: DPPEstimator) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
 @pytest.mark.parametrize("check", checks(OfRealNumbers()), ids=name_of)
 def test_every_check_of_scikit_learn_passes_once_its_numbers_are_made_0_and_1(check: Any) -> None:
     run(check, OfRealNumbers(max_iter=5))
@@ -124,7 +126,13 @@ def test_column_names_are_checked_as_in_scikit_learns_own_estimators() -> None:
     check_dataframe_column_names_consistency("OfRealNumbers", OfRealNumbers(max_iter=5))
 
 
-@pytest.mark.parametrize(("learner", "init"), [("em", "wishart"), ("k-ascent", "moments")])
+def test_without_choices_it_is_the_model_of_fit_without_choices() -> None:
+    X = draws()
+    there = dl.fit(dl.Baskets.from_matrix(X))
+    np.testing.assert_array_equal(DPPEstimator().fit(X).dpp_.kernel.K, there.kernel.K)
+
+
+@pytest.mark.parametrize(("learner", "init"), [("em", "wishart"), ("k-ascent", "moments"), ("auto", "wishart")])
 def test_an_integer_random_state_gives_the_model_of_fit_with_that_seed(learner: str, init: str) -> None:
     X = draws()
     there = dl.fit(dl.Baskets.from_matrix(X), learner, init, restarts=2, tol=1e-3, max_iter=77, rng=3)
@@ -302,10 +310,10 @@ def test_a_time_limit_reaches_the_learner() -> None:
 
 def test_ctrl_c_ends_a_grid_search_too_and_leaves_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(kernel: dl.Kernel, *_: Any) -> Iterator[Step]:
-        yield Step(kernel, -1.0, 0.0)
+        yield Step(kernel, -1.0, 0.0, 1)
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(LEARNERS, "em", interrupted)
+    monkeypatch.setitem(LEARNERS, "em", Learner(interrupted, relative_change))
     model = estimator()
     with pytest.raises(KeyboardInterrupt, match="best model so far"):
         model.fit(draws())

@@ -12,7 +12,12 @@ from scipy.sparse import csr_array
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop, fit
+from dpplearn.arrays import Seed
+from dpplearn.datasets import make_registries
+from dpplearn.fitting import Agreement
+from dpplearn.learners.stopping import still_to_gain
 from problems import PROBLEMS, random_kernel, sampled
+from registries import registry
 
 BASKETS = sampled(0, n=300)
 NAMED = Baskets.from_lists(
@@ -55,25 +60,32 @@ def test_history_starts_with_the_start_and_has_one_entry_an_iteration() -> None:
 
 
 def test_converged_means_the_tolerance_was_met() -> None:
-    result = fit(BASKETS, rng=0)
+    result = fit(BASKETS, "em", "wishart", rng=0)
     assert result.stop is Stop.TOLERANCE
     assert result.converged
     before, after = result.history.log_likelihood[-2:]
     assert abs(after - before) <= 1e-4 * abs(before)
+    result = fit(BASKETS)
+    assert result.converged
+    assert still_to_gain(result.history.log_likelihood) <= 1e-4 < still_to_gain(result.history.log_likelihood[:-1])
 
 
 def test_no_iteration_returns_the_start() -> None:
     start = random_kernel(np.random.default_rng(1))
-    result = fit(BASKETS, start=start, max_iter=0)
+    result = fit(BASKETS, "em", start=start, max_iter=0)
     np.testing.assert_array_equal(result.kernel.eigenvalues, start.eigenvalues)
     assert len(result.history) == 1
+    np.testing.assert_allclose(fit(BASKETS, start=start, max_iter=0).kernel.K, start.K, atol=1e-12)
 
 
 def test_the_same_seed_gives_the_same_model_and_another_another() -> None:
-    same_model(fit(BASKETS, rng=3, max_iter=5), fit(BASKETS, rng=3, max_iter=5))
-    same_model(fit(BASKETS, rng=3, max_iter=5), fit(BASKETS, rng=np.random.default_rng(3), max_iter=5))
-    assert fit(BASKETS, rng=3, max_iter=5).log_likelihood != fit(BASKETS, rng=4, max_iter=5).log_likelihood
-    assert fit(BASKETS, max_iter=5).log_likelihood != fit(BASKETS, max_iter=5).log_likelihood
+    def of(seed: Seed) -> dl.FitResult:
+        return fit(BASKETS, init="wishart", rng=seed, max_iter=5)
+
+    same_model(of(3), of(3))
+    same_model(of(3), of(np.random.default_rng(3)))
+    assert of(3).log_likelihood != of(4).log_likelihood
+    assert of(None).log_likelihood != of(None).log_likelihood
 
 
 def test_global_random_state_is_neither_used_nor_moved() -> None:
@@ -98,7 +110,7 @@ def test_the_independent_model_stands_beside() -> None:
 
 
 def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
-    result = fit(BASKETS, rng=0, restarts=4)
+    result = fit(BASKETS, "em", "wishart", rng=0, restarts=4)
     assert len(result.restarts) == 4
     assert {line.start for line in result.restarts} == {"wishart"}
     assert result.log_likelihood == max(line.log_likelihood for line in result.restarts)
@@ -117,13 +129,13 @@ def test_a_deterministic_start_is_used_once() -> None:
 
 
 def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
-    first = fit(NAMED, rng=0)
-    again = fit(NAMED, start=first.dpp, max_iter=1)
+    first = fit(NAMED, "em", "wishart", rng=0)
+    again = fit(NAMED, "em", start=first.dpp, max_iter=1)
     assert again.history.log_likelihood[0] == pytest.approx(first.log_likelihood)
     fewer = Baskets.from_lists([[label for label in basket if label != "item 2"] for basket in NAMED])
     more = Baskets.from_lists([[*basket, "new"] if row % 3 == 0 else basket for row, basket in enumerate(NAMED)])
     for baskets in (fewer, more):
-        warm, cold = fit(baskets, start=first.dpp, rng=0), fit(baskets, rng=0)
+        warm, cold = fit(baskets, "em", start=first.dpp, rng=0), fit(baskets, "em", "wishart", rng=0)
         assert warm.dpp.items == baskets.items
         assert warm.history.log_likelihood[0] > cold.history.log_likelihood[0] + 0.5
         assert warm.n_iter < cold.n_iter
@@ -137,7 +149,12 @@ def test_a_start_of_another_size_is_an_error() -> None:
 def test_a_start_that_makes_the_data_impossible_is_an_error() -> None:
     flat = Kernel(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6))
     with pytest.raises(InputError, match=r"probability zero.*rank is 1"):
-        fit(BASKETS, start=flat)
+        fit(BASKETS, "em", start=flat)
+
+
+def test_auto_makes_room_in_a_start_that_makes_the_data_impossible() -> None:
+    flat = Kernel(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6))
+    assert fit(BASKETS, start=flat).log_likelihood == pytest.approx(fit(BASKETS).log_likelihood, abs=0.01)
 
 
 def test_the_callback_sees_every_iteration_and_can_stop() -> None:
@@ -191,6 +208,26 @@ def test_a_killed_fit_goes_on_to_the_same_result(tmp_path: Path, learner: str, k
     assert np.all(np.diff(resumed.history.seconds) > 0)
 
 
+@pytest.mark.parametrize("learner", dl.fitting.LEARNERS)
+def test_a_fit_killed_after_many_steps_goes_on_to_the_same_result(tmp_path: Path, learner: str) -> None:
+    """More steps than any learner remembers, and than it takes one to give up columns."""
+
+    def kill(now: FitProgress) -> None:
+        if now.iteration == 25:
+            raise Killed
+
+    path = tmp_path / "state"
+    baskets = make_registries("safety", 100, rng=3)
+    settings = {"learner": learner, "init": "wishart", "rng": 7, "tol": 0, "max_iter": 45}
+    whole = fit(baskets, **settings)
+    with pytest.raises(Killed):
+        fit(baskets, **settings, callback=kill, checkpoint=path, checkpoint_seconds=0)
+    resumed = fit(baskets, **{**settings, "rng": None}, resume=path)
+    same_model(whole, resumed)
+    np.testing.assert_array_equal(whole.history.evaluations, resumed.history.evaluations)
+    assert whole.n_iter == 45
+
+
 def test_a_checkpoint_after_an_interrupt_goes_on_as_well(tmp_path: Path) -> None:
     def interrupt(now: FitProgress) -> None:
         if now.iteration == 4:
@@ -221,13 +258,13 @@ def test_checkpoints_are_not_written_more_often_than_asked(tmp_path: Path) -> No
 
 def test_resuming_another_fit_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    fit(BASKETS, rng=0, max_iter=2, checkpoint=path)
+    fit(BASKETS, "em", rng=0, max_iter=2, checkpoint=path)
     with pytest.raises(InputError, match="other baskets"):
-        fit(sampled(5), resume=path)
+        fit(sampled(5), "em", resume=path)
     with pytest.raises(InputError, match="learner='em', not learner='k-ascent'"):
         fit(BASKETS, "k-ascent", resume=path)
     with pytest.raises(InputError, match="restarts=1, not restarts=2"):
-        fit(BASKETS, restarts=2, resume=path)
+        fit(BASKETS, "em", restarts=2, resume=path)
     model = tmp_path / "model"
     fit(BASKETS, rng=0, max_iter=1).dpp.save(model)
     with pytest.raises(InputError, match="expected a dpplearn checkpoint file"):
@@ -242,7 +279,7 @@ def test_a_checkpoint_that_cannot_be_written_says_so_at_the_start(tmp_path: Path
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"learner": "adam"}, "learner is 'adam'; expected one of em, k-ascent"),
+        ({"learner": "guess"}, "learner is 'guess'; expected one of adam, auto, em, k-ascent, lbfgs, mm, natural-em"),
         ({"init": "zeros"}, "init is 'zeros'; expected one of moments, wishart"),
         ({"restarts": 0}, "restarts is 0; expected a whole number, 1 or more"),
         ({"restarts": 2.5}, "restarts is 2.5; expected a whole number"),
@@ -281,6 +318,7 @@ def test_plain_lists_are_accepted() -> None:
     assert result.dpp.items == ("cot", "crib", "monitor")
 
 
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
 def test_all_baskets_empty_gives_the_model_that_is_always_empty() -> None:
     result = fit(PROBLEMS["all empty"], rng=0)
     assert result.kernel.rank == 0
@@ -289,21 +327,23 @@ def test_all_baskets_empty_gives_the_model_that_is_always_empty() -> None:
     assert result.dpp.log_prob([1]) == -np.inf
 
 
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
 def test_one_item_learns_its_frequency() -> None:
-    result = fit(PROBLEMS["one item"], rng=0)
+    result = fit(PROBLEMS["one item"], rng=0, tol=1e-8)
     assert result.dpp.marginals()[0] == pytest.approx(2 / 3)
 
 
 def test_an_item_that_never_occurs_gets_probability_zero_in_the_limit() -> None:
-    result = fit(PROBLEMS["an item that never occurs"], rng=0, tol=1e-12, max_iter=300)
+    result = fit(PROBLEMS["an item that never occurs"], "em", "wishart", rng=0, tol=1e-12, max_iter=300)
     assert result.dpp.marginals()[5] < 1e-3
 
 
-def test_em_recovers_the_kernel_that_the_baskets_were_drawn_from() -> None:
+@pytest.mark.parametrize("learner", ["em", "auto"])
+def test_the_kernel_that_the_baskets_were_drawn_from_is_recovered(learner: str) -> None:
     """Up to the signs that a DPP does not determine: marginals and squared couplings."""
     truth = random_kernel(np.random.default_rng(21), 5)
     baskets = Baskets.from_lists(DPP(truth).sample(50_000, rng=22), n_items=5)
-    found = fit(baskets, rng=0, restarts=3, tol=1e-8, max_iter=3000).kernel
+    found = fit(baskets, learner, "wishart", rng=0, restarts=3, tol=1e-8, max_iter=3000).kernel
     np.testing.assert_allclose(found.K**2, truth.K**2, atol=0.02)
 
 
@@ -324,8 +364,8 @@ def test_a_matrix_is_not_taken_for_lists_of_the_items_0_and_1(kind: Callable[[np
 
 
 def test_an_earlier_result_is_a_start_and_anything_else_is_refused() -> None:
-    first = fit(BASKETS, rng=0)
-    assert fit(BASKETS, start=first, max_iter=0).log_likelihood == pytest.approx(first.log_likelihood)
+    first = fit(BASKETS, "em", rng=0)
+    assert fit(BASKETS, "em", start=first, max_iter=0).log_likelihood == pytest.approx(first.log_likelihood)
     with pytest.raises(InputError, match="start is a ndarray; expected a Kernel"):
         fit(BASKETS, start=np.eye(6))
 
@@ -337,3 +377,104 @@ def test_runs_already_finished_stay_as_they_are_when_limits_change(tmp_path: Pat
     path = tmp_path / "state"
     fit(BASKETS, rng=0, restarts=2, tol=0, max_iter=3, callback=stop, checkpoint=path)
     assert [line.n_iter for line in fit(BASKETS, restarts=2, tol=0, max_iter=5, resume=path).restarts] == [3, 5]
+
+
+def test_without_choices_it_is_auto_from_moments() -> None:
+    result = fit(BASKETS)
+    same_model(result, fit(BASKETS, "auto", "moments"))
+    assert (result.dpp.learned["learner"], result.dpp.learned["start"]) == ("auto", "moments")
+
+
+@pytest.mark.parametrize("n_baskets", [300, 2000])
+def test_auto_finds_better_models_than_em_where_each_stops_by_itself(n_baskets: int) -> None:
+    baskets = make_registries("safety", n_baskets, rng=0)
+    auto = fit(baskets).log_likelihood
+    assert auto > fit(baskets, "em", "moments").log_likelihood + 0.01
+    assert auto > fit(baskets, "em", "wishart", rng=0).log_likelihood + 0.01
+
+
+def test_agreement_counts_the_runs_at_the_optimum() -> None:
+    every, some, single = (
+        Agreement.of(runs, 0.01) for runs in ([-2, -2.005, -1.995], [-2, -2.5, -2.005, -2.015], [-2])
+    )
+    assert (every.agreeing, every.runs, every.reached) == (3, 3, True)
+    assert every.lowest == pytest.approx(0.01)
+    assert str(every) == "all 3 are within 0.01 nats of the best; the lowest is 0.01 below"
+    assert (some.agreeing, some.runs, some.reached) == (2, 4, False)
+    assert str(some) == "2 of 4 are within 0.01 nats of the best; the lowest is 0.5 below"
+    assert single.reached is None
+    assert str(single) == "a single run"
+
+
+def test_restarts_agree_on_an_easy_problem() -> None:
+    easy = sampled(0, n=400, n_items=5)
+    result = fit(easy, rng=0, restarts=4, tol=1e-6)
+    assert result.agreement.reached
+    assert result.agreement.within == 2e-6
+    assert "all 4 are within 2e-06 nats of the best" in repr(result)
+    once = fit(easy)
+    assert once.agreement.reached is None
+    assert "nats of the best" not in repr(once)
+
+
+def test_restarts_that_ended_elsewhere_do_not_agree() -> None:
+    """Runs cut short are at no optimum."""
+    result = fit(BASKETS, rng=0, restarts=3, max_iter=1, tol=1e-6)
+    assert result.agreement.reached is False
+    likelihoods = [line.log_likelihood for line in result.restarts]
+    assert result.agreement.lowest == pytest.approx(max(likelihoods) - min(likelihoods))
+    assert "1 of 3 are within" in repr(result)
+
+
+def test_em_s_tolerance_is_relative_so_agreement_is_within_as_much_of_the_likelihood() -> None:
+    result = fit(BASKETS, "em", rng=0, restarts=2, tol=1e-3)
+    assert result.agreement.within == pytest.approx(2e-3 * abs(result.log_likelihood))
+
+
+@pytest.mark.parametrize("learner", dl.fitting.LEARNERS)
+def test_evaluations_add_up_and_a_step_takes_at_least_one(learner: str) -> None:
+    seen: list[FitProgress] = []
+    result = fit(BASKETS, learner, "wishart", rng=0, max_iter=12, tol=0, callback=seen.append)
+    evaluations = result.history.evaluations
+    assert evaluations[0] == 1
+    assert np.all(np.diff(evaluations) >= 1)
+    assert [now.evaluations for now in seen] == evaluations.tolist()
+    assert result.dpp.learned["evaluations"] == evaluations[-1]
+
+
+@pytest.mark.parametrize("learner", dl.fitting.LEARNERS)
+def test_the_callback_can_have_the_model_so_far(learner: str) -> None:
+    kernels: list[Kernel] = []
+    result = fit(BASKETS, learner, rng=0, max_iter=3, tol=0, callback=lambda now: kernels.append(now.kernel))
+    likelihoods = [DPP(kernel).log_likelihood(BASKETS) for kernel in kernels]
+    np.testing.assert_allclose(likelihoods, result.history.log_likelihood, rtol=1e-9)
+    np.testing.assert_array_equal(kernels[-1].eigenvalues, result.kernel.eigenvalues)
+
+
+@pytest.mark.parametrize("category", ["safety", "carseats", "furniture"])
+def test_auto_is_soon_near_the_best_model_of_the_original_registries(shared: Path, category: str) -> None:
+    train, _ = registry(shared, category).split(0.7, rng=0)
+    best = fit(train, tol=1e-7, max_iter=5000).log_likelihood
+    result = fit(train)
+    near = result.history.log_likelihood >= best - 0.003
+    assert result.history.evaluations[near.argmax()] <= 40
+    assert near[-1]
+    assert result.log_likelihood >= best - 2e-4
+
+
+def test_going_on_from_what_auto_found_loses_no_more_than_the_tolerance() -> None:
+    """Although the eigenvalues that it had lost are raised again to begin with."""
+    for baskets in (BASKETS, make_registries("safety", 300, rng=0)):
+        first = fit(baskets, tol=1e-5)
+        assert fit(baskets, start=first, tol=1e-5).log_likelihood >= first.log_likelihood - 1e-5
+
+
+@pytest.mark.parametrize("max_iter", [0, 2])
+def test_a_fit_cut_short_is_never_below_the_model_it_was_given(max_iter: int) -> None:
+    """auto begins a little below, because it gives eigenvalues at zero another chance."""
+    data = make_registries("safety", 300, rng=0)
+    best = fit(data)
+    again = fit(data, start=best, max_iter=max_iter)
+    assert again.log_likelihood >= best.log_likelihood - 1e-9
+    assert again.log_likelihood == pytest.approx(again.dpp.log_likelihood(data), abs=1e-9)
+    assert again.stop is Stop.MAX_ITER

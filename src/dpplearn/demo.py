@@ -1,4 +1,5 @@
-"""The demonstration: learn generated registries with EM and K-Ascent, compare, and look at what is suggested next."""
+"""The demonstration: learn generated registries with EM, K-Ascent and the default learner, compare, and look at what
+is suggested next."""
 
 from __future__ import annotations
 
@@ -65,6 +66,7 @@ class Demo:
     n_train: int
     n_test: int
     independent: Score
+    auto: Score
     duels: tuple[Duel, ...]
     kind: str
     held: Label
@@ -93,9 +95,10 @@ def percent(value: float) -> str:
 
 
 def run_demo(category: str, n: int, seed: int, *, progress: bool = False) -> Demo:
-    """Generate `n` registries, learn from 70% of them twice from one Wishart start, and compare on the others."""
+    """Generate `n` registries, learn from 70% of them, EM and K-Ascent from one Wishart start, and compare."""
     train, test = make_registries(category, n, rng=seed).split(TRAIN_SHARE, rng=seed)
     runs = {learner: _two_stops(train, learner, seed, progress) for learner in ("k-ascent", "em")}
+    auto = fit(train, progress=progress)
     popularity = DPP(independent(train), train.items)
     group = max(substitute_groups(category), key=len)
     held = _most_popular(train, group)
@@ -106,6 +109,14 @@ def run_demo(category: str, n: int, seed: int, *, progress: bool = False) -> Dem
         n_train=len(train),
         n_test=len(test),
         independent=Score("independent items", None, popularity.log_likelihood(train), popularity.log_likelihood(test)),
+        auto=Score(
+            "auto, the default",
+            None,
+            auto.log_likelihood,
+            auto.dpp.log_likelihood(test),
+            auto.n_iter,
+            float(auto.history.seconds[-1]),
+        ),
         duels=tuple(map(Duel, _scores("K-Ascent", runs["k-ascent"], test), _scores("EM", runs["em"], test))),
         kind=_kind(group),
         held=held,

@@ -79,8 +79,8 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        learner: str = "em",
-        init: str = "wishart",
+        learner: str = "auto",
+        init: str = "moments",
         restarts: int = 1,
         tol: float = 1e-4,
         max_iter: int = 1000,

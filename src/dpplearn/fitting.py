@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -17,10 +17,11 @@ from dpplearn.baskets import Baskets
 from dpplearn.checkpoint import FitState, Restart, Setting, fingerprint, read_checkpoint, write_checkpoint
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError, whole_number
-from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, independent
+from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, independent, joined
 from dpplearn.kernel import Kernel
 from dpplearn.learners import LEARNERS
-from dpplearn.learners.loop import History, Limits, Run, Step, Stop, run
+from dpplearn.learners.loop import NOTHING, History, Limits, Record, Run, Step, Stop, run
+from dpplearn.learners.stopping import relative_change
 from dpplearn.statistics import mean_log_likelihood
 from dpplearn.threads import suitable_blas
 
@@ -36,7 +37,45 @@ class FitProgress:
     log_likelihood: float
     seconds: float
     step_size: float
-    kernel: Kernel
+    evaluations: float
+    step: Step = field(repr=False)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The model so far; found only when asked for, which may take longer than an iteration."""
+        return self.step.kernel
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Whether the runs from different starts found the same optimum. In nats a basket.
+
+    A run that stopped by its tolerance may be that much short of its optimum, so that two at the same optimum lie
+    within twice as much. The rule of "em" and "k-ascent" promises no such thing: runs of theirs that do not agree may
+    still be on their way to the same optimum.
+    """
+
+    within: float
+    agreeing: int  # runs within that of the best, itself included
+    runs: int
+    lowest: float  # how far the lowest run is below the best
+
+    @classmethod
+    def of(cls, likelihoods: Sequence[float], within: float) -> Agreement:
+        below = max(likelihoods) - np.array(likelihoods)
+        return cls(within, int((below <= within).sum()), len(below), float(below.max()))
+
+    @property
+    def reached(self) -> bool | None:
+        """None of a single run, which has nothing to agree with."""
+        return self.agreeing == self.runs if self.runs > 1 else None
+
+    def __str__(self) -> str:
+        if self.reached is None:
+            return "a single run"
+        how_many = "all" if self.reached else f"{self.agreeing} of"
+        below = f"the lowest is {self.lowest:.2g} below"
+        return f"{how_many} {self.runs} are within {self.within:.2g} nats of the best; {below}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +87,7 @@ class FitResult:
     stop: Stop
     restarts: tuple[Restart, ...]
     independent_log_likelihood: float
+    agreement: Agreement
 
     @property
     def kernel(self) -> Kernel:
@@ -81,14 +121,15 @@ class FitResult:
             f"  expected size      {self.dpp.expected_size:.2f} items",
         ]
         if len(self.restarts) > 1:
-            lines += ["  restarts"] + [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
+            lines += [f"  restarts           {self.agreement}"]
+            lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
         return "\n".join(lines)
 
 
 def fit(
     baskets: Baskets | Iterable[Iterable[Any]],
-    learner: str = "em",
-    init: str = "wishart",
+    learner: str = "auto",
+    init: str = "moments",
     *,
     start: Kernel | DPP | FitResult | None = None,
     restarts: int = 1,
@@ -110,19 +151,22 @@ def fit(
     baskets
         `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
     learner
-        "em", the paper's EM, or "k-ascent", its baseline.
+        "auto", which came to the best kernels soonest in our benchmark; "em", the paper's EM, or "k-ascent", its
+        baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam". docs/learners.md describes them.
     init
-        "wishart", a random start, or "moments", one from item and pair frequencies.
+        "moments", a start from item and pair frequencies, or "wishart", a random one.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
     restarts
         How many runs, of which the best is returned. A start that is not random is used once; the others are
-        Wishart draws.
+        Wishart draws. `FitResult.agreement` says whether they found the same optimum.
     rng
         Seed or generator of the random starts.
     tol
-        Stop when the mean log-likelihood changes by at most this much relative to itself.
+        Stop when no more than this is still to be gained, in nats a basket, as judged by what the second half of the
+        run gained. For "em" and "k-ascent", the rule of the paper's authors: stop when the mean log-likelihood
+        changes by at most this much relative to itself, which says little about how much is still to be gained.
     max_iter, max_seconds
         Limits a run, and on the whole fit.
     threads
@@ -157,7 +201,7 @@ def fit(
         work = _Work(
             data=data,
             first_start=start,
-            limits=Limits(tol, max_iter, max_seconds),
+            limits=Limits(LEARNERS[learner].rule, tol, max_iter, max_seconds),
             threads=threads,
             clock=lambda: time.perf_counter() - began,
             observers=observers,
@@ -165,7 +209,7 @@ def fit(
         )
         state, stop = _all_runs(work, state)
         baseline = mean_log_likelihood(independent(data), data, threads)
-    return _result(baskets, data, state, stop, baseline)
+    return _result(baskets, data, state, stop, baseline, tol)
 
 
 Observer = Callable[[int, Run], Any]
@@ -182,19 +226,20 @@ class _Work:
     threads: int | None
     clock: Callable[[], float]
     observers: Sequence[Observer]
-    save: Saver
+    save: Saver | None
 
 
 def _all_runs(work: _Work, state: FitState) -> tuple[FitState, Stop | None]:
     """Every run that is still to do; the reason for which the whole fit ended early, if it did."""
     for number in range(len(state.finished), state.setting.restarts):
         try:
-            last = _one_run(work, state)
+            last = _at_least_the_start(work, state, _one_run(work, state))
         except KeyboardInterrupt:
             if state.best is None:
                 raise
             return state, Stop.INTERRUPTED
-        work.save(state.with_running(last), True)
+        if work.save is not None:
+            work.save(state.with_running(last), True)
         state = state.with_finished(last, _start_name(state.setting, number))
         if last.stop in ENDS_THE_FIT:
             return state, last.stop
@@ -203,15 +248,48 @@ def _all_runs(work: _Work, state: FitState) -> tuple[FitState, Stop | None]:
 
 def _one_run(work: _Work, state: FitState) -> Run:
     def steps() -> Iterator[Step]:
-        kernel = state.running.kernel if state.running is not None else _start(work, state)
-        yield from LEARNERS[state.setting.learner](kernel, work.data, work.threads)
+        learner, running = LEARNERS[state.setting.learner], state.running
+        if running is not None:
+            yield from learner.steps(running.kernel, work.data, work.threads, running.step.memory)
+        else:
+            yield from learner.steps(_start(work, state), work.data, work.threads, NOTHING)
 
     def observe(now: Run) -> bool:
-        work.save(state.with_running(now), now.n_iter == 0)
+        if work.save is not None:
+            work.save(state.with_running(now), now.n_iter == 0)
         answers = [observer(len(state.finished), now) for observer in work.observers]
         return any(answers)
 
-    return run(steps(), work.limits, work.clock, observe, state.running)
+    last = run(steps(), work.limits, work.clock, observe, state.running)
+    return _off_saddle(work, state, last, observe)
+
+
+def _at_least_the_start(work: _Work, state: FitState, last: Run) -> Run:
+    """Learners may begin a little below the model they are given, so that a run cut short may end below it."""
+    if _start_name(state.setting, len(state.finished)) != "given":
+        return last
+    kernel = _start(work, state)
+    likelihood = mean_log_likelihood(kernel, work.data, work.threads)
+    if not likelihood > last.log_likelihood:
+        return last
+    record = Record()
+    record.add(Step(kernel, likelihood, 0.0, 0.5), last.seconds)
+    return Run(Step(kernel, likelihood, 0.0, 0.5), record, 0, last.stop)
+
+
+def _off_saddle(work: _Work, state: FitState, last: Run, observe: Callable[[Run], bool]) -> Run:
+    """A run that converged where items fall into independent blocks goes on from beside that point, if that is better.
+
+    The paper's learners stop where they stop.
+    """
+    learner = LEARNERS[state.setting.learner]
+    if last.stop is not Stop.TOLERANCE or learner.rule is relative_change:
+        return last
+    beside = joined(last.kernel, work.data)
+    if beside is None:
+        return last
+    other = run(learner.steps(beside, work.data, work.threads, NOTHING), work.limits, work.clock, observe)
+    return other if other.log_likelihood > last.log_likelihood + work.limits.tol else last
 
 
 def _start_name(setting: Setting, number: int) -> str:
@@ -244,10 +322,9 @@ def _observers(
 
     def tell(restart: int, now: Run) -> Any:
         assert callback is not None
-        likelihood, seconds, step_size = (
-            float(column[-1]) for column in (now.history.log_likelihood, now.history.seconds, now.history.step_size)
-        )
-        return callback(FitProgress(restart, now.n_iter, likelihood, seconds, step_size, now.kernel))
+        step, evaluations = now.step, now.record.evaluations[now.n_iter]
+        news = FitProgress(restart, now.n_iter, step.log_likelihood, now.seconds, step.step_size, evaluations, step)
+        return callback(news)
 
     observers: list[Observer] = [tell] if callback is not None else []
     if not progress:
@@ -259,13 +336,15 @@ def _observers(
         yield [show, *observers]
 
 
-def _saver(path: str | PathLike[str] | None, every: float) -> Saver:
+def _saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
     """Write the state if it is time or asked for."""
+    if path is None:
+        return None
     saved = -np.inf
 
     def save(state: FitState, now: bool) -> None:
         nonlocal saved
-        if path is not None and (now or state.elapsed - saved >= every):
+        if now or state.elapsed - saved >= every:
             write_checkpoint(path, state)
             saved = state.elapsed
 
@@ -299,7 +378,9 @@ def _check(
         raise InputError(f"max_seconds is {max_seconds}; expected a positive number, or None")
 
 
-def _result(baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None, baseline: float) -> FitResult:
+def _result(
+    baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None, baseline: float, tol: float
+) -> FitResult:
     best = state.best
     assert best is not None
     assert best.stop is not None
@@ -310,6 +391,7 @@ def _result(baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None,
         "start": chosen.start,
         "restarts": len(state.finished),
         "n_iter": best.n_iter,
+        "evaluations": float(best.history.evaluations[-1]),
         "stop": stop.name,
         "log_likelihood": best.log_likelihood,
         "independent_log_likelihood": baseline,
@@ -318,4 +400,8 @@ def _result(baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None,
         "weight": baskets.total_weight,
         "seconds": float(best.history.seconds[-1]),
     }
-    return FitResult(DPP(best.kernel, baskets.items, learned=learned), best.history, stop, state.finished, baseline)
+    relative = LEARNERS[state.setting.learner].rule is relative_change
+    in_nats = tol * abs(best.log_likelihood) if relative else tol
+    agreement = Agreement.of([line.log_likelihood for line in state.finished], 2 * in_nats)
+    dpp = DPP(best.kernel, baskets.items, learned=learned)
+    return FitResult(dpp, best.history, stop, state.finished, baseline, agreement)

@@ -101,8 +101,8 @@ def demo(
 def fit(
     data: Data,
     output: Output,
-    learner: Learner = "em",
-    init: Init = "wishart",
+    learner: Learner = "auto",
+    init: Init = "moments",
     restarts: Restarts = 1,
     start: Start = None,
     seed: Seed = None,

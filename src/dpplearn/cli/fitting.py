@@ -43,7 +43,12 @@ Init = Annotated[
         metavar="|".join(INITIALISERS), callback=one_of(INITIALISERS), rich_help_panel=LEARNING, help="Where it starts."
     ),
 ]
-Restarts = Annotated[int, typer.Option(min=1, rich_help_panel=LEARNING, help="How many runs; the best is kept.")]
+Restarts = Annotated[
+    int,
+    typer.Option(
+        min=1, rich_help_panel=LEARNING, help="How many runs, each from a start of its own; the best is kept."
+    ),
+]
 Start = Annotated[
     Path | None,
     typer.Option(
@@ -53,7 +58,10 @@ Start = Annotated[
 Tolerance = Annotated[
     float,
     typer.Option(
-        "--tol", min=0, rich_help_panel=LEARNING, help="Stop when the log-likelihood changes less, relatively."
+        "--tol",
+        min=0,
+        rich_help_panel=LEARNING,
+        help="Stop when no more is still to be gained, in nats a basket (em, k-ascent: on a smaller relative change).",
     ),
 ]
 MaxIter = Annotated[int, typer.Option(min=0, rich_help_panel=LEARNING, help="Limit on the iterations of a run.")]

@@ -37,11 +37,13 @@ def fit_report(result: FitResult, train: Baskets, test: Baskets | None, **where:
         "stopped_because": result.stop.value,
         "converged": result.converged,
         "n_iter": result.n_iter,
+        "evaluations": result.dpp.learned["evaluations"],
         "seconds": sum(each.seconds for each in result.restarts),
         "expected_size": result.dpp.expected_size,
         "train": _likelihoods(len(train), result.log_likelihood, result.independent_log_likelihood),
         "test": None if test is None else _test_likelihoods(result.dpp, train, test),
         "restarts": [{**asdict(each), "stop": each.stop.name} for each in result.restarts],
+        "agreement": {**asdict(result.agreement), "reached": result.agreement.reached, "text": str(result.agreement)},
     }
 
 
@@ -185,7 +187,7 @@ def demo_report(demo: Demo) -> Report:
         "n_items": demo.n_items,
         "n_train": demo.n_train,
         "n_test": demo.n_test,
-        "models": [_model(demo.independent, demo.duels[0].em)]
+        "models": [_model(demo.independent, demo.duels[0].em), _model(demo.auto, demo.duels[-1].em)]
         + [_model(score, duel.em) for duel in demo.duels for score in (duel.k_ascent, duel.em)],
         "comparison": demo.comparison,
         "kind": demo.kind,

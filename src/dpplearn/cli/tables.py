@@ -96,6 +96,7 @@ def fit_tables(report: Report) -> Iterator[RenderableType]:
             ["run>", "start", "log-likelihood>", "iterations>", "seconds>", "stopped"],
             [(str(run), *_run(each)) for run, each in enumerate(report["restarts"], start=1)],
         )
+        yield from notes(f"Of the runs, {report['agreement']['text']}.")
     yield from notes(*(_remark(name, part) for name, part in parts))
 
 
