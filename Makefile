@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench reproduce clean
+.PHONY: demo test lint bench bench-learners reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -19,6 +19,10 @@ lint: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
+
+# Every learner on every problem; two hours and a half. What is done is kept: a second call goes on.
+bench-learners: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.learners
 
 # The original registries are not part of this project; DPPLEARN_SHARED is the folder that has them, as for the tests.
 DPPLEARN_SHARED ?= ../shared
@@ -42,7 +46,7 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) --editable '.[bench]'
+	$(PIP) --editable '.[bench,report]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-report: pyproject.toml constraints.txt | $(VENV)/bin/python

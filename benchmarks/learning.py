@@ -32,8 +32,8 @@ def run() -> list[Result]:
     data = train.deduplicated()
     sets = [data.indices[a:b] for a, b in pairwise(data.offsets)]
 
-    fit = dl.fit(train, start=start)
-    ours = best_seconds(lambda: dl.fit(train, start=start), repeats=3)
+    fit = dl.fit(train, "em", start=start)
+    ours = best_seconds(lambda: dl.fit(train, "em", start=start), repeats=3)
     traces: list[textbook.Trace] = []
     printed = seconds(lambda: traces.append(textbook.em(start.K, sets, data.weights)))
     np.testing.assert_allclose(fit.history.log_likelihood, traces[0].objective, rtol=1e-9)

@@ -1,0 +1,1 @@
+"""Every learner on every problem: `make bench-learners`. Which is first at the best kernel, and at what cost."""
