@@ -14,7 +14,7 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop, fit
 from dpplearn.arrays import Seed
 from dpplearn.datasets import make_registries
-from dpplearn.fitting import Agreement
+from dpplearn.fit_result import Agreement
 from dpplearn.learners.stopping import still_to_gain
 from problems import PROBLEMS, random_kernel, sampled
 from registries import registry

@@ -18,7 +18,7 @@ LAYERS = (
     "learners.loop learners.stopping learners.line_search learners.factor learners.em learners.ascent learners.lbfgs "
     "learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "
     "conditioning sizes sampling_loops sampling selection dpp files tensor_file model_file "
-    "checkpoint progress fitting metrics datasets estimator experiments experiments.textbook "
+    "checkpoint progress fit_result fitting metrics datasets estimator experiments experiments.textbook "
     "experiments.words experiments.registries experiments.trials experiments.authors experiments.printed "
     "experiments.recovery "
     "experiments.plan experiments.results experiments.runner experiments.reproduction "

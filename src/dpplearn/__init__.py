@@ -6,7 +6,8 @@ from dpplearn import datasets
 from dpplearn.baskets import Baskets
 from dpplearn.dpp import DPP, Recommendation, Selection, Substitute
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.fitting import FitProgress, FitResult, fit
+from dpplearn.fit_result import FitProgress, FitResult
+from dpplearn.fitting import fit
 from dpplearn.kernel import Kernel
 from dpplearn.learners.loop import History, Stop
 from dpplearn.model_file import load

@@ -14,7 +14,8 @@ from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
 from dpplearn.datasets import make_registries, substitute_groups
 from dpplearn.dpp import DPP
-from dpplearn.fitting import FitResult, fit
+from dpplearn.fit_result import FitResult
+from dpplearn.fitting import fit
 from dpplearn.initialise import independent
 from dpplearn.metrics import relative_gain
 

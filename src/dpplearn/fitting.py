@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -14,116 +14,19 @@ import numpy as np
 
 from dpplearn.arrays import Seed
 from dpplearn.baskets import Baskets
-from dpplearn.checkpoint import FitState, Restart, Setting, fingerprint, read_checkpoint, write_checkpoint
+from dpplearn.checkpoint import FitState, Setting, fingerprint, read_checkpoint, write_checkpoint
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError, whole_number
+from dpplearn.fit_result import Agreement, FitProgress, FitResult
 from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, independent, joined
 from dpplearn.kernel import Kernel
 from dpplearn.learners import LEARNERS
-from dpplearn.learners.loop import NOTHING, History, Limits, Record, Run, Step, Stop, run
+from dpplearn.learners.loop import NOTHING, Limits, Record, Run, Step, Stop, run
 from dpplearn.learners.stopping import relative_change
 from dpplearn.statistics import mean_log_likelihood
 from dpplearn.threads import suitable_blas
 
 ENDS_THE_FIT = {Stop.INTERRUPTED, Stop.CALLBACK, Stop.MAX_SECONDS}
-
-
-@dataclass(frozen=True)
-class FitProgress:
-    """What a callback is told after every iteration; iteration 0 is the start."""
-
-    restart: int
-    iteration: int
-    log_likelihood: float
-    seconds: float
-    step_size: float
-    evaluations: float
-    step: Step = field(repr=False)
-
-    @property
-    def kernel(self) -> Kernel:
-        """The model so far; found only when asked for, which may take longer than an iteration."""
-        return self.step.kernel
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Whether the runs from different starts found the same optimum. In nats a basket.
-
-    A run that stopped by its tolerance may be that much short of its optimum, so that two at the same optimum lie
-    within twice as much. The rule of "em" and "k-ascent" promises no such thing: runs of theirs that do not agree may
-    still be on their way to the same optimum.
-    """
-
-    within: float
-    agreeing: int  # runs within that of the best, itself included
-    runs: int
-    lowest: float  # how far the lowest run is below the best
-
-    @classmethod
-    def of(cls, likelihoods: Sequence[float], within: float) -> Agreement:
-        below = max(likelihoods) - np.array(likelihoods)
-        return cls(within, int((below <= within).sum()), len(below), float(below.max()))
-
-    @property
-    def reached(self) -> bool | None:
-        """None of a single run, which has nothing to agree with."""
-        return self.agreeing == self.runs if self.runs > 1 else None
-
-    def __str__(self) -> str:
-        if self.reached is None:
-            return "a single run"
-        how_many = "all" if self.reached else f"{self.agreeing} of"
-        below = f"the lowest is {self.lowest:.2g} below"
-        return f"{how_many} {self.runs} are within {self.within:.2g} nats of the best; {below}"
-
-
-@dataclass(frozen=True, repr=False)
-class FitResult:
-    """The best model found, how it was found, and how good it is. All log-likelihoods are means a basket."""
-
-    dpp: DPP
-    history: History
-    stop: Stop
-    restarts: tuple[Restart, ...]
-    independent_log_likelihood: float
-    agreement: Agreement
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.dpp.kernel
-
-    @property
-    def log_likelihood(self) -> float:
-        """Of the training data under the model returned."""
-        return float(self.history.log_likelihood[-1])
-
-    @property
-    def n_iter(self) -> int:
-        return len(self.history) - 1
-
-    @property
-    def converged(self) -> bool:
-        """Whether the run stopped because its tolerance was met; no other reason is convergence."""
-        return self.stop is Stop.TOLERANCE
-
-    def __repr__(self) -> str:
-        how = self.dpp.learned
-        gain = self.log_likelihood - self.independent_log_likelihood
-        lines = [
-            f"FitResult: {how['learner']} from {how['start']}, {how['n_baskets']:,} baskets "
-            f"({how['n_distinct']:,} distinct) of {len(self.dpp.items):,} items",
-            f"  stopped            after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
-            f"{' (converged)' if self.converged else ''}: {self.stop.value}",
-            f"  log-likelihood     {self.log_likelihood:.4f} a basket",
-            f"  independent items  {self.independent_log_likelihood:.4f} a basket "
-            f"(the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'})",
-            f"  expected size      {self.dpp.expected_size:.2f} items",
-        ]
-        if len(self.restarts) > 1:
-            lines += [f"  restarts           {self.agreement}"]
-            lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
-        return "\n".join(lines)
 
 
 def fit(
@@ -272,9 +175,9 @@ def _at_least_the_start(work: _Work, state: FitState, last: Run) -> Run:
     likelihood = mean_log_likelihood(kernel, work.data, work.threads)
     if not likelihood > last.log_likelihood:
         return last
-    record = Record()
-    record.add(Step(kernel, likelihood, 0.0, 0.5), last.seconds)
-    return Run(Step(kernel, likelihood, 0.0, 0.5), record, 0, last.stop)
+    record, step = Record(), Step(kernel, likelihood, 0.0, 0.5)
+    record.add(step, last.seconds)
+    return Run(step, record, 0, last.stop)
 
 
 def _off_saddle(work: _Work, state: FitState, last: Run, observe: Callable[[Run], bool]) -> Run:

@@ -14,7 +14,7 @@ from dpplearn.catalogue import Label
 from dpplearn.cli.output import Report
 from dpplearn.demo import Demo, Score
 from dpplearn.dpp import DPP, Recommendation, Selection
-from dpplearn.fitting import FitResult
+from dpplearn.fit_result import FitResult
 from dpplearn.initialise import independent
 from dpplearn.kernel import Kernel
 from dpplearn.metrics import relative_gain

@@ -11,7 +11,8 @@ from dpplearn.arrays import Bools
 from dpplearn.baskets import Baskets
 from dpplearn.dpp import DPP
 from dpplearn.experiments.registries import Source, admitted, n_training, off_diagonal_strength
-from dpplearn.fitting import FitResult, fit
+from dpplearn.fit_result import FitResult
+from dpplearn.fitting import fit
 from dpplearn.initialise import independent, moments, wishart
 from dpplearn.kernel import Kernel
 
