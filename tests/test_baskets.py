@@ -348,8 +348,9 @@ def test_frequencies_are_weighted_shares_of_the_baskets(baskets: Baskets) -> Non
         for i, j in combinations_with_replacement(basket, 2):
             pair[i, j] += weight / baskets.total_weight
             pair[j, i] = pair[i, j]
-    np.testing.assert_allclose(baskets.frequencies(), single, rtol=1e-12, atol=0)
-    np.testing.assert_allclose(baskets.pair_frequencies(), pair, rtol=1e-12, atol=0)
+    smallest = 1e-300  # below, numbers have few digits
+    np.testing.assert_allclose(baskets.frequencies(), single, rtol=1e-12, atol=smallest)
+    np.testing.assert_allclose(baskets.pair_frequencies(), pair, rtol=1e-12, atol=smallest)
 
 
 def test_frequencies_of_baskets_without_weight_are_refused() -> None:
@@ -423,3 +424,33 @@ def test_a_slice_is_some_of_the_baskets() -> None:
     baskets = Baskets.from_lists([[0], [1], [0, 1]], weights=[1, 2, 3])
     assert list(baskets[1:]) == [(1,), (0, 1)]
     assert list(baskets[1:].weights) == [2, 3]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.lists(st.integers(0, 4), unique=True), st.integers(0, 5)), max_size=8))
+def test_a_whole_weight_is_as_many_baskets_of_weight_one(pairs: list[tuple[list[int], int]]) -> None:
+    baskets = Baskets.from_lists([items for items, _ in pairs], n_items=5, weights=[weight for _, weight in pairs])
+    expanded = baskets.expanded()
+    assert list(expanded) == [tuple(sorted(items)) for items, weight in pairs for _ in range(weight)]
+    assert expanded.weights.tolist() == [1.0] * len(expanded)
+    assert expanded.catalogue is baskets.catalogue
+
+
+@pytest.mark.parametrize("weights", [[0.5, 1], [1, 1e-300], [1e7, 1], [1e20, 1], [1.7e308, 1], [4e18] * 3], ids=str)
+def test_weights_that_are_no_whole_numbers_or_far_too_many_stay_as_they_are(weights: list[float]) -> None:
+    baskets = Baskets.from_lists([[i] for i in range(len(weights))], weights=weights)
+    assert baskets.expanded() is baskets
+
+
+def test_baskets_of_all_parts_come_together_in_order() -> None:
+    whole = Baskets.from_lists([["a"], [], ["b", "a"], ["c"]], weights=[1, 2, 3, 4])
+    parts = [whole[:2], whole[:0], whole[2:]]
+    assert plain(Baskets.together(parts)) == plain(whole)
+    assert plain(Baskets.together([whole])) == plain(whole)
+
+
+def test_reweighting_multiplies_weights_and_leaves_the_sets_alone() -> None:
+    baskets = Baskets.from_lists([["a"], [], ["b", "a"]], weights=[1, 2, 0.5])
+    assert plain(baskets.reweighted(3.0)) == (("a", "b"), [["a"], [], ["a", "b"]], [3.0, 6.0, 1.5])
+    assert baskets.weights.tolist() == [1, 2, 0.5]
+    assert baskets.reweighted(3.0).total_weight == 10.5

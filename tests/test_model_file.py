@@ -10,6 +10,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 import dpplearn
-from dpplearn import DPP, InputError, Kernel, Stop, load, tensor_file
-from dpplearn.checkpoint import FitState, Restart, Setting, read_checkpoint, write_checkpoint
+from dpplearn import DPP, Baskets, InputError, Kernel, Stop, load, tensor_file
+from dpplearn.checkpoint import FitState, Restart, Search, Setting, read_checkpoint, write_checkpoint
 from dpplearn.learners.loop import NOTHING, History, Memory, Record, Run, Step
 from dpplearn.tensor_file import read_tensors, write_tensors
+from dpplearn.training import Training
 from strategies import kernels, models
 
 KERNEL = Kernel.from_L([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])
@@ -64,6 +66,76 @@ def test_eigenvalues_of_exactly_zero_and_one_are_still_so_after_loading(tmp_path
 def test_infinite_figures_in_how_it_was_learned_survive(tmp_path: Path) -> None:
     DPP(KERNEL, learned={"best": float("inf"), "worst": float("-inf")}).save(tmp_path / "m")
     assert load(tmp_path / "m").learned == {"best": float("inf"), "worst": float("-inf")}
+
+
+def with_training(history: bool = True) -> DPP:
+    baskets = Baskets.from_lists([[0, 1], [1, 2], [2], []], n_items=3, weights=[0.1, 2, 1 / 3, 1])
+    columns = History(*(np.array([-2.0, start, np.nan]) for start in (-1.0, 0.1, 1.0, 2.0, -4.0)))
+    return DPP(KERNEL, MODEL.items, learned=MODEL.learned, training=Training.of(baskets, columns if history else None))
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_what_a_model_was_learned_from_is_loaded_to_the_last_bit(history: bool, tmp_path: Path) -> None:
+    dpp = with_training(history)
+    dpp.save(tmp_path / "m")
+    found = load(tmp_path / "m")
+    assert same(found, dpp)
+    assert dpp.training is not None
+    assert found.training is not None
+    assert found.training.weight == dpp.training.weight
+    arrays = [
+        (getattr(found.training, name), getattr(dpp.training, name))
+        for name in ("item_weights", "pairs", "pair_weights")
+    ]
+    assert (found.training.history is not None) == history
+    if found.training.history is not None and dpp.training.history is not None:
+        arrays += zip(found.training.history.columns.values(), dpp.training.history.columns.values(), strict=True)
+    for here, there in arrays:
+        assert (here.dtype, here.shape, here.tobytes()) == (there.dtype, there.shape, there.tobytes())
+
+
+def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path) -> None:
+    result = dpplearn.fit([["crib", "cot"], ["cot"], ["mat"], []], prior=0.5, validation=0.3, rng=0)
+    result.dpp.save(tmp_path / "m")
+    found = load(tmp_path / "m")
+    assert same(found, result.dpp)
+    assert found.training is not None
+    assert found.training.history is not None
+    for name, column in result.history.columns.items():
+        np.testing.assert_array_equal(found.training.history.columns[name], column)
+    dpplearn.fit([[0], [1]], prior=np.inf).dpp.save(tmp_path / "m")
+    assert load(tmp_path / "m").learned["prior"] == np.inf
+
+
+def test_a_file_without_training_is_a_model_without(saved: Path) -> None:
+    assert load(saved).training is None
+
+
+TAMPERED: dict[str, dict[str, Any]] = {
+    "no weight": {"training.weight": np.zeros(1)},
+    "a missing weight": {"training.weight": np.empty(0)},
+    "items missing": {"training.item_weights": None},
+    "items of another catalogue": {"training.item_weights": np.ones(4)},
+    "items in two dimensions": {"training.item_weights": np.ones((3, 2))},
+    "pairs of unknown items": {"training.pairs": np.full((2, 2), 3, np.int32)},
+    "pairs of fractions": {"training.pairs": np.full((2, 2), 0.5)},
+    "pairs without weights": {"training.pair_weights": np.ones(1)},
+    "an unknown column of the history": {"history.mood": np.ones(3)},
+    "a column of the history missing": {"history.seconds": None},
+    "a column of the history shorter": {"history.seconds": np.ones(2)},
+}
+
+
+@pytest.mark.parametrize("tampered", TAMPERED)
+def test_training_data_that_cannot_be_are_refused(tampered: str, tmp_path: Path) -> None:
+    """In files whose checksum is right."""
+    dpp, path = with_training(), tmp_path / "m"
+    dpp.save(path)
+    arrays, document = read_tensors(path, "model")
+    arrays |= TAMPERED[tampered]
+    write_tensors(path, "model", {name: array for name, array in arrays.items() if array is not None}, document)
+    with pytest.raises(InputError):
+        load(path)
 
 
 def test_the_path_may_be_a_string_and_have_any_ending(tmp_path: Path) -> None:
@@ -360,7 +432,7 @@ def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(saved: 
     assert refused > len(whole) / 2
 
 
-SETTING = Setting(learner="em", init="wishart", restarts=3, data="abc")
+SETTING = Setting("em", "wishart", restarts=3, prior=0.0, validation=0.0, nonempty=False, data="abc")
 
 
 def run_to(kernel: Kernel, history: History, stop: Stop | None = None, memory: Memory = NOTHING) -> Run:
@@ -372,12 +444,15 @@ def run_to(kernel: Kernel, history: History, stop: Stop | None = None, memory: M
 def test_a_checkpoint_gives_back_the_state_of_the_fit(
     best: Kernel, running: Kernel, n: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    history = History(-1.0 / np.arange(1.0, n + 1), np.arange(n) / 7, np.full(n, 0.5), np.arange(n) + 1.5)
+    history = History(
+        -1.0 / np.arange(1.0, n + 1), np.arange(n) / 7, np.full(n, 0.5), np.arange(n) + 1.5, np.full(n, np.nan)
+    )
     line = Restart("wishart", -0.25, n - 1, 1 / 7, Stop.MAX_ITER)
     memory = {"vectors": running.eigenvectors[:, ::-1], "count": np.array([n])}
     state = FitState(
         SETTING,
         (2**63, 5),
+        Search(np.arange(6.0).reshape(2, 3), (best, running)),
         (line,),
         run_to(best, history, Stop.MAX_ITER),
         run_to(running, history, None, memory),
@@ -387,17 +462,57 @@ def test_a_checkpoint_gives_back_the_state_of_the_fit(
     write_checkpoint(path, state)
     found = read_checkpoint(path, SETTING)
     assert (found.setting, found.seeds, found.finished, found.elapsed) == (SETTING, (2**63, 5), (line,), 1 / 3)
+    assert found.search is not None
+    assert found.search.held_out.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert all(map(same, map(DPP, found.search.kernels), (DPP(best), DPP(running))))
     for mine, theirs in ((state.best, found.best), (state.running, found.running)):
         assert mine is not None
         assert theirs is not None
         assert theirs.stop == mine.stop
         assert same(DPP(theirs.kernel), DPP(mine.kernel))
         assert (theirs.n_iter, theirs.log_likelihood) == (n - 1, -1 / n)
-        for column in ("log_likelihood", "seconds", "step_size", "evaluations"):
-            assert getattr(theirs.history, column).tolist() == getattr(mine.history, column).tolist()
+        for name, column in mine.history.columns.items():
+            np.testing.assert_array_equal(theirs.history.columns[name], column)
         assert {name: array.tolist() for name, array in theirs.step.memory.items()} == {
             name: array.tolist() for name, array in mine.step.memory.items()
         }
+
+
+@settings(max_examples=25)
+@given(running=kernels(), leader=kernels())
+def test_a_checkpoint_gives_back_the_step_that_leads_beside_the_last_one(
+    running: Kernel, leader: Kernel, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    columns = np.arange(20.0).reshape(5, 4)
+    behind = run_to(leader, History(*columns[:, :2]), None, {"Z": leader.eigenvectors})
+    now = replace(run_to(running, History(*columns), None, {"Z": running.eigenvectors}), leader=behind)
+    path = tmp_path_factory.getbasetemp() / "checkpoint"
+    write_checkpoint(path, FitState(SETTING, (1,), running=now))
+    found = read_checkpoint(path, SETTING).running
+    assert found is not None
+    assert found.leader is not None
+    for mine, theirs in ((now, found), (behind, found.leader)):
+        assert same(DPP(theirs.kernel), DPP(mine.kernel))
+        assert (theirs.n_iter, theirs.merit) == (mine.n_iter, mine.merit)
+        np.testing.assert_array_equal(theirs.step.memory["Z"], mine.step.memory["Z"])
+    assert found.leader.leader is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"prior": "auto"}, "a fit with prior=0.0, not prior='auto'"),
+        ({"prior": np.inf}, "a fit with prior=0.0, not prior=inf"),
+        ({"validation": 0.1}, "a fit with validation=0.0, not validation=0.1"),
+        ({"nonempty": True}, "a fit with nonempty=False, not nonempty=True"),
+    ],
+)
+def test_a_checkpoint_of_other_data_to_learn_from_is_refused(
+    changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path / "c", FitState(SETTING, (1,)))
+    with pytest.raises(InputError, match=said):
+        read_checkpoint(tmp_path / "c", replace(SETTING, **changes))
 
 
 def test_a_checkpoint_before_the_first_step_has_no_runs(tmp_path: Path) -> None:
@@ -408,10 +523,10 @@ def test_a_checkpoint_before_the_first_step_has_no_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        (Setting("k-ascent", "wishart", 3, "abc"), "a fit with learner='em', not learner='k-ascent'"),
-        (Setting("em", "moments", 3, "abc"), "a fit with init='wishart', not init='moments'"),
-        (Setting("em", "wishart", 4, "abc"), "a fit with restarts=3, not restarts=4"),
-        (Setting("em", "wishart", 3, "abd"), "a fit with other baskets"),
+        (Setting("k-ascent", "wishart", 3, 0.0, 0.0, False, "abc"), "a fit with learner='em', not learner='k-ascent'"),
+        (Setting("em", "moments", 3, 0.0, 0.0, False, "abc"), "a fit with init='wishart', not init='moments'"),
+        (Setting("em", "wishart", 4, 0.0, 0.0, False, "abc"), "a fit with restarts=3, not restarts=4"),
+        (Setting("em", "wishart", 3, 0.0, 0.0, False, "abd"), "a fit with other baskets"),
     ],
 )
 def test_a_checkpoint_of_another_fit_is_refused(setting: Setting, said: str, tmp_path: Path) -> None:
@@ -422,7 +537,7 @@ def test_a_checkpoint_of_another_fit_is_refused(setting: Setting, said: str, tmp
 
 def test_a_truncated_or_changed_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c"
-    write_checkpoint(path, FitState(SETTING, (12345,), running=run_to(KERNEL, History(*np.ones((4, 1))))))
+    write_checkpoint(path, FitState(SETTING, (12345,), running=run_to(KERNEL, History(*np.ones((5, 1))))))
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
     with pytest.raises(InputError, match="is not a whole dpplearn checkpoint file"):

@@ -27,7 +27,9 @@ from dpplearn.basket_input import (
 )
 from dpplearn.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, InputWarning
+from dpplearn.weights import are_counts, effective_number
 
+MOST_COPIES = 10_000_000  # baskets that weights may stand for and still be taken one by one
 LANES = 4  # sets that the compiled loops take at a time, one a lane of a processor's vectors
 
 
@@ -289,6 +291,23 @@ class Baskets:
         flat = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Baskets(self.indices[flat], offsets, self.weights[rows], self.catalogue)
 
+    def reweighted(self, factor: float) -> Baskets:
+        """The same sets, their weights multiplied."""
+        return Baskets(self.indices, self.offsets, self.weights * factor, self.catalogue)
+
+    def as_counts(self) -> Baskets:
+        """Weights that are no counts scaled to add up to the number of baskets that they are worth."""
+        if are_counts(self.weights) or not self.total_weight > 0:
+            return self
+        return self.reweighted(effective_number(self.weights) / self.total_weight)
+
+    @classmethod
+    def together(cls, parts: Sequence[Baskets]) -> Baskets:
+        """All baskets of all parts, which have one catalogue."""
+        sizes = np.concatenate([part.sizes for part in parts])
+        indices, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "weights"))
+        return cls(indices, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), weights, parts[0].catalogue)
+
     def split(self, fraction: float, rng: Seed = None) -> tuple[Baskets, Baskets]:
         """Two random parts, the first with floor(fraction · n) of the baskets."""
         if not 0 < fraction < 1:
@@ -309,6 +328,14 @@ class Baskets:
             sizes.append(np.full(len(starts), group.sets.shape[1]))
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
         return Baskets(np.concatenate(indices), offsets, np.concatenate(weights), self.catalogue)
+
+    def expanded(self) -> Baskets:
+        """A basket of weight 3 as three of weight 1, which may then fall into different parts; as they are where
+        weights are not whole numbers, or stand for too many baskets."""
+        if not are_counts(self.weights) or self.total_weight > MOST_COPIES:
+            return self
+        several = self.subset(np.repeat(np.arange(len(self)), self.weights.astype(np.int64)))
+        return Baskets(several.indices, several.offsets, np.ones(len(several)), self.catalogue)
 
     def frequencies(self) -> Floats:
         """m_i, the weighted share of baskets that hold item i."""

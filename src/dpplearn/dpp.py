@@ -17,11 +17,13 @@ from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue, Label
 from dpplearn.conditioning import conditioned, inclusion_probability, next_item
 from dpplearn.errors import InputError, whole_number
+from dpplearn.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.kernel import Kernel
 from dpplearn.sampling import sample_sets
 from dpplearn.selection import NOTHING, Greedy, greedy_map
 from dpplearn.sizes import check_size, inclusion_given_size, log_size_distribution
 from dpplearn.statistics import log_probabilities, mean_log_likelihood
+from dpplearn.training import Training
 
 Basket = Iterable[Label]
 
@@ -60,19 +62,29 @@ class Selection:
 class DPP:
     """A determinantal point process over a catalogue of items.
 
-    `learned` tells how the kernel came about, and travels with the model file.
+    `learned` tells how the kernel came about, `training` what it was learned from; both travel with the model file.
     """
 
     def __init__(
-        self, kernel: Kernel, items: Sequence[Label] | None = None, *, learned: Mapping[str, Any] | None = None
+        self,
+        kernel: Kernel,
+        items: Sequence[Label] | None = None,
+        *,
+        learned: Mapping[str, Any] | None = None,
+        training: Training | None = None,
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InputError(f"got a {type(kernel).__name__}; expected a Kernel (Kernel.from_L(L) or Kernel.from_K(K))")
         self.kernel = kernel
         self.catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(kernel.n_items)
         self.learned: Mapping[str, Any] = dict(learned or {})
+        self.training = training
         if len(self.catalogue) != kernel.n_items:
             raise InputError(f"the kernel has {kernel.n_items} items, but items names {len(self.catalogue)}")
+        if training is not None and len(training.item_weights) != kernel.n_items:
+            raise InputError(
+                f"the kernel has {kernel.n_items} items, but the training data {len(training.item_weights)}"
+            )
 
     def __repr__(self) -> str:
         how = f", learned by {self.learned['learner']}" if "learner" in self.learned else ""
@@ -85,25 +97,28 @@ class DPP:
         return self.catalogue.labels
 
     @overload
-    def log_prob(self, basket: Baskets, k: int | None = None) -> Floats: ...
+    def log_prob(self, basket: Baskets, k: int | None = None, *, nonempty: bool = False) -> Floats: ...
     @overload
-    def log_prob(self, basket: Basket, k: int | None = None) -> float: ...
-    def log_prob(self, basket: Baskets | Basket, k: int | None = None) -> Floats | float:
-        """log P(Y) of one basket, or of each; −inf where it is zero. With k, under the k-DPP."""
+    def log_prob(self, basket: Basket, k: int | None = None, *, nonempty: bool = False) -> float: ...
+    def log_prob(self, basket: Baskets | Basket, k: int | None = None, *, nonempty: bool = False) -> Floats | float:
+        """log P(Y) of one basket, or of each; −inf where it is zero. With k, under the k-DPP.
+
+        With `nonempty`, given that Y is not empty.
+        """
         one = not isinstance(basket, Baskets)
         baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._known([basket])
-        values = log_probabilities(self.kernel, baskets)
+        values = log_probabilities(self.kernel, baskets, nonempty=nonempty and k is None)
         if k is not None:
             check_size(self.kernel, k)
             values = np.where(baskets.sizes == k, values - log_size_distribution(self.kernel)[k], -np.inf)
         return float(values[0]) if one else values
 
-    def log_likelihood(self, baskets: Baskets | Iterable[Basket]) -> float:
-        """The weighted mean of log P(Y) over the baskets."""
+    def log_likelihood(self, baskets: Baskets | Iterable[Basket], *, nonempty: bool = False) -> float:
+        """The weighted mean of log P(Y) over the baskets; with `nonempty`, given that Y is not empty."""
         baskets = self._known(baskets)
         if not baskets.total_weight > 0:
             raise InputError(f"{len(baskets)} baskets with a total weight of {baskets.total_weight:g}: no mean exists")
-        return mean_log_likelihood(self.kernel, baskets)
+        return mean_log_likelihood(self.kernel, baskets, nonempty=nonempty)
 
     def marginals(self, k: int | None = None) -> Floats:
         """P(i ∈ Y) for every item, in the order of `items`. With k, given that Y has k items."""
@@ -243,11 +258,32 @@ class DPP:
         best = others[np.argsort(-repulsion[others], kind="stable")][: whole_number("k", k, 0)]
         return [Substitute(self.items[j], float(repulsion[j])) for j in best]
 
+    def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
+        """Which items of the basket push this one down, and by how much.
+
+        Each has a factor, and P(i ∈ Y) times all of them is P(i ∈ Y given A ⊆ Y). Of baskets of more than ten items,
+        averages over random orders; `n_orders` and `rng` are for those.
+        """
+        positions = self.catalogue.positions(basket)
+        return explanation(self.kernel, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one safetensors file; `dpplearn.load` reads it."""
         from dpplearn.model_file import save
 
         save(self, path)
+
+    def to_dppy(self) -> Any:
+        """The same law as a `FiniteDPP` of DPPy, where items are numbers: positions in `items`."""
+        try:
+            from dppy.finite_dpps import FiniteDPP
+        except ImportError as error:
+            raise InputError(f"DPPy cannot be imported ({error}): pip install dppy") from None
+        # With the eigenvalues, as those that it would find itself it may refuse for being a rounding error below 0.
+        kernel = self.kernel
+        if kernel.near_one.any():
+            return FiniteDPP("correlation", K=kernel.K, K_eig_dec=(kernel.eigenvalues, kernel.eigenvectors))
+        return FiniteDPP("likelihood", L=kernel.L, L_eig_dec=(kernel.odds, kernel.eigenvectors))
 
     def _known(self, baskets: Baskets | Iterable[Basket]) -> Baskets:
         """The baskets over this catalogue, their items found by label."""

@@ -9,11 +9,13 @@ from dpplearn.dpp import DPP
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
 from dpplearn.tensor_file import read_tensors, write_tensors
+from dpplearn.training import Training
 
 
 def save(dpp: DPP, path: str | PathLike[str]) -> None:
-    """Items, kernel and how it was learned, in one safetensors file, written atomically."""
+    """Items, kernel, how it was learned and from what, in one safetensors file, written atomically."""
     arrays = {"eigenvalues": dpp.kernel.eigenvalues, "eigenvectors": dpp.kernel.eigenvectors}
+    arrays |= dpp.training.arrays if dpp.training is not None else {}
     write_tensors(path, "model", arrays, {"items": list(dpp.items), "learned": dict(dpp.learned)})
 
 
@@ -22,6 +24,7 @@ def load(path: str | PathLike[str]) -> DPP:
     arrays, document = read_tensors(path, "model")
     try:
         kernel = Kernel(arrays["eigenvalues"], arrays["eigenvectors"])
-        return DPP(kernel, Catalogue.of(document["items"]).labels, learned=document["learned"])
+        items, training = Catalogue.of(document["items"]).labels, Training.from_arrays(arrays)
+        return DPP(kernel, items, learned=document["learned"], training=training)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{fspath(path)} does not hold a model: {error}") from None
