@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench bench-learners reproduce clean
+.PHONY: demo test lint bench bench-learners bench-small-data reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -23,6 +23,10 @@ bench: $(VENV)/.installed-bench
 # Every learner on every problem; two hours and a half. What is done is kept: a second call goes on.
 bench-learners: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.learners
+
+# Priors on 2N, 5N, 20N and all baskets of every category; half an hour on 2 cores. A second call goes on.
+bench-small-data: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.small_data --processes 2
 
 # The original registries are not part of this project; DPPLEARN_SHARED is the folder that has them, as for the tests.
 DPPLEARN_SHARED ?= ../shared

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.measure import Result, best_seconds, seconds
 
-FIRST_FIT = "import dpplearn; dpplearn.fit([[0], [1], [0, 1], []], rng=0)"
+FIRST_FIT = "import dpplearn; dpplearn.fit([[0], [1], [0, 1], []], prior=0)"
 
 
 def command(*words: str, cache: str | None = None) -> None:

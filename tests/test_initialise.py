@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
+
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel, fit
+import dpplearn as dl
+import oracle
+from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
 from dpplearn.catalogue import Catalogue
-from dpplearn.initialise import INITIALISERS, adapted, independent, joined, moments, prepared, wishart
+from dpplearn.initialise import (
+    INITIALISERS,
+    adapted,
+    before_truncation,
+    independent,
+    joined,
+    moments,
+    moments_kernel,
+    prepared,
+    wishart,
+)
 from dpplearn.statistics import mean_log_likelihood
 from problems import PROBLEMS, random_kernel, sampled
+
+fit = partial(dl.fit, prior=0)  # to maximum likelihood, which is what these tests are about
 
 RNG = np.random.default_rng(0)
 
@@ -53,11 +70,60 @@ def test_moments_says_that_it_is_diagonal_when_no_pair_repels() -> None:
     np.testing.assert_allclose(start.K, np.diag([0.5, 0.5]))
 
 
+def test_the_moments_kernel_is_the_moments_start_without_the_warning() -> None:
+    for problem in ("weighted", "attracting", "a basket as large as the catalogue"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            start = moments(PROBLEMS[problem], RNG)
+        kernel = moments_kernel(PROBLEMS[problem])
+        np.testing.assert_array_equal(kernel.eigenvalues, start.eigenvalues)
+        np.testing.assert_array_equal(kernel.eigenvectors, start.eigenvectors)
+    diagonal = moments_kernel(Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2))  # and not a word
+    np.testing.assert_allclose(diagonal.K, np.diag([0.5, 0.5]))
+
+
 def test_independent_is_the_product_of_the_frequencies() -> None:
     baskets = PROBLEMS["weighted"]
     m = baskets.frequencies()
     expected = float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
     assert mean_log_likelihood(independent(baskets), baskets) == pytest.approx(expected)
+
+
+def test_smoothing_counts_baskets_with_and_without_each_item() -> None:
+    baskets = Baskets.from_lists([[0], [0, 1], [0]], n_items=3, weights=[1, 2, 1])
+    np.testing.assert_allclose(independent(baskets, smoothing=0.5).K, np.diag([4.5, 2.5, 0.5]) / 5, atol=1e-15)
+    np.testing.assert_allclose(independent(baskets).K, np.diag([4, 2, 0]) / 4, atol=1e-15)
+
+
+def test_independent_items_that_are_not_empty_have_the_frequencies_of_the_data() -> None:
+    """By enumeration of all sets but the empty one."""
+    baskets = Baskets.from_lists([[0], [0, 1], [2, 1], [0, 1, 2], [2]], n_items=3)
+    for smoothing in (0.0, 0.5):
+        P = oracle.probabilities_from_K(independent(baskets, smoothing=smoothing, nonempty=True).K)
+        P[0] = 0
+        expected = (baskets.frequencies() * 5 + smoothing) / (5 + 2 * smoothing)
+        np.testing.assert_allclose(oracle.item_marginals(P / P.sum()), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "frequencies",
+    [[0.6, 0.5], [0.5, 0.5, 0.001], [0.3] * 10, [0.01] * 1000, [0.999, 0.2], [1.0, 0.3], [1.0], [0.9] * 400],
+    ids=lambda m: f"{len(m)} of {m[0]}",
+)
+def test_truncation_gives_the_frequencies_back(frequencies: list[float]) -> None:
+    m = np.array(frequencies)
+    p = before_truncation(m)
+    np.testing.assert_allclose(p / -np.expm1(np.log1p(-np.minimum(p, 1 - 1e-16)).sum()), m, rtol=1e-8)
+    assert np.all((p >= 0) & (p <= m))
+
+
+@pytest.mark.parametrize("frequencies", [[0.25, 0.5, 0.25], [0.1], [0.2, 0.3]])
+def test_items_that_occur_one_at_a_time_become_rare_in_proportion(frequencies: list[float]) -> None:
+    """Their frequencies add up to 1 or less: the rarer the items, the better they fit."""
+    m = np.array(frequencies)
+    p = before_truncation(m)
+    assert 0 < p.sum() <= 1e-5
+    np.testing.assert_allclose(p / p.sum(), m / m.sum(), rtol=1e-12)
 
 
 def named(names: str, seed: int = 0) -> tuple[DPP, Baskets]:

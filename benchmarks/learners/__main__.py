@@ -121,7 +121,7 @@ def wall_time(scores: Scores) -> Result:
     def all_of_them() -> None:
         for problem, train in trains:
             enough = scores.best(problem) - GAP
-            fit = dl.fit(train, callback=lambda now, enough=enough: now.log_likelihood >= enough)
+            fit = dl.fit(train, prior=0, callback=lambda now, enough=enough: now.log_likelihood >= enough)
             assert fit.log_likelihood >= enough, f"{problem}: fit stopped by itself before {GAP} nats"
 
     trains = [(problem.name, problem.train) for problem in registries()]

@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import count, takewhile
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.kernel import Kernel
@@ -45,7 +47,19 @@ class Setting:
     learner: str
     init: str
     restarts: int
+    prior: float | str
+    validation: float
+    nonempty: bool
     data: str
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Where the choice of the prior stands: the log-probabilities of unseen baskets under each strength tried, and the
+    model of each fold, from which the next strength starts; none once the choice is made."""
+
+    held_out: Floats  # (n_strengths, n_baskets)
+    kernels: tuple[Kernel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +67,8 @@ class FitState:
     """Finished runs, the best of them, and the one under way."""
 
     setting: Setting
-    seeds: tuple[int, ...]
+    seeds: tuple[int, ...]  # of the random starts, then of the folds and of what is set aside for validation
+    search: Search | None = None  # of the strength of the prior, as far as done
     finished: tuple[Restart, ...] = ()
     best: Run | None = None
     running: Run | None = None
@@ -66,7 +81,7 @@ class FitState:
         assert run.stop is not None
         seconds = run.seconds - run.record.seconds[0]
         line = Restart(start, run.log_likelihood, run.n_iter, seconds, run.stop)
-        better = self.best is None or run.log_likelihood > self.best.log_likelihood
+        better = self.best is None or run.merit > self.best.merit
         state = self.with_running(run)
         return replace(state, finished=(*self.finished, line), best=run if better else self.best, running=None)
 
@@ -81,15 +96,18 @@ def fingerprint(baskets: Baskets) -> str:
 
 def write_checkpoint(path: str | PathLike[str], state: FitState) -> None:
     arrays: dict[str, npt.NDArray[Any]] = {}
-    for name, run in (("best", state.best), ("running", state.running)):
+    if state.search is not None:
+        arrays["search"] = state.search.held_out
+        for fold, kernel in enumerate(state.search.kernels):
+            arrays |= _kernel_arrays(f"fold.{fold}", kernel)
+    leader = state.running.leader if state.running is not None else None
+    for name, run in (("best", state.best), ("running", state.running), ("leader", leader)):
         if run is not None:
             arrays |= {
-                f"{name}.eigenvalues": run.kernel.eigenvalues,
-                f"{name}.eigenvectors": run.kernel.eigenvectors,
-                **{f"{name}.{column}": getattr(run.history, column) for column in COLUMNS},
+                **_kernel_arrays(name, run.kernel),
+                **{f"{name}.{column}": values for column, values in run.history.columns.items()},
+                **{f"{name}.memory.{key}": np.ascontiguousarray(array) for key, array in run.step.memory.items()},
             }
-    if state.running is not None:
-        arrays |= {f"memory.{name}": np.ascontiguousarray(array) for name, array in state.running.step.memory.items()}
     document = {
         "setting": asdict(state.setting),
         "seeds": list(state.seeds),
@@ -119,18 +137,36 @@ def _check_setting(path: str, found: Mapping[str, Any], setting: Setting) -> Non
 
 def _state(setting: Setting, arrays: Mapping[str, npt.NDArray[Any]], document: Mapping[str, Any]) -> FitState:
     finished = tuple(Restart(**{**line, "stop": Stop[line["stop"]]}) for line in document["finished"])
-    best = _run(arrays, "best")
+    best, running = _run(arrays, "best"), _run(arrays, "running")
     if best is not None:
         best = replace(best, stop=Stop[document["best_stop"]])
-    return FitState(setting, tuple(document["seeds"]), finished, best, _run(arrays, "running"), document["elapsed"])
+    if running is not None:
+        running = replace(running, leader=_run(arrays, "leader"))
+    seeds, search = tuple(document["seeds"]), _search(arrays)
+    return FitState(setting, seeds, search, finished, best, running, document["elapsed"])
+
+
+def _kernel_arrays(name: str, kernel: Kernel) -> dict[str, npt.NDArray[Any]]:
+    return {f"{name}.eigenvalues": kernel.eigenvalues, f"{name}.eigenvectors": kernel.eigenvectors}
+
+
+def _kernel(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Kernel:
+    return Kernel(arrays[f"{name}.eigenvalues"], arrays[f"{name}.eigenvectors"])
+
+
+def _search(arrays: Mapping[str, npt.NDArray[Any]]) -> Search | None:
+    if "search" not in arrays:
+        return None
+    folds = takewhile(lambda fold: f"fold.{fold}.eigenvalues" in arrays, count())
+    return Search(arrays["search"], tuple(_kernel(arrays, f"fold.{fold}") for fold in folds))
 
 
 def _run(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Run | None:
     if f"{name}.eigenvalues" not in arrays:
         return None
-    kernel = Kernel(arrays[f"{name}.eigenvalues"], arrays[f"{name}.eigenvectors"])
-    history = History(*(arrays[f"{name}.{column}"] for column in COLUMNS))
-    kept = {key.removeprefix("memory."): array for key, array in arrays.items() if key.startswith("memory.")}
-    memory = kept if name == "running" else {}
+    kernel = _kernel(arrays, name)
+    history = History(**{column: arrays[f"{name}.{column}"] for column in COLUMNS})
+    prefix = f"{name}.memory."
+    memory = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
     last = Step(kernel, float(history.log_likelihood[-1]), float(history.step_size[-1]), 0, memory)
     return Run(last, Record.of(history), len(history) - 1)

@@ -46,7 +46,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    learner, init, restarts, tol, max_iter, max_seconds
+    learner, init, restarts, tol, max_iter, max_seconds, prior, validation, patience, nonempty
         As `dpplearn.fit` takes them.
     threads : int or None
         How many threads `fit` and `sample` use; None for all cores.
@@ -63,7 +63,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_ : int
         Iterations of the best run.
     converged_ : bool
-        Whether the tolerance was met.
+        Whether the model is the optimum: the tolerance was met, or the prior is infinitely strong.
     stop_ : Stop
         Why learning stopped.
     n_features_in_ : int
@@ -85,6 +85,10 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         tol: float = 1e-4,
         max_iter: int = 1000,
         max_seconds: float | None = None,
+        prior: float | str | None = None,
+        validation: float = 0.0,
+        patience: int = 10,
+        nonempty: bool = False,
         threads: int | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -94,6 +98,10 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
+        self.prior = prior
+        self.validation = validation
+        self.patience = patience
+        self.nonempty = nonempty
         self.threads = threads
         self.random_state = random_state
 
@@ -119,6 +127,10 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
             tol=self.tol,
             max_iter=self.max_iter,
             max_seconds=self.max_seconds,
+            prior=self.prior,
+            validation=self.validation,
+            patience=self.patience,
+            nonempty=self.nonempty,
             threads=self.threads,
         )
         self.dpp_ = result.dpp
@@ -129,19 +141,22 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self._fitted_on_sparse = issparse(matrix)
         if self.stop_ is Stop.INTERRUPTED:
             raise KeyboardInterrupt(self.stop_.value)
-        if not self.converged_:
+        if self.stop_ in REMEDIES:
             warnings.warn(self._not_converged(), ConvergenceWarning, stacklevel=2)
         return self
 
     def score(self, X: Any, y: None = None, sample_weight: npt.ArrayLike | None = None) -> float:
-        """The weighted mean log-likelihood of the rows; −inf if one of them is impossible under the model."""
+        """The weighted mean log-likelihood of the rows, given that they are not empty if it was learned so.
+
+        −inf if one of them is impossible under the model.
+        """
         baskets = self._known_baskets(X, sample_weight)
-        return self.dpp_.log_likelihood(baskets)
+        return self.dpp_.log_likelihood(baskets, nonempty=self.nonempty)
 
     def score_samples(self, X: Any) -> Floats:
-        """log P of every row; −inf where it is zero."""
+        """log P of every row, given that it is not empty if learned so; −inf where it is zero."""
         baskets = self._known_baskets(X)
-        return self.dpp_.log_prob(baskets)
+        return self.dpp_.log_prob(baskets, nonempty=self.nonempty)
 
     def sample(
         self, n_samples: int = 1, k: int | None = None, random_state: RandomState = None

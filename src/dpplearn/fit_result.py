@@ -11,6 +11,8 @@ from dpplearn.checkpoint import Restart
 from dpplearn.dpp import DPP
 from dpplearn.kernel import Kernel
 from dpplearn.learners.loop import History, Step, Stop
+from dpplearn.prior_choice import PriorChoice
+from dpplearn.statistics import log_nonempty
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class FitProgress:
     seconds: float
     step_size: float
     evaluations: float
+    validation: float  # the mean log-likelihood of the baskets set aside; NaN where none are
     step: Step = field(repr=False)
 
     @property
@@ -73,6 +76,7 @@ class FitResult:
     restarts: tuple[Restart, ...]
     independent_log_likelihood: float
     agreement: Agreement
+    prior_choice: PriorChoice | None = None  # how the strength of the prior was chosen, if by cross-validation
 
     @property
     def kernel(self) -> Kernel:
@@ -80,32 +84,62 @@ class FitResult:
 
     @property
     def log_likelihood(self) -> float:
-        """Of the training data under the model returned."""
-        return float(self.history.log_likelihood[-1])
+        """Of the training data under the model returned, given that baskets are not empty if it was learned so.
+
+        The history has the likelihood that learning maximised: with a prior, of the data and its pseudo-baskets.
+        """
+        return float(self.dpp.learned["log_likelihood"])
+
+    @property
+    def prior(self) -> float:
+        """The strength of the prior; inf for independent items."""
+        return float(self.dpp.learned["prior"])
 
     @property
     def n_iter(self) -> int:
         return len(self.history) - 1
 
     @property
+    def expected_size(self) -> float:
+        """E|Y| under the model, given that Y is not empty if it was learned so."""
+        nonempty = np.exp(log_nonempty(self.kernel)) if self.dpp.learned["nonempty"] else 1.0
+        return float(self.dpp.expected_size / nonempty) if nonempty else 0.0
+
+    @property
     def converged(self) -> bool:
-        """Whether the run stopped because its tolerance was met; no other reason is convergence."""
-        return self.stop is Stop.TOLERANCE
+        """Whether the model is the optimum: the tolerance was met, or it is known in closed form."""
+        return self.stop in {Stop.TOLERANCE, Stop.CLOSED_FORM}
 
     def __repr__(self) -> str:
         how = self.dpp.learned
         gain = self.log_likelihood - self.independent_log_likelihood
+        given = ", given that it is not empty" if how["nonempty"] else ""
+        beside = f"the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'}"
+        if np.isinf(self.prior):
+            beside = "the model, but for its smoothing"
         lines = [
             f"FitResult: {how['learner']} from {how['start']}, {how['n_baskets']:,} baskets "
             f"({how['n_distinct']:,} distinct) of {len(self.dpp.items):,} items",
             f"  stopped            after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
             f"{' (converged)' if self.converged else ''}: {self.stop.value}",
-            f"  log-likelihood     {self.log_likelihood:.4f} a basket",
-            f"  independent items  {self.independent_log_likelihood:.4f} a basket "
-            f"(the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'})",
-            f"  expected size      {self.dpp.expected_size:.2f} items",
+            f"  log-likelihood     {self.log_likelihood:.4f} a basket{given}",
+            f"  independent items  {self.independent_log_likelihood:.4f} a basket ({beside})",
+            f"  expected size      {self.expected_size:.2f} items{given}",
         ]
+        if self.prior or self.prior_choice is not None:
+            lines.insert(2, f"  prior              {self._prior}")
+        if "validation" in how:
+            lines.append(
+                f"  set aside          {how['validation']:.0%}, {how['validation_log_likelihood']:.4f} a basket"
+            )
         if len(self.restarts) > 1:
             lines += [f"  restarts           {self.agreement}"]
             lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
         return "\n".join(lines)
+
+    @property
+    def _prior(self) -> str:
+        how = " (chosen by cross-validation)" if self.prior_choice is not None else ""
+        if np.isinf(self.prior):
+            return f"infinitely strong: independent items{how}"
+        return f"{self.prior:g} of the data's weight{how}" if self.prior else f"none{how}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -14,19 +15,24 @@ import numpy as np
 
 from dpplearn.arrays import Seed
 from dpplearn.baskets import Baskets
-from dpplearn.checkpoint import FitState, Setting, fingerprint, read_checkpoint, write_checkpoint
+from dpplearn.checkpoint import FitState, Search, Setting, fingerprint, read_checkpoint, write_checkpoint
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError, whole_number
 from dpplearn.fit_result import Agreement, FitProgress, FitResult
-from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, independent, joined
+from dpplearn.initialise import INITIALISERS, independent
 from dpplearn.kernel import Kernel
 from dpplearn.learners import LEARNERS
-from dpplearn.learners.loop import NOTHING, Limits, Record, Run, Step, Stop, run
+from dpplearn.learners.loop import Limits, Run, Stop, Validation
 from dpplearn.learners.stopping import relative_change
+from dpplearn.prior import centre, pseudo_baskets, with_prior
+from dpplearn.prior_choice import STRENGTHS, PriorChoice, choose_prior
+from dpplearn.runs import Method, Observer, Saver, Work, all_runs
 from dpplearn.statistics import mean_log_likelihood
 from dpplearn.threads import suitable_blas
+from dpplearn.training import Training
+from dpplearn.weights import are_counts
 
-ENDS_THE_FIT = {Stop.INTERRUPTED, Stop.CALLBACK, Stop.MAX_SECONDS}
+DEFAULT_PRIOR: dict[str, float | str] = {"auto": "auto"}  # of the other learners, none
 
 
 def fit(
@@ -41,6 +47,10 @@ def fit(
     max_iter: int = 1000,
     max_seconds: float | None = None,
     threads: int | None = None,
+    prior: float | str | None = None,
+    validation: float = 0.0,
+    patience: int = 10,
+    nonempty: bool = False,
     callback: Callable[[FitProgress], Any] | None = None,
     progress: bool = False,
     checkpoint: str | PathLike[str] | None = None,
@@ -65,7 +75,7 @@ def fit(
         How many runs, of which the best is returned. A start that is not random is used once; the others are
         Wishart draws. `FitResult.agreement` says whether they found the same optimum.
     rng
-        Seed or generator of the random starts.
+        Seed or generator of the random starts, and of the parts for cross-validation and validation.
     tol
         Stop when no more than this is still to be gained, in nats a basket, as judged by what the second half of the
         run gained. For "em" and "k-ascent", the rule of the paper's authors: stop when the mean log-likelihood
@@ -74,6 +84,17 @@ def fit(
         Limits a run, and on the whole fit.
     threads
         How many threads (default: all cores). The result is the same to the last bit for the same number.
+    prior
+        How much the model of independent items counts beside the data: sets of it, of this many times the data's
+        weight, are learned from as well. 0 is maximum likelihood; inf gives independent items; "auto" takes the
+        strongest prior that predicts unseen baskets as well as the best, by cross-validation. With any prior no set
+        has probability zero. By default "auto" for the learner of that name, and 0 for the others, which then do as
+        published. docs/small-data.md says what it brings, and what it costs.
+    validation, patience
+        Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, and
+        return the model that they liked best.
+    nonempty
+        Learn P(Y given Y ≠ ∅), for data that cannot have empty baskets. With "auto", "lbfgs" and "adam".
     callback
         Called with a `FitProgress` after every iteration; a true return value stops the fit.
     progress
@@ -85,136 +106,95 @@ def fit(
         The random starts come from the file. Limits may differ: they apply to the run under way, its past included;
         runs already finished stay as they are.
 
-    Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`.
+    Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`. While a prior is chosen there is none
+    yet, and `KeyboardInterrupt` is raised; with a checkpoint, what is known of the strengths is kept.
     """
     baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
     start = start.dpp if isinstance(start, FitResult) else start
     if not isinstance(start, Kernel | DPP | None):
         raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
-    _check(baskets, learner, init, restarts, tol, max_iter, max_seconds)
-    data = baskets.subset(baskets.weights > 0).deduplicated()
-    setting = Setting(learner, init if start is None else "given", restarts, fingerprint(data))
+    prior, nonempty = DEFAULT_PRIOR.get(learner, 0.0) if prior is None else prior, bool(nonempty)
+    _check_choices(learner, init, prior, nonempty)
+    _check_numbers(restarts, tol, max_iter, max_seconds, validation, patience)
+    _check_baskets(baskets, nonempty)
+    prior, validation = prior if isinstance(prior, str) else float(prior), float(validation)
+    positive = baskets.subset(baskets.weights > 0).as_counts()
+    data = positive.deduplicated()
+    parted = data.expanded() if are_counts(positive.weights) else positive  # what parts are drawn from
+    first = init if start is None else "given"
+    setting = Setting(learner, first, restarts, prior, validation, nonempty, fingerprint(data))
     if resume is not None:
         state = read_checkpoint(resume, setting)
     else:
-        seeds = np.random.default_rng(rng).integers(2**63, size=restarts)
+        seeds = np.random.default_rng(rng).integers(2**63, size=restarts + 2)
         state = FitState(setting, tuple(int(seed) for seed in seeds))
     began = time.perf_counter() - state.elapsed
-    with suitable_blas(data.n_items, threads), _observers(restarts, progress, callback) as observers:
-        work = _Work(
-            data=data,
-            first_start=start,
-            limits=Limits(LEARNERS[learner].rule, tol, max_iter, max_seconds),
-            threads=threads,
-            clock=lambda: time.perf_counter() - began,
-            observers=observers,
-            save=_saver(checkpoint, checkpoint_seconds),
-        )
-        state, stop = _all_runs(work, state)
-        baseline = mean_log_likelihood(independent(data), data, threads)
-    return _result(baskets, data, state, stop, baseline, tol)
-
-
-Observer = Callable[[int, Run], Any]
-Saver = Callable[[FitState, bool], None]
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What stays the same over the runs of a fit."""
-
-    data: Baskets
-    first_start: Kernel | DPP | None
-    limits: Limits
-    threads: int | None
-    clock: Callable[[], float]
-    observers: Sequence[Observer]
-    save: Saver | None
-
-
-def _all_runs(work: _Work, state: FitState) -> tuple[FitState, Stop | None]:
-    """Every run that is still to do; the reason for which the whole fit ended early, if it did."""
-    for number in range(len(state.finished), state.setting.restarts):
-        try:
-            last = _at_least_the_start(work, state, _one_run(work, state))
-        except KeyboardInterrupt:
-            if state.best is None:
-                raise
-            return state, Stop.INTERRUPTED
-        if work.save is not None:
-            work.save(state.with_running(last), True)
-        state = state.with_finished(last, _start_name(state.setting, number))
-        if last.stop in ENDS_THE_FIT:
-            return state, last.stop
-    return state, None
-
-
-def _one_run(work: _Work, state: FitState) -> Run:
-    def steps() -> Iterator[Step]:
-        learner, running = LEARNERS[state.setting.learner], state.running
-        if running is not None:
-            yield from learner.steps(running.kernel, work.data, work.threads, running.step.memory)
+    with suitable_blas(data.n_items, threads):
+        if validation:
+            parted, aside = _set_aside(parted, validation, state.seeds[-1])
+            data = parted.deduplicated()
         else:
-            yield from learner.steps(_start(work, state), work.data, work.threads, NOTHING)
-
-    def observe(now: Run) -> bool:
-        if work.save is not None:
-            work.save(state.with_running(now), now.n_iter == 0)
-        answers = [observer(len(state.finished), now) for observer in work.observers]
-        return any(answers)
-
-    last = run(steps(), work.limits, work.clock, observe, state.running)
-    return _off_saddle(work, state, last, observe)
-
-
-def _at_least_the_start(work: _Work, state: FitState, last: Run) -> Run:
-    """Learners may begin a little below the model they are given, so that a run cut short may end below it."""
-    if _start_name(state.setting, len(state.finished)) != "given":
-        return last
-    kernel = _start(work, state)
-    likelihood = mean_log_likelihood(kernel, work.data, work.threads)
-    if not likelihood > last.log_likelihood:
-        return last
-    record, step = Record(), Step(kernel, likelihood, 0.0, 0.5)
-    record.add(step, last.seconds)
-    return Run(step, record, 0, last.stop)
-
-
-def _off_saddle(work: _Work, state: FitState, last: Run, observe: Callable[[Run], bool]) -> Run:
-    """A run that converged where items fall into independent blocks goes on from beside that point, if that is better.
-
-    The paper's learners stop where they stop.
-    """
-    learner = LEARNERS[state.setting.learner]
-    if last.stop is not Stop.TOLERANCE or learner.rule is relative_change:
-        return last
-    beside = joined(last.kernel, work.data)
-    if beside is None:
-        return last
-    other = run(learner.steps(beside, work.data, work.threads, NOTHING), work.limits, work.clock, observe)
-    return other if other.log_likelihood > last.log_likelihood + work.limits.tol else last
-
-
-def _start_name(setting: Setting, number: int) -> str:
-    """A start that is not random is used once; further runs are Wishart draws."""
-    return setting.init if number == 0 or setting.init not in {"given", *DETERMINISTIC} else "wishart"
-
-
-def _start(work: _Work, state: FitState) -> Kernel:
-    number = len(state.finished)
-    rng = np.random.default_rng(state.seeds[number])
-    name, given = _start_name(state.setting, number), work.first_start
-    if name != "given":
-        return INITIALISERS[name](work.data, rng)
-    if isinstance(given, DPP):
-        return adapted(given.kernel, given.catalogue, work.data, rng)
-    assert given is not None
-    if given.n_items != work.data.n_items:
-        raise InputError(
-            f"the start has {given.n_items} items, but the baskets have {work.data.n_items}; "
-            "pass a DPP, whose items are matched by label"
+            aside = None
+        method = Method(
+            LEARNERS[learner],
+            Limits(LEARNERS[learner].rule, tol, max_iter, max_seconds),
+            clock=lambda: time.perf_counter() - began,
+            threads=threads,
+            nonempty=nonempty,
+            validation=_validation(aside, patience, threads, nonempty),
         )
-    return given
+        save = _saver(checkpoint, checkpoint_seconds)
+        choice, state = _chosen_prior(prior, parted, method, state, save, progress)
+        strength = choice.strength if choice is not None else float(prior)
+        if np.isinf(strength):
+            in_time = choice is None or choice.complete or len(choice.weights) < 2
+            why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
+            independent_items = method.unmoved(centre(data, nonempty=nonempty), data, why, method.clock())
+            if save is not None:
+                save(state.with_running(independent_items), True)
+            state, stop = state.with_finished(independent_items, "prior"), None
+        else:
+            pseudo = pseudo_baskets(data, nonempty=nonempty) if strength else data
+            learned_from = with_prior(data, pseudo, strength, nonempty=nonempty)
+            with _observers(restarts, progress, callback) as observers:
+                state, stop = all_runs(Work(method, learned_from, start, observers, save), state)
+        return _result(baskets, parted, data, method, state, stop, strength, choice)
+
+
+def _set_aside(baskets: Baskets, share: float, seed: int) -> tuple[Baskets, Baskets]:
+    """What to learn from, and the baskets that say when to stop."""
+    kept, aside = baskets.split(1 - share, rng=seed)
+    if not len(kept) or not len(aside):
+        raise InputError(
+            f"validation is {share:g}, which leaves {len(kept)} baskets to learn from and {len(aside)} to validate on; "
+            "expected a share that leaves some of both"
+        )
+    return kept, aside.deduplicated()
+
+
+def _validation(aside: Baskets | None, patience: int, threads: int | None, nonempty: bool) -> Validation | None:
+    if aside is None:
+        return None
+    return Validation(partial(mean_log_likelihood, baskets=aside, threads=threads, nonempty=nonempty), patience)
+
+
+def _chosen_prior(
+    prior: float | str, data: Baskets, method: Method, state: FitState, save: Saver | None, progress: bool
+) -> tuple[PriorChoice | None, FitState]:
+    """The strength by cross-validation, if that is asked for; what is done of it is kept."""
+    if prior != "auto":
+        return None, state
+
+    def keep(search: Search) -> None:
+        nonlocal state
+        state = replace(state, search=search, elapsed=method.clock())
+        if save is not None:
+            save(state, True)
+        show(len(search.held_out))
+
+    with _choice_progress(progress) as show:
+        choice = choose_prior(data, method, state.seeds[-2], state.search, keep)
+    return choice, state
 
 
 @contextmanager
@@ -226,7 +206,10 @@ def _observers(
     def tell(restart: int, now: Run) -> Any:
         assert callback is not None
         step, evaluations = now.step, now.record.evaluations[now.n_iter]
-        news = FitProgress(restart, now.n_iter, step.log_likelihood, now.seconds, step.step_size, evaluations, step)
+        validation = now.record.validation[now.n_iter]
+        news = FitProgress(
+            restart, now.n_iter, step.log_likelihood, now.seconds, step.step_size, evaluations, validation, step
+        )
         return callback(news)
 
     observers: list[Observer] = [tell] if callback is not None else []
@@ -237,6 +220,18 @@ def _observers(
 
     with fit_progress(restarts) as show:
         yield [show, *observers]
+
+
+@contextmanager
+def _choice_progress(progress: bool) -> Iterator[Callable[[int], None]]:
+    """Within, call the function with the number of strengths tried."""
+    if not progress:
+        yield lambda done: None
+        return
+    from dpplearn.progress import choice_progress
+
+    with choice_progress(len(STRENGTHS)) as show:
+        yield show
 
 
 def _saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
@@ -254,40 +249,68 @@ def _saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
     return save
 
 
-def _check(
-    baskets: Baskets,
-    learner: str,
-    init: str,
-    restarts: int,
-    tol: float,
-    max_iter: int,
-    max_seconds: float | None,
-) -> None:
-    if not baskets.total_weight > 0:
-        raise InputError(
-            f"there is nothing to learn from: {len(baskets)} baskets of total weight {baskets.total_weight:g}"
-        )
+def _check_choices(learner: str, init: str, prior: float | str, nonempty: bool) -> None:
     for what, name, known in (("learner", learner, LEARNERS), ("init", init, INITIALISERS)):
         if name not in known:
             raise InputError(f"{what} is {name!r}; expected one of {', '.join(sorted(known))}")
+    if nonempty and LEARNERS[learner].nonempty is None:
+        able = ", ".join(sorted(name for name, each in LEARNERS.items() if each.nonempty is not None))
+        raise InputError(f"learner {learner!r} cannot learn from sets given that they are not empty; use one of {able}")
+    understood = prior == "auto" if isinstance(prior, str) else _is_number(prior) and prior >= 0
+    if not understood:
+        raise InputError(f"prior is {prior!r}; expected 'auto', or a number from 0 (no prior) to inf")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _check_numbers(
+    restarts: int, tol: float, max_iter: int, max_seconds: float | None, validation: float, patience: int
+) -> None:
     whole_number("restarts", restarts, 1)
     whole_number("max_iter", max_iter, 0)
-    for what, number in (("tol", tol), ("max_seconds", max_seconds)):
+    whole_number("patience", patience, 1)
+    for what, number in (("tol", tol), ("max_seconds", max_seconds), ("validation", validation)):
         if number is not None and not isinstance(number, Real):
             raise InputError(f"{what} is {number!r}; expected a number")
     if not tol >= 0:
         raise InputError(f"tol is {tol}; expected 0 or more")
     if max_seconds is not None and not max_seconds > 0:
         raise InputError(f"max_seconds is {max_seconds}; expected a positive number, or None")
+    if not 0 <= validation < 1:
+        raise InputError(f"validation is {validation}; expected a share of the baskets, from 0 to less than 1")
+
+
+def _check_baskets(baskets: Baskets, nonempty: bool) -> None:
+    if not baskets.total_weight > 0:
+        raise InputError(
+            f"there is nothing to learn from: {len(baskets)} baskets of total weight {baskets.total_weight:g}"
+        )
+    empty = baskets.weights[baskets.sizes == 0] > 0
+    if nonempty and empty.any():
+        raise InputError(
+            f"{np.count_nonzero(empty)} of {len(baskets)} baskets are empty, which given that baskets are not empty is "
+            "impossible; leave nonempty out, or leave them out (baskets.subset(baskets.sizes > 0))"
+        )
 
 
 def _result(
-    baskets: Baskets, data: Baskets, state: FitState, stop: Stop | None, baseline: float, tol: float
+    baskets: Baskets,
+    parted: Baskets,
+    data: Baskets,
+    method: Method,
+    state: FitState,
+    stop: Stop | None,
+    strength: float,
+    choice: PriorChoice | None,
 ) -> FitResult:
     best = state.best
     assert best is not None
     assert best.stop is not None
-    stop = stop or best.stop
+    stop, nonempty = stop or best.stop, method.nonempty
+    baseline = mean_log_likelihood(independent(data, nonempty=nonempty), data, method.threads, nonempty=nonempty)
+    of_data = mean_log_likelihood(best.kernel, data, method.threads, nonempty=nonempty)
     chosen = next(line for line in state.finished if line.log_likelihood == best.log_likelihood)
     learned = {
         "learner": state.setting.learner,
@@ -296,15 +319,21 @@ def _result(
         "n_iter": best.n_iter,
         "evaluations": float(best.history.evaluations[-1]),
         "stop": stop.name,
-        "log_likelihood": best.log_likelihood,
+        "prior": strength,
+        "prior_chosen": choice is not None,
+        "nonempty": nonempty,
+        "log_likelihood": best.log_likelihood if not strength else of_data,
         "independent_log_likelihood": baseline,
         "n_baskets": len(baskets),
         "n_distinct": len(data),
         "weight": baskets.total_weight,
-        "seconds": float(best.history.seconds[-1]),
+        "seconds": method.clock(),
     }
-    relative = LEARNERS[state.setting.learner].rule is relative_change
-    in_nats = tol * abs(best.log_likelihood) if relative else tol
+    if method.validation is not None:
+        learned["validation"] = state.setting.validation
+        learned["validation_log_likelihood"] = best.merit
+    tol = method.limits.tol
+    in_nats = tol * abs(best.log_likelihood) if method.learner.rule is relative_change else tol
     agreement = Agreement.of([line.log_likelihood for line in state.finished], 2 * in_nats)
-    dpp = DPP(best.kernel, baskets.items, learned=learned)
-    return FitResult(dpp, best.history, stop, state.finished, baseline, agreement)
+    dpp = DPP(best.kernel, data.items, learned=learned, training=Training.of(parted, best.history))
+    return FitResult(dpp, best.history, stop, state.finished, baseline, agreement, choice)

@@ -15,6 +15,7 @@ from dpplearn.kernel import BORDER, Kernel, eigh_apart
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
+RAREST = 1e-6  # the least share of sets that are not empty
 ZERO = 1e-12  # an eigenvalue so small is taken for lost
 JOINING = 0.3  # about how much: of an eigenvalue, and in radians
 NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
@@ -33,12 +34,8 @@ def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
     Eigenvalues are clipped to [0, 0.999]; where fewer are positive than the largest basket has items, the
     missing ones are raised from zero to 0.001. Pairs that attract get zero, so it is diagonal if none repels.
     """
-    m = baskets.pair_frequencies()
-    item = m.diagonal()
-    K = _repelling(m)
-    alone = not K.any() and np.count_nonzero(item) > 1
-    np.fill_diagonal(K, item)
-    if alone:
+    kernel = moments_kernel(baskets)
+    if np.count_nonzero(kernel.K) == np.count_nonzero(kernel.K.diagonal()) > 1:
         warnings.warn(
             "no pair of items occurs together less often than by chance, so the moments start is diagonal, "
             "where the gradient is zero in every off-diagonal direction: learning will not leave the "
@@ -46,6 +43,15 @@ def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
             InputWarning,
             stacklevel=3,
         )
+    return kernel
+
+
+def moments_kernel(baskets: Baskets) -> Kernel:
+    """The moments start, without a word about whether it is of any use."""
+    m = baskets.pair_frequencies()
+    item = m.diagonal()
+    K = _repelling(m)
+    np.fill_diagonal(K, item)
     lam, V = eigh_apart(K)
     lam = np.clip(lam, 0, CAP)
     lam[lam <= 4 * len(lam) * np.finfo(float).eps] = 0
@@ -61,9 +67,38 @@ INITIALISERS: dict[str, Callable[[Baskets, np.random.Generator], Kernel]] = {"wi
 DETERMINISTIC = {"moments"}
 
 
-def independent(baskets: Baskets) -> Kernel:
+def independent(baskets: Baskets, *, smoothing: float = 0.0, nonempty: bool = False) -> Kernel:
     """The model of independent items with the data's frequencies: a diagonal K. A yardstick, not a start."""
-    return Kernel(np.minimum(baskets.frequencies(), 1), np.eye(baskets.n_items))
+    p = chances(baskets.frequencies(), baskets.total_weight, smoothing=smoothing, nonempty=nonempty)
+    return Kernel(p, np.eye(baskets.n_items))
+
+
+def chances(frequencies: Floats, weight: float, *, smoothing: float = 0.0, nonempty: bool = False) -> Floats:
+    """Of each item, were it independent of the others, from its frequency in baskets of some weight.
+
+    `smoothing` is how many baskets with and how many without each item are counted beside the data: with ½, it is
+    (count + ½)/(n + 1). With `nonempty`, the frequencies are those of the sets that are not empty.
+    """
+    m = np.minimum((frequencies * weight + smoothing) / (weight + 2 * smoothing), 1)
+    return before_truncation(m) if nonempty else m
+
+
+def before_truncation(frequencies: Floats) -> Floats:
+    """The chances p of independent items whose sets, given that they are not empty, have these frequencies m.
+
+    p_i = m_i q with q = P(Y ≠ ∅) = 1 − Π(1 − m_i q), by Newton's method from q = 1, from where it falls to the root.
+    That is 0 for frequencies that add up to 1 or less, as in data of single items: ever rarer items fit ever better.
+    """
+    q = 1 - ZERO
+    for _ in range(100):
+        out = 1 - frequencies * q
+        none = float(np.prod(out))
+        slope = 1 - none * float((frequencies / out).sum())
+        step = (q - 1 + none) / slope if slope > 0 else q
+        q = max(q - step, RAREST)
+        if abs(step) < ZERO or q == RAREST:
+            break
+    return np.asarray(frequencies * q)
 
 
 def prepared(kernel: Kernel, baskets: Baskets) -> Kernel:

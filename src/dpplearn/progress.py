@@ -40,7 +40,27 @@ def fit_progress(restarts: int) -> Iterator[Callable[[int, Run], None]]:
 
 
 @contextmanager
-def grouped_progress(totals: Mapping[str, int], done: Mapping[str, int]) -> Iterator[Callable[[str], None]]:
+def choice_progress(strengths: int) -> Iterator[Callable[[int], None]]:
+    """Within, call the function with the number of strengths tried. There may be no need to try all."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("choosing the prior, strength", total=strengths)
+        yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def grouped_progress(
+    totals: Mapping[str, int], done: Mapping[str, int], everything: str = "all trials"
+) -> Iterator[Callable[[str], None]]:
     """A bar a group and one for all; within, call the function with the group of every trial that ends."""
     from rich.console import Console
     from rich.progress import (
@@ -61,10 +81,10 @@ def grouped_progress(totals: Mapping[str, int], done: Mapping[str, int]) -> Iter
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         tasks = {name: bar.add_task(name, total=total, completed=done.get(name, 0)) for name, total in totals.items()}
-        everything = bar.add_task("all trials", total=sum(totals.values()), completed=sum(done.values()))
+        total = bar.add_task(everything, total=sum(totals.values()), completed=sum(done.values()))
 
         def advance(group: str) -> None:
             bar.advance(tasks[group])
-            bar.advance(everything)
+            bar.advance(total)
 
         yield advance

@@ -17,6 +17,20 @@ from dpplearn.initialise import INITIALISERS
 from dpplearn.learners import LEARNERS
 
 LEARNING = "Learning"
+REGULARISING = "Little data"
+
+
+def prior_strength(value: str) -> float | str:
+    """What `fit` takes as a prior."""
+    if value == "auto":
+        return value
+    try:
+        strength = float(value)
+    except ValueError:
+        strength = -1
+    if not strength >= 0:
+        raise typer.BadParameter(f"{value!r} is neither auto nor a number from 0 to inf")
+    return strength
 
 
 def positive(value: float | None) -> float | None:
@@ -71,6 +85,43 @@ MaxSeconds = Annotated[
 ]
 Threads = Annotated[
     int | None, typer.Option(min=1, rich_help_panel=LEARNING, help="How many threads; by default all cores.")
+]
+Prior = Annotated[
+    float | None,
+    typer.Option(
+        metavar="auto|STRENGTH",
+        parser=prior_strength,
+        rich_help_panel=REGULARISING,
+        help="How much independent items count beside the data: 0 not at all, inf alone, auto as cross-validation has "
+        "it. By default auto for the learner auto, and 0 for the others.",
+    ),
+]
+ValidationShare = Annotated[
+    float,
+    typer.Option(
+        "--validation",
+        metavar="SHARE",
+        min=0,
+        max=0.99,
+        rich_help_panel=REGULARISING,
+        help="Set this share of the baskets aside, and stop when they become no likelier.",
+    ),
+]
+Patience = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        rich_help_panel=REGULARISING,
+        help="For how many iterations the baskets set aside may become no likelier.",
+    ),
+]
+Nonempty = Annotated[
+    bool,
+    typer.Option(
+        "--nonempty",
+        rich_help_panel=LEARNING,
+        help="Learn P(Y given Y is not empty), for data that cannot have empty baskets (auto, lbfgs, adam).",
+    ),
 ]
 Checkpoint = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Save the state of learning to this file as it goes.")

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
-from dpplearn.arrays import Floats
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
 from dpplearn.cli.output import Report
@@ -16,10 +13,9 @@ from dpplearn.demo import Demo, Score
 from dpplearn.dpp import DPP, Recommendation, Selection
 from dpplearn.fit_result import FitResult
 from dpplearn.initialise import independent
-from dpplearn.kernel import Kernel
 from dpplearn.metrics import relative_gain
-
-MODEL_MARGINALS = "independent items with the model's marginals"
+from dpplearn.prior import SMOOTHING
+from dpplearn.prior_choice import PriorChoice
 
 
 def fit_report(result: FitResult, train: Baskets, test: Baskets | None, **where: Any) -> Report:
@@ -38,8 +34,13 @@ def fit_report(result: FitResult, train: Baskets, test: Baskets | None, **where:
         "converged": result.converged,
         "n_iter": result.n_iter,
         "evaluations": result.dpp.learned["evaluations"],
-        "seconds": sum(each.seconds for each in result.restarts),
-        "expected_size": result.dpp.expected_size,
+        "seconds": result.dpp.learned["seconds"],
+        "prior": result.prior,
+        "prior_choice": None if result.prior_choice is None else _prior_choice(result.prior_choice),
+        "validation": result.dpp.learned.get("validation"),
+        "validation_log_likelihood": result.dpp.learned.get("validation_log_likelihood"),
+        "nonempty": result.dpp.learned["nonempty"],
+        "expected_size": result.expected_size,
         "train": _likelihoods(len(train), result.log_likelihood, result.independent_log_likelihood),
         "test": None if test is None else _test_likelihoods(result.dpp, train, test),
         "restarts": [{**asdict(each), "stop": each.stop.name} for each in result.restarts],
@@ -49,8 +50,27 @@ def fit_report(result: FitResult, train: Baskets, test: Baskets | None, **where:
 
 def _test_likelihoods(dpp: DPP, train: Baskets, test: Baskets) -> Report:
     """Independent items have the frequencies of the training data: those of the test data would be an oracle's."""
-    baseline = DPP(independent(train), train.items)
-    return _likelihoods(len(test), dpp.log_likelihood(test), baseline.log_likelihood(test))
+    nonempty = dpp.learned["nonempty"]
+    baseline = DPP(independent(train, smoothing=SMOOTHING, nonempty=nonempty), train.items)
+    values = (model.log_likelihood(test, nonempty=nonempty) for model in (dpp, baseline))
+    return _likelihoods(len(test), *values)
+
+
+def _prior_choice(choice: PriorChoice) -> list[Report]:
+    """One line a strength, the strongest first."""
+    lines = []
+    for number, (strength, value) in enumerate(zip(choice.strengths, choice.log_likelihood, strict=True)):
+        below, standard_error = choice.difference(choice.best, number)
+        lines.append(
+            {
+                "strength": float(strength),
+                "log_likelihood": float(value),
+                "below_the_best": below,
+                "standard_error": standard_error,
+                "taken": number == choice.chosen,
+            }
+        )
+    return lines
 
 
 def _likelihoods(n_baskets: int, model: float, baseline: float) -> Report:
@@ -60,39 +80,6 @@ def _likelihoods(n_baskets: int, model: float, baseline: float) -> Report:
         "independent_log_likelihood": baseline,
         "gain": model - baseline,
     }
-
-
-def score_report(dpp: DPP, baskets: Baskets, *, each: bool, **where: Any) -> Report:
-    """How well a model predicts baskets, beside what its marginals alone would predict."""
-    mean = dpp.log_likelihood(baskets)
-    values = dpp.log_prob(baskets)
-    impossible = np.isneginf(values) & (baskets.weights > 0)
-    marginals = Kernel(np.clip(dpp.marginals(), 0, 1), np.eye(len(dpp.items)))
-    baseline = DPP(marginals, dpp.items).log_likelihood(baskets)
-    report = {
-        **where,
-        "n_baskets": len(baskets),
-        "weight": baskets.total_weight,
-        "log_likelihood": mean,
-        "n_impossible": int(impossible.sum()),
-        "weight_impossible": float(baskets.weights[impossible].sum()),
-        "log_likelihood_of_possible": _weighted_mean(values, np.where(impossible, 0, baskets.weights)),
-        "baseline": MODEL_MARGINALS,
-        "baseline_log_likelihood": baseline,
-        "gain": mean - baseline,
-    }
-    if each:
-        rows = zip(baskets, baskets.weights.tolist(), values.tolist(), strict=True)
-        report["each"] = [
-            {"basket": number, "items": list(items), "weight": weight, "log_likelihood": value}
-            for number, (items, weight, value) in enumerate(rows)
-        ]
-    return report
-
-
-def _weighted_mean(values: Floats, weights: Floats) -> float:
-    counted = weights > 0
-    return float(np.average(values[counted], weights=weights[counted])) if counted.any() else float("nan")
 
 
 def recommend_report(basket: Sequence[Label], found: Sequence[Recommendation], k: int, note: str = "") -> Report:
@@ -120,64 +107,6 @@ def selection_report(dpp: DPP, given: Sequence[str], chosen: Selection) -> Repor
 
 def sample_report(sets: Sequence[Sequence[Label]], k: int | None, seed: int) -> Report:
     return {"n": len(sets), "k": k, "seed": seed, "samples": [list(each) for each in sets]}
-
-
-def describe_report(dpp: DPP, versions: dict[str, str], top: int, **where: Any) -> Report:
-    marginals = dpp.marginals()
-    likeliest = np.argsort(-marginals, kind="stable")[:top]
-    return {
-        **where,
-        "n_items": len(dpp.items),
-        "rank": dpp.kernel.rank,
-        "size": _size_summary(dpp.size_distribution),
-        "learned": dict(dpp.learned),
-        "written_with": versions,
-        "likeliest_items": [{"item": dpp.items[i], "probability": float(marginals[i])} for i in likeliest],
-        "repelling_pairs": _repelling_pairs(dpp, top),
-    }
-
-
-def _size_summary(law: Floats) -> Report:
-    """Of P(|Y| = k), k = 0, 1, ..."""
-    sizes = np.arange(len(law))
-    mean = float(law @ sizes)
-    low, median, high = (int(np.searchsorted(np.cumsum(law), share)) for share in (0.05, 0.5, 0.95))
-    return {
-        "expected": mean,
-        "standard_deviation": float(law @ (sizes - mean) ** 2) ** 0.5,
-        "most_likely": int(np.argmax(law)),
-        "percentile_5": low,
-        "median": median,
-        "percentile_95": min(high, len(law) - 1),
-        "probability_empty": float(law[0]),
-    }
-
-
-def _repelling_pairs(dpp: DPP, top: int) -> list[Report]:
-    """By K_ij²/(K_ii K_jj), the share of chance co-occurrence that the model removes."""
-    K = dpp.kernel.K
-    chance = np.outer(K.diagonal(), K.diagonal())
-    repulsion = np.triu(dpp.kernel.repulsion)
-    strongest = np.argsort(-repulsion, axis=None, kind="stable")[:top]
-    pairs = [(i, j) for i, j in zip(*np.unravel_index(strongest, K.shape), strict=True) if repulsion[i, j] > 0]
-    return [
-        {
-            "items": [dpp.items[i], dpp.items[j]],
-            "repulsion": float(repulsion[i, j]),
-            "probability_of_both": float(max(chance[i, j] - K[i, j] ** 2, 0)),
-            "by_chance": float(chance[i, j]),
-        }
-        for i, j in pairs
-    ]
-
-
-def item_report(dpp: DPP, item: str, top: int) -> Report:
-    position = dpp.catalogue.position(item)
-    return {
-        "item": dpp.items[position],
-        "probability": float(dpp.marginals()[position]),
-        "substitutes": [each._asdict() for each in dpp.substitutes(item, top)],
-    }
 
 
 def demo_report(demo: Demo) -> Report:

@@ -78,15 +78,25 @@ def fit_tables(report: Report) -> Iterator[RenderableType]:
         ("data", f"{shown(report['data'])}: {report['n_baskets']:,} baskets ({report['n_distinct']:,} distinct) "
                  f"of {report['n_items']:,} items, {report['mean_size']:.2f} items a basket"),
         ("learner", f"{report['learner']} from {report['start']}{_seed(report['seed'])}"),
+        ("prior", _prior(report)),
         ("stopped", f"{stopped}: {report['stopped_because']}"),
         ("learning time", f"{report['seconds']:.2f} s"),
-        ("expected size", f"{report['expected_size']:.2f} items"),
+        ("expected size", f"{report['expected_size']:.2f} items{_given(report)}"),
         ("model", shown(report["model"])),
     ]  # fmt: skip
+    if report["validation"] is not None:
+        aside = f"{report['validation']:.0%} of the baskets, of mean log-likelihood "
+        rows.append(("set aside", f"{aside}{number(report['validation_log_likelihood'])}"))
     yield facts("Learned", rows)
+    if report["prior_choice"] is not None:
+        yield grid(
+            "Strength of the prior: mean log-likelihood of unseen baskets",
+            ["strength>", "log-likelihood>", "below the best>", "standard error>", ""],
+            [_strength(each) for each in report["prior_choice"]],
+        )
     parts = [(name, report[name]) for name in ("train", "test") if report[name] is not None]
     yield grid(
-        "Mean log-likelihood a basket",
+        f"Mean log-likelihood a basket{_given(report)}",
         ["", "baskets>", "model>", "independent items>", "gain>"],
         [(name, f"{part['n_baskets']:,}", *_likelihoods(part)) for name, part in parts],
     )
@@ -97,7 +107,25 @@ def fit_tables(report: Report) -> Iterator[RenderableType]:
             [(str(run), *_run(each)) for run, each in enumerate(report["restarts"], start=1)],
         )
         yield from notes(f"Of the runs, {report['agreement']['text']}.")
-    yield from notes(*(_remark(name, part) for name, part in parts))
+    if not math.isinf(report["prior"]):  # else the model is independent items, but for the smoothing
+        yield from notes(*(_remark(name, part) for name, part in parts))
+
+
+def _given(report: Report) -> str:
+    return ", given that it is not empty" if report["nonempty"] else ""
+
+
+def _prior(report: Report) -> str:
+    strength, chosen = report["prior"], ", by cross-validation" if report["prior_choice"] is not None else ""
+    if math.isinf(strength):
+        return f"infinitely strong{chosen}: the model is that of independent items"
+    return f"{strength:g} of the data's weight{chosen}" if strength else f"none{chosen}"
+
+
+def _strength(each: Report) -> tuple[str, ...]:
+    figures = (number(each["below_the_best"]), number(each["standard_error"]))
+    name = "independent items" if math.isinf(each["strength"]) else f"{each['strength']:g}"
+    return name, number(each["log_likelihood"]), *figures, "taken" if each["taken"] else ""
 
 
 def _seed(seed: int | None) -> str:
@@ -124,32 +152,6 @@ def _remark(name: str, part: Report) -> str:
             "--init moments), or items here go together, which a DPP cannot express."
         )
     return ""
-
-
-def score_tables(report: Report) -> Iterator[RenderableType]:
-    if "each" in report:
-        yield grid(
-            "Log-likelihood of each basket",
-            ["basket>", "weight>", "log-likelihood>", "items"],
-            [
-                (str(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), listed(each["items"]))
-                for each in report["each"]
-            ],
-        )
-    n, impossible = report["n_baskets"], report["n_impossible"]
-    rows = [
-        ("model", shown(report["model"])),
-        ("data", f"{shown(report['data'])}: {n:,} baskets of total weight {report['weight']:,g}"),
-        ("mean log-likelihood", number(report["log_likelihood"])),
-        (report["baseline"], number(report["baseline_log_likelihood"])),
-        ("gain", signed(report["gain"])),
-        ("baskets of probability zero", f"{impossible:,}"),
-    ]
-    if impossible:
-        rows.append(("mean of the other baskets", number(report["log_likelihood_of_possible"])))
-    yield facts("Score", rows)
-    if impossible:
-        yield from notes(f"{MINUS_INFINITY}.")
 
 
 RECOMMENDATION = ("score>", "probability>")
@@ -194,52 +196,6 @@ def sample_tables(report: Report) -> Iterator[RenderableType]:
     rows = [(str(row), str(len(each)), listed(each)) for row, each in enumerate(report["samples"])]
     size = "" if report["k"] is None else f" of {report['k']} items"
     yield grid(f"{report['n']:,} sets{size}, seed {report['seed']}", ["set>", "size>", "items"], rows)
-
-
-def describe_tables(report: Report) -> Iterator[RenderableType]:
-    size = report["size"]
-    learned = [(name.replace("_", " "), _plain(value)) for name, value in report["learned"].items()]
-    versions = ", ".join(f"{name} {version}" for name, version in report["written_with"].items())
-    rows = [
-        ("model", shown(report["model"])),
-        ("items", f"{report['n_items']:,}"),
-        ("rank", f"{report['rank']:,} (the size of the largest possible set)"),
-        ("expected size", f"{size['expected']:.2f} items, standard deviation {size['standard_deviation']:.2f}"),
-        ("likeliest size", f"{size['most_likely']}; nine of ten are {size['percentile_5']} to {size['percentile_95']}"),
-        ("empty set", f"probability {chance(size['probability_empty'])}"),
-        ("written with", versions),
-    ]  # fmt: skip
-    yield facts("Model", rows)
-    yield facts("How it was learned", learned or [("", "not recorded: the model was not made by fit")])
-    yield grid(
-        "Most likely items",
-        ["item", "probability>"],
-        [(shown(each["item"]), chance(each["probability"])) for each in report["likeliest_items"]],
-    )
-    yield grid(
-        "Items that repel each other most",
-        ["item", "and", "repulsion>", "both>", "by chance>"],
-        [
-            (
-                *map(shown, each["items"]),
-                *(chance(each[key]) for key in ("repulsion", "probability_of_both", "by_chance")),
-            )
-            for each in report["repelling_pairs"]
-        ],
-    )
-
-
-def _plain(value: Any) -> str:
-    return f"{value:,.6g}" if isinstance(value, float) else shown(value)
-
-
-def item_tables(report: Report) -> Iterator[RenderableType]:
-    yield facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
-    yield grid(
-        "Substitutes: what it repels most",
-        ["item", "repulsion>"],
-        [(shown(each["item"]), chance(each["repulsion"])) for each in report["substitutes"]],
-    )
 
 
 def demo_tables(report: Report) -> Iterator[RenderableType]:

@@ -17,22 +17,29 @@ from dpplearn.learners.natural_em import natural_em
 from dpplearn.learners.picard import picard
 from dpplearn.learners.stopping import relative_change, still_to_gain
 
+Steps = Callable[[Kernel, Baskets, int | None, Memory], Iterator[Step]]
+
 
 @dataclass(frozen=True)
 class Learner:
-    """Where steps come from, and the rule whose figure is compared with the tolerance."""
+    """Where steps come from, and the rule whose figure is compared with the tolerance.
 
-    steps: Callable[[Kernel, Baskets, int | None, Memory], Iterator[Step]]
+    `nonempty` makes the steps for P(Y given Y ≠ ∅), where the learner can.
+    """
+
+    steps: Steps
     rule: Rule
+    nonempty: Steps | None = None
 
 
 LEARNERS: dict[str, Learner] = {
-    "auto": Learner(auto, still_to_gain),
+    "auto": Learner(auto, still_to_gain, partial(auto, nonempty=True)),
     "em": Learner(em, relative_change),
     "k-ascent": Learner(k_ascent, relative_change),
     "natural-em": Learner(natural_em, still_to_gain),
-    "lbfgs": Learner(lbfgs, still_to_gain),
+    "lbfgs": Learner(lbfgs, still_to_gain, partial(lbfgs, nonempty=True)),
     "picard": Learner(picard, still_to_gain),
     "mm": Learner(mm, still_to_gain),
-    "adam": Learner(adam, partial(still_to_gain, fewest_steps=100)),  # a few steps without a new best mean nothing
+    # a few steps of Adam without a new best mean nothing
+    "adam": Learner(adam, partial(still_to_gain, fewest_steps=100), partial(adam, nonempty=True)),
 }

@@ -18,9 +18,11 @@ MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999
 TINY = 1e-8
 
 
-def adam(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
+def adam(
+    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING, *, nonempty: bool = False
+) -> Iterator[Step]:
     """Yields the best point so far after every step, since steps of a fixed rate do not always ascend."""
-    likelihood = FactorLikelihood(baskets, threads)
+    likelihood = FactorLikelihood(baskets, threads, nonempty)
     if memory:
         B, best, mean, square = (memory[name].copy() for name in ("B", "best", "mean", "square"))
         step, highest = int(memory["step"][0]), float(memory["highest"][0])

@@ -24,15 +24,19 @@ SMALL = 1e-4  # odds of an eigenvector that may be given up
 ROOM, FEWEST = 2, 20  # the rank that is always left: twice the size of the largest basket, and at least this
 
 
-def auto(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
+def auto(
+    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING, *, nonempty: bool = False
+) -> Iterator[Step]:
     """L-BFGS in Z where B = Z diag(1/√(1 − λ)) with the λ of the start, so that Z Zᵀ begins as K."""
-    likelihood = FactorLikelihood(baskets, threads)
+    likelihood = FactorLikelihood(baskets, threads, nonempty)
     fewest = max(ROOM * int(baskets.sizes.max(initial=0)), FEWEST)
     fewer_columns = partial(without_lost_columns, fewest=fewest)
     if memory:
         curvature, step = Curvature.remembered(memory), int(memory["step"][0])
         return ascend(likelihood, memory["Z"], memory["columns"], curvature, fewer_columns, step)
-    kernel = with_empty_share(prepared(kernel, baskets), baskets)
+    kernel = prepared(kernel, baskets)
+    if not nonempty:  # else the likelihood does not ask how likely the empty set is
+        kernel = with_empty_share(kernel, baskets)
     B, columns = factor(kernel), column_scale(kernel.eigenvalues)
     return ascend(likelihood, B / columns, columns, Curvature.unknown(B.size), fewer_columns)
 

@@ -13,6 +13,8 @@ from dpplearn.baskets import Baskets
 from dpplearn.kernel import Kernel
 from dpplearn.statistics import sums_under_L
 
+SMALLEST = 1e-8  # P(Y ≠ ∅); below, what det(I+L) leaves above 1 is rounding
+
 Sums = Callable[[Floats, Baskets, int | None], tuple[float, Floats]]
 
 
@@ -23,12 +25,17 @@ class FactorLikelihood:
 
     baskets: Baskets
     threads: int | None = None
+    nonempty: bool = False  # of P(Y given Y ≠ ∅) = det L_Y / (det(I+L) − 1)
     sums: Sums = sums_under_L  # Σ w log det L_Y and Σ w B (L_Y)⁻¹ Bᵀ
 
     def __call__(self, B: Floats) -> tuple[float, Floats]:
         L: Floats = B @ B.T
         logdet, delta = self.sums(L, self.baskets, self.threads)
         log_normaliser, inverse_times_B = normaliser(B, L)
+        if self.nonempty:  # log(Z − 1), whose derivative is that of log Z over P(Y ≠ ∅)
+            not_empty = -math.expm1(-log_normaliser)
+            log_normaliser += math.log(not_empty) if not_empty > SMALLEST else math.inf
+            inverse_times_B /= max(not_empty, SMALLEST)
         gradient = delta @ B
         gradient *= 1 / self.baskets.total_weight
         gradient -= inverse_times_B

@@ -36,9 +36,11 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 FewerColumns = Callable[[Floats, Floats], tuple[Floats, Floats] | None]
 
 
-def lbfgs(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
+def lbfgs(
+    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING, *, nonempty: bool = False
+) -> Iterator[Step]:
     """L-BFGS on B as it is."""
-    likelihood = FactorLikelihood(baskets, threads)
+    likelihood = FactorLikelihood(baskets, threads, nonempty)
     if memory:
         return ascend(likelihood, memory["Z"], memory["columns"], Curvature.remembered(memory))
     B = factor(prepared(kernel, baskets))

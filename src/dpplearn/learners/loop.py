@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -22,11 +22,13 @@ NOTHING: Memory = {}
 
 
 class Stop(Enum):
-    """Why learning stopped; the value is a sentence. Only `TOLERANCE` is convergence."""
+    """Why learning stopped; the value is a sentence. Only at `TOLERANCE` and in `CLOSED_FORM` is it the optimum."""
 
     TOLERANCE = "the stopping rule fell below its tolerance"
     MAX_ITER = "the limit on iterations was reached before the tolerance"
     MAX_SECONDS = "the time limit was reached before the tolerance"
+    VALIDATION = "the baskets set aside have become no likelier for a while; this is the model that they liked best"
+    CLOSED_FORM = "nothing was to be learned: an infinitely strong prior gives the model of independent items"
     NO_ASCENT = "no step, however small, raised the log-likelihood"
     CALLBACK = "the callback asked to stop"
     INTERRUPTED = "interrupted; this is the best model so far"
@@ -59,9 +61,14 @@ class History:
     seconds: Floats  # since the fit began
     step_size: Floats
     evaluations: Floats  # of the statistics, so far
+    validation: Floats  # the mean log-likelihood of the baskets set aside; NaN where none are
 
     def __len__(self) -> int:
         return len(self.log_likelihood)
+
+    @property
+    def columns(self) -> dict[str, Floats]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True)
@@ -72,16 +79,18 @@ class Record:
     seconds: list[float] = field(default_factory=list)
     step_size: list[float] = field(default_factory=list)
     evaluations: list[float] = field(default_factory=list)
+    validation: list[float] = field(default_factory=list)
 
     @classmethod
     def of(cls, history: History) -> Record:
-        return cls(*(getattr(history, name).tolist() for name in cls.__dataclass_fields__))
+        return cls(**{name: column.tolist() for name, column in history.columns.items()})
 
-    def add(self, step: Step, seconds: float) -> None:
+    def add(self, step: Step, seconds: float, validation: float = np.nan) -> None:
         self.log_likelihood.append(step.log_likelihood)
         self.seconds.append(seconds)
         self.step_size.append(step.step_size)
         self.evaluations.append(step.evaluations + (self.evaluations[-1] if self.evaluations else 0))
+        self.validation.append(validation)
 
     def first(self, n: int) -> History:
         return History(*(np.array(getattr(self, name)[:n]) for name in History.__dataclass_fields__))
@@ -95,6 +104,13 @@ class Run:
     record: Record = field(repr=False)
     n_iter: int
     stop: Stop | None = None
+    leader: Run | None = field(default=None, repr=False)  # the step so far that the baskets set aside like best
+
+    @property
+    def merit(self) -> float:
+        """What runs are compared by: how likely the baskets set aside are, or where there are none, the data."""
+        validation = self.record.validation[self.n_iter]
+        return self.log_likelihood if np.isnan(validation) else validation
 
     @property
     def kernel(self) -> Kernel:
@@ -128,9 +144,18 @@ class Limits:
             return Stop.TOLERANCE
         if len(record.log_likelihood) > self.max_iter:
             return Stop.MAX_ITER
-        if self.max_seconds is not None and record.seconds[-1] >= self.max_seconds:
-            return Stop.MAX_SECONDS
-        return None
+        return Stop.MAX_SECONDS if self.out_of_time(record.seconds[-1]) else None
+
+    def out_of_time(self, seconds: float) -> bool:
+        return self.max_seconds is not None and seconds >= self.max_seconds
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The mean log-likelihood of baskets set aside, and for how many iterations it may fail to rise."""
+
+    score: Callable[[Kernel], float]
+    patience: int
 
 
 def run(
@@ -139,8 +164,11 @@ def run(
     clock: Callable[[], float],
     observe: Callable[[Run], bool],
     earlier: Run | None = None,
+    validation: Validation | None = None,
 ) -> Run:
     """Follow a learner until a limit is reached, `observe` says stop, it gives up, or Ctrl-C comes.
+
+    With a validation, until that says stop; then the step that it liked best is the result, whatever ended the run.
 
     A learner depends on its kernel and its memory alone, so a run continues from an earlier one by starting the
     learner there; the step that the learner then yields first is the last of the earlier history.
@@ -153,10 +181,13 @@ def run(
             if state is None:
                 _check_start(step)
             if not resumed:
-                record.add(step, clock())
+                record.add(step, clock(), validation.score(step.kernel) if validation is not None else np.nan)
             resumed = False
-            state = Run(step, record, len(record.log_likelihood) - 1)
+            state = _followed(state, Run(step, record, len(record.log_likelihood) - 1), validation)
             stop = limits.reached(record)
+            if validation is not None and state.leader is not None:
+                waited = state.n_iter - state.leader.n_iter
+                stop = stop or (Stop.VALIDATION if waited >= validation.patience else None)
             if observe(state) and stop is None:
                 stop = Stop.CALLBACK
             if stop is not None:
@@ -169,8 +200,22 @@ def run(
     return _stopped(state, Stop.NO_ASCENT)
 
 
+def _followed(before: Run | None, now: Run, validation: Validation | None) -> Run:
+    """The state with its leader. As long as a basket set aside is impossible, the last step leads."""
+    if validation is None:
+        return now
+    leader = before.leader if before is not None else None
+    if leader is None or now.merit > leader.merit or leader.merit == -np.inf:
+        leader = now
+    return replace(now, leader=leader)
+
+
 def _stopped(state: Run, stop: Stop) -> Run:
-    return Run(state.step, state.record, state.n_iter, stop)
+    """At the leader, if there is one; if that is not the last step, it was not the tolerance that chose it."""
+    best = state.leader or state
+    if stop is Stop.TOLERANCE and best.n_iter < state.n_iter:
+        stop = Stop.VALIDATION
+    return replace(best, stop=stop, leader=None)
 
 
 def _check_start(step: Step) -> None:

@@ -1,0 +1,192 @@
+"""The strength of the prior, by cross-validation: the strongest that predicts unseen baskets as well as the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from threading import Event
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.baskets import Baskets
+from dpplearn.checkpoint import Search
+from dpplearn.initialise import moments_kernel
+from dpplearn.kernel import Kernel
+from dpplearn.learners.stopping import relative_change
+from dpplearn.prior import centre, pseudo_baskets, with_prior
+from dpplearn.runs import Method
+from dpplearn.statistics import log_probabilities
+from dpplearn.threads import one_blas_thread, thread_count
+
+STRENGTHS = (np.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # strongest first: each fit starts from the one before
+FOLDS = 5
+CLEARLY, WEAK = 3, 0.3  # standard errors, and the strength that is always tried
+POLL = 0.1  # seconds
+ENOUGH = 2000  # unseen baskets; once the folds so far have as many, the others are not needed
+TOLERANCE, MAX_ITER = 1e-3, 100  # of the fits to a fold: what strengths differ by is more than is then still to gain
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PriorChoice:
+    """How well each strength predicted baskets that the model had not seen, and which was taken.
+
+    `inf` is the model of independent items. The figures of the strengths are of the same baskets, so that they are
+    compared basket by basket: `below` is how far a strength is below the best, and `standard_error` that of this
+    difference. Taken is the strongest that is below by no more than one standard error.
+    """
+
+    strengths: Floats  # strongest first
+    held_out: Floats  # (n_strengths, n_baskets) log P of each basket under the models that did not see it
+    weights: Floats  # (n_baskets,)
+
+    @cached_property
+    def log_likelihood(self) -> Floats:
+        """The mean a basket, for every strength; −inf where a basket was impossible."""
+        return np.asarray((self.held_out * self.weights).sum(axis=1) / self.weights.sum())
+
+    @property
+    def best(self) -> int:
+        """The number of the best strength, and of those equally good, of the strongest."""
+        return int(np.argmax(self.log_likelihood))
+
+    def difference(self, a: int, b: int) -> tuple[float, float]:
+        """How far strength number a is above number b in the mean, and the standard error of that."""
+        with np.errstate(invalid="ignore"):
+            apart = float(self.log_likelihood[a] - self.log_likelihood[b])
+        if not np.isfinite(apart):
+            return apart, np.nan
+        each = self.held_out[a] - self.held_out[b]
+        total = float(self.weights.sum())
+        mean = float(self.weights @ each) / total
+        return mean, float(np.sqrt((self.weights**2 * (each - mean) ** 2).sum())) / total
+
+    @cached_property
+    def chosen(self) -> int:
+        """The number of the strength taken."""
+        for number in range(self.best):
+            if np.isfinite(self.log_likelihood[number]):
+                below, standard_error = self.difference(self.best, number)
+                if below <= standard_error:
+                    return number
+        return self.best
+
+    @property
+    def gain(self) -> tuple[float, float]:
+        """How far the strength taken is above independent items in the mean, and the standard error of that."""
+        return self.difference(self.chosen, int(np.argmax(self.strengths)))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all strengths were tried, or the last so much worse than the best that weaker ones need not be."""
+        last = len(self.strengths) - 1
+        if last < 0 or self.strengths[last] > WEAK or len(self.strengths) == len(STRENGTHS):
+            return len(self.strengths) == len(STRENGTHS)
+        below, standard_error = self.difference(self.best, last)
+        return below > CLEARLY * standard_error
+
+    @property
+    def strength(self) -> float:
+        return float(self.strengths[self.chosen])
+
+    def __repr__(self) -> str:
+        lines = ["PriorChoice: strength, log-likelihood of unseen baskets, below the best (standard error)"]
+        for number, strength in enumerate(self.strengths):
+            value = self.log_likelihood[number]
+            mark = "taken" if number == self.chosen else ""
+            figures = f"{value:10.4f}"
+            if np.isfinite(value):
+                below, standard_error = self.difference(self.best, number)
+                figures += f"  {below:8.4f} ({standard_error:.4f})"
+            lines.append(f"  {strength:>5g}  {figures}  {mark}".rstrip())
+        return "\n".join(lines)
+
+
+def choose_prior(
+    baskets: Baskets, method: Method, rng: Seed, earlier: Search | None, keep: Callable[[Search], None]
+) -> PriorChoice:
+    """Cross-validate strength after strength, the folds in parallel, until one is clearly worse than the best.
+
+    Or until the time of the fit is over; then the choice is among the strengths that were tried.
+    `keep` is given the search after every strength; an earlier one goes on from there.
+    """
+    baskets = baskets.expanded()
+    if len(baskets) < 2:  # nothing can be left out, and so nothing speaks for anything but independent items
+        return PriorChoice(np.array([np.inf]), np.full((1, len(baskets)), np.nan), baskets.weights)
+    n_folds = min(FOLDS, len(baskets))
+    fold_of = np.random.default_rng(rng).permutation(np.arange(len(baskets)) % n_folds)
+    used = min(n_folds, -(-ENOUGH * n_folds // len(baskets)))
+    weights = np.concatenate([baskets.weights[fold_of == fold] for fold in range(used)])
+    search = earlier if earlier is not None else Search(np.empty((0, len(weights))))
+    choice = _choice(search, weights)
+    if not choice.complete:
+        with _folds(baskets, fold_of, used, method) as of_folds:
+            while not choice.complete:
+                found = of_folds(STRENGTHS[len(choice.strengths)], search.kernels)
+                if method.limits.out_of_time(method.clock()) and len(choice.strengths):
+                    break  # these models were not learned to the end
+                row = np.concatenate([scores for _, scores in found])
+                choice = _choice(Search(np.vstack([search.held_out, row])), weights)
+                kernels = () if choice.complete else tuple(kernel for kernel, _ in found)
+                search = Search(choice.held_out, kernels)
+                keep(search)
+    return choice
+
+
+def _choice(search: Search, weights: Floats) -> PriorChoice:
+    return PriorChoice(np.array(STRENGTHS[: len(search.held_out)]), search.held_out, weights)
+
+
+OfFolds = Callable[[float, Sequence[Kernel]], list[tuple[Kernel, Floats]]]
+
+
+@contextmanager
+def _folds(baskets: Baskets, fold_of: Ints, n_folds: int, method: Method) -> Iterator[OfFolds]:
+    """Within, call the function with a strength, and the models of the folds at the strength before: each fold's
+    model, and the log-probabilities of the baskets that it did not see. The folds share the threads."""
+    limits = replace(method.limits, max_iter=MAX_ITER)
+    if method.learner.rule is not relative_change:
+        limits = replace(limits, tol=max(limits.tol, TOLERANCE))
+    threads = thread_count(method.threads)
+    workers = min(threads, n_folds)
+    method = replace(method, threads=threads // workers, limits=limits, validation=None)
+    from dpplearn import bordered_loops, statistics_loops  # noqa: F401  # here, as several threads must not load them
+
+    parts = [baskets.subset(fold_of != fold) for fold in range(n_folds)]
+    pseudo = [pseudo_baskets(part, nonempty=method.nonempty) for part in parts]
+    cancelled = Event()
+
+    def one(fold: int, strength: float, kernel: Kernel | None) -> tuple[Kernel, Floats]:
+        learned = _learned(parts[fold], pseudo[fold], strength, kernel, method, cancelled)
+        return learned, log_probabilities(
+            learned, baskets.subset(fold_of == fold), method.threads, nonempty=method.nonempty
+        )
+
+    def all_folds(strength: float, kernels: Sequence[Kernel]) -> list[tuple[Kernel, Floats]]:
+        before: Sequence[Kernel | None] = kernels or [None] * n_folds
+        futures = [executor.submit(one, fold, strength, before[fold]) for fold in range(n_folds)]
+        while wait(futures, POLL).not_done:  # a main thread that sleeps until the end may not hear of Ctrl-C
+            pass
+        return [future.result() for future in futures]
+
+    with one_blas_thread(), ThreadPoolExecutor(workers, thread_name_prefix="dpplearn-fold") as executor:
+        try:
+            yield all_folds
+        finally:  # after Ctrl-C, what is under way ends with its next step
+            cancelled.set()
+            executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _learned(
+    train: Baskets, pseudo: Baskets, strength: float, kernel: Kernel | None, method: Method, cancelled: Event
+) -> Kernel:
+    """The model of a strength, from that of the strength before. Independent items are no start: a saddle."""
+    if np.isinf(strength):
+        return centre(train, nonempty=method.nonempty)
+    data = with_prior(train, pseudo, strength, nonempty=method.nonempty)
+    saddle = kernel is None or np.count_nonzero(kernel.eigenvectors) == kernel.n_items
+    start = moments_kernel(data) if saddle or kernel is None else kernel
+    return method.run(lambda: start, data, lambda now: cancelled.is_set()).kernel
