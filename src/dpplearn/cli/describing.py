@@ -1,0 +1,353 @@
+"""dpplearn describe and explain: what a model says, of all items and of one beside a basket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+import dpplearn
+from dpplearn.arrays import Floats
+from dpplearn.catalogue import Label
+from dpplearn.cli.options import READING, AsJson, BasketColumn, Format, Items, Model, Quiet, Reader, Top, WeightColumn
+from dpplearn.cli.output import Report, counted, wants_progress, write
+from dpplearn.dpp import DPP
+from dpplearn.substitutes import (
+    AT_LEAST,
+    Stability,
+    SubstituteGroup,
+    SubstitutePair,
+    stability,
+    substitute_groups,
+    substitute_pairs,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+RESAMPLES = 20
+MOST_ITEMS, MOST_SETS = 200, 120_000  # beyond, learning a model again twenty times is not for the impatient
+SETS_OF_THE_PRIOR = 1000  # an item, about
+RELIABLE = 0.5  # groups that come back in fewer resamples are counted and not shown
+
+SHOWN = 12  # items of a group
+
+RELYING = "How far to rely on it"
+
+TrainingData = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="DATA",
+        rich_help_panel=RELYING,
+        help="The baskets that the model was learned from, to resample; by default baskets drawn from the model.",
+    ),
+]
+Resamples = Annotated[
+    int | None,
+    typer.Option(
+        "--resamples",
+        min=0,
+        rich_help_panel=RELYING,
+        help=f"How often to learn the model again from a resample. By default {RESAMPLES}, and 0 for large models.",
+    ),
+]
+ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, rich_help_panel=RELYING, help="Seed of the resamples.")]
+GroupsAtLeast = Annotated[
+    float,
+    typer.Option(
+        "--groups-at-least",
+        metavar="SHARE",
+        help="Group items of which at least this share of chance meetings is missing, in the mean.",
+    ),
+]
+ItemColumnOfData = Annotated[
+    str, typer.Option("--item-column", rich_help_panel=READING, help="The column of items, in --data.")
+]
+
+
+def describe(
+    model: Model,
+    item: Annotated[str | None, typer.Option("--item", help="Show this item and its substitutes instead.")] = None,
+    top: Top = 10,
+    groups_at_least: GroupsAtLeast = AT_LEAST,
+    resamples: Resamples = None,
+    data: TrainingData = None,
+    seed: ResamplingSeed = 0,
+    format: Format = "auto",
+    basket: BasketColumn = "basket",
+    item_column: ItemColumnOfData = "item",
+    weight: WeightColumn = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """What a model says: sizes, likely items, items that stand in for each other, how it was learned."""
+    from dpplearn.tensor_file import read_tensors
+
+    dpp = dpplearn.load(model)
+    if item is not None:
+        write({"model": str(model), **item_report(dpp, item, top)}, item_tables, as_json)
+        return
+    baskets = Reader(format, basket, item_column, weight).read(data) if data is not None else None
+    times = resamples if resamples is not None else _usual_resamples(dpp, data is not None)
+    found = None
+    if times:
+        with counted("learning again", times, wants_progress(quiet)) as done:
+            found = stability(dpp, baskets, times, at_least=groups_at_least, rng=seed, done=done)
+    versions = read_tensors(model, "model")[1].get("versions", {})
+    report = {
+        "model": str(model),
+        **describe_report(dpp, versions, top, groups_at_least, found),
+        "resamples": {"n": times, "of": data or "the model", "seed": seed},
+    }
+    write(report, describe_tables, as_json)
+
+
+def _usual_resamples(dpp: DPP, with_data: bool) -> int:
+    """None for models that would take long to learn again, or do not tell what they were learned from."""
+    if not with_data and dpp.training is None and "weight" not in dpp.learned:
+        return 0
+    prior = 0 < dpp.learned.get("prior", 0) < np.inf
+    sets = dpp.learned.get("n_distinct", 0) + (SETS_OF_THE_PRIOR * len(dpp.items) if prior else 0)
+    return RESAMPLES if len(dpp.items) <= MOST_ITEMS and sets <= MOST_SETS else 0
+
+
+def describe_report(
+    dpp: DPP, versions: dict[str, str], top: int, at_least: float, stability: Stability | None
+) -> Report:
+    marginals = dpp.marginals()
+    likeliest = np.argsort(-marginals, kind="stable")[:top]
+    groups = substitute_groups(dpp, at_least)
+    return {
+        "n_items": len(dpp.items),
+        "rank": dpp.kernel.rank,
+        "size": _size_summary(dpp.size_distribution),
+        "learned": dict(dpp.learned),
+        "written_with": versions,
+        "likeliest_items": [{"item": dpp.items[i], "probability": float(marginals[i])} for i in likeliest],
+        "repelling_pairs": [_pair(dpp, each, stability) for each in substitute_pairs(dpp, top, stability)],
+        "groups_at_least": at_least,
+        "groups": [_group(each, stability) for each in groups],
+        "top": top,
+    }
+
+
+def _size_summary(law: Floats) -> Report:
+    """Of P(|Y| = k), k = 0, 1, ..."""
+    sizes = np.arange(len(law))
+    mean = float(law @ sizes)
+    low, median, high = (int(np.searchsorted(np.cumsum(law), share)) for share in (0.05, 0.5, 0.95))
+    return {
+        "expected": mean,
+        "standard_deviation": float(law @ (sizes - mean) ** 2) ** 0.5,
+        "most_likely": int(np.argmax(law)),
+        "percentile_5": low,
+        "median": median,
+        "percentile_95": min(high, len(law) - 1),
+        "probability_empty": float(law[0]),
+    }
+
+
+def _pair(dpp: DPP, pair: SubstitutePair, stability: Stability | None) -> Report:
+    i, j = dpp.catalogue.position(pair.first), dpp.catalogue.position(pair.second)
+    weight = dpp.training.weight if dpp.training is not None else np.nan
+    return {
+        "items": [pair.first, pair.second],
+        "repulsion": float(dpp.kernel.repulsion[i, j]),
+        "substitution": pair.substitution,
+        "interval": stability.interval(pair.first, pair.second) if stability is not None else None,
+        "again": stability.again(pair.first, pair.second) if stability is not None else None,
+        "probability_of_both": pair.probability,
+        "by_chance": pair.chance,
+        "met": pair.met,
+        "expected": pair.chance * weight,
+    }
+
+
+def _group(group: SubstituteGroup, stability: Stability | None) -> Report:
+    again = stability.in_one_group(group.items) if stability is not None else None
+    return {**group._asdict(), "items": list(group.items), "again": again}
+
+
+def item_report(dpp: DPP, item: str, top: int) -> Report:
+    position = dpp.catalogue.position(item)
+    return {
+        "item": dpp.items[position],
+        "probability": float(dpp.marginals()[position]),
+        "substitutes": [each._asdict() for each in dpp.substitutes(item, top)],
+    }
+
+
+def describe_tables(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import chance, facts, grid, shown
+
+    size = report["size"]
+    learned = [(name.replace("_", " "), _plain(value)) for name, value in report["learned"].items()]
+    versions = ", ".join(f"{name} {version}" for name, version in report["written_with"].items())
+    rows = [
+        ("model", shown(report["model"])),
+        ("items", f"{report['n_items']:,}"),
+        ("rank", f"{report['rank']:,} (the size of the largest possible set)"),
+        ("expected size", f"{size['expected']:.2f} items, standard deviation {size['standard_deviation']:.2f}"),
+        ("likeliest size", f"{size['most_likely']}; nine of ten are {size['percentile_5']} to {size['percentile_95']}"),
+        ("empty set", f"probability {chance(size['probability_empty'])}"),
+        ("written with", versions),
+    ]  # fmt: skip
+    yield facts("Model", rows)
+    yield facts("How it was learned", learned or [("", "not recorded: the model was not made by fit")])
+    yield grid(
+        "Most likely items",
+        ["item", "probability>"],
+        [(shown(each["item"]), chance(each["probability"])) for each in report["likeliest_items"]],
+    )
+    yield from _pair_tables(report)
+    yield from _group_tables(report)
+    yield from _reliance(report)
+
+
+def _pair_tables(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import grid, shown
+
+    sure = report["resamples"]["n"] > 0
+    columns = ["pair", "apart>", *(["90% of\nresamples>", "again>"] if sure else []), "met>", "by chance>"]
+    rows = [
+        (
+            "{}\nand {}\n".format(*map(shown, each["items"])),
+            _percent(each["substitution"]),
+            *((f"{_percent(each['interval'][0])} to {_percent(each['interval'][1])}", _percent(each["again"]))
+              if sure else ()),
+            *_counts(each["met"], each["expected"], each["probability_of_both"], each["by_chance"]),
+        )
+        for each in report["repelling_pairs"]
+    ]  # fmt: skip
+    yield grid(f"Items that repel each other most{', the surest first' if sure else ''}", columns, rows)
+
+
+def _group_tables(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import grid, notes
+
+    sure = report["resamples"]["n"] > 0
+    reliable = [each for each in report["groups"] if not sure or each["again"] >= RELIABLE]
+    rows = [
+        (
+            _lines(each["items"]),
+            _percent(each["substitution"]),
+            *((_percent(each["again"]),) if sure else ()),
+            *_counts(each["met"], each["expected"], None, each["missing"]),
+        )
+        for each in reliable[: report["top"]]
+    ]
+    last = ["met>", "by chance>"] if rows and rows[0][-2] else ["", "missing\na set>"]
+    yield grid("Items that stand in for each other", ["group", "apart>", *(["again>"] if sure else []), *last], rows)
+    more, unsure = len(reliable) - len(rows), len(report["groups"]) - len(reliable)
+    yield from notes(
+        f"{more} more, which miss fewer meetings: --top shows them." if more else "",
+        f"{unsure} more that came back in less than {_percent(RELIABLE)} of the resamples: --json has them."
+        if unsure
+        else "",
+    )
+
+
+def _lines(items: Sequence[Label]) -> str:
+    from dpplearn.cli.tables import shown
+
+    more = len(items) - SHOWN
+    return "\n".join([*(f"· {shown(each)}" for each in items[:SHOWN]), *([f"and {more} more"] if more > 0 else []), ""])
+
+
+def _counts(met: float, expected: float, probability: float | None, chance: float) -> tuple[str, str]:
+    """In training baskets, where the model tells; else as probabilities."""
+    from dpplearn.cli import tables
+
+    if np.isnan(met):
+        return "" if probability is None else tables.chance(probability), tables.chance(chance)
+    return f"{met:,.0f}", f"{expected:,.1f}"
+
+
+def _reliance(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import notes, shown
+
+    resamples = report["resamples"]
+    drawn = "drawn from the model" if resamples["of"] == "the model" else f"resampled from {shown(resamples['of'])}"
+    yield from notes(
+        "apart: the share of the meetings that chance would bring, which the model does not have. met and by chance: "
+        "baskets of the training data that hold both.",
+        f"Learned again {resamples['n']} times, from baskets {drawn}. again: the share of these models in which a pair "
+        "is apart at least half as much, or in which two items of a group are again in one."
+        if resamples["n"]
+        else "How far to rely on these was not looked into: --resamples 20 learns the model again from resamples, "
+        "of --data FILE if the model does not tell how many baskets it was learned from.",
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%"
+
+
+def _plain(value: Any) -> str:
+    from dpplearn.cli.tables import shown
+
+    return f"{value:,.6g}" if isinstance(value, float) else shown(value)
+
+
+def item_tables(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import chance, facts, grid, shown
+
+    yield facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
+    yield grid(
+        "Substitutes: what it repels most",
+        ["item", "repulsion>"],
+        [(shown(each["item"]), chance(each["repulsion"])) for each in report["substitutes"]],
+    )
+
+
+def explain(
+    model: Model,
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The item to be added.")],
+    items: Items = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which items of a basket push a candidate down, and by how much."""
+    found = dpplearn.load(model).explain(items or [], candidate)
+    report = {
+        "model": str(model),
+        "candidate": found.item,
+        "alone": found.alone,
+        "given": found.given,
+        "score_alone": found.score_alone,
+        "score": found.score,
+        "influences": [each._asdict() for each in found.influences],
+        "n_orders": found.n_orders,
+        "error": found.error,
+    }
+    write(report, explain_tables, as_json)
+
+
+def explain_tables(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import chance, grid, notes, shown
+
+    influences = [
+        (f"× {shown(each['item'])}", chance(each["factor"]), chance(each["score_factor"]))
+        for each in report["influences"]
+    ]
+    yield grid(
+        f"{shown(report['candidate'])}: what the basket does to it",
+        ["", "probability>", "score>"],
+        [
+            ("alone", chance(report["alone"]), chance(report["score_alone"])),
+            *influences,
+            ("beside the basket", chance(report["given"]), chance(report["score"])),
+        ],
+    )
+    yield from notes(
+        "probability: that a set which holds the basket holds the candidate; score: P(basket with it) / P(basket). "
+        "Each item's factor is its fair share of the way from alone to beside the basket (Shapley value).",
+        "Scores do not exist here: the model gives the empty set probability zero."
+        if np.isnan(report["score_alone"])
+        else "",
+        f"Averages over {report['n_orders']} random orders of the basket, within {_percent(report['error'])} or so."
+        if report["n_orders"] is not None
+        else "",
+    )

@@ -1,0 +1,187 @@
+"""dpplearn diagnose: whether a DPP suits the baskets, before there is a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpplearn.cli.fitting import Threads
+from dpplearn.cli.options import (
+    AsJson,
+    BasketColumn,
+    Data,
+    Format,
+    ItemColumn,
+    Quiet,
+    Reader,
+    Top,
+    WeightColumn,
+)
+from dpplearn.cli.output import Report, busy, wants_progress, write
+from dpplearn.cooccurrence import LEVEL, Pair
+from dpplearn.diagnosis import MOST_ITEMS, Diagnosis
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts for cross-validation.")]
+MostItems = Annotated[int, typer.Option("--most-items", min=2, help="Of more items look at the most frequent ones.")]
+Level = Annotated[
+    float, typer.Option("--level", help="Of the pairs called repelling or attracting, the share that may be wrong.")
+]
+
+
+def diagnose(
+    data: Data,
+    top: Top = 5,
+    most_items: MostItems = MOST_ITEMS,
+    level: Level = LEVEL,
+    seed: Seed = 0,
+    threads: Threads = None,
+    format: Format = "auto",
+    basket: BasketColumn = "basket",
+    item: ItemColumn = "item",
+    weight: WeightColumn = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Whether a DPP suits these baskets: which items avoid each other or go together, and what it would gain."""
+    from dpplearn.diagnosis import diagnose
+
+    show = wants_progress(quiet)
+    with busy(f"reading {data}", show):
+        baskets = Reader(format, basket, item, weight).read(data)
+    found = diagnose(baskets, most_items=most_items, level=level, rng=seed, threads=threads, progress=show)
+    write(diagnosis_report(found, top, data=data, seed=seed, level=level), diagnosis_tables, as_json)
+
+
+def diagnosis_report(found: Diagnosis, top: int, **where: object) -> Report:
+    pairs = found.pairs
+    return {
+        **where,
+        **asdict(found.overview),
+        "pairs": {
+            "tested": len(pairs),
+            "counted_baskets": pairs.n,
+            "given_not_empty": pairs.nonempty,
+            "independent_probability_empty": pairs.probability_empty,
+            "repel": int(pairs.repels.sum()),
+            "attract": int(pairs.attracts.sum()),
+            "could_be_told_to_repel": int(pairs.could_repel.sum()),
+            "ever_met": int((pairs.observed > 0).sum()),
+            "repelling": pairs.repelling._asdict(),
+            "attracting": pairs.attracting._asdict(),
+        },
+        "repelling_pairs": [_pair(each) for each in pairs.strongest(pairs.repels, top)],
+        "attracting_pairs": [_pair(each) for each in pairs.strongest(pairs.attracts, top)],
+        "gain": found.gain._asdict(),
+        "verdict": str(found.verdict),
+        "sentence": found.sentence,
+    }
+
+
+def _pair(pair: Pair) -> Report:
+    return {**pair._asdict(), "ratio": pair.ratio}
+
+
+def diagnosis_tables(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import facts, notes
+
+    yield facts("Baskets", _size_rows(report))
+    yield facts("Pairs of items, against chance", _pair_rows(report))
+    yield from _strongest("Pairs that avoid each other most", report["repelling_pairs"])
+    yield from _strongest("Pairs that go together most", report["attracting_pairs"])
+    yield from notes(*_remarks(report), f"\n{report['sentence']}")
+
+
+def _size_rows(report: Report) -> list[tuple[str, str]]:
+    from dpplearn.cli.tables import shown
+
+    n, mean, middle, largest = (report[key] for key in ("n_baskets", "mean_size", "median_size", "largest_size"))
+    weight = "" if report["weight"] == n else f" of total weight {report['weight']:,.6g}"
+    rows = [
+        ("data", shown(report["data"])),
+        ("baskets", f"{n:,}{weight}, {report['n_empty']:,} of them empty, {report['n_single']:,} of one item"),
+        ("size", f"{mean:.2f} items in the mean, {middle:g} in the middle, {largest} at most"),
+        ("items", f"{report['n_items']:,}, {report['n_never']:,} that never occur, {report['n_rare']:,} in fewer than "
+                  "5 baskets"),
+        ("a basket holds", f"{_percent(report['density'])} of the items"),
+    ]  # fmt: skip
+    if report["n_looked_at"] < report["n_items"] - report["n_never"]:
+        share = _percent(report["share_looked_at"])
+        rows.append(
+            ("looked at", f"the {report['n_looked_at']:,} most frequent items, {share} of all that baskets hold")
+        )
+    return rows
+
+
+def _pair_rows(report: Report) -> list[tuple[str, str]]:
+    pairs = report["pairs"]
+    tested = pairs["tested"]
+    neither = tested - pairs["repel"] - pairs["attract"]
+
+    def of_all(count: int) -> str:
+        return f"{count:,} of {tested:,}" + (f" ({_percent(count / tested)})" if tested else "")
+
+    return [
+        ("ever met", of_all(pairs["ever_met"])),
+        ("repel", of_all(pairs["repel"])),
+        ("attract", of_all(pairs["attract"])),
+        ("neither", of_all(neither)),
+        ("frequent enough", f"{of_all(pairs['could_be_told_to_repel'])} to be told to repel, had they never met"),
+        ("repulsion", _nats(pairs["repelling"])),
+        ("attraction", _nats(pairs["attracting"])),
+        (
+            "gain of a DPP",
+            _nats({"nats": report["gain"]["mean"], **report["gain"]}, "over independent items, on unseen baskets"),
+        ),
+    ]
+
+
+def _nats(value: Report, what: str = "summed over pairs, beyond what chance shows") -> str:
+    from dpplearn.cli.tables import number
+
+    return f"{number(value['nats'], 3)} ± {number(2 * value['standard_error'], 3)} nats a basket {what}"
+
+
+def _strongest(title: str, pairs: Sequence[Report]) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import grid, number, shown
+
+    if not pairs:
+        return
+    rows = [
+        (
+            f"{shown(each['first'])}\nand {shown(each['second'])}\n",
+            f"{each['observed']:,.0f}",
+            f"{each['expected']:,.1f}",
+            number(each["ratio"], 2),
+            _p(each["p"]),
+        )
+        for each in pairs
+    ]
+    yield grid(title, ["pair", "together>", "by chance>", "ratio>", "p>"], rows)
+
+
+def _remarks(report: Report) -> Iterator[str]:
+    pairs = report["pairs"]
+    if pairs["given_not_empty"]:
+        yield (
+            "No basket is empty, so chance is that of independent items given that a basket is not empty: "
+            f"{_percent(pairs['independent_probability_empty'])} of their baskets would be."
+        )
+    if pairs["counted_baskets"] != round(report["weight"]):
+        yield (
+            f"The weights are no counts: they are worth {pairs['counted_baskets']:,} baskets of equal weight, out of "
+            "which pairs are counted."
+        )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+def _p(value: float) -> str:
+    return f"{value:.3f}" if value >= 0.001 else f"{value:.0e}" if value >= 1e-300 else "0"
