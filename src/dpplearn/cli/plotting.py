@@ -1,0 +1,178 @@
+"""dpplearn plot: pictures of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+import dpplearn
+from dpplearn.baskets import Baskets
+from dpplearn.cli.errors import UsageError
+from dpplearn.cli.fitting import check_targets
+from dpplearn.cli.options import (
+    READING,
+    AsJson,
+    BasketColumn,
+    Format,
+    ItemColumn,
+    Model,
+    Quiet,
+    Reader,
+    WeightColumn,
+    one_of,
+)
+from dpplearn.cli.output import Report, busy, wants_progress, write
+from dpplearn.dpp import DPP
+from dpplearn.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import RenderableType
+
+ALL = "all"
+
+
+class Asked(NamedTuple):
+    """What to draw, and of what."""
+
+    dpp: DPP
+    top: int | None
+    around: str | None
+    baskets: Baskets | None
+
+
+def _curve(asked: Asked) -> Figure:
+    from dpplearn.plots import learning_curve
+
+    return learning_curve(asked.dpp)
+
+
+def _spectrum(asked: Asked) -> Figure:
+    from dpplearn.plots import spectrum
+
+    return spectrum(asked.dpp)
+
+
+def _kernel(asked: Asked) -> Figure:
+    from dpplearn.plots import kernel_map
+
+    return kernel_map(asked.dpp, asked.top)
+
+
+def _substitutes(asked: Asked) -> Figure:
+    from dpplearn.plots import substitutes_map
+
+    return substitutes_map(asked.dpp, asked.around, asked.top)
+
+
+def _reliability(asked: Asked) -> Figure:
+    from dpplearn.plots import reliability_diagram, reliability_of
+
+    assert asked.baskets is not None
+    return reliability_diagram(reliability_of(asked.dpp, asked.baskets))
+
+
+KINDS: Mapping[str, Callable[[Asked], Figure]] = {
+    "curve": _curve,
+    "spectrum": _spectrum,
+    "kernel": _kernel,
+    "substitutes": _substitutes,
+    "reliability": _reliability,
+}
+TAKES = {"--top": ("kernel", "substitutes"), "--around": ("substitutes",), "--data": ("reliability",)}
+
+
+def plot(
+    model: Model,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            callback=one_of([*KINDS, ALL]),
+            help="curve: likelihood while learning. spectrum: eigenvalues, sizes of sets. kernel: heat map of which "
+            "items repel each other. substitutes: a map of them. reliability: whether probabilities come true. "
+            "all: those that can be drawn, into a folder.",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png or .svg file; a folder for all.")
+    ],
+    top: Annotated[
+        int | None, typer.Option(min=1, help="How many items a kernel (all) or a map of substitutes (40) shows.")
+    ] = None,
+    around: Annotated[
+        str | None, typer.Option(metavar="ITEM", help="Map this item and the 15 (or --top) that it repels most.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", rich_help_panel=READING, help="Baskets to check probabilities on."),
+    ] = None,
+    format: Format = "auto",
+    basket: BasketColumn = "basket",
+    item: ItemColumn = "item",
+    weight: WeightColumn = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a picture of a model."""
+    _check_options(kind, {"--top": top, "--around": around, "--data": data})
+    files = _files(kind, output)
+    dpp = dpplearn.load(model)
+    with busy("drawing", wants_progress(quiet)):
+        baskets = Reader(format, basket, item, weight).read(data).over(dpp.catalogue) if data is not None else None
+        asked = Asked(dpp, top, around, baskets)
+        lacking = _lacking(asked) if kind == ALL else {}
+        drawn = _draw(asked, {kind: path for kind, path in files.items() if kind not in lacking})
+    notes = [f"no {kind}: {why}" for kind, why in lacking.items()]
+    write({"model": str(model), "files": drawn, "notes": notes}, plot_tables, as_json)
+
+
+def _check_options(kind: str, options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value is not None and kind not in (*TAKES[name], ALL):
+            raise UsageError(f"{name} is for {' and '.join(TAKES[name])}, not for {kind}")
+    if kind == "reliability" and options["--data"] is None:
+        raise UsageError("reliability needs baskets that the model was not learned from: name a file of them, --data")
+
+
+def _files(kind: str, output: Path) -> dict[str, Path]:
+    """Where each picture goes; found out before anything is drawn that it cannot be written."""
+    from dpplearn.plots import figure_format
+
+    if kind != ALL:
+        figure_format(output)
+        check_targets(output, None, ())
+        return {kind: output}
+    try:
+        output.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output} cannot be the folder for all plots: {error.strerror}") from None
+    return {kind: output / f"{kind}.png" for kind in KINDS}
+
+
+def _lacking(asked: Asked) -> dict[str, str]:
+    """Which pictures cannot be drawn, and why."""
+    lacking = {}
+    if asked.dpp.training is None or asked.dpp.training.history is None:
+        lacking["curve"] = "the model has none, as it was not made by fit"
+    if asked.baskets is None:
+        lacking["reliability"] = "it needs baskets that the model was not learned from (--data)"
+    return lacking
+
+
+def _draw(asked: Asked, files: Mapping[str, Path]) -> list[str]:
+    from dpplearn.plots import write_figure
+
+    for kind, path in files.items():
+        write_figure(KINDS[kind](asked), path)
+    return [str(path) for path in files.values()]
+
+
+def plot_tables(report: Report) -> Iterator[RenderableType]:
+    from dpplearn.cli.tables import facts, notes, shown
+
+    yield facts("Drawn", [("model", shown(report["model"])), *(("plot", shown(file)) for file in report["files"])])
+    yield from notes(*report["notes"])
