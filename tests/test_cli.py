@@ -60,7 +60,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for command in "demo fit score recommend complete map sample describe reproduce".split():
+    for command in "demo fit score compare recommend complete map sample diagnose describe explain reproduce".split():
         assert f" {command} " in done.stdout
     assert '"-inf"' in done.stdout  # the convention of --json is documented
 
@@ -94,6 +94,60 @@ def test_fit_reports_on_baskets_held_out_and_every_restart(shop: Path, orders: d
     assert [line.split()[1] for line in out.splitlines() if "max iter" in line] == ["moments", "wishart"]
 
 
+def test_fit_reports_how_the_prior_was_chosen(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
+    report = parsed((shop / "fit.json").read_text())
+    same = dl.fit(orders, rng=5)
+    assert same.prior_choice is not None
+    assert report["prior"] == dpp.learned["prior"] == same.prior
+    lines = report["prior_choice"]
+    assert [line["strength"] for line in lines] == ["inf", *same.prior_choice.strengths[1:].tolist()]
+    np.testing.assert_allclose(
+        [line["log_likelihood"] for line in lines if line["log_likelihood"] != "-inf"],
+        same.prior_choice.log_likelihood[np.isfinite(same.prior_choice.log_likelihood)],
+        atol=1e-9,
+    )
+    assert [line["taken"] for line in lines].index(True) == same.prior_choice.chosen
+    assert [report["validation"], report["validation_log_likelihood"], report["nonempty"]] == [None, None, False]
+
+
+def test_fit_takes_prior_validation_and_nonempty(shop: Path, orders: dl.Baskets) -> None:
+    filled = orders.subset(orders.sizes > 0)
+    assert len(filled) == len(orders)
+    call = ("fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--seed", 1, "--threads", 1)
+    with ThreadPoolExecutor(2) as pool:
+        closed = pool.submit(answer, *call[:3], shop / "inf.safetensors", *call[4:], "--prior", "inf")
+        report, out = both(*call, "--prior", 0.5, "--validation", 0.25, "--patience", 3, "--nonempty")
+    same = dl.fit(orders, prior=0.5, validation=0.25, patience=3, nonempty=True, rng=1, threads=1)
+    assert (report["prior"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
+    assert (report["prior_choice"], report["stop"], report["n_iter"]) == (None, same.stop.name, same.n_iter)
+    held = same.dpp.learned["validation_log_likelihood"]
+    assert report["validation_log_likelihood"] == pytest.approx(held, abs=1e-9)
+    assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
+    np.testing.assert_array_equal(dl.load(shop / "p.safetensors").kernel.K, same.kernel.K)
+    words = " ".join(out.split())
+    assert "0.5 of the data's weight" in words
+    assert f"25% of the baskets, of mean log-likelihood {held:.4f}" in words
+    assert "given that it is not empty" in words
+    assert (closed.result()["prior"], closed.result()["stop"], closed.result()["converged"]) == (
+        "inf",
+        "CLOSED_FORM",
+        True,
+    )
+
+
+def test_a_strength_under_which_a_basket_is_impossible_is_told_without_a_warning(tmp_path: Path) -> None:
+    lines = ["a", "b", "c", "d", "b,c", "a,c", "c", "a", "b", "d", "a,d", "b,d"] * 20
+    (tmp_path / "b.txt").write_text("\n".join([*lines, "e,a"]))  # e is in one basket alone
+    report, _ = both("fit", tmp_path / "b.txt", "-o", tmp_path / "m.safetensors", "--seed", 0)
+    assert report["prior_choice"][-1] == {
+        "strength": 0.0,
+        "log_likelihood": "-inf",
+        "below_the_best": "inf",
+        "standard_error": None,
+        "taken": False,
+    }
+
+
 def test_fit_starts_from_a_model_and_reports_on_a_test_file(shop: Path, model: Path, dpp: dl.DPP) -> None:
     arguments = ["--learner", "em", "--start", model, "--test", shop / "orders.csv", "--max-iter", 0]
     report = answer("fit", shop / "orders.csv", "-o", shop / "again.safetensors", *arguments)
@@ -102,20 +156,58 @@ def test_fit_starts_from_a_model_and_reports_on_a_test_file(shop: Path, model: P
     assert report["test"]["log_likelihood"] == pytest.approx(report["train"]["log_likelihood"], abs=1e-12)
 
 
-def test_score_is_the_mean_and_the_baseline_has_the_models_marginals(
+def test_score_gives_what_the_library_gives_beside_baselines(
     shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets
 ) -> None:
-    report, out = both("score", model, shop / "orders.csv", "--each")
-    m = dict(zip(dpp.items, dpp.marginals(), strict=True))
-    baseline = [sum(np.log(m[i]) if i in set(basket) else np.log1p(-m[i]) for i in m) for basket in orders]
+    report, out = both("score", model, shop / "orders.csv", "--each", "-k", 3, "-k", 7, "--resamples", 50)
+    found = dl.evaluate(dpp, orders, k=(3, 7), resamples=50)
     each = [line["log_likelihood"] for line in report["each"]]
     np.testing.assert_allclose(each, dpp.log_prob(orders), atol=1e-9)
     assert report["log_likelihood"] == pytest.approx(np.mean(each), abs=1e-9)
-    assert report["baseline_log_likelihood"] == pytest.approx(np.mean(baseline), abs=1e-9)
-    assert report["n_impossible"] == 0
-    assert f"{np.mean(each):.4f}" in out
+    assert report["baseline_log_likelihood"] == pytest.approx(found.estimate("independent items").value, abs=1e-9)
+    assert report["gain"] == pytest.approx(report["log_likelihood"] - report["baseline_log_likelihood"], abs=1e-9)
+    assert [row["name"] for row in report["rows"]] == ["model", "independent items", "popularity", "item-to-item"]
+    assert report["rows"][3]["ndcg@7"]["value"] == pytest.approx(found.estimate("item-to-item", "ndcg@7").value)
+    assert report["rows"][0]["n_impossible"] == 0
+    assert f"{np.mean(each):.4f} [" in out
     assert f"{each[-1]:.4f}" in out
-    assert "independent items with the model's marginals" in out
+    for words in ("recall@3", "over item-to-item", "Calibration of model", "model, diverse", "400 training baskets"):
+        assert words in " ".join(out.split())
+
+
+def test_score_compares_models_and_learns_baselines_from_a_file(shop: Path, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text(f"{MONITOR},Hazel video monitor\n\n")
+    other = tmp_path / "rough.safetensors"
+    start = dl.fit(dl.read_baskets(shop / "orders.csv"), max_iter=1).dpp
+    start.save(other)
+    call = ("score", model, shop / "orders.csv", "--against", other, "--train", tmp_path / "few.txt")
+    report, out = both(*call, "--format", "auto", "--nonempty", "--resamples", 50)
+    assert [row["name"] for row in report["rows"]][:2] == ["model", "rough"]
+    filled = dl.read_baskets(shop / "orders.csv")
+    assert report["log_likelihood"] == pytest.approx(dl.load(model).log_likelihood(filled, nonempty=True), abs=1e-9)
+    assert report["rows"][1]["log_likelihood"]["value"] == pytest.approx(
+        start.log_likelihood(filled, nonempty=True), abs=1e-9
+    )
+    out = " ".join(out.split())
+    assert "log-likelihood over model" in out
+    assert "2 training baskets" in out
+    assert "given that a basket is not empty" in out
+
+
+def test_compare_cross_validates_every_combination(shop: Path, orders: dl.Baskets) -> None:
+    call = ("compare", shop / "orders.csv", "--learner", "em", "--learner", "auto", "--init", "moments", "--folds", 2)
+    report, out = both(*call, "--seed", 3, "--resamples", 50)
+    same = {
+        "em, moments": {"learner": "em", "init": "moments"},
+        "auto, moments": {"learner": "auto", "init": "moments"},
+    }
+    assert report["models"] == same
+    found = dl.cross_validate(orders, same, folds=2, rng=3, resamples=50)
+    for row in report["rows"][:2]:
+        assert row["log_likelihood"]["value"] == pytest.approx(found.estimate(row["name"]).value, abs=1e-9)
+        assert row["folds"] == pytest.approx(found.fold_means(row["name"]).tolist(), abs=1e-9)
+    assert "fold 2" in out
+    assert "em, moments" in out
 
 
 def test_probability_zero_is_minus_infinity_in_words_and_a_string_in_json(tmp_path: Path) -> None:
@@ -125,10 +217,12 @@ def test_probability_zero_is_minus_infinity_in_words_and_a_string_in_json(tmp_pa
     report, out = both("score", tmp_path / "m.safetensors", tmp_path / "b.txt", "--each")
     assert report["log_likelihood"] == "-inf"
     assert [line["log_likelihood"] for line in report["each"]] == [np.log(0.5), "-inf", np.log(0.5)]
-    assert report["n_impossible"] == 1
+    assert report["rows"][0]["n_impossible"] == 1
     assert report["gain"] is None  # -inf against -inf is no number
-    assert report["log_likelihood_of_possible"] == pytest.approx(np.log(0.5))
-    assert "minus infinity" in " ".join(out.split())
+    assert report["rows"][0]["log_likelihood_of_possible"] == pytest.approx(np.log(0.5))
+    out = " ".join(out.split())
+    assert "model: 1 basket of probability zero, so the mean log-likelihood is minus infinity" in out
+    assert "the training data are not known" in out.lower()
 
 
 def test_recommend_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
@@ -176,15 +270,14 @@ def test_sample_draws_what_the_library_draws_with_that_seed(model: Path, dpp: dl
 
 
 def test_describe_tells_size_origin_likely_items_and_repelling_pairs(model: Path, dpp: dl.DPP) -> None:
-    report, out = both("describe", model, "--top", 2)
+    report, out = both("describe", model, "--top", 2, "--resamples", 0)
     K = dpp.kernel.K
     repulsion = np.triu(K**2 / np.outer(K.diagonal(), K.diagonal()), 1)
     i, j = np.unravel_index(repulsion.argmax(), K.shape)
     assert report["repelling_pairs"][0]["items"] == [dpp.items[i], dpp.items[j]]
     assert report["repelling_pairs"][0]["repulsion"] == pytest.approx(repulsion.max())
-    assert report["repelling_pairs"][0]["probability_of_both"] == pytest.approx(
-        dpp.inclusion_prob([dpp.items[i], dpp.items[j]]), abs=1e-12
-    )
+    both_held = dpp.inclusion_prob([dpp.items[i], dpp.items[j]]) / (1 - dpp.size_distribution[0])  # given not empty
+    assert report["repelling_pairs"][0]["probability_of_both"] == pytest.approx(both_held, abs=1e-12)
     assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
     assert report["learned"]["learner"] == "auto"
@@ -215,7 +308,7 @@ def test_demo_counts_what_it_shows() -> None:
     train, test = dl.datasets.make_registries(category, 300, rng=0).split(0.7, rng=0)
     auto, *learned = report["models"][1:4]
     for line, fitted in (
-        (auto, dl.fit(train)),
+        (auto, dl.fit(train, rng=0)),
         *((line, dl.fit(train, line["model"].lower(), "wishart", rng=0)) for line in learned),
     ):
         assert line["train"] == pytest.approx(fitted.log_likelihood, abs=1e-9)
@@ -236,12 +329,25 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "fit orders.csv -o x.safetensors --test strange.txt": (1, ["--test strange.txt", "'hay'"]),
     "score part.safetensors orders.csv": (1, ["part.safetensors", "truncated"]),
     "score none.safetensors orders.csv": (1, ["no file is called none.safetensors"]),
+    "score model.safetensors orders.csv --train strange.txt": (1, ["--train strange.txt", "'hay'"]),
+    "score model.safetensors orders.csv --against model.safetensors": (2, ["named twice"]),
+    "compare orders.csv --prior strong": (2, ["'strong' is neither auto nor a number"]),
+    "compare orders.csv --learner em --learner guess": (2, ["--learner", "auto, em, k-ascent"]),
+    "compare orders.csv --folds 5000": (1, ["5000 folds of 400 baskets"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["did you mean 'Willow video monitor'"]),
-    "sample model.safetensors -k 99": (1, ["k is 99", "0 to 20 items"]),
+    "sample model.safetensors -k 99": (1, ["k is 99", "0 to 36 items"]),
     "demo --category safty": (1, ["did you mean 'safety'"]),
     "fit orders.csv -o orders.csv": (2, ["overwrite"]),
     "fit orders.csv -o x.safetensors --learner guess": (2, ["--learner", "auto, em, k-ascent", "dpplearn fit --help"]),
     "fit orders.csv -o x.safetensors --holdout 1.5": (2, ["between 0 and 1"]),
+    "fit orders.csv -o x.safetensors --prior much": (2, ["--prior", "'much' is neither auto nor a number"]),
+    "fit orders.csv -o x.safetensors --prior -1": (2, ["--prior", "'-1' is neither auto nor a number from 0 to inf"]),
+    "fit orders.csv -o x.safetensors --prior nan": (2, ["--prior", "'nan'"]),
+    "fit orders.csv -o x.safetensors --validation 1.5": (2, ["--validation", "0.99"]),
+    "fit orders.csv -o x.safetensors --patience 0": (2, ["--patience", "1"]),
+    "fit orders.csv -o x.safetensors --learner em --nonempty": (1, ["'em'", "use one of adam, auto, lbfgs"]),
+    "fit with_empty.txt -o x.safetensors --nonempty": (1, ["1 of 3 baskets are empty"]),
+    "fit one.txt -o x.safetensors --validation 0.5": (1, ["leaves 0 baskets to learn from"]),
     "recommend model.safetensors hay --baskets orders.csv": (2, ["not both"]),
     "sample model.safetensors --colour red": (2, ["--colour"]),
     "sampel": (2, ["sampel"]),
@@ -255,6 +361,8 @@ def mistakes(shop: Path) -> dict[str, subprocess.CompletedProcess[str]]:
     (shop / "other.csv").write_text("order,product\n1,2\n")
     (shop / "part.safetensors").write_bytes((shop / "model.safetensors").read_bytes()[:900])
     (shop / "strange.txt").write_text("hay\n")
+    (shop / "with_empty.txt").write_text("hay\n\nstraw\n")
+    (shop / "one.txt").write_text("hay\n")
     with ThreadPoolExecutor(3) as pool:
         return dict(zip(MISTAKES, pool.map(lambda line: run(*line.split(), cwd=shop), MISTAKES), strict=True))
 
@@ -306,12 +414,13 @@ def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(shop: Path) -> 
         assert parsed(done.stdout.decode())["n_iter"] == 3
     assert "iteration" in shown[0]
     assert "log-likelihood -" in shown[0]
+    assert "choosing the prior" in shown[0]
     assert shown[1] == ""
 
 
 def test_ctrl_c_saves_the_best_model_so_far(shop: Path, orders: dl.Baskets, tmp_path: Path) -> None:
     saved, state = tmp_path / "m.safetensors", tmp_path / "state"
-    endless = ["--tol", 0, "--max-iter", 10**8, "--checkpoint", state, "--json"]
+    endless = ["--prior", 0, "--tol", 0, "--max-iter", 10**8, "--checkpoint", state, "--json"]
     with begin("fit", shop / "orders.csv", "-o", saved, *endless) as process:
         wait_for(state.exists, process)
         process.send_signal(signal.SIGINT)
@@ -358,7 +467,9 @@ def test_a_killed_fit_resumes_to_the_model_of_an_uninterrupted_one(shop: Path, t
 
 
 @pytest.mark.parametrize(
-    ("command", "taken"), [(["sample", "-n", 3000, "--json"], 1), (["describe"], 0)], ids=["json", "table"]
+    ("command", "taken"),
+    [(["sample", "-n", 3000, "--json"], 1), (["describe", "--resamples", 0], 0)],
+    ids=["json", "table"],
 )
 def test_a_closed_pipe_is_one_line(model: Path, command: list[Any], taken: int) -> None:
     with begin(command[0], model, *command[1:]) as process:

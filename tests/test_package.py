@@ -13,17 +13,20 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A module imports only from modules before it.
 LAYERS = (
-    "version errors arrays catalogue tables basket_input baskets readers threads kernel "
-    "lanes statistics_loops bordered_loops statistics initialise "
+    "version errors arrays weights catalogue tables basket_input baskets readers threads kernel "
+    "lanes statistics_loops bordered_loops statistics initialise cooccurrence "
     "learners.loop learners.stopping learners.line_search learners.factor learners.em learners.ascent learners.lbfgs "
     "learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "
-    "conditioning sizes sampling_loops sampling selection dpp files tensor_file model_file "
-    "checkpoint progress fit_result fitting metrics datasets estimator experiments experiments.textbook "
+    "training conditioning explaining sizes sampling_loops sampling selection dpp files tensor_file "
+    "model_file kernel_file "
+    "checkpoint progress prior runs prior_choice fit_result fitting "
+    "metrics bootstrap calibration baselines outcomes diversity evaluation_text evaluation_result evaluation "
+    "cross_validation diagnosis substitutes datasets estimator experiments experiments.textbook "
     "experiments.words experiments.registries experiments.trials experiments.authors experiments.printed "
     "experiments.recovery "
     "experiments.plan experiments.results experiments.runner experiments.reproduction "
     "experiments.measures experiments.costs experiments.summary experiments.claims experiments.sections "
-    "experiments.figures experiments.report"
+    "experiments.figures experiments.report plot_layout plots"
 ).split()
 USER_INTERFACE = {"cli", "demo"}
 UPWARD = {("dpp", "model_file")}  # a model saves itself

@@ -4,15 +4,25 @@ from typing import TYPE_CHECKING, Any
 
 from dpplearn import datasets
 from dpplearn.baskets import Baskets
+from dpplearn.bootstrap import Difference, Estimate
+from dpplearn.calibration import Reliability
+from dpplearn.cross_validation import cross_validate
+from dpplearn.diagnosis import Diagnosis, Verdict, diagnose
+from dpplearn.diversity import Diversity
 from dpplearn.dpp import DPP, Recommendation, Selection, Substitute
 from dpplearn.errors import InputError, InputWarning
+from dpplearn.evaluation import evaluate
+from dpplearn.evaluation_result import Evaluation
+from dpplearn.explaining import Explanation
 from dpplearn.fit_result import FitProgress, FitResult
 from dpplearn.fitting import fit
 from dpplearn.kernel import Kernel
+from dpplearn.kernel_file import read_kernel, write_kernel
 from dpplearn.learners.loop import History, Stop
 from dpplearn.model_file import load
 from dpplearn.readers import read_baskets, read_registry
 from dpplearn.statistics import Statistics, statistics, sum_statistics
+from dpplearn.substitutes import Stability, stability, substitute_groups, substitute_pairs
 from dpplearn.version import __version__
 
 if TYPE_CHECKING:
@@ -22,6 +32,12 @@ __all__ = [
     "DPP",
     "Baskets",
     "DPPEstimator",
+    "Diagnosis",
+    "Difference",
+    "Diversity",
+    "Estimate",
+    "Evaluation",
+    "Explanation",
     "FitProgress",
     "FitResult",
     "History",
@@ -29,18 +45,29 @@ __all__ = [
     "InputWarning",
     "Kernel",
     "Recommendation",
+    "Reliability",
     "Selection",
+    "Stability",
     "Statistics",
     "Stop",
     "Substitute",
+    "Verdict",
     "__version__",
+    "cross_validate",
     "datasets",
+    "diagnose",
+    "evaluate",
     "fit",
     "load",
     "read_baskets",
+    "read_kernel",
     "read_registry",
+    "stability",
     "statistics",
+    "substitute_groups",
+    "substitute_pairs",
     "sum_statistics",
+    "write_kernel",
 ]
 
 

@@ -14,7 +14,7 @@ import typer
 import dpplearn
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
-from dpplearn.cli import reproduction
+from dpplearn.cli import describing, diagnosing, kernels, plotting, reproduction, scoring
 from dpplearn.cli.errors import INTERRUPTED, UsageError, complain, exit_code, run_typer, show_warning
 from dpplearn.cli.fitting import (
     Checkpoint,
@@ -23,13 +23,17 @@ from dpplearn.cli.fitting import (
     Learner,
     MaxIter,
     MaxSeconds,
+    Nonempty,
     Output,
+    Patience,
+    Prior,
     Restarts,
     Resume,
     Start,
     Test,
     Threads,
     Tolerance,
+    ValidationShare,
     check_holdout,
     check_targets,
     train_and_test,
@@ -45,7 +49,6 @@ from dpplearn.cli.options import (
     Quiet,
     Reader,
     Seed,
-    Top,
     WeightColumn,
     some_seed,
 )
@@ -110,6 +113,10 @@ def fit(
     max_iter: MaxIter = 1000,
     max_seconds: MaxSeconds = None,
     threads: Threads = None,
+    prior: Prior = None,
+    validation: ValidationShare = 0.0,
+    patience: Patience = 10,
+    nonempty: Nonempty = False,
     checkpoint: Checkpoint = None,
     resume: Resume = None,
     test: Test = None,
@@ -144,6 +151,10 @@ def fit(
         max_iter=max_iter,
         max_seconds=max_seconds,
         threads=threads,
+        prior=prior,
+        validation=validation,
+        patience=patience,
+        nonempty=nonempty,
         progress=show,
         checkpoint=checkpoint or resume,
         resume=resume,
@@ -154,29 +165,6 @@ def fit(
     if result.stop is Stop.INTERRUPTED:
         complain("interrupted", f"the best model so far was saved to {output}")
         raise typer.Exit(INTERRUPTED)
-
-
-@app.command()
-def score(
-    model: Model,
-    data: Data,
-    each: Annotated[bool, typer.Option("--each", help="Print the log-likelihood of every basket, too.")] = False,
-    format: Format = "auto",
-    basket: BasketColumn = "basket",
-    item: ItemColumn = "item",
-    weight: WeightColumn = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Mean log-likelihood of baskets under a model."""
-    from dpplearn.cli.reports import score_report
-    from dpplearn.cli.tables import score_tables
-
-    dpp = dpplearn.load(model)
-    with busy(f"scoring {data}", wants_progress(quiet)):
-        baskets = Reader(format, basket, item, weight).read(data).over(dpp.catalogue)
-        report = score_report(dpp, baskets, each=each, model=str(model), data=data)
-    write(report, score_tables, as_json)
 
 
 @app.command()
@@ -310,26 +298,6 @@ def _draw(dpp: DPP, n: int, k: int | None, seed: int, show: bool) -> list[list[L
 
 
 @app.command()
-def describe(
-    model: Model,
-    item: Annotated[str | None, typer.Option("--item", help="Show this item and its substitutes instead.")] = None,
-    top: Top = 10,
-    as_json: AsJson = False,
-) -> None:
-    """What a model says: sizes, likely items, items that repel each other, how it was learned."""
-    from dpplearn.cli.reports import describe_report, item_report
-    from dpplearn.cli.tables import describe_tables, item_tables
-    from dpplearn.tensor_file import read_tensors
-
-    dpp = dpplearn.load(model)
-    if item is not None:
-        write({"model": str(model), **item_report(dpp, item, top)}, item_tables, as_json)
-        return
-    versions = read_tensors(model, "model")[1].get("versions", {})
-    write(describe_report(dpp, versions, top, model=str(model)), describe_tables, as_json)
-
-
-@app.command()
 def reproduce(
     data: reproduction.DataFolder = None,
     output: reproduction.Output = None,
@@ -356,6 +324,16 @@ def reproduce(
     with busy("drawing the report", wants_progress(quiet)):
         written = write_report(folder, results)
     write(experiments.reproduction_report(written, results, results_file), reproduction_tables, as_json)
+
+
+app.command("diagnose")(diagnosing.diagnose)
+app.command("describe")(describing.describe)
+app.command("explain")(describing.explain)
+app.command("score")(scoring.score)
+app.command("compare")(scoring.compare)
+app.command("plot")(plotting.plot)
+app.command("export")(kernels.export)
+app.command("import")(kernels.import_)
 
 
 def main() -> int:
