@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.catalogue import Catalogue, is_plain_integer
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, InputWarning
 
 
 def check_is_not_a_matrix(baskets: Any) -> None:
@@ -119,3 +120,18 @@ def as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
     if wrong.size:
         raise InputError(f"the weight of basket {wrong[0]} is {values[wrong[0]]}; expected a finite number, 0 or more")
     return values
+
+
+def warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:
+    if not count:
+        return
+    order = np.argsort(keys, kind="stable")
+    repeated = order[1:][keys[order][1:] == keys[order][:-1]]
+    n_baskets = len(np.unique(rows[repeated]))
+    warnings.warn(
+        f"{count} repeated {'item' if count == 1 else 'items'} in {n_baskets} "
+        f"{'basket' if n_baskets == 1 else 'baskets'} (the first is basket {rows[repeated].min()}): "
+        "a basket is a set, so each is counted once",
+        InputWarning,
+        stacklevel=4,
+    )

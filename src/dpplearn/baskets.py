@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +23,10 @@ from dpplearn.basket_input import (
     look_up,
     nonzero_entries,
     one_more_than_largest,
+    warn_of_repeats,
 )
 from dpplearn.catalogue import Catalogue, Label
-from dpplearn.errors import InputError, InputWarning
+from dpplearn.errors import InputError
 from dpplearn.weights import are_counts, effective_number
 
 MOST_COPIES = 10_000_000  # baskets that weights may stand for and still be taken one by one
@@ -167,7 +167,7 @@ class Baskets:
         keys = rows.astype(np.int64) * len(catalogue) + positions
         if np.any(keys[1:] <= keys[:-1]):
             distinct = np.unique(keys)
-            _warn_of_repeats(len(keys) - len(distinct), rows, keys)
+            warn_of_repeats(len(keys) - len(distinct), rows, keys)
             keys = distinct
         rows, positions = np.divmod(keys, len(catalogue))
         offsets = np.zeros(n_baskets + 1, dtype=np.int64)
@@ -374,21 +374,6 @@ class Baskets:
         if not self.total_weight > 0:
             raise InputError(f"{len(self)} baskets with a total weight of {self.total_weight:g}: nothing to count")
         return self.total_weight
-
-
-def _warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:
-    if not count:
-        return
-    order = np.argsort(keys, kind="stable")
-    repeated = order[1:][keys[order][1:] == keys[order][:-1]]
-    n_baskets = len(np.unique(rows[repeated]))
-    warnings.warn(
-        f"{count} repeated {'item' if count == 1 else 'items'} in {n_baskets} "
-        f"{'basket' if n_baskets == 1 else 'baskets'} (the first is basket {rows[repeated].min()}): "
-        "a basket is a set, so each is counted once",
-        InputWarning,
-        stacklevel=4,
-    )
 
 
 def _equal_sets(sets: Items, weights: Floats, n_items: int) -> tuple[Ints, Ints]:

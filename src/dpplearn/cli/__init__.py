@@ -128,7 +128,7 @@ def fit(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a model from baskets and save it. Ctrl-C saves the best model so far."""
+    """Learn a model from baskets and save it. Ctrl-C saves the best model so far, if there is one yet."""
     from dpplearn.cli.reports import fit_report
     from dpplearn.cli.tables import fit_tables
 
