@@ -14,7 +14,7 @@ from dpplearn.dpp import DPP
 from dpplearn.errors import InputError
 from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, joined
 from dpplearn.kernel import Kernel
-from dpplearn.learners import Learner
+from dpplearn.learners import Learner, Steps
 from dpplearn.learners.loop import NOTHING, Limits, Record, Run, Step, Stop, Validation, run
 from dpplearn.learners.stopping import relative_change
 from dpplearn.statistics import mean_log_likelihood
@@ -37,14 +37,19 @@ class Method:
     nonempty: bool = False
     validation: Validation | None = None
 
-    def run(self, start: Callable[[], Kernel], data: Baskets, observe: Observe, earlier: Run | None = None) -> Run:
-        """One run, or the rest of one."""
+    @property
+    def make(self) -> Steps:
+        """Where the steps come from."""
         make = self.learner.nonempty if self.nonempty else self.learner.steps
         assert make is not None
+        return make
+
+    def run(self, start: Callable[[], Kernel], data: Baskets, observe: Observe, earlier: Run | None = None) -> Run:
+        """One run, or the rest of one."""
 
         def steps() -> Iterator[Step]:  # the start is found once the run has begun, where an interrupt is expected
             kernel, memory = (start(), NOTHING) if earlier is None else (earlier.kernel, earlier.step.memory)
-            yield from make(kernel, data, self.threads, memory)
+            yield from self.make(kernel, data, self.threads, memory)
 
         last = run(steps(), self.limits, self.clock, observe, earlier, self.validation)
         return self._off_saddle(last, data, observe)
@@ -57,9 +62,7 @@ class Method:
         beside = joined(last.kernel, data)
         if beside is None:
             return last
-        steps = self.learner.nonempty if self.nonempty else self.learner.steps
-        assert steps is not None
-        again = steps(beside, data, self.threads, NOTHING)
+        again = self.make(beside, data, self.threads, NOTHING)
         other = run(again, self.limits, self.clock, observe, validation=self.validation)
         return other if other.merit > last.merit + self.limits.tol else last
 
