@@ -120,7 +120,7 @@ def fit(
     prior, validation = prior if isinstance(prior, str) else float(prior), float(validation)
     positive = baskets.subset(baskets.weights > 0).as_counts()
     data = positive.deduplicated()
-    parted = data.expanded() if are_counts(positive.weights) else positive  # what parts are drawn from
+    parted = data if are_counts(positive.weights) else positive  # equal baskets may be in different parts
     first = init if start is None else "given"
     setting = Setting(learner, first, restarts, prior, validation, nonempty, fingerprint(data))
     if resume is not None:
@@ -163,7 +163,7 @@ def fit(
 
 def _set_aside(baskets: Baskets, share: float, seed: int) -> tuple[Baskets, Baskets]:
     """What to learn from, and the baskets that say when to stop."""
-    kept, aside = baskets.split(1 - share, rng=seed)
+    kept, aside = baskets.expanded().split(1 - share, rng=seed)
     if not len(kept) or not len(aside):
         raise InputError(
             f"validation is {share:g}, which leaves {len(kept)} baskets to learn from and {len(aside)} to validate on; "
