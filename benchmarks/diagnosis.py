@@ -27,7 +27,7 @@ def row(category: str) -> list[str]:
 
 def main() -> None:
     shown = Table(
-        "category", "P(∅), independent", "repel", "attract", "could repel", "repulsion", "attraction", "gain", "prior",
+        "category", "P(∅), cut off", "repel", "attract", "could repel", "repulsion", "attraction", "gain", "prior",
         "verdict", title=f"{source().kind} registries; nats a basket, ± two standard errors",
     )  # fmt: skip
     console = Console(width=130)

@@ -454,3 +454,9 @@ def test_reweighting_multiplies_weights_and_leaves_the_sets_alone() -> None:
     assert plain(baskets.reweighted(3.0)) == (("a", "b"), [["a"], [], ["a", "b"]], [3.0, 6.0, 1.5])
     assert baskets.weights.tolist() == [1, 2, 0.5]
     assert baskets.reweighted(3.0).total_weight == 10.5
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 0.3, 1e160])
+def test_weights_are_worth_the_same_number_of_baskets_whatever_their_scale(scale: float) -> None:
+    baskets = Baskets.from_lists([[0], [1], [0, 1]], weights=np.array([0.5, 0.25, 0.25]) * scale)
+    np.testing.assert_allclose(baskets.as_counts().weights, np.array([0.5, 0.25, 0.25]) / 0.375, rtol=1e-12)

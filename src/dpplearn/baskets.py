@@ -299,7 +299,8 @@ class Baskets:
         """Weights that are no counts scaled to add up to the number of baskets that they are worth."""
         if are_counts(self.weights) or not self.total_weight > 0:
             return self
-        return self.reweighted(effective_number(self.weights) / self.total_weight)
+        weights = self.weights / self.total_weight * effective_number(self.weights)
+        return Baskets(self.indices, self.offsets, weights, self.catalogue)
 
     @classmethod
     def together(cls, parts: Sequence[Baskets]) -> Baskets:

@@ -15,4 +15,7 @@ def are_counts(weights: Floats) -> bool:
 def effective_number(weights: Floats) -> float:
     """How many baskets weights stand for: their sum if they are counts, else (Σw)²/Σw². [Kish65]"""
     weights = weights[weights > 0]
-    return float(weights.sum() if are_counts(weights) else weights.sum() ** 2 / (weights**2).sum())
+    if are_counts(weights):
+        return float(weights.sum())
+    weights = weights / weights.max()  # their squares may be too small for numbers, or too large
+    return float(weights.sum() ** 2 / (weights**2).sum())
