@@ -213,10 +213,10 @@ def test_a_fit_with_a_prior_is_a_fit_to_the_data_beside_all_subsets(problem: str
     law = independent_law(smoothed(baskets))
     law[[0, -1]] += 1e-6 / strength
     lists, weights = [*baskets, *subsets], [*baskets.weights, *(strength * total * law)]
-    written_out = fit(Baskets.from_lists(lists, n_items=n, weights=weights), prior=0, tol=1e-6)
-    result = fit(baskets, prior=strength, tol=1e-6)
+    written_out = fit(Baskets.from_lists(lists, n_items=n, weights=weights), prior=0, tol=1e-10)
+    result = fit(baskets, prior=strength, tol=1e-10)
     assert result.history.log_likelihood[-1] == pytest.approx(written_out.log_likelihood, abs=1e-9)
-    np.testing.assert_allclose(result.kernel.K, written_out.kernel.K, atol=1e-6)
+    np.testing.assert_allclose(result.kernel.K, written_out.kernel.K, atol=1e-10)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
