@@ -186,7 +186,11 @@ class Baskets:
         if isinstance(row, slice):
             return self.subset(np.arange(len(self))[row])
         row = range(len(self))[row]
-        return self.catalogue.select(self.indices[self.offsets[row] : self.offsets[row + 1]])
+        return self.catalogue.select(self.positions(row))
+
+    def positions(self, row: int) -> Items:
+        """The positions of a basket's items in the catalogue, ascending."""
+        return self.indices[self.offsets[row] : self.offsets[row + 1]]
 
     def __iter__(self) -> Iterator[tuple[Label, ...]]:
         return (self[row] for row in range(len(self)))

@@ -10,16 +10,16 @@ from dpplearn.statistics_loops import compiled
 
 
 @compiled
-def bordered(C, log_scale, sets, weights, logdet, delta, want_delta):  # type: ignore[no-untyped-def]
+def bordered(C, log_scale, sets, weights, smallest, logdet, delta, want_delta):  # type: ignore[no-untyped-def]
     """The same for the minors Y ∪ border of an indefinite C, by Gauss-Jordan elimination with row pivots.
 
-    The last m rows of C, those after the items that log_scale counts, are the border.
+    The last m rows of C, those after the items that log_scale counts, are the border. A set with a pivot below
+    `smallest` is left out, with a log det of −inf.
     """
     n, k = sets.shape
     n_items = len(log_scale)
     m = len(C) - n_items
     size = k + m
-    smallest = size * 2.220446049250313e-16
     members = np.empty(size, np.int64)
     work = np.empty((size, size))
     swaps = np.empty(size, np.int64)
@@ -33,7 +33,7 @@ def bordered(C, log_scale, sets, weights, logdet, delta, want_delta):  # type: i
         for i in range(size):
             for j in range(size):
                 work[i, j] = C[members[i], members[j]]
-        singular = False
+        left_out = False
         for j in range(size):
             best = j
             for i in range(j + 1, size):
@@ -41,7 +41,7 @@ def bordered(C, log_scale, sets, weights, logdet, delta, want_delta):  # type: i
                     best = i
             pivot = work[best, j]
             if not abs(pivot) >= smallest:
-                singular = True
+                left_out = True
                 break
             swaps[j] = best
             if best != j:
@@ -57,8 +57,8 @@ def bordered(C, log_scale, sets, weights, logdet, delta, want_delta):  # type: i
                     work[i, j] = 0.0
                     for c in range(size):
                         work[i, c] -= factor * work[j, c]
-        logdet[row] = -np.inf if singular else value
-        if want_delta and not singular:
+        logdet[row] = -np.inf if left_out else value
+        if want_delta and not left_out:
             for j in range(size - 1, -1, -1):
                 if swaps[j] != j:
                     for i in range(size):

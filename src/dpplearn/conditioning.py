@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from dpplearn.arrays import EPSILON, Bools, Floats, Ints
+from dpplearn.arrays import EPSILON, Floats, Ints
 from dpplearn.errors import InputError
+from dpplearn.independence import doubtful_pivot, least_distance, log_determinant, log_inclusion
 from dpplearn.kernel import Kernel
 
-CONDITIONING_ROUNDING = 1e-6  # dividing by a small probability magnifies rounding
+Measure = Callable[[Kernel, Ints], float]  # the logarithm of a determinant of a set's minor
 IMPOSSIBLE = "{}: under this model that has probability zero, so nothing follows from it"
 
 
@@ -23,20 +26,15 @@ def conditioned(kernel: Kernel, include: Ints, exclude: Ints) -> tuple[Kernel, I
     if len(include) > sizes[-1] or kernel.n_items - len(exclude) < sizes[0]:
         raise InputError(IMPOSSIBLE.format(f"a set has {sizes[0]} to {sizes[-1]} items"))
     remaining = np.setdiff1d(np.arange(kernel.n_items), np.concatenate([include, exclude]))
-    F = np.sqrt(kernel.eigenvalues)[:, None] * kernel.eigenvectors.T
-    H = np.sqrt(1 - kernel.eigenvalues)[:, None] * kernel.eigenvectors.T
+    F, H = kernel.factor.T, np.sqrt(1 - kernel.eigenvalues)[:, None] * kernel.eigenvectors.T
     F, H = _given(F, H, include, "no set holds all the included items")
     H, F = _given(H, F, exclude, "no such set leaves out all the excluded items")
-    kept = F[:, remaining]
-    return Kernel.from_K(kept.T @ kept, rounding=CONDITIONING_ROUNDING), remaining
+    return Kernel.from_K_factor(F[:, remaining].T), remaining
 
 
 def inclusion_probability(kernel: Kernel, items: Ints) -> float:
     """P(A ⊆ Y) = det K_A."""
-    factor = _cholesky(kernel.K[np.ix_(items, items)])
-    if factor is None or len(items) > kernel.rank:
-        return 0.0
-    return float(np.exp(2 * np.log(factor.diagonal()).sum()))
+    return float(np.exp(log_inclusion(kernel, items)))
 
 
 def next_item(kernel: Kernel, basket: Ints) -> tuple[Floats, Floats]:
@@ -47,61 +45,66 @@ def next_item(kernel: Kernel, basket: Ints) -> tuple[Floats, Floats]:
     """
     if len(basket) > kernel.rank:
         raise InputError(IMPOSSIBLE.format(f"no set has more than {kernel.rank} items"))
-    probability = np.clip(_complement(kernel.K, basket), 0, 1)
-    score = _complement(kernel.L, basket) if not kernel.near_one.any() else _bordered_scores(kernel, basket)
-    probability[basket] = score[basket] = 0
-    if len(basket) == kernel.rank:  # what the complements show is rounding
-        probability[:] = score[:] = 0
-    return score, probability
+    probability = _decided(kernel, basket, _complement(kernel.K, basket), log_inclusion)
+    if np.isnan(probability).any():
+        raise InputError(IMPOSSIBLE.format("no set holds all the items of the basket"))
+    score = _complement(kernel.L, basket) if not kernel.near_one.any() else _bordered_complement(kernel, basket)
+    return _decided(kernel, basket, score, log_determinant), np.minimum(probability, 1)
 
 
 def _complement(matrix: Floats, basket: Ints) -> Floats:
-    """M_ii − M_iA M_A⁻¹ M_Ai for every item i; zero where it is of rounding size."""
-    factor = _cholesky(matrix[np.ix_(basket, basket)])
-    if factor is None:
-        raise InputError(IMPOSSIBLE.format("no set holds all the items of the basket"))
+    """M_ii − M_iA M_A⁻¹ M_Ai for every item i; NaN where pivots leave it in doubt."""
+    diagonal, smallest = matrix.diagonal(), doubtful_pivot(len(matrix), len(basket) + 1)
+    try:
+        factor = np.asarray(np.linalg.cholesky(matrix[np.ix_(basket, basket)]), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.full(len(matrix), np.nan)
     half = np.linalg.solve(factor, matrix[basket])  # scipy's solve_triangular waits for threads even on 3 by 6
-    left = matrix.diagonal() - (half**2).sum(axis=0)
-    return np.where(left <= (len(basket) + 1) * EPSILON * matrix.diagonal(), 0, left)
+    left = diagonal - (half**2).sum(axis=0)
+    trusted = np.all(factor.diagonal() ** 2 >= smallest * diagonal[basket]) & (left >= smallest * diagonal)
+    return np.where(trusted, left, np.nan)
 
 
-def _bordered_scores(kernel: Kernel, basket: Ints) -> Floats:
-    """The complement of A ∪ border in the bordered matrix, with the rule for zero of the statistics."""
+def _bordered_complement(kernel: Kernel, basket: Ints) -> Floats:
+    """The same of A ∪ border in the bordered matrix."""
     from scipy.linalg import lapack
 
     E, n, scale = kernel.bordered.matrix, kernel.n_items, kernel.bordered.scale
     known = np.concatenate([basket, np.arange(n, len(E))])
     unit = np.concatenate([scale[basket], np.ones(len(E) - n)])[:, None]
     minor, cross = E[np.ix_(known, known)] / unit / unit.T, E[known, :n] / unit
-    pivots = np.abs(lapack.dgetrf(minor)[0].diagonal())
-    if len(basket) not in kernel.possible_sizes or not pivots.min() >= len(known) * EPSILON:
+    smallest = doubtful_pivot(n, len(known) + 1)
+    if not np.abs(lapack.dgetrf(minor)[0].diagonal()).min() >= np.sqrt(smallest):
         return np.full(n, np.nan)
-    score = E.diagonal()[:n] - (cross * np.linalg.solve(minor, cross)).sum(axis=0)
-    return np.where(score <= (len(known) + 1) * EPSILON * scale**2, 0, score)
+    left = E.diagonal()[:n] - (cross * np.linalg.solve(minor, cross)).sum(axis=0)
+    return np.where(left >= smallest * scale**2, left, np.nan)
+
+
+def _decided(kernel: Kernel, basket: Ints, left: Floats, log_measure: Measure) -> Floats:
+    """What each item multiplies a determinant by: where in doubt, from the kernel's factor; NaN if it is zero without
+    them. Zero for the items of the basket."""
+    left[basket] = 0
+    doubtful = np.flatnonzero(np.isnan(left))
+    if len(doubtful) and (alone := log_measure(kernel, basket)) > -np.inf:
+        left[doubtful] = [np.exp(log_measure(kernel, np.append(basket, i)) - alone) for i in doubtful]
+    return left
 
 
 def _given(F: Floats, H: Floats, items: Ints, impossible: str) -> tuple[Floats, Floats]:
     """The factors given `items`: what F has along theirs goes over to H. Neither keeps what is of rounding size."""
     squares = (F**2).sum(axis=0)
-    Q, R = np.linalg.qr(F[:, items])
-    if _too_small(R.diagonal() ** 2, squares[items]).any():
+    distance = least_distance(F[:, items].T)
+    if not distance > 0:
         raise InputError(IMPOSSIBLE.format(impossible))
+    Q = np.linalg.qr(F[:, items])[0]
     along = Q.T @ F
     along[np.abs(along) < len(F) * EPSILON * np.sqrt(squares)] = 0
     left = F - Q @ along
-    left[:, (left**2).sum(axis=0) < (len(items) + 1) * EPSILON * squares] = 0
+    left -= Q @ (Q.T @ left)  # once leaves rounding along the items, twice does not
+    left[:, items] = 0
+    smallest = doubtful_pivot(F.shape[1], len(items) + 1)
+    doubtful = (distance**2 < smallest) | ((left**2).sum(axis=0) < smallest * squares)
+    for i in np.setdiff1d(np.flatnonzero(doubtful), items):
+        if not least_distance(F[:, np.append(items, i)].T) > 0:
+            left[:, i] = 0
     return left, np.vstack([H, along])
-
-
-def _cholesky(minor: Floats) -> Floats | None:
-    """The factor; None where a pivot is of rounding size, as then the determinant is zero."""
-    try:
-        factor = np.asarray(np.linalg.cholesky(minor), dtype=np.float64)
-    except np.linalg.LinAlgError:
-        return None
-    return None if _too_small(factor.diagonal() ** 2, minor.diagonal()).any() else factor
-
-
-def _too_small(pivots: Floats, diagonal: Floats) -> Bools:
-    """Which pivots are no more than rounding leaves of zero."""
-    return np.asarray((pivots < len(pivots) * EPSILON * diagonal) | (pivots == 0))

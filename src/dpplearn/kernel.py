@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Bools, Floats, read_only
+from dpplearn.arrays import EPSILON, Bools, Floats, read_only
 from dpplearn.errors import InputError
 
 ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
@@ -70,8 +70,7 @@ class Kernel:
                 f"the largest eigenvalue of K is {lam[-1]:.12g}, above 1 by {lam[-1] - 1:.3g}; "
                 "a marginal kernel has eigenvalues from 0 to 1 (if this matrix is L, use from_L)"
             )
-        lam[np.abs(lam - 1) <= 4 * len(lam) * np.finfo(float).eps] = 1  # as far as a decomposition can tell
-        return cls(np.minimum(lam, 1), V)
+        return cls(_with_ones(lam), V)
 
     @classmethod
     def from_L(cls, L: npt.ArrayLike) -> Kernel:
@@ -88,16 +87,15 @@ class Kernel:
     @classmethod
     def from_factor(cls, B: Floats, columns: Floats | float = 1.0) -> Kernel:
         """From a factor of L = B diag(columns²) Bᵀ. Small eigenvalues are more exact than through L."""
-        B = B * columns
-        coupled = np.flatnonzero(B.any(axis=1))
-        apart = np.flatnonzero(~B.any(axis=1))  # items that never occur; mixed with others they would get a probability
-        V, values = np.zeros((len(B), len(B))), np.zeros(len(B))
-        V[apart, np.arange(len(apart))] = 1
-        if len(coupled):
-            U, singular, _ = np.linalg.svd(B[coupled], full_matrices=True)
-            V[coupled, len(apart) :] = U
-            values[len(apart) : len(apart) + len(singular)] = singular**2
-        return cls(values / (1 + values), V)
+        singular, V = _svd_apart(B * columns)
+        odds = singular**2
+        return cls(odds / (1 + odds), V)
+
+    @classmethod
+    def from_K_factor(cls, F: Floats) -> Kernel:
+        """From a factor of K = F Fᵀ; what its rounding leaves above 1 is taken as 1."""
+        singular, V = _svd_apart(F)
+        return cls(_with_ones(singular**2), V)
 
     def __repr__(self) -> str:
         ones = f", {np.count_nonzero(self.at_one)} eigenvalues at 1" if self.at_one.any() else ""
@@ -151,6 +149,11 @@ class Kernel:
         share = np.minimum(np.divide(self.K**2, chance, out=np.zeros_like(chance), where=chance > 0), 1)
         np.fill_diagonal(share, 0)
         return read_only(share)
+
+    @cached_property
+    def factor(self) -> Floats:
+        """F = V diag(√λ), one row an item, K = F Fᵀ."""
+        return read_only(np.asarray(self.eigenvectors * np.sqrt(self.eigenvalues)))
 
     @cached_property
     def squared_eigenvectors(self) -> Floats:
@@ -214,8 +217,26 @@ def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Fl
         raise InputError(
             f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values.min():.3g}"
         )
-    values[values <= 4 * len(values) * np.finfo(float).eps * size] = 0  # as far as a decomposition can tell
+    values[values <= 4 * len(values) * EPSILON * size] = 0  # as far as a decomposition can tell
     return values, vectors
+
+
+def _with_ones(lam: Floats) -> Floats:
+    """Eigenvalues of K, those at 1 as far as a decomposition can tell exactly there."""
+    return np.where(lam >= 1 - 4 * len(lam) * EPSILON, 1, lam)
+
+
+def _svd_apart(B: Floats) -> tuple[Floats, Floats]:
+    """As many singular values as rows, and left singular vectors; rows of zeros are kept apart, as in `eigh_apart`."""
+    coupled, apart = np.flatnonzero(B.any(axis=1)), np.flatnonzero(~B.any(axis=1))
+    V, values = np.zeros((len(B), len(B))), np.zeros(len(B))
+    V[apart, np.arange(len(apart))] = 1
+    if len(coupled):
+        U, singular, _ = np.linalg.svd(B[coupled], full_matrices=True)
+        V[coupled, len(apart) :] = U
+        singular[singular <= 4 * len(B) * EPSILON * singular[0]] = 0  # as far as a decomposition can tell
+        values[len(apart) : len(apart) + len(singular)] = singular
+    return values, V
 
 
 def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:

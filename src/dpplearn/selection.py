@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from dpplearn.arrays import EPSILON, Floats, Ints
-from dpplearn.conditioning import conditioned, inclusion_probability
+from dpplearn.arrays import Floats, Ints
+from dpplearn.conditioning import conditioned
 from dpplearn.errors import InputError
+from dpplearn.independence import can_contain, doubtful_pivot
 from dpplearn.kernel import Kernel
 
 NOTHING = np.zeros(0, dtype=np.int64)
 IMPOSSIBLE = "the items to start from have probability zero together; leave one out"
 
 Take = Callable[[int, float, Floats], None]  # brings what is left up to date once an item is taken with some gain
+Possible = Callable[[Ints], bool]  # whether these items can be together
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,16 @@ def greedy_map(kernel: Kernel, k: int | None, include: Ints = NOTHING) -> Greedy
     """
     if kernel.at_one.any():
         return _with_certain_part(kernel, k, include)
-    if kernel.near_one.any():
-        return _by_vectors(kernel, k, include)
-    return greedy(kernel.L, kernel.rank, k, include)
+    found = None if kernel.near_one.any() else greedy(kernel.L, kernel.rank, k, include)
+    if found is None:
+        vectors = kernel.eigenvectors * np.sqrt(kernel.odds)
+        found = _by_vectors(vectors, kernel.rank, k, include, partial(can_contain, kernel))
+    return found
 
 
-def greedy(L: Floats, rank: int, k: int | None, include: Ints = NOTHING) -> Greedy:
-    """Greedy maximisation of det L_Y; the items of `include` come first, in their order. [CZZ18]"""
+def greedy(L: Floats, rank: int, k: int | None, include: Ints = NOTHING) -> Greedy | None:
+    """Greedy maximisation of det L_Y; the items of `include` come first, in their order. None where L has too few
+    digits to tell which item is next. [CZZ18]"""
     rows = np.empty((rank if k is None else min(k, rank), len(L)))  # the Cholesky factor, one row a taken item
     taken = 0
 
@@ -57,28 +63,35 @@ def greedy(L: Floats, rank: int, k: int | None, include: Ints = NOTHING) -> Gree
         left -= row * row
         taken += 1
 
-    return _grow(L.diagonal().copy(), EPSILON * L.diagonal(), take, rank, k, include)
+    return _grow(L.diagonal().copy(), None, take, rank, k, include)
 
 
-def _by_vectors(kernel: Kernel, k: int | None, include: Ints) -> Greedy:
-    """The same in O(N² k), on vectors whose products L holds: eigenvalues near 1 leave L no digits for the others."""
-    vectors = kernel.eigenvectors * np.sqrt(kernel.odds)
+def _by_vectors(vectors: Floats, rank: int, k: int | None, include: Ints, possible: Possible) -> Greedy:
+    """The same in O(N² k), on vectors whose products L holds: of items that are almost alike, or beside eigenvalues
+    near 1, L has no digits left. Overwrites the vectors."""
 
     def take(best: int, gain: float, left: Floats) -> None:
         direction = vectors[best] / np.sqrt(gain)
         np.subtract(vectors, np.outer(vectors @ direction, direction), out=vectors)
         np.copyto(left, (vectors**2).sum(axis=1), where=np.isfinite(left))
 
-    return _grow((vectors**2).sum(axis=1), EPSILON * kernel.bordered.scale**2, take, kernel.rank, k, include)
+    found = _grow((vectors**2).sum(axis=1), possible, take, rank, k, include)
+    assert found is not None  # as `possible` leaves no doubt
+    return found
 
 
-def _grow(left: Floats, smallest: Floats, take: Take, rank: int, k: int | None, include: Ints) -> Greedy:
-    """Take `include`, then again and again the item of which most is left, until that is rounding.
+def _grow(
+    left: Floats, possible: Possible | None, take: Take, rank: int, k: int | None, include: Ints
+) -> Greedy | None:
+    """Take `include`, then again and again the item of which most is left, as long as that is possible.
 
-    `left` is what each item would multiply the determinant by.
+    `left` is what each item would multiply the determinant by. Where little is left, `possible` says whether that is
+    more than rounding; without it, nothing is found.
     """
     if len(include) > rank:
         raise InputError(IMPOSSIBLE)
+    left[left <= 0] = -np.inf
+    doubtful = doubtful_pivot(len(left), rank) * left
     positions: list[int] = []
     gains: list[float] = []
     while len(positions) < (rank if k is None else min(k, rank)):
@@ -86,12 +99,16 @@ def _grow(left: Floats, smallest: Floats, take: Take, rank: int, k: int | None, 
         forced = size < len(include)
         best = int(include[size]) if forced else int(np.argmax(left))
         gain = float(left[best])
-        if not gain > (size + 1) * smallest[best]:
-            if forced:
-                raise InputError(IMPOSSIBLE)
+        if not forced and (gain == -np.inf or (k is None and gain <= 1)):
             break
-        if k is None and not forced and gain <= 1:
-            break
+        if not gain > doubtful[best] > 0:
+            if possible is None:
+                return None
+            if not possible(np.array([*positions, best])):
+                if forced:
+                    raise InputError(IMPOSSIBLE)
+                left[best] = -np.inf
+                continue
         take(best, gain, left)
         left[best] = -np.inf
         positions.append(best)
@@ -108,9 +125,10 @@ def _with_certain_part(kernel: Kernel, k: int | None, include: Ints) -> Greedy:
     first = Greedy(include, np.full(len(include), np.nan))
     if not len(include):
         U = kernel.eigenvectors[:, kernel.at_one]
-        first = greedy(U @ U.T, U.shape[1], U.shape[1] if k is None else min(U.shape[1], k))
+        most = U.shape[1] if k is None else min(U.shape[1], k)
+        first = _by_vectors(U, U.shape[1], most, NOTHING, partial(can_contain, kernel))
     size = len(first.positions)
-    if size == kernel.n_items and not inclusion_probability(kernel, first.positions) > 0:
+    if size == kernel.n_items and not can_contain(kernel, first.positions):
         raise InputError(IMPOSSIBLE)
     if size == kernel.n_items or (size == k and not len(include)):
         return first

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpplearn.arrays import EPSILON, Floats, Items
+from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.baskets import LANES, Baskets
 from dpplearn.errors import InputError
+from dpplearn.independence import doubtful_pivot, log_determinant, zero_pivot
 from dpplearn.kernel import Bordered, Kernel
 from dpplearn.threads import one_blas_thread, pool, thread_count
 
@@ -23,8 +24,9 @@ WORK_WORTH_A_THREAD = 300_000  # in nanoseconds, about; below, handing over cost
 
 NOTHING, NO_DELTA = np.empty(0), np.empty((0, 0))
 
-BorderedLoop = Callable[[Floats, Floats, Items, Floats, Floats, Floats, bool], None]
-Sums = tuple[float, float]  # Σ w log det over the possible sets, and Σ w over the others
+BorderedLoop = Callable[[Floats, Floats, Items, Floats, float, Floats, Floats, bool], None]
+Limit = Callable[[int, int], float]  # from the numbers of all items and of a set's to the smallest pivot allowed
+Sums = tuple[float, float]  # Σ w log det over the sets whose pivots are above the limit, and Σ w over the others
 Part = TypeVar("Part")
 
 
@@ -69,37 +71,71 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
     """
     bordered = kernel.bordered
     if bordered.n_border:
-        logdet, impossible, delta = _bordered_sums(bordered, baskets, threads)
+        logdet, left_out, delta = _bordered_sums(bordered, baskets, threads)
     else:
-        logdet, impossible, delta = _sums(bordered.matrix, baskets, threads, bordered.possible_sizes[-1])
+        logdet, left_out, delta = _sums(_UnitDiagonal.of(kernel, baskets), threads)
+    impossible = 0.0
+    if left_out > 0:
+        values, decided = _decided_determinants(kernel, baskets, threads)
+        logdet = _weighted_sum(baskets.weights, values)
+        impossible = float(baskets.weights[np.isneginf(values)].sum())
+        _add_decided(kernel, baskets, decided[np.isfinite(values[decided])], delta)
     return Statistics(baskets.total_weight, logdet, delta, kernel.n_items, impossible)
 
 
 def sums_under_L(L: Floats, baskets: Baskets, threads: int | None = None) -> tuple[float, Floats]:
     """Σ w log det L_Y and Delta = Σ w B (L_Y)⁻¹ Bᵀ, for a learner that holds L itself (C-contiguous float64).
 
-    A set of positive weight with a pivot below k·eps·L_ii makes the first −inf; Delta is without such sets.
+    A set of positive weight with a pivot of rounding size makes the first −inf; Delta is without such sets.
     """
-    logdet, _, delta = _sums(L, baskets, threads, len(L))
-    return logdet, delta
+    logdet, impossible, delta = _sums(_UnitDiagonal.without_factor(L, baskets), threads)
+    return -np.inf if impossible > 0 else logdet, delta
 
 
 def logdet_under_L(L: Floats, baskets: Baskets, threads: int | None = None) -> float:
     """Σ w log det L_Y alone, in about half the time."""
-    return _logdet(_UnitDiagonal(L, baskets, len(L)), threads)
+    logdet, impossible = _logdet(_UnitDiagonal.without_factor(L, baskets), threads)
+    return -np.inf if impossible > 0 else logdet
 
 
 def log_determinants(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Floats:
     """log det L_Y of every basket (of the bordered matrix, where eigenvalues are near 1)."""
-    bordered = kernel.bordered
-    if bordered.n_border:
-        return _bordered_over_threads(_Scaled.of(bordered), baskets, threads, want_delta=False)[0]
-    rank = bordered.possible_sizes[-1]
-    scaled, each = _UnitDiagonal(bordered.matrix, baskets, rank), np.zeros(len(baskets.blocks.weights))
+    return _decided_determinants(kernel, baskets, threads)[0]
+
+
+def _decided_determinants(kernel: Kernel, baskets: Baskets, threads: int | None) -> tuple[Floats, Ints]:
+    """The same, and the baskets that their pivots left in doubt, so that the kernel's factor decided."""
+    values = _pivot_determinants(kernel, baskets, threads)
+    doubtful = np.flatnonzero(np.isneginf(values))
+    sizes, possible = baskets.sizes[doubtful], kernel.possible_sizes
+    decided = doubtful[(sizes >= possible[0]) & (sizes <= possible[-1])]
+    values[decided] = [log_determinant(kernel, baskets.positions(row)) for row in decided]
+    return values, decided
+
+
+def _pivot_determinants(kernel: Kernel, baskets: Baskets, threads: int | None) -> Floats:
+    """The same where pivots are above the limit, and −inf elsewhere."""
+    if kernel.bordered.n_border:
+        return _bordered_over_threads(_Scaled.of(kernel.bordered), baskets, threads, want_delta=False)[0]
+    scaled, each = _UnitDiagonal.of(kernel, baskets), np.zeros(len(baskets.blocks.weights))
     _logdet(scaled, threads, each)
     rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
     of_scale = np.bincount(rows, scaled.log_scale[baskets.indices], len(baskets))
-    return np.where(baskets.sizes <= rank, each[baskets.blocks.places] + of_scale, -np.inf)
+    return np.where(baskets.sizes <= scaled.rank, each[baskets.blocks.places] + of_scale, -np.inf)
+
+
+def _add_decided(kernel: Kernel, baskets: Baskets, rows: Ints, delta: Floats) -> None:
+    """Add the inverses of these baskets' minors, of L from its factor, as the minor has too few digits of it."""
+    border = np.arange(kernel.n_items, len(delta))
+    for row in rows:
+        members = np.concatenate([baskets.positions(row), border])
+        if len(border):
+            inverse = np.linalg.inv(kernel.bordered.matrix[np.ix_(members, members)])
+        else:
+            B = kernel.eigenvectors[members] * np.sqrt(kernel.odds)
+            R_inverse = np.linalg.inv(np.linalg.qr(B.T, mode="r"))
+            inverse = R_inverse @ R_inverse.T
+        delta[np.ix_(members, members)] += baskets.weights[row] * inverse
 
 
 def log_probabilities(
@@ -128,12 +164,12 @@ def mean_log_likelihood(
         if np.any(baskets.weights[baskets.sizes == 0] > 0):
             return -np.inf
         return mean_log_likelihood(kernel, baskets, threads) - log_nonempty(kernel)
-    bordered = kernel.bordered
-    if bordered.n_border:
+    logdet, left_out = 0.0, 1.0
+    if not kernel.bordered.n_border:
+        logdet, left_out = _logdet(_UnitDiagonal.of(kernel, baskets), threads)
+    if left_out > 0:
         logdet = _weighted_sum(baskets.weights, log_determinants(kernel, baskets, threads))
-    else:
-        logdet = _logdet(_UnitDiagonal(bordered.matrix, baskets, bordered.possible_sizes[-1]), threads)
-    return logdet / baskets.total_weight + bordered.log_normaliser
+    return logdet / baskets.total_weight + kernel.bordered.log_normaliser
 
 
 def log_likelihood(kernel: Kernel, stats: Statistics) -> float:
@@ -141,52 +177,57 @@ def log_likelihood(kernel: Kernel, stats: Statistics) -> float:
     return stats.logdet / stats.weight + kernel.bordered.log_normaliser
 
 
-def _sums(L: Floats, baskets: Baskets, threads: int | None, rank: int) -> tuple[float, float, Floats]:
-    """Σ w log det L_Y, the weight of the impossible sets, among them all of more than `rank` items, and Delta."""
-    scaled = _UnitDiagonal(L, baskets, rank)
+def _sums(scaled: _UnitDiagonal, threads: int | None) -> tuple[float, float, Floats]:
+    """Σ w log det L_Y, the weight of the sets left out, among them all of more than `rank` items, and Delta."""
 
     def share(thread: int, of: int) -> tuple[float, float, Floats]:
-        delta = np.zeros(L.shape)
+        delta = np.zeros(scaled.C.shape)
         return *scaled.sums(thread, of, delta, NOTHING), delta
 
     parts = scaled.over_threads(share, threads)
-    logdet, impossible, delta = parts[0]
+    logdet, left_out, delta = parts[0]
     for part in parts[1:]:
-        logdet, impossible = logdet + part[0], impossible + part[1]
+        logdet, left_out = logdet + part[0], left_out + part[1]
         delta += part[2]
-    return scaled.total(logdet, impossible), impossible, delta
+    return logdet + scaled.of_scale, left_out, delta
 
 
-def _logdet(scaled: _UnitDiagonal, threads: int | None, each: Floats = NOTHING) -> float:
-    """Σ w log det L_Y; and log det C_Y of the possible sets of two items and more, unless `each` is empty."""
+def _logdet(scaled: _UnitDiagonal, threads: int | None, each: Floats = NOTHING) -> Sums:
+    """Σ w log det L_Y and the weight of the sets left out; and log det C_Y of every set of two items and more, −inf
+    where it was left out, unless `each` is empty."""
     parts = scaled.over_threads(lambda thread, of: scaled.sums(thread, of, NO_DELTA, each), threads)
-    return scaled.total(sum(part[0] for part in parts), sum(part[1] for part in parts))
+    return sum(part[0] for part in parts) + scaled.of_scale, sum(part[1] for part in parts)
 
 
 class _UnitDiagonal:
     """L scaled to a unit diagonal, so that a pivot is compared with 1, beside the sets as the loops read them."""
 
-    def __init__(self, L: Floats, baskets: Baskets, rank: int) -> None:
+    def __init__(self, L: Floats, baskets: Baskets, rank: int, limit: Limit) -> None:
         n_items = len(L)
         _check_items(n_items, baskets)
         self.baskets, self.blocks, self.loops = baskets, baskets.blocks, _loops()
         self.C, self.inverse, self.log_scale = np.empty((n_items, n_items)), np.empty(n_items), np.empty(n_items)
         blocks = self.blocks
         self.of_scale = self.loops.scale(L, blocks.item_weights, self.C, self.inverse, self.log_scale)
-        self.given = (self.C, self.inverse, blocks.alone, blocks.items, blocks.weights, blocks.groups, rank, LARGE)
-        self.rank, self.large = rank, blocks.largest > LARGE
+        smallest = _smallest_pivots(limit, n_items, LARGE)
+        self.given = (self.C, self.inverse, blocks.alone, blocks.items, blocks.weights, blocks.groups, smallest, rank)
+        self.rank, self.limit, self.large = rank, limit, blocks.largest > LARGE
+
+    @classmethod
+    def of(cls, kernel: Kernel, baskets: Baskets) -> _UnitDiagonal:
+        return cls(kernel.L, baskets, kernel.rank, doubtful_pivot)
+
+    @classmethod
+    def without_factor(cls, L: Floats, baskets: Baskets) -> _UnitDiagonal:
+        return cls(L, baskets, len(L), zero_pivot)
 
     def sums(self, thread: int, of: int, delta: Floats, each: Floats) -> Sums:
-        """A thread's part of Σ w log det C_Y and of the weight of the impossible sets; Delta or every log det C_Y."""
+        """A thread's part of Σ w log det C_Y and of the weight of the sets left out; Delta or every log det C_Y."""
         k = min(self.blocks.largest, self.rank, LARGE)
         work = np.empty(LANES * (2 + (k * (k + 3) if k > self.loops.SMALL else 0)))
         large = self.large_sets(thread, of, delta, each) if self.large else (0.0, 0.0)
         small = self.loops.definite(*self.given, thread, of, delta, each, work)
         return large[0] + small[0], large[1] + small[1]
-
-    def total(self, logdet: float, impossible: float) -> float:
-        """What scaling took from log det is given back."""
-        return -np.inf if impossible > 0 else logdet + self.of_scale
 
     def over_threads(self, share: Callable[[int, int], Part], threads: int | None) -> list[Part]:
         """share(thread, of how many) of every thread, each of which takes the same share of the sets of every size."""
@@ -201,18 +242,25 @@ class _UnitDiagonal:
 
     def large_sets(self, thread: int, of: int, delta: Floats, each: Floats) -> Sums:
         """The same of the sets that go through LAPACK."""
-        logdet = impossible = 0.0
+        logdet = left_out = 0.0
         for group in self.baskets.by_size:
             n, k = group.sets.shape
             if LARGE < k <= self.rank:
                 part = slice(n * thread // of, n * (thread + 1) // of)
                 sets, weights = group.sets[part], self.baskets.weights[group.rows[part]]
-                values = _large_sets(self.C, len(self.C), sets, weights, delta)
-                logdet += _weighted_sum(weights, values)
-                impossible += float(weights[np.isneginf(values)].sum())
+                values = _large_sets(self.C, len(self.C), sets, weights, self.limit(len(self.C), k), delta)
+                trusted = np.isfinite(values)
+                logdet += float(weights[trusted] @ values[trusted])
+                left_out += float(weights[~trusted].sum())
                 if each.size:
                     each[self.blocks.places[group.rows[part]]] = values
-        return logdet, impossible
+        return logdet, left_out
+
+
+@lru_cache(maxsize=64)
+def _smallest_pivots(limit: Limit, n_items: int, largest: int) -> Floats:
+    """For sets of 0 to `largest` items."""
+    return read_only(np.array([limit(n_items, k) for k in range(largest + 1)]))
 
 
 @lru_cache(maxsize=1)
@@ -231,8 +279,9 @@ def _check_items(n_items: int, baskets: Baskets) -> None:
         )
 
 
-def _large_sets(matrix: Floats, n_items: int, sets: Items, weights: Floats, delta: Floats) -> Floats:
-    """log|det| of the minors Y ∪ border; weighted inverses into the upper triangle of delta, unless it is empty."""
+def _large_sets(matrix: Floats, n_items: int, sets: Items, weights: Floats, smallest: float, delta: Floats) -> Floats:
+    """log|det| of the minors Y ∪ border, −inf where a pivot is below the smallest allowed; weighted inverses into the
+    upper triangle of delta, unless it is empty."""
     from scipy.linalg import lapack
 
     border = np.arange(n_items, len(matrix))
@@ -246,7 +295,7 @@ def _large_sets(matrix: Floats, n_items: int, sets: Items, weights: Floats, delt
         else:
             factor, info = lapack.dpotrf(minor, lower=1)
             pivots = np.diag(factor) ** 2
-        if info != 0 or not pivots.min() >= len(members) * EPSILON:
+        if info != 0 or not pivots.min() >= smallest:
             continue
         logdet[row] = np.log(pivots).sum()
         if delta.size:
@@ -264,13 +313,14 @@ def _weighted_sum(weights: Floats, values: Floats) -> float:
 def _bordered_sums(bordered: Bordered, baskets: Baskets, threads: int | None) -> tuple[float, float, Floats]:
     """The same as `_sums` of the bordered matrix."""
     scaled = _Scaled.of(bordered)
-    logdet, parts = _bordered_over_threads(scaled, baskets, threads, want_delta=True)
+    values, parts = _bordered_over_threads(scaled, baskets, threads, want_delta=True)
     upper = reduce(add, parts)
     delta = upper + upper.T
     np.fill_diagonal(delta, upper.diagonal())
     delta *= scaled.inverse_scale[:, None]
     delta *= scaled.inverse_scale
-    return _weighted_sum(baskets.weights, logdet), float(baskets.weights[np.isneginf(logdet)].sum()), delta
+    left_out = float(baskets.weights[np.isneginf(values)].sum())
+    return _weighted_sum(baskets.weights, values), left_out, delta
 
 
 @dataclass(frozen=True)
@@ -334,11 +384,12 @@ def _bordered_sets(scaled: _Scaled, sets: Items, weights: Floats, delta: Floats,
     if k == 0:
         _add_empty(scaled, float(weights.sum()), delta)
         return np.full(n, scaled.log_empty)
+    smallest = np.sqrt(doubtful_pivot(len(scaled.log_scale), len(scaled.matrix) - len(scaled.log_scale) + k))
     if k > LARGE_BORDERED:
-        large = _large_sets(scaled.matrix, len(scaled.log_scale), sets, weights, delta)
+        large = _large_sets(scaled.matrix, len(scaled.log_scale), sets, weights, smallest, delta)
         return np.asarray(large + scaled.log_scale[sets].sum(axis=1))
     logdet = np.empty(n)
-    loop(scaled.matrix, scaled.log_scale, sets, weights, logdet, delta, delta.size > 0)
+    loop(scaled.matrix, scaled.log_scale, sets, weights, smallest, logdet, delta, delta.size > 0)
     return logdet
 
 

@@ -23,7 +23,6 @@ from numba.extending import intrinsic
 from dpplearn.baskets import LANES
 from dpplearn.lanes import INT, ITEM, Lanes, Sum, broadcast, constant, from_each, load, log, loop, split, store
 
-EPS = 2.220446049250313e-16
 SMALL = 10  # sizes up to this have code of their own; beyond, it would take long to compile
 CHUNK = 64  # blocks between two rounds of logarithms, which run faster together than one by one
 WIDTH = 4  # columns that share the loads of a row
@@ -44,7 +43,9 @@ def compiled_as(signature: Any) -> Any:
     return njit(signature, nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 
 
-compiled: Any = compiled_as(types.void(MATRIX, NUMBERS, SETS, NUMBERS, OUT_NUMBERS, OUT_MATRIX, types.boolean))
+compiled: Any = compiled_as(
+    types.void(MATRIX, NUMBERS, SETS, NUMBERS, types.float64, OUT_NUMBERS, OUT_MATRIX, types.boolean)
+)
 
 
 class Block:
@@ -93,7 +94,7 @@ class Arrays:
             context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else value
             for kind, value in zip(signature.args, arguments, strict=True)
         ]
-        C, items, first_item, weights, first_place, self.k, self.start, self.stop, out, work = values
+        C, items, first_item, weights, first_place, self.k, self.smallest, self.start, self.stop, out, work = values
         self.n_items = builder.extract_value(C.shape, 0)
         self.C = C.data
         self.items = builder.gep(items.data, [first_item])
@@ -105,7 +106,7 @@ class Arrays:
 
 
 class Factor(NamedTuple):
-    """l below its diagonal, 1/d, the product of d, and which lanes have every pivot above rounding size."""
+    """l below its diagonal, 1/d, the product of d, and which lanes have no pivot below the smallest allowed."""
 
     lower: list[list[Lanes]]
     inverses: list[Lanes]
@@ -113,8 +114,9 @@ class Factor(NamedTuple):
     alive: Any
 
 
-def _small_factor(block: Block, C: Any, k: int) -> Factor:
+def _small_factor(block: Block, C: Any, k: int, smallest: Any) -> Factor:
     builder = block.builder
+    limit = broadcast(builder, smallest)
     det = constant(builder, 1.0)
     alive = det.at_least(0.0)
     lower: list[list[Lanes]] = [[]]
@@ -133,7 +135,7 @@ def _small_factor(block: Block, C: Any, k: int) -> Factor:
         lower.append(l_i)
         inverses.append(1.0 / d)
         det = det * d if i > 1 else d
-        alive = builder.and_(alive, d.at_least(k * EPS))
+        alive = builder.and_(alive, d.at_least(limit))
     return Factor(lower, inverses, det, alive)
 
 
@@ -161,9 +163,10 @@ def _small_inverse(block: Block, factor: Factor, delta: Any) -> None:
 
 
 def _small_function(module: Any, k: int, want_delta: bool) -> Any:
-    """A function for blocks start to stop of sets of k items: determinants, 0 for an impossible set, and Delta."""
-    pointer = ir.DoubleType().as_pointer()
-    kind = ir.FunctionType(ir.VoidType(), [pointer, INT, ITEM.as_pointer(), pointer, pointer, INT, INT, pointer])
+    """A function for blocks start to stop of sets of k items: determinants, 0 where a pivot is too small, and Delta."""
+    number, pointer = ir.DoubleType(), ir.DoubleType().as_pointer()
+    given = [pointer, INT, ITEM.as_pointer(), pointer, pointer, number, INT, INT, pointer]
+    kind = ir.FunctionType(ir.VoidType(), given)
     function = ir.Function(module, kind, f"{'inverses' if want_delta else 'determinants'}_of_{k}")
     function.linkage = "internal"
     function.attributes.add("noinline")  # so that its registers and its frame are its own
@@ -172,7 +175,7 @@ def _small_function(module: Any, k: int, want_delta: bool) -> Any:
     arrays = SmallArguments(*function.args)
     with loop(builder, arrays.start, arrays.stop) as number:
         block = Block(builder, arrays, number, INT(k))
-        factor = _small_factor(block, arrays.C, k)
+        factor = _small_factor(block, arrays.C, k, arrays.smallest)
         store(builder, arrays.determinants, builder.sub(number, arrays.start), factor.det.where(factor.alive, 0.0))
         if want_delta:
             _small_inverse(block, factor, arrays.delta)
@@ -186,6 +189,7 @@ class SmallArguments(NamedTuple):
     items: Any
     weights: Any
     delta: Any
+    smallest: Any
     start: Any
     stop: Any
     determinants: Any
@@ -199,7 +203,8 @@ def _small_sets(builder: Any, arrays: Arrays, want_delta: bool) -> None:
     with loop(builder, arrays.start, arrays.stop, CHUNK) as chunk:
         end = builder.add(chunk, INT(CHUNK))
         end = builder.select(builder.icmp_signed("<", end, arrays.stop), end, arrays.stop)
-        given = (arrays.C, arrays.n_items, arrays.items, arrays.weights, arrays.out, chunk, end, determinants)
+        read = (arrays.C, arrays.n_items, arrays.items, arrays.weights)
+        given = (*read, arrays.out, arrays.smallest, chunk, end, determinants)
         done = builder.append_basic_block("done")
         switch = builder.switch(arrays.k, done)
         for k in range(2, SMALL + 1):
@@ -302,9 +307,9 @@ def _in_columns(builder: Any, start: Any, stop: Any, columns: Callable[[list[Any
 
 
 def _any_factor(block: Block, work: Work, arrays: Arrays) -> tuple[Lanes, Lanes, Any]:
-    """l into the lower triangle and 1/d; det = m 2ᵉ, and which lanes have every pivot above rounding size."""
+    """l into the lower triangle and 1/d; det = m 2ᵉ, and which lanes have no pivot below the smallest allowed."""
     builder = block.builder
-    smallest = broadcast(builder, builder.fmul(builder.sitofp(work.k, ir.DoubleType()), ir.DoubleType()(EPS)))
+    smallest = broadcast(builder, arrays.smallest)
     one = constant(builder, 1.0)
     mantissa, exponent, lowest, d = Sum(one), Sum(constant(builder, 0.0)), Sum(one), Sum(one)
     work[work.inverse(INT(0))] = one
@@ -405,8 +410,8 @@ def _sets_of_one_size(want_delta: bool) -> Any:
         return context.get_dummy_value()
 
     @intrinsic
-    def sets_of_one_size(typing: Any, C, items, item, weights, place, k, start, stop, out, work):  # type: ignore[no-untyped-def]
-        return types.void(C, items, item, weights, place, k, start, stop, out, work), emit
+    def sets_of_one_size(typing: Any, C, items, item, weights, place, k, smallest, start, stop, out, work):  # type: ignore[no-untyped-def]
+        return types.void(C, items, item, weights, place, k, smallest, start, stop, out, work), emit
 
     return sets_of_one_size
 
@@ -442,14 +447,18 @@ def scale(L, item_weights, C, inverse, log_scale):  # type: ignore[no-untyped-de
 
 
 @compiled_as(
-    TWO_SUMS(MATRIX, NUMBERS, NUMBERS, ITEMS, NUMBERS, GROUPS, *[types.int64] * 4, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS)
+    TWO_SUMS(
+        *(MATRIX, NUMBERS, NUMBERS, ITEMS, NUMBERS, GROUPS, NUMBERS),
+        *[types.int64] * 3,
+        *(OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS),
+    )
 )
-def definite(C, inverse, alone, items, weights, groups, rank, large, thread, threads, delta, each, work):  # type: ignore[no-untyped-def]
-    """Σ w log det C_Y and the weight of the impossible sets; and, unless they are empty, Delta or every log det C_Y.
+def definite(C, inverse, alone, items, weights, groups, smallest, rank, thread, threads, delta, each, work):  # type: ignore[no-untyped-def]
+    """Σ w log det C_Y and the weight of the sets left out; and, unless they are empty, Delta or every log det C_Y.
 
-    A thread's share of the sets of up to `large` items. Those of more than `rank` items are impossible. Of sets of
-    one item, only the weight of every item matters (`alone`), and the first thread counts it. Delta comes as zeros,
-    or with something in its upper triangle, and that of C; it leaves as that of L, whole.
+    A thread's share of the sets that `smallest` has a number for: those with a pivot below it are left out, as are sets
+    of more than `rank` items. Of sets of one item, only the weight of every item matters (`alone`), and the first
+    thread counts it. Delta comes as zeros, or with something in its upper triangle, and that of C; it leaves as L's.
     """
     n = len(delta)
     for place in range(2 * LANES):
@@ -461,11 +470,11 @@ def definite(C, inverse, alone, items, weights, groups, rank, large, thread, thr
         if k > rank:
             for place in range(first + LANES * start, first + LANES * stop):
                 impossible += weights[place]
-        elif 2 <= k <= large:
+        elif 2 <= k < len(smallest):
             if n > 0:
-                _add_inverses(C, items, item, weights, first, k, start, stop, delta, work)
+                _add_inverses(C, items, item, weights, first, k, smallest[k], start, stop, delta, work)
             else:
-                _take_logarithms(C, items, item, weights, first, k, start, stop, each, work)
+                _take_logarithms(C, items, item, weights, first, k, smallest[k], start, stop, each, work)
     for i in range(len(alone)):
         if thread > 0 or rank < 1:  # a rank of 0 has counted them above
             continue

@@ -1,0 +1,88 @@
+"""Zero by a bound: whether a set has a probability, and its determinants where those of K and L are lost in rounding.
+
+K = F Fᵀ with F = V diag(√λ), one row an item, and a set is possible if the rows of its items are independent. A row
+within √eps of a combination of the others, relative to its length, is such a combination: its pivot is below eps, which
+K and L cannot hold. Their pivots carry rounding of some N·eps, so they cannot decide it; F has the distances
+themselves, with rounding far below √eps. So pivots are trusted down to √δ, where δ = (2N + 4k)·eps bounds the rounding
+of the entries of a minor with a unit diagonal: dividing by such a pivot magnifies δ to no more than √δ, and the next
+one is still above that. (Pivots of a bordered minor are distances, not squares: there, the root again.) A minor with a
+smaller pivot is decided here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpplearn.arrays import EPSILON, Floats, Ints, Items
+from dpplearn.kernel import Kernel
+
+ALIKE = math.sqrt(EPSILON)
+
+
+def doubtful_pivot(n_items: int, k: int) -> float:
+    """√δ: below this a pivot of the minor of k items, scaled to a unit diagonal, leaves it in doubt."""
+    return math.sqrt((2 * n_items + 4 * k) * EPSILON)
+
+
+def zero_pivot(n_items: int, k: int) -> float:
+    """Below this a pivot of k scaled items of a matrix without a factor is zero: what a learner holds on its way."""
+    return (2 * math.sqrt(n_items) + 4 * k) * EPSILON
+
+
+def least_distance(rows: Floats) -> float:
+    """How far the row (k, n) nearest to a combination of the others is from it, relative to its length; zero where that
+    is rounding, and 1 where there are no rows."""
+    lengths = np.sqrt((rows**2).sum(axis=1))
+    least = _least_left(rows / lengths[:, None]) if np.all(lengths > 0) else 0.0
+    return least if least >= ALIKE else 0.0
+
+
+def can_contain(kernel: Kernel, items: Ints | Items) -> bool:
+    """Whether P(items ⊆ Y) is above zero."""
+    return len(items) <= kernel.rank and least_distance(kernel.factor[items]) > 0
+
+
+def log_inclusion(kernel: Kernel, items: Ints | Items) -> float:
+    """log P(items ⊆ Y) = log det K_A."""
+    return log_gram(kernel.factor[items]) if can_contain(kernel, items) else -math.inf
+
+
+def log_determinant(kernel: Kernel, items: Ints | Items) -> float:
+    """log|det| of the set's minor of `Kernel.bordered`; −inf where P(Y = items) is zero.
+
+    With U the eigenvectors at exactly 1, P(Y) is zero unless the columns of U_Y are independent too, and then it is
+    Π(1 − λ) det(U_YᵀU_Y) det(B Bᵀ), B the rows of the others times their odds, outside the span of U_Y.
+    """
+    ones = kernel.at_one
+    n_ones, finite = np.count_nonzero(ones), ~ones & (kernel.eigenvalues > 0)
+    U = kernel.eigenvectors[np.ix_(items, ones)]
+    if not can_contain(kernel, items) or not _least_left(U.T) >= 8 * kernel.n_items * EPSILON:
+        return -math.inf
+    outside = np.linalg.qr(U, mode="complete")[0][:, n_ones:]
+    B = outside.T @ (kernel.eigenvectors[np.ix_(items, finite)] * np.sqrt(kernel.odds[finite]))
+    log_normaliser = float(np.log1p(-kernel.eigenvalues[finite]).sum())
+    return log_gram(U.T) + log_gram(B) + log_normaliser - kernel.bordered.log_normaliser
+
+
+def log_gram(rows: Floats) -> float:
+    """log det of the rows' inner products."""
+    R = np.asarray(np.linalg.qr(rows.T, mode="r"))
+    return 2 * float(np.log(np.abs(R.diagonal())).sum())
+
+
+def _least_left(rows: Floats) -> float:
+    """The shortest of the rows once each is freed of those before it; 1 where there are none.
+
+    They come in the order that leaves most of each (QR with pivots): in another, a row that almost depends on those
+    before it would magnify its rounding into those after it.
+    """
+    from scipy.linalg import qr
+
+    if not len(rows):
+        return 1.0
+    if len(rows) > rows.shape[1]:
+        return 0.0
+    R = qr(rows.T, mode="r", pivoting=True, check_finite=False)[0]
+    return float(np.abs(R.diagonal()).min())
