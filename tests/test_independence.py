@@ -62,8 +62,14 @@ def test_sets_with_doubles_are_impossible_and_with_items_almost_alike_possible(
             assert (score[Y[-1]] > 0) == (probability[Y[-1]] > 0) == possible
             rest, left = conditioned(kernel, Y[:-1], NONE)
             assert (rest.K.diagonal()[left == Y[-1]] > 0) == possible
-            if maker == "factor":  # of all items together L holds no more than rounding
-                assert (Y[-1] in greedy_map(kernel, n_items, Y[:-1]).positions) == possible
+
+
+@every_border
+def test_greedy_selection_takes_all_items_but_the_doubles(border: str) -> None:
+    for apart, n_found in ((0.0, 15), (1e-13, 20), (1e-6, 20)):
+        kernel = with_doubles(20, apart, "factor", border)
+        assert len(greedy_map(kernel, 20).positions) == n_found
+        assert len(greedy_map(kernel, 20, np.array([3, 7, 11])).positions) == n_found
 
 
 def relative(values: Floats, expected: Floats) -> float:

@@ -12,13 +12,16 @@ smaller pivot is decided here.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats, Ints, Items
 from dpplearn.kernel import Kernel
+from dpplearn.threads import one_blas_thread
 
 ALIKE = math.sqrt(EPSILON)
+WORTH_LIMITING = 5_000  # numbers; on so few BLAS uses one thread anyway, and on more they would wait for one another
 
 
 def doubtful_pivot(n_items: int, k: int) -> float:
@@ -35,7 +38,9 @@ def least_distance(rows: Floats) -> float:
     """How far the row (k, n) nearest to a combination of the others is from it, relative to its length; zero where that
     is rounding, and 1 where there are no rows."""
     lengths = np.sqrt((rows**2).sum(axis=1))
-    least = _least_left(rows / lengths[:, None]) if np.all(lengths > 0) else 0.0
+    if len(rows) > rows.shape[1] or not np.all(lengths > 0):
+        return 0.0
+    least = float(_distances(rows / lengths[:, None]).min(initial=1))
     return least if least >= ALIKE else 0.0
 
 
@@ -46,7 +51,7 @@ def can_contain(kernel: Kernel, items: Ints | Items) -> bool:
 
 def log_inclusion(kernel: Kernel, items: Ints | Items) -> float:
     """log P(items ⊆ Y) = log det K_A."""
-    return log_gram(kernel.factor[items]) if can_contain(kernel, items) else -math.inf
+    return _log_gram(kernel.factor[items]) if can_contain(kernel, items) else -math.inf
 
 
 def log_determinant(kernel: Kernel, items: Ints | Items) -> float:
@@ -55,34 +60,34 @@ def log_determinant(kernel: Kernel, items: Ints | Items) -> float:
     With U the eigenvectors at exactly 1, P(Y) is zero unless the columns of U_Y are independent too, and then it is
     Π(1 − λ) det(U_YᵀU_Y) det(B Bᵀ), B the rows of the others times their odds, outside the span of U_Y.
     """
-    ones = kernel.at_one
-    n_ones, finite = np.count_nonzero(ones), ~ones & (kernel.eigenvalues > 0)
-    U = kernel.eigenvectors[np.ix_(items, ones)]
-    if not can_contain(kernel, items) or not _least_left(U.T) >= 8 * kernel.n_items * EPSILON:
+    if not can_contain(kernel, items):
         return -math.inf
-    outside = np.linalg.qr(U, mode="complete")[0][:, n_ones:]
-    B = outside.T @ (kernel.eigenvectors[np.ix_(items, finite)] * np.sqrt(kernel.odds[finite]))
-    log_normaliser = float(np.log1p(-kernel.eigenvalues[finite]).sum())
-    return log_gram(U.T) + log_gram(B) + log_normaliser - kernel.bordered.log_normaliser
+    finite = ~kernel.at_one
+    V, lam = kernel.eigenvectors[items], kernel.eigenvalues[finite]
+    B, value = V[:, finite] * np.sqrt(kernel.odds[finite]), float(np.log1p(-lam).sum())
+    if not finite.all():
+        U = V[:, ~finite]
+        if U.shape[1] > len(U) or _distances(U.T).min() < 8 * kernel.n_items * EPSILON:
+            return -math.inf
+        value += _log_gram(U.T)
+        B = np.linalg.qr(U, mode="complete")[0][:, U.shape[1] :].T @ B
+    return value + _log_gram(B) - kernel.bordered.log_normaliser
 
 
-def log_gram(rows: Floats) -> float:
+def _log_gram(rows: Floats) -> float:
     """log det of the rows' inner products."""
-    R = np.asarray(np.linalg.qr(rows.T, mode="r"))
-    return 2 * float(np.log(np.abs(R.diagonal())).sum())
+    return 2 * float(np.log(_distances(rows)).sum())
 
 
-def _least_left(rows: Floats) -> float:
-    """The shortest of the rows once each is freed of those before it; 1 where there are none.
+def _distances(rows: Floats) -> Floats:
+    """The length of each row freed of those before it, in the order that leaves most: QR with pivots.
 
-    They come in the order that leaves most of each (QR with pivots): in another, a row that almost depends on those
-    before it would magnify its rounding into those after it.
+    In another order a row that almost depends on those before it would magnify its rounding into those after it.
     """
-    from scipy.linalg import qr
+    from scipy.linalg import lapack
 
     if not len(rows):
-        return 1.0
-    if len(rows) > rows.shape[1]:
-        return 0.0
-    R = qr(rows.T, mode="r", pivoting=True, check_finite=False)[0]
-    return float(np.abs(R.diagonal()).min())
+        return np.empty(0)
+    with one_blas_thread() if rows.size > WORTH_LIMITING else nullcontext():
+        R = lapack.dgeqp3(rows.T)[0]
+    return np.asarray(np.abs(R.diagonal()))
