@@ -4,13 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint bench bench-learners bench-small-data reproduce clean
+.PHONY: demo test test-processors lint bench bench-learners bench-small-data reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python tests/processors.py --short
+
+# The numerical tests as on other processors, with one and with two BLAS threads; half an hour on 2 cores.
+test-processors: $(VENV)/.installed-test
+	$(BIN)/python tests/processors.py
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

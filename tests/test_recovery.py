@@ -52,7 +52,7 @@ def watched(job: Job, monkeypatch: pytest.MonkeyPatch) -> tuple[Row, dict[str, K
 
 @each_kind
 @pytest.mark.parametrize("n_items", [6, 20, 50])
-def test_a_set_of_the_truth_has_a_fifth_of_the_items_in_the_mean(kind: str, n_items: int) -> None:
+def test_a_set_of_the_truth_has_a_fifth_of_the_items_on_average(kind: str, n_items: int) -> None:
     kernel = KERNELS[kind](n_items, np.random.default_rng(1))
     assert kernel.eigenvalues.sum() == pytest.approx(n_items / 5)
 
@@ -66,8 +66,11 @@ def test_items_of_a_cluster_are_alike() -> None:
 def test_divergences_and_their_errors_are_those_of_all_subsets(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     row, models = watched(job_of(kind), monkeypatch)
     P = oracle.probabilities_from_K(truth_of(job_of(kind)).K)
+    drawn = P > 1e-6  # the draws hold none of the others, which may be impossible under a model
+    assert N_DRAWS * P[~drawn].sum() < 0.1
+    P = P[drawn]
     for name in MODELS:
-        logs = np.log(P) - np.log(oracle.probabilities_from_K(models[name].K))
+        logs = np.log(P) - np.log(oracle.probabilities_from_K(models[name].K)[drawn])
         exact = P @ logs
         exact_error = np.sqrt(P @ (logs - exact) ** 2 / N_DRAWS)
         assert abs(row[f"{name}_kl"] - exact) < 5 * exact_error < exact
