@@ -13,8 +13,8 @@ from dpplearn.statistics_loops import compiled
 def bordered(C, log_scale, sets, weights, smallest, logdet, delta, want_delta):  # type: ignore[no-untyped-def]
     """The same for the minors Y ∪ border of an indefinite C, by Gauss-Jordan elimination with row pivots.
 
-    The last m rows of C, those after the items that log_scale counts, are the border. A set with a pivot below
-    `smallest` is left out, with a log det of −inf.
+    The last m rows of C, those after the items that log_scale counts, are the border. A set whose two smallest
+    pivots multiply to less than `smallest` is left out, with a log det of −inf.
     """
     n, k = sets.shape
     n_items = len(log_scale)
@@ -34,13 +34,18 @@ def bordered(C, log_scale, sets, weights, smallest, logdet, delta, want_delta): 
             for j in range(size):
                 work[i, j] = C[members[i], members[j]]
         left_out = False
+        least = second = 1.0
         for j in range(size):
             best = j
             for i in range(j + 1, size):
                 if abs(work[i, j]) > abs(work[best, j]):
                     best = i
             pivot = work[best, j]
-            if not abs(pivot) >= smallest:
+            if abs(pivot) < least:
+                least, second = abs(pivot), least
+            elif abs(pivot) < second:
+                second = abs(pivot)
+            if not (least * second >= smallest and abs(pivot) >= 0):  # the last is false for NaN
                 left_out = True
                 break
             swaps[j] = best

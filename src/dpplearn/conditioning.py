@@ -8,7 +8,7 @@ import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats, Ints
 from dpplearn.errors import InputError
-from dpplearn.independence import doubtful_pivot, least_distance, log_determinant, log_inclusion
+from dpplearn.independence import doubtful_pivot, least_distance, log_determinant, log_inclusion, two_smallest
 from dpplearn.kernel import Kernel
 
 Measure = Callable[[Kernel, Ints], float]  # the logarithm of a determinant of a set's minor
@@ -74,7 +74,7 @@ def _bordered_complement(kernel: Kernel, basket: Ints) -> Floats:
     unit = np.concatenate([scale[basket], np.ones(len(E) - n)])[:, None]
     minor, cross = E[np.ix_(known, known)] / unit / unit.T, E[known, :n] / unit
     smallest = doubtful_pivot(n, len(known) + 1)
-    if not np.abs(lapack.dgetrf(minor)[0].diagonal()).min() >= np.sqrt(smallest):
+    if not two_smallest(np.abs(lapack.dgetrf(minor)[0].diagonal())) >= smallest:
         return np.full(n, np.nan)
     left = E.diagonal()[:n] - (cross * np.linalg.solve(minor, cross)).sum(axis=0)
     return np.where(left >= smallest * scale**2, left, np.nan)

@@ -5,8 +5,8 @@ within √eps of a combination of the others, relative to its length, is such a 
 K and L cannot hold. Their pivots carry rounding of some N·eps, so they cannot decide it; F has the distances
 themselves, with rounding far below √eps. So pivots are trusted down to √δ, where δ = (2N + 4k)·eps bounds the rounding
 of the entries of a minor with a unit diagonal: dividing by such a pivot magnifies δ to no more than √δ, and the next
-one is still above that. (Pivots of a bordered minor are distances, not squares: there, the root again.) A minor with a
-smaller pivot is decided here.
+one is still above that. In a bordered minor two pivots may have the root of such a small one each, so there the product
+of the two smallest counts. A minor with smaller pivots is decided here.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ WORTH_LIMITING = 5_000  # numbers; on so few BLAS uses one thread anyway, and on
 def doubtful_pivot(n_items: int, k: int) -> float:
     """√δ: below this a pivot of the minor of k items, scaled to a unit diagonal, leaves it in doubt."""
     return math.sqrt((2 * n_items + 4 * k) * EPSILON)
+
+
+def two_smallest(pivots: Floats) -> float:
+    """The product of the two smallest pivots of a bordered minor, each at most 1."""
+    return float(np.prod(np.minimum(np.sort(pivots)[:2], 1)))
 
 
 def zero_pivot(n_items: int, k: int) -> float:

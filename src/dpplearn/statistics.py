@@ -14,7 +14,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.baskets import LANES, Baskets
 from dpplearn.errors import InputError
-from dpplearn.independence import doubtful_pivot, log_determinant, zero_pivot
+from dpplearn.independence import doubtful_pivot, log_determinant, two_smallest, zero_pivot
 from dpplearn.kernel import Bordered, Kernel
 from dpplearn.threads import one_blas_thread, pool, thread_count
 
@@ -76,7 +76,8 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
         logdet, left_out, delta = _sums(_UnitDiagonal.of(kernel, baskets), threads)
     impossible = 0.0
     if left_out > 0:
-        values, decided = _decided_determinants(kernel, baskets, threads)
+        values = _pivot_determinants(kernel, baskets, threads)
+        decided = _decide(kernel, baskets, values)
         logdet = _weighted_sum(baskets.weights, values)
         impossible = float(baskets.weights[np.isneginf(values)].sum())
         _add_decided(kernel, baskets, decided[np.isfinite(values[decided])], delta)
@@ -100,17 +101,9 @@ def logdet_under_L(L: Floats, baskets: Baskets, threads: int | None = None) -> f
 
 def log_determinants(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Floats:
     """log det L_Y of every basket (of the bordered matrix, where eigenvalues are near 1)."""
-    return _decided_determinants(kernel, baskets, threads)[0]
-
-
-def _decided_determinants(kernel: Kernel, baskets: Baskets, threads: int | None) -> tuple[Floats, Ints]:
-    """The same, and the baskets that their pivots left in doubt, so that the kernel's factor decided."""
     values = _pivot_determinants(kernel, baskets, threads)
-    doubtful = np.flatnonzero(np.isneginf(values))
-    sizes, possible = baskets.sizes[doubtful], kernel.possible_sizes
-    decided = doubtful[(sizes >= possible[0]) & (sizes <= possible[-1])]
-    values[decided] = [log_determinant(kernel, baskets.positions(row)) for row in decided]
-    return values, decided
+    _decide(kernel, baskets, values)
+    return values
 
 
 def _pivot_determinants(kernel: Kernel, baskets: Baskets, threads: int | None) -> Floats:
@@ -122,6 +115,21 @@ def _pivot_determinants(kernel: Kernel, baskets: Baskets, threads: int | None) -
     rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
     of_scale = np.bincount(rows, scaled.log_scale[baskets.indices], len(baskets))
     return np.where(baskets.sizes <= scaled.rank, each[baskets.blocks.places] + of_scale, -np.inf)
+
+
+def _decide(kernel: Kernel, baskets: Baskets, values: Floats, *, until_zero: bool = False) -> Ints:
+    """Find out by the kernel's factor what pivots left in doubt, and which baskets those were.
+
+    With `until_zero` only until one that counts turns out to be impossible.
+    """
+    doubtful = np.flatnonzero(np.isneginf(values) & (baskets.weights > 0 if until_zero else True))
+    sizes, possible = baskets.sizes[doubtful], kernel.possible_sizes
+    of_possible_size = (sizes >= possible[0]) & (sizes <= possible[-1])
+    for row in () if until_zero and not of_possible_size.all() else doubtful[of_possible_size]:
+        values[row] = log_determinant(kernel, baskets.positions(row))
+        if until_zero and values[row] == -np.inf:
+            break
+    return doubtful[of_possible_size]
 
 
 def _add_decided(kernel: Kernel, baskets: Baskets, rows: Ints, delta: Floats) -> None:
@@ -168,7 +176,9 @@ def mean_log_likelihood(
     if not kernel.bordered.n_border:
         logdet, left_out = _logdet(_UnitDiagonal.of(kernel, baskets), threads)
     if left_out > 0:
-        logdet = _weighted_sum(baskets.weights, log_determinants(kernel, baskets, threads))
+        values = _pivot_determinants(kernel, baskets, threads)
+        _decide(kernel, baskets, values, until_zero=True)
+        logdet = _weighted_sum(baskets.weights, values)
     return logdet / baskets.total_weight + kernel.bordered.log_normaliser
 
 
@@ -292,10 +302,12 @@ def _large_sets(matrix: Floats, n_items: int, sets: Items, weights: Floats, smal
         if len(border):
             factor, swaps, info = lapack.dgetrf(minor)
             pivots = np.abs(np.diag(factor))
+            least = two_smallest(pivots)
         else:
             factor, info = lapack.dpotrf(minor, lower=1)
             pivots = np.diag(factor) ** 2
-        if info != 0 or not pivots.min() >= smallest:
+            least = float(pivots.min())
+        if info != 0 or not least >= smallest:
             continue
         logdet[row] = np.log(pivots).sum()
         if delta.size:
@@ -384,7 +396,7 @@ def _bordered_sets(scaled: _Scaled, sets: Items, weights: Floats, delta: Floats,
     if k == 0:
         _add_empty(scaled, float(weights.sum()), delta)
         return np.full(n, scaled.log_empty)
-    smallest = np.sqrt(doubtful_pivot(len(scaled.log_scale), len(scaled.matrix) - len(scaled.log_scale) + k))
+    smallest = doubtful_pivot(len(scaled.log_scale), len(scaled.matrix) - len(scaled.log_scale) + k)
     if k > LARGE_BORDERED:
         large = _large_sets(scaled.matrix, len(scaled.log_scale), sets, weights, smallest, delta)
         return np.asarray(large + scaled.log_scale[sets].sum(axis=1))
