@@ -140,7 +140,9 @@ def summary(
     setting: Setting,
     rng: np.random.Generator,
     note: str,
+    *,
     folds: Ints | None = None,
+    rows: Ints | None = None,
 ) -> Evaluation:
     """The bootstrap, over all columns of all models and baselines at once."""
     keys = [(name, measure) for name, each in answers.outcomes.items() for measure in each.columns]
@@ -166,6 +168,7 @@ def summary(
         unranked={name: len(each.unranked) for name, each in answers.outcomes.items()},
         notes=(note, *_remarks(baskets, answers.n_ranked, setting.nonempty)),
         folds=folds,
+        rows=rows,
     )
 
 

@@ -147,7 +147,7 @@ def fit(
         choice, state = _chosen_prior(prior, parted, method, state, save, progress)
         strength = choice.strength if choice is not None else float(prior)
         if np.isinf(strength):
-            in_time = choice is None or choice.complete or len(choice.weights) < 2
+            in_time = choice is None or choice.complete
             why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
             independent_items = method.unmoved(centre(data, nonempty=nonempty), data, why, method.clock())
             if save is not None:
@@ -163,11 +163,11 @@ def fit(
 
 def _set_aside(baskets: Baskets, share: float, seed: int) -> tuple[Baskets, Baskets]:
     """What to learn from, and the baskets that say when to stop."""
-    kept, aside = baskets.expanded().split(1 - share, rng=seed)
+    kept, aside = baskets.split(1 - share, rng=seed)
     if not len(kept) or not len(aside):
         raise InputError(
-            f"validation is {share:g}, which leaves {len(kept)} baskets to learn from and {len(aside)} to validate on; "
-            "expected a share that leaves some of both"
+            f"validation is {share:g}, which leaves {kept.n_units} baskets to learn from and {aside.n_units} to "
+            "validate on; expected a share that leaves some of both"
         )
     return kept, aside.deduplicated()
 

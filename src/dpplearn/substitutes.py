@@ -256,9 +256,7 @@ def _from_baskets(baskets: Baskets, rng: np.random.Generator) -> Baskets:
     counts = are_counts(baskets.weights)
     weights = baskets.weights if counts else np.ones(len(baskets))
     drawn = rng.multinomial(round(weights.sum()), weights / weights.sum())
-    times = drawn if counts else drawn * baskets.weights
-    again = Baskets(baskets.indices, baskets.offsets, times.astype(float), baskets.catalogue)
-    return again.subset(again.weights > 0)
+    return baskets.weighted(drawn if counts else drawn * baskets.weights)
 
 
 def _from_model(dpp: DPP, n: int, rng: np.random.Generator) -> Baskets:
