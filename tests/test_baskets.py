@@ -502,6 +502,47 @@ def test_baskets_of_all_parts_come_together_in_order() -> None:
     assert plain(Baskets.together([whole])) == plain(whole)
 
 
+def test_parts_over_different_catalogues_are_matched_by_label() -> None:
+    first = Baskets.from_lists([["b"], ["a", "b"]], items=["b", "a"], weights=[1, 2])
+    second = Baskets.from_lists([["c", "a"], []], items=["c", "a", "d"], weights=[3, 0.5])
+    third = Baskets.from_lists([["d", "b"]])
+    expected = [["b"], ["b", "a"], ["a", "c"], [], ["b", "d"]]
+    assert plain(Baskets.together([first, second, third])) == (("b", "a", "c", "d"), expected, [1, 2, 3, 0.5, 1])
+
+
+def test_parts_over_the_same_items_in_another_order_are_matched_by_label() -> None:
+    first, second = Baskets.from_lists([["a"]], items=["a", "b"]), Baskets.from_lists([["a"]], items=["b", "a"])
+    assert plain(Baskets.together([first, second])) == (("a", "b"), [["a"], ["a"]], [1, 1])
+
+
+def test_parts_of_numbered_items_come_together_over_the_larger_number() -> None:
+    first, second = Baskets.from_lists([[0, 1]], n_items=3), Baskets.from_lists([[4], [1]], n_items=6)
+    assert plain(Baskets.together([first, second])) == (tuple(range(6)), [[0, 1], [4], [1]], [1, 1, 1])
+    assert Baskets.together([second, first]).items == tuple(range(6))
+    labelled = Baskets.from_lists([[70]], items=[70, 1])
+    assert plain(Baskets.together([first, labelled])) == ((0, 1, 2, 70), [[0, 1], [70]], [1, 1])
+
+
+def test_parts_with_names_and_parts_with_integers_do_not_come_together() -> None:
+    names, numbers = Baskets.from_lists([["1"]], items=["1", "0"]), Baskets.from_lists([[1]])
+    for parts in ([names, numbers], [numbers, names]):
+        with pytest.raises(InputError, match=r"items are both names \('1'\) and integers \(0\); make them all strings"):
+            Baskets.together(parts)
+    with pytest.raises(InputError, match="at least one part"):
+        Baskets.together([])
+
+
+@pytest.mark.parametrize("weights", [[1e308, 1e308], [1.7e308, 1, 1.7e308], [9e307] * 3], ids=str)
+def test_weights_that_add_up_to_infinity_are_refused(weights: list[float]) -> None:
+    """Shares of it would all be zero, and the baskets be said to weigh nothing."""
+    with pytest.raises(InputError, match=r"the weights add up to more than the largest number.*divide them all by"):
+        Baskets.from_lists([[0]] * len(weights), weights=weights)
+    parts = [Baskets.from_lists([[0]], weights=[weight]) for weight in weights]
+    with pytest.raises(InputError, match="the weights add up to more"):
+        Baskets.together(parts)
+    assert Baskets.from_lists([[0], [1]], weights=[1.7e308, 1]).total_weight == 1.7e308
+
+
 def test_reweighting_multiplies_weights_and_leaves_the_sets_alone() -> None:
     baskets = Baskets.from_lists([["a"], [], ["b", "a"]], weights=[1, 2, 0.5])
     assert plain(baskets.reweighted(3.0)) == (("a", "b"), [["a"], [], ["a", "b"]], [3.0, 6.0, 1.5])

@@ -307,10 +307,16 @@ class Baskets:
 
     @classmethod
     def together(cls, parts: Sequence[Baskets]) -> Baskets:
-        """All baskets of all parts, which have one catalogue."""
+        """All baskets of all parts. Items are matched by label: the catalogue is that of the first part, followed by
+        what each of the others adds to it."""
+        if not parts:
+            raise InputError("there are no baskets to put together; expected at least one part, if only to have items")
+        catalogue = Catalogue.union([part.catalogue for part in parts])
+        parts = [part.over(catalogue) for part in parts]
         sizes = np.concatenate([part.sizes for part in parts])
         indices, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "weights"))
-        return cls(indices, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), weights, parts[0].catalogue)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue)
 
     @cached_property
     def n_units(self) -> int:

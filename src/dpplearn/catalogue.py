@@ -63,6 +63,14 @@ class Catalogue:
             raise InputError(f"item {twice[0]!r} stands twice in the list of items; labels must be different")
         return cls(labels)
 
+    @classmethod
+    def union(cls, catalogues: Sequence[Catalogue]) -> Catalogue:
+        """The labels of the first, then those of each of the others that are new. Names and integers do not mix, as
+        integers may be no labels at all but positions."""
+        if all(each is catalogues[0] or each == catalogues[0] for each in catalogues):
+            return catalogues[0]
+        return cls.of(dict.fromkeys(label for each in catalogues for label in each.labels))
+
     @property
     def named(self) -> bool:
         """Whether the labels are names."""
