@@ -37,7 +37,7 @@ class Catalogue:
     @classmethod
     def numbered(cls, n_items: int) -> Catalogue:
         """The labels 0, 1, ..., n_items - 1."""
-        if whole_number("n_items", n_items, 0) == 0:
+        if whole_number("n_items", n_items, 0, np.inf) == 0:
             raise InputError("the catalogue has 0 items; a model needs at least one")
         if n_items > LARGEST:
             raise InputError(

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpplearn.arrays import Ints, Seed
 from dpplearn.baskets import Baskets
+from dpplearn.bootstrap import MOST_RESAMPLES
 from dpplearn.diversity import Diversity
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation import KS, ONLY, RESAMPLES, Answers, Setting, answer, bar, lengths, predictors_of, summary
@@ -59,7 +60,7 @@ def cross_validate(
     """
     baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
     options = {name: {**fit_options, **each} for name, each in (models or {ONLY: {}}).items()}
-    setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1))
+    setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     rng = np.random.default_rng(rng)
     counted = np.flatnonzero(baskets.weights > 0)
     baskets = baskets.subset(counted)

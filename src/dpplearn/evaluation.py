@@ -13,7 +13,7 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Ints, Seed
 from dpplearn.baselines import ITEM_TO_ITEM, Predictor, baselines_of, baselines_without_training, of_model
 from dpplearn.baskets import Baskets
-from dpplearn.bootstrap import resampled_means
+from dpplearn.bootstrap import MOST_RESAMPLES, resampled_means
 from dpplearn.catalogue import Catalogue
 from dpplearn.diversity import Diversity, diversity
 from dpplearn.dpp import DPP
@@ -72,7 +72,7 @@ def evaluate(
     dpps = {name: model.dpp if isinstance(model, FitResult) else model for name, model in _named(models).items()}
     catalogue = next(iter(dpps.values())).catalogue
     baskets = over(baskets, catalogue)
-    setting = Setting(tuple(dpps), nonempty, lengths(k), whole_number("resamples", resamples, 1))
+    setting = Setting(tuple(dpps), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
     training, note = _training(dpps, None if train is None else over(train, catalogue))
