@@ -283,7 +283,7 @@ def test_baskets_of_a_table_come_in_the_order_of_their_identifiers() -> None:
         ("Basket,Item\n1,a\n", {}, "columns 'Basket', 'Item', but not 'basket', 'item'"),
         ("basket,item\n1,a\n", {"weight": "times"}, "columns 'basket', 'item', but not 'times'.*--weight"),
         ("item,basket,item\nx,1,a\n", {}, "2 columns called 'item'"),
-        ("item,basket, item\nx,1,a\n", {}, r"2 columns called 'item' \('item', ' item'\); rename all but one"),
+        ("item,basket,item \nx,1,a\n", {}, r"2 columns called 'item' \('item', 'item '\); rename all but one"),
         ("basket,item\n1,a\n1, \n", {}, "column 'item' of .* is null in 1 row, first in row 2"),
         ("", {}, "a.csv is empty"),
         ("\n", {}, "a.csv is empty, or its first line is"),
@@ -502,6 +502,19 @@ def test_blanks_around_a_name_are_no_part_of_it_in_any_file(tmp_path: Path) -> N
     with pytest.raises(InputError, match="line 2"):  # a quoted item ends with its quote, or is no line of CSV
         read_baskets(write(tmp_path / "a.txt", lines))
     assert list(read_baskets(write(tmp_path / "a.txt", lines.replace('" ,', '",')))) == expected
+
+
+def test_blanks_are_the_same_in_a_table_and_in_a_file_of_lines(tmp_path: Path) -> None:
+    blanks = [chr(code) for code in range(0x11000) if chr(code).isspace()]
+    assert len(blanks) > 20
+    table = pa.table({"basket": [1] * len(blanks), "item": [f"{blank}a{blank}b{blank}{blank}" for blank in blanks]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert read_baskets(tmp_path / "a.parquet").items == tuple(sorted(f"a{blank}b" for blank in blanks))
+    table = pa.table(
+        {"basket": [1, 1], "item": ["\u200ba\u200b", "\x00b"]}
+    )  # no blanks, though nothing is seen of them
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert read_baskets(tmp_path / "a.parquet").items == ("\x00b", "\u200ba\u200b")
 
 
 def test_numbers_with_blanks_around_them_are_numbers(tmp_path: Path) -> None:

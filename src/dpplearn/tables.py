@@ -22,7 +22,7 @@ INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALL
 INEXACT_TYPES = {"FLOAT", "DOUBLE"}
 LONGEST_MESSAGE = 500  # characters of duckdb's own, which may quote a line of any length
 NESTED_TYPES = ("STRUCT", "MAP", "UNION")
-BLANKS = "".join(character for character in map(chr, range(0x3001)) if character.isspace())  # what str.strip takes off
+BLANK = r"[\pZ\t-\r\x1c-\x1f\x{85}]"  # what str.strip takes off
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,9 @@ def _value(column: str, kind: str, tidy: bool) -> str:
     none at all where there is nothing else."""
     listed = kind.startswith("ENUM")
     text = f"CAST({column} AS VARCHAR)" if listed else column
-    return f"nullif(trim({text}, {_sql(BLANKS)}), '')" if tidy and (listed or kind == "VARCHAR") else text
+    if not tidy or not (listed or kind == "VARCHAR"):
+        return text
+    return f"nullif(regexp_replace({text}, '^{BLANK}+|{BLANK}+$', '', 'g'), '')"
 
 
 def _quoted(names: Sequence[str]) -> str:
