@@ -117,11 +117,10 @@ def test_each_of_the_baskets_that_a_weight_counts_is_tested_by_itself(found: Eva
     assert len(set(weighted.folds[weighted.rows == counts.weights.argmax()])) > 1
     assert np.all(np.diff(weighted.rows) >= 0)
     first = weighted.outcomes["independent items"]["log_likelihood"][0]
-    train = Baskets.together([counts, counts.weighted(np.zeros(len(counts)))])
     unseen = np.zeros(len(counts))
     here = weighted.folds == weighted.folds[0]
     unseen[weighted.rows[here]] = weighted.weights[here]
-    items = DPP(independent(train.weighted(counts.weights - unseen), smoothing=0.5))
+    items = DPP(independent(counts.weighted(counts.weights - unseen), smoothing=0.5))
     assert first == pytest.approx(items.log_prob(list(counts[weighted.rows[0]])), abs=1e-9)
     assert weighted.estimate("em").value == pytest.approx(found.estimate("em").value, abs=0.05)
     assert weighted.to_dict()["n_baskets"] == len(counts)

@@ -87,8 +87,8 @@ def fit(
         How many threads (default: all cores). The result is the same to the last bit for the same number.
     prior
         How much the model of independent items counts beside the data: sets of it, of this many times the data's
-        weight, up to 1e9, are learned from as well. 0 is maximum likelihood; inf gives independent items; "auto" takes the
-        strongest prior that predicts unseen baskets as well as the best, by cross-validation. With any prior no set
+        weight (up to 1e9), are learned from as well. 0 is maximum likelihood; inf gives independent items; "auto" takes
+        the strongest prior that predicts unseen baskets as well as the best, by cross-validation. With any prior no set
         has probability zero. By default "auto" for the learner of that name, and 0 for the others, which then do as
         published. docs/small-data.md says what it brings, and what it costs.
     validation, patience
