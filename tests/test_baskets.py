@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 import strategies
 from dpplearn import Baskets, InputError, InputWarning
@@ -234,12 +235,15 @@ def test_sizes_and_groups_by_size_hold_every_basket_once(baskets: Baskets) -> No
     assert [group.sets.shape[1] for group in baskets.by_size] == sorted({len(basket) for basket in baskets})
 
 
+MARKS = np.arange(20_000) + 0.5  # weights that tell which basket it is, and are no counts
+
+
 @pytest.mark.parametrize("n", [*range(1, 101), 1_000, 19_001])
 def test_a_split_takes_seven_tenths_rounded_down_and_loses_nothing(n: int) -> None:
-    whole = Baskets.from_lists([[0]] * n, weights=range(n))  # the weight tells which basket it is
+    whole = Baskets.from_lists([[0]] * n, weights=MARKS[:n])
     first, second = whole.split(0.7, rng=n)
     assert len(first) == 7 * n // 10
-    assert sorted([*first.weights, *second.weights]) == list(range(n))
+    assert sorted([*first.weights, *second.weights]) == MARKS[:n].tolist()
 
 
 @pytest.mark.parametrize(("fraction", "n", "size"), [(0.29, 100, 29), (0.57, 100, 57), (0.1, 9, 0), (0.999, 10, 9)])
@@ -248,16 +252,16 @@ def test_the_size_of_a_split_is_not_off_by_one_for_rounding(fraction: float, n: 
 
 
 def test_a_split_is_the_same_for_the_same_seed_and_another_for_another() -> None:
-    whole = Baskets.from_lists([[0]] * 50, weights=range(50))
+    whole = Baskets.from_lists([[0]] * 50, weights=MARKS[:50])
     parts = [whole.split(0.5, rng=rng)[0].weights.tolist() for rng in (1, np.random.default_rng(1), 2, None, None)]
     assert parts[0] == parts[1]
     assert len({tuple(part) for part in parts}) == 4
 
 
 def test_a_split_is_spread_over_all_baskets() -> None:
-    whole = Baskets.from_lists([[0]] * 20, weights=range(20))
+    whole = Baskets.from_lists([[0]] * 20, weights=MARKS[:20])
     taken = Counter(row for seed in range(400) for row in whole.split(0.5, rng=seed)[0].weights)
-    assert all(150 < taken[row] < 250 for row in range(20))  # 200 of 400 expected, deviation 10
+    assert all(150 < taken[mark] < 250 for mark in MARKS[:20])  # 200 of 400 expected, deviation 10
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.1, 70, float("nan")])
@@ -426,20 +430,69 @@ def test_a_slice_is_some_of_the_baskets() -> None:
     assert list(baskets[1:].weights) == [2, 3]
 
 
+counted_sets = st.lists(st.tuples(st.lists(st.integers(0, 4), unique=True), st.integers(0, 5)), max_size=8)
+
+
+def of_counts(pairs: list[tuple[list[int], int]]) -> Baskets:
+    return Baskets.from_lists([items for items, _ in pairs], n_items=5, weights=[weight for _, weight in pairs])
+
+
 @settings(max_examples=50)
-@given(st.lists(st.tuples(st.lists(st.integers(0, 4), unique=True), st.integers(0, 5)), max_size=8))
-def test_a_whole_weight_is_as_many_baskets_of_weight_one(pairs: list[tuple[list[int], int]]) -> None:
-    baskets = Baskets.from_lists([items for items, _ in pairs], n_items=5, weights=[weight for _, weight in pairs])
-    expanded = baskets.expanded()
-    assert list(expanded) == [tuple(sorted(items)) for items, weight in pairs for _ in range(weight)]
-    assert expanded.weights.tolist() == [1.0] * len(expanded)
-    assert expanded.catalogue is baskets.catalogue
+@given(counted_sets, seeds)
+def test_a_split_parts_the_baskets_that_a_weight_counts(pairs: list[tuple[list[int], int]], seed: int) -> None:
+    baskets = of_counts(pairs).deduplicated()
+    baskets = baskets.subset(baskets.weights > 0)
+    first, second = baskets.split(0.7, rng=seed)
+    if baskets.weights.max(initial=0) > 1:
+        assert first.total_weight == int(0.7 * baskets.total_weight + 1e-9)
+        assert first.weights.min(initial=1) >= 1
+        assert second.weights.min(initial=1) >= 1
+    assert counted(Baskets.together([first, second])) == counted(baskets)
+    assert first.catalogue is baskets.catalogue
 
 
-@pytest.mark.parametrize("weights", [[0.5, 1], [1, 1e-300], [1e7, 1], [1e20, 1], [1.7e308, 1], [4e18] * 3], ids=str)
-def test_weights_that_are_no_whole_numbers_or_far_too_many_stay_as_they_are(weights: list[float]) -> None:
+def test_a_split_of_counts_has_the_law_of_a_split_of_single_baskets() -> None:
+    """Three of one kind and two of another, of which two are drawn: the number of the first kind is hypergeometric."""
+    weighted = Baskets.from_lists([["a"], ["b"]], weights=[3, 2])
+    single = Baskets.from_lists([["a"]] * 3 + [["b"]] * 2)
+    expected = 2000 * np.array([1, 6, 3]) / 10
+    for baskets in (weighted, single):
+        drawn = [counted(baskets.split(0.4, rng=seed)[0]).get(("a",), 0) for seed in range(2000)]
+        assert chisquare([drawn.count(each) for each in range(3)], expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("weights", [[0.5, 1], [1, 1e-300], [1e20, 1], [4e18] * 3], ids=str)
+def test_weights_that_are_no_counts_stay_with_their_basket(weights: list[float]) -> None:
     baskets = Baskets.from_lists([[i] for i in range(len(weights))], weights=weights)
-    assert baskets.expanded() is baskets
+    assert baskets.n_units == len(weights)
+    parts = baskets.split(0.5, rng=0)
+    assert sorted(weight for part in parts for weight in part.weights) == sorted(weights)
+
+
+@settings(max_examples=50)
+@given(counted_sets, st.integers(2, 6), seeds)
+def test_folds_add_up_to_the_baskets_and_are_of_nearly_one_size(
+    pairs: list[tuple[list[int], int]], n: int, seed: int
+) -> None:
+    baskets = of_counts(pairs)
+    found = baskets.folds(n, np.random.default_rng(seed))
+    assert found.shape == (n, len(baskets))
+    np.testing.assert_array_equal(found.sum(axis=0), baskets.weights)
+    if baskets.weights.max(initial=0) > 1:
+        assert np.ptp(found.sum(axis=1)) <= 1
+    else:
+        assert np.all((found > 0).sum(axis=0) == (baskets.weights > 0))
+
+
+def test_thirty_million_baskets_by_weight_are_parted_without_a_row_each() -> None:
+    baskets = Baskets.from_lists([["a"], ["b"], ["a", "b"], []], weights=[1e7, 1.5e7, 5e6 + 1, 3])
+    first, second = baskets.split(0.8, rng=0)
+    assert (len(first), first.total_weight) == (4, 24_000_003)
+    folds = baskets.folds(5, np.random.default_rng(0))
+    share = folds / folds.sum(axis=1)[:, None]
+    np.testing.assert_allclose(share[:, :3], np.tile(baskets.weights[:3] / baskets.total_weight, (5, 1)), rtol=0.01)
+    assert sorted(folds.sum(axis=1)) == [6_000_000, 6_000_001, 6_000_001, 6_000_001, 6_000_001]
+    assert counted(Baskets.together([first, second])) == counted(baskets)
 
 
 def test_baskets_of_all_parts_come_together_in_order() -> None:
@@ -447,6 +500,47 @@ def test_baskets_of_all_parts_come_together_in_order() -> None:
     parts = [whole[:2], whole[:0], whole[2:]]
     assert plain(Baskets.together(parts)) == plain(whole)
     assert plain(Baskets.together([whole])) == plain(whole)
+
+
+def test_parts_over_different_catalogues_are_matched_by_label() -> None:
+    first = Baskets.from_lists([["b"], ["a", "b"]], items=["b", "a"], weights=[1, 2])
+    second = Baskets.from_lists([["c", "a"], []], items=["c", "a", "d"], weights=[3, 0.5])
+    third = Baskets.from_lists([["d", "b"]])
+    expected = [["b"], ["b", "a"], ["a", "c"], [], ["b", "d"]]
+    assert plain(Baskets.together([first, second, third])) == (("b", "a", "c", "d"), expected, [1, 2, 3, 0.5, 1])
+
+
+def test_parts_over_the_same_items_in_another_order_are_matched_by_label() -> None:
+    first, second = Baskets.from_lists([["a"]], items=["a", "b"]), Baskets.from_lists([["a"]], items=["b", "a"])
+    assert plain(Baskets.together([first, second])) == (("a", "b"), [["a"], ["a"]], [1, 1])
+
+
+def test_parts_of_numbered_items_come_together_over_the_larger_number() -> None:
+    first, second = Baskets.from_lists([[0, 1]], n_items=3), Baskets.from_lists([[4], [1]], n_items=6)
+    assert plain(Baskets.together([first, second])) == (tuple(range(6)), [[0, 1], [4], [1]], [1, 1, 1])
+    assert Baskets.together([second, first]).items == tuple(range(6))
+    labelled = Baskets.from_lists([[70]], items=[70, 1])
+    assert plain(Baskets.together([first, labelled])) == ((0, 1, 2, 70), [[0, 1], [70]], [1, 1])
+
+
+def test_parts_with_names_and_parts_with_integers_do_not_come_together() -> None:
+    names, numbers = Baskets.from_lists([["1"]], items=["1", "0"]), Baskets.from_lists([[1]])
+    for parts in ([names, numbers], [numbers, names]):
+        with pytest.raises(InputError, match=r"items are both names \('1'\) and integers \(0\); make them all strings"):
+            Baskets.together(parts)
+    with pytest.raises(InputError, match="at least one part"):
+        Baskets.together([])
+
+
+@pytest.mark.parametrize("weights", [[1e308, 1e308], [1.7e308, 1, 1.7e308], [9e307] * 3], ids=str)
+def test_weights_that_add_up_to_infinity_are_refused(weights: list[float]) -> None:
+    """Shares of it would all be zero, and the baskets be said to weigh nothing."""
+    with pytest.raises(InputError, match=r"the weights add up to more than the largest number.*divide them all by"):
+        Baskets.from_lists([[0]] * len(weights), weights=weights)
+    parts = [Baskets.from_lists([[0]], weights=[weight]) for weight in weights]
+    with pytest.raises(InputError, match="the weights add up to more"):
+        Baskets.together(parts)
+    assert Baskets.from_lists([[0], [1]], weights=[1.7e308, 1]).total_weight == 1.7e308
 
 
 def test_reweighting_multiplies_weights_and_leaves_the_sets_alone() -> None:

@@ -106,6 +106,36 @@ def test_impossible_baskets_keep_their_place() -> None:
     assert np.isfinite(found.estimate("independent items").value)
 
 
+def test_each_of_the_baskets_that_a_weight_counts_is_tested_by_itself(found: Evaluation) -> None:
+    counts = BASKETS.deduplicated()
+    assert len(counts) < len(BASKETS) / 3
+    weighted = dl.cross_validate(counts, {"em": {"learner": "em"}}, folds=4, **QUICK)
+    assert weighted.folds is not None
+    assert weighted.rows is not None
+    np.testing.assert_array_equal(np.bincount(weighted.rows, weighted.weights), counts.weights)
+    assert sorted(np.bincount(weighted.folds, weighted.weights)) == [75, 75, 75, 76]
+    assert len(set(weighted.folds[weighted.rows == counts.weights.argmax()])) > 1
+    assert np.all(np.diff(weighted.rows) >= 0)
+    first = weighted.outcomes["independent items"]["log_likelihood"][0]
+    unseen = np.zeros(len(counts))
+    here = weighted.folds == weighted.folds[0]
+    unseen[weighted.rows[here]] = weighted.weights[here]
+    items = DPP(independent(counts.weighted(counts.weights - unseen), smoothing=0.5))
+    assert first == pytest.approx(items.log_prob(list(counts[weighted.rows[0]])), abs=1e-9)
+    assert weighted.estimate("em").value == pytest.approx(found.estimate("em").value, abs=0.05)
+    assert weighted.to_dict()["n_baskets"] == len(counts)
+    assert weighted.to_dict()["weight"] == len(BASKETS)
+
+
+def test_baskets_of_weight_zero_are_not_tested() -> None:
+    weights = np.ones(len(BASKETS))
+    weights[3] = 0
+    baskets = Baskets.from_lists(list(BASKETS), n_items=7, weights=weights)
+    found = dl.cross_validate(baskets, folds=2, **QUICK)
+    assert found.rows is not None
+    assert found.rows.tolist() == [row for row in range(len(BASKETS)) if row != 3]
+
+
 def test_folds_without_baskets_are_refused() -> None:
     with pytest.raises(InputError, match="5 folds of 3 baskets"):
         dl.cross_validate([[0], [1], [0, 1]])

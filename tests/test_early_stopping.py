@@ -23,7 +23,7 @@ learners = pytest.mark.parametrize("learner", ["auto", "em", "adam"])
 def parts(baskets: Baskets, share: float, rng: int, restarts: int = 1) -> tuple[Baskets, Baskets]:
     """What is learned from and what is set aside, as `fit` draws it from its random numbers."""
     seed = np.random.default_rng(rng).integers(2**63, size=restarts + 2)[-1]
-    return baskets.deduplicated().expanded().split(1 - share, rng=int(seed))
+    return baskets.deduplicated().split(1 - share, rng=int(seed))
 
 
 def same_model(a: FitResult, b: FitResult) -> None:
@@ -140,7 +140,7 @@ def test_of_several_runs_the_one_is_returned_that_the_baskets_set_aside_like_bes
 NEVER_SEEN = Baskets.from_lists([[0], [1], [2], [0, 1], [3], [0, 2], [4], [1, 2], [5], [0], [1], [2]], n_items=6)
 
 
-@pytest.mark.parametrize("rng", [1, 2])
+@pytest.mark.parametrize("rng", [0, 2])
 def test_a_basket_set_aside_that_nothing_makes_possible_does_not_stop_learning_at_the_start(rng: int) -> None:
     """It holds an item that no other basket holds, so that every model gives it probability zero."""
     kept, aside = parts(NEVER_SEEN, 0.3, rng)

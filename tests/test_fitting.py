@@ -293,6 +293,8 @@ def test_a_checkpoint_that_cannot_be_written_says_so_at_the_start(tmp_path: Path
         ({"max_iter": -1}, "max_iter is -1; expected a whole number, 0 or more"),
         ({"max_seconds": 0.0}, "max_seconds is 0.0; expected a positive number"),
         ({"threads": 0}, "threads is 0; expected a whole number, 1 or more"),
+        ({"checkpoint_seconds": float("nan")}, "checkpoint_seconds is nan; expected 0 or more"),
+        ({"checkpoint_seconds": "10"}, "checkpoint_seconds is '10'; expected a number"),
     ],
 )
 def test_wrong_options_say_what_was_expected(wrong: dict[str, object], message: str) -> None:

@@ -224,6 +224,40 @@ def test_what_a_user_s_own_arithmetic_leaves_is_rounded_to_zero_and_one() -> Non
     np.testing.assert_array_equal(Kernel.from_K(K).eigenvalues[[0, -1]], [0, 1])
 
 
+@pytest.mark.parametrize(("n_items", "n_features"), [(20, 4), (100, 8), (400, 32)])
+def test_a_matrix_of_float32_is_taken_with_the_rounding_of_float32(n_items: int, n_features: int) -> None:
+    """‖ΔK‖ ≤ ‖ΔL‖ ≤ N ε/2 of the largest entry, and as much again for eigenvalues below 0 that are taken as 0."""
+    B = np.random.default_rng(n_items).standard_normal((n_items, n_features))
+    L = (B @ B.T).astype(np.float32)
+    assert np.linalg.eigvalsh(L.astype(float))[0] < -1e-9 * L.max()  # else this says nothing
+    kernel, exact = Kernel.from_L(L), Kernel.from_factor(B)
+    bound = n_items * np.finfo(np.float32).eps * float(L.max())
+    assert np.abs(kernel.K - exact.K).max() < bound
+    again = Kernel.from_K(exact.K.astype(np.float32))
+    assert np.abs(again.K - exact.K).max() < bound
+
+
+@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
+@pytest.mark.parametrize(("kind", "deficit"), [(np.float32, 1e-5), (np.float16, 0.02), (np.float64, 1e-8)])
+def test_a_negative_eigenvalue_beyond_the_rounding_of_its_numbers_is_refused(
+    make: type[Kernel], kind: type[np.generic], deficit: float
+) -> None:
+    V = rotation(3)
+    with pytest.raises(InputError, match="not positive semidefinite"):
+        make(((V * [-deficit, 0.5, 0.9]) @ V.T).astype(kind))  # type: ignore[call-arg, arg-type]
+    with pytest.raises(InputError, match="not symmetric"):
+        make(np.array([[0.5, 0.1], [0.1 + deficit, 0.5]], kind))  # type: ignore[call-arg, arg-type]
+
+
+def test_eigenvalues_of_float32_beyond_one_by_rounding_are_one() -> None:
+    V = rotation(5)
+    K = ((V * [0.1, 0.2, 0.4, 1, 1]) @ V.T).astype(np.float32) * np.float32(1 + 2e-7)
+    assert np.linalg.eigvalsh(K.astype(float))[-1] > 1 + 1e-7
+    assert Kernel.from_K(K).eigenvalues.max() == 1
+    with pytest.raises(InputError, match="above 1"):
+        Kernel.from_K(K.astype(float))
+
+
 @pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
 @pytest.mark.parametrize(
     ("matrix", "said"),

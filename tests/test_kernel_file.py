@@ -272,3 +272,11 @@ def test_names_that_look_like_numbers_come_back_as_they_were(names: list[str], t
     again = dl.read_kernel(tmp_path / "k.csv")
     assert again.items == tuple(names)
     np.testing.assert_allclose(again.kernel.K, dpp.kernel.K, atol=1e-15)
+
+
+def test_a_kernel_of_float32_comes_back(tmp_path: Path) -> None:
+    B = np.random.default_rng(0).standard_normal((50, 6))
+    L = (B @ B.T).astype(np.float32)
+    np.save(tmp_path / "scores.npy", L)
+    found = dl.read_kernel(tmp_path / "scores.npy", "L").kernel.K
+    assert np.abs(found - dl.Kernel.from_factor(B).K).max() < 50 * np.finfo(np.float32).eps * float(L.max())

@@ -13,7 +13,7 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A module imports only from modules before it.
 LAYERS = (
-    "version errors arrays weights catalogue tables basket_input baskets readers threads kernel independence "
+    "version errors arrays weights catalogue texts tables basket_input baskets readers threads kernel independence "
     "lanes statistics_loops bordered_loops statistics initialise cooccurrence "
     "learners.loop learners.stopping learners.line_search learners.factor learners.em learners.ascent learners.lbfgs "
     "learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "

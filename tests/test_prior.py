@@ -277,9 +277,13 @@ def test_the_prior_is_chosen_for_auto_unless_told_otherwise_and_others_have_none
         assert "prior" not in repr(result)
 
 
-@pytest.mark.parametrize("prior", [-1, -0.5, "much", "0.5", True, float("nan"), -np.inf, 1j, [1.0], np.ones(2)])
+@pytest.mark.parametrize(
+    "prior", [-1, -0.5, "much", "0.5", True, float("nan"), -np.inf, 1j, [1.0], np.ones(2), 1e308, 1e10]
+)
 def test_a_prior_that_is_none_is_refused(prior: Any) -> None:
-    with pytest.raises(InputError, match=r"prior is .*; expected 'auto', or a number from 0 \(no prior\) to inf"):
+    with pytest.raises(
+        InputError, match=r"prior is .*; expected 'auto', a number from 0 \(no prior\) to 1e\+09, or inf"
+    ):
         fit(SMALL["weighted"], prior=prior)
 
 

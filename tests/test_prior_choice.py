@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dpplearn
-from dpplearn import DPP, Baskets, FitResult, Kernel, Stop, fit, fitting, prior_choice
+from dpplearn import DPP, Baskets, FitResult, InputError, Kernel, Stop, fit, fitting, prior_choice
 from dpplearn.checkpoint import FitState, Search
 from dpplearn.initialise import before_truncation
 from dpplearn.learners import LEARNERS, Learner
@@ -69,12 +69,18 @@ def test_the_difference_and_its_standard_error_are_of_paired_baskets() -> None:
     assert choice.difference(0, 0) == (0, 0)
 
 
-def test_a_basket_counts_by_its_weight() -> None:
-    choice = choice_of([-1, -2, -4], [-2, -2, -2], weights=[1, 2, 5])
+def test_a_weight_that_is_no_count_belongs_to_one_basket() -> None:
+    choice = choice_of([-1, -2, -4], [-2, -2, -2], weights=[0.5, 1, 2.5])
     mean, standard_error = choice.difference(0, 1)
-    assert mean == pytest.approx((1 * 1 + 2 * 0 - 5 * 2) / 8)
-    spread = [1 * (1 - mean), 2 * (0 - mean), 5 * (-2 - mean)]
-    assert standard_error == pytest.approx(np.sqrt(np.square(spread).sum()) / 8)
+    assert mean == pytest.approx((0.5 * 1 + 1 * 0 - 2.5 * 2) / 4)
+    spread = [0.5 * (1 - mean), 1 * (0 - mean), 2.5 * (-2 - mean)]
+    assert standard_error == pytest.approx(np.sqrt(np.square(spread).sum()) / 4)
+
+
+def test_a_count_is_as_many_baskets() -> None:
+    counts, rows = [1, 2, 50], np.array([[-1.0, -2.0, -4.0], [-2.0, -2.0, -2.0]])
+    one_by_one = choice_of(*np.repeat(rows, counts, axis=1).tolist())
+    assert choice_of(*rows.tolist(), weights=counts).difference(0, 1) == pytest.approx(one_by_one.difference(0, 1))
 
 
 def below_by(*standard_errors: float) -> PriorChoice:
@@ -229,10 +235,49 @@ def test_two_baskets_are_enough_to_choose() -> None:
 
 
 def test_weights_that_are_no_whole_numbers_stay_with_their_basket() -> None:
-    baskets = Baskets.from_lists(list(FEW), n_items=6, weights=np.full(60, 0.5))
-    choice = fit(baskets, rng=0).prior_choice
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, 60)
+    choice = fit(Baskets.from_lists(list(FEW), n_items=6, weights=weights), rng=0).prior_choice
     assert choice is not None
-    np.testing.assert_allclose(choice.weights, np.ones(60))  # as many as there are, and not one a kind of basket
+    np.testing.assert_allclose(np.sort(choice.weights / choice.weights.sum()), np.sort(weights / weights.sum()))
+
+
+def test_counts_are_judged_as_the_same_baskets_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same law, over many draws of the folds: of how likely independent items make unseen baskets."""
+    monkeypatch.setattr(prior_choice, "STRENGTHS", (np.inf,))
+    single = repelling(100)
+    counted = single.deduplicated()
+    assert len(counted) < 40
+    found = np.array(
+        [
+            [
+                (choice.log_likelihood[0], choice.held_out[0] ** 2 @ choice.weights / 100)
+                for baskets in (single, counted)
+                for choice in [choose_prior(baskets, method(), seed, None, lambda search: None)]
+            ]
+            for seed in range(100)
+        ]
+    )  # (n_seeds, 2, 2)
+    apart = np.diff(found.mean(axis=0), axis=0)[0]
+    error = np.sqrt((found.var(axis=0) / 100).sum(axis=0))
+    assert np.all(np.abs(apart) < 4 * error)
+    np.testing.assert_allclose(found[:, 1].std(axis=0), found[:, 0].std(axis=0), rtol=0.5)
+
+
+def test_thirty_million_baskets_by_weight_choose_as_their_kinds_deserve() -> None:
+    """No kind of basket is unseen as a whole, which would make every model but independent items look bad."""
+    counts = repelling(1500).deduplicated()
+    result = fit(counts.reweighted(20_000.0), rng=0)
+    assert result.dpp.learned["weight"] == 30_000_000
+    assert result.prior <= 0.1
+    choice = result.prior_choice
+    assert choice is not None
+    assert choice.weights.sum() == 6_000_000  # one fold is enough
+    assert len(choice.weights) <= len(counts)
+
+
+def test_a_checkpoint_with_other_folds_is_refused() -> None:
+    with pytest.raises(InputError, match="another version"):
+        choose_prior(FEW, method(), 0, Search(np.zeros((1, 3))), lambda search: None)
 
 
 def test_a_few_baskets_of_enormous_weight_are_not_taken_one_by_one() -> None:

@@ -23,7 +23,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conftest import CATEGORIES
-from dpplearn import Baskets, InputError, InputWarning, read_baskets, read_registry
+from dpplearn import Baskets, InputError, InputWarning, read_baskets, read_registry, texts
 from registries import registry
 from strategies import Lists, integers, label_lists, names, plain
 
@@ -175,13 +175,16 @@ def test_every_reader_merges_repeated_items_with_a_warning_that_counts_them(read
     assert list(found) == [("a", "b"), ("a", "b"), ("a",)]
 
 
+bare_names = names.filter(lambda name: name == name.strip())
+
+
 @settings(max_examples=20)
 @given(
-    lists=label_lists(names, min_size=1) | label_lists(integers, min_size=1),
+    lists=label_lists(bare_names, min_size=1) | label_lists(integers, min_size=1),
     delimiter=st.sampled_from([",", "\t", ";", "|"]),
 )
 @example(lists=[["a,b", "a;b", "a\tb", "a|b"], ['a "b"', '"', "'"], ["a\nb", "a\r\nb", "a\rb"]], delimiter=",")
-@example(lists=[["007", "7"], [" 7", "7 "], ["NULL", "nan"]], delimiter=";")
+@example(lists=[["007", "7"], ["NULL", "nan"]], delimiter=";")
 def test_any_labels_survive_a_csv_file(lists: Lists, delimiter: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "labels.csv"
     path.write_bytes(csv_text(lists, [1] * len(lists), delimiter=delimiter).encode())
@@ -198,7 +201,7 @@ def test_any_labels_survive_a_table(lists: Lists) -> None:
     assert plain(found) == (tuple(labels(lists)), [sorted(basket) for basket in lists], [1.0] * len(lists))
 
 
-@given(lists=label_lists(names.filter(lambda name: name == name.strip() and not set(name) & set("\r\n"))))
+@given(lists=label_lists(bare_names.filter(lambda name: not set(name) & set("\r\n"))))
 def test_any_names_on_one_line_survive_a_file_of_lines(lists: Lists, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "labels.txt"
     path.write_bytes(lines_text([*lists, ["a", "b"]], ",").encode())  # the last line tells that commas separate
@@ -277,10 +280,11 @@ def test_baskets_of_a_table_come_in_the_order_of_their_identifiers() -> None:
         ("a,b,c\nb,c,d\n", {}, "columns 'a', 'b', 'c', but not 'basket', 'item'.*--format lines"),
         ("basket,product\n1,a\n", {}, "columns 'basket', 'product', but not 'item'.*--item"),
         ("basket,product\n1,a\n", {"format": "csv"}, "but not 'item'"),
-        ("basket\titem \n1\ta\n", {}, "columns 'basket', 'item ', but not 'item'"),
         ("Basket,Item\n1,a\n", {}, "columns 'Basket', 'Item', but not 'basket', 'item'"),
         ("basket,item\n1,a\n", {"weight": "times"}, "columns 'basket', 'item', but not 'times'.*--weight"),
         ("item,basket,item\nx,1,a\n", {}, "2 columns called 'item'"),
+        ("item,basket,item \nx,1,a\n", {}, r"2 columns called 'item' \('item', 'item '\); rename all but one"),
+        ("basket,item\n1,a\n1, \n", {}, "column 'item' of .* is null in 1 row, first in row 2"),
         ("", {}, "a.csv is empty"),
         ("\n", {}, "a.csv is empty, or its first line is"),
         ("basket,item\n", {}, "a.csv has no rows"),
@@ -290,7 +294,8 @@ def test_baskets_of_a_table_come_in_the_order_of_their_identifiers() -> None:
         ("basket,item\n1,a\n1\n", {}, r"cannot be read(.|\n)*Line: 3(.|\n)*Expected Number of Columns: 2 Found: 1"),
         ("basket,item\n1,a,b\n", {}, r"cannot be read(.|\n)*Line: 2(.|\n)*Expected Number of Columns: 2 Found: 3"),
         ('basket,item\n1,"a\n1,b\n', {}, r"cannot be read(.|\n)*unterminated quote"),
-        ("basket,item\r1,a\r", {}, "line 1 of .*a.csv is not a line of CSV.*new-line"),
+        ('basket,item\r\n1,"a\n1,b\n', {}, "line 3 of .*a.csv is not a line of CSV: unexpected end of data"),
+        ("basket,item\r\n1,a\n1\n", {}, r"a.csv cannot be read(.|\n)*Line: 3(.|\n)*Expected Number of Columns: 2"),
         ("x" * 200_000, {}, r"line 1 of .*a.csv is not a line of CSV \(field larger than field limit"),
         ("basket,item\n1," + "x" * 3_000_000, {}, r"cannot be read(.|\n){,800}$"),
         (b"basket,item\n1,caf\xe9\n", {}, "a.csv is not UTF-8 text"),
@@ -446,8 +451,123 @@ def test_files_of_two_formats_or_with_two_headers_are_refused(tmp_path: Path) ->
 def test_a_column_missing_in_one_of_several_parquet_files_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"basket": [1], "item": ["a"]}), tmp_path / "a1.parquet")
     pq.write_table(pa.table({"basket": [2], "product": ["b"]}), tmp_path / "a2.parquet")
-    with pytest.raises(InputError, match=r"column 'item' of 2 files .* is null in 1 row"):
+    with pytest.raises(InputError, match=r"a2.parquet has the columns 'basket', 'product', but not 'item'"):
         read_baskets(tmp_path / "a*.parquet")
+
+
+def test_parquet_files_with_other_columns_beside_are_read_by_the_named_ones(tmp_path: Path) -> None:
+    nested = {"x": [{"item": "no", "y": [1, 2]}], "item ": ["b"], "basket": [2], "Basket": [9], "note": ["n"]}
+    pq.write_table(pa.table({"basket": [1], "item": ["a"]}), tmp_path / "a1.parquet")
+    pq.write_table(pa.table(nested), tmp_path / "a2.parquet")
+    assert list(read_baskets(tmp_path / "a*.parquet")) == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("name", ["item", " item"])
+def test_two_columns_of_one_name_are_refused_and_not_one_of_them_taken(name: str, tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array(["a"]), pa.array(["b"])], names=["basket", "item", name])
+    pq.write_table(table, tmp_path / "a.parquet")
+    said = rf"2 columns called 'item' \('item', '{name}'\); rename all but one"
+    with pytest.raises(InputError, match=f"a.parquet has {said}"):
+        read_baskets(tmp_path / "a.parquet")
+    for in_memory in (table, table.to_pandas()):
+        with pytest.raises(InputError, match=f"the table has {said}"):
+            Baskets.from_table(in_memory)
+
+
+@pytest.mark.parametrize("order", [["Item", "item"], ["item", "Item"]])
+def test_columns_that_differ_in_case_are_told_apart(order: list[str], tmp_path: Path) -> None:
+    columns = {"basket": [1], **{name: ["right" if name == "item" else "wrong"] for name in order}}
+    table = pa.table(columns)
+    pq.write_table(table, tmp_path / "a.parquet")
+    pd.DataFrame(columns).to_csv(tmp_path / "a.csv")
+    sources = [read_baskets(tmp_path / "a.parquet"), read_baskets(tmp_path / "a.csv")]
+    for found in (*sources, *(Baskets.from_table(each) for each in (table, table.to_pandas(), pl.from_arrow(table)))):
+        assert list(found) == [("right",)]
+
+
+def test_blanks_around_a_name_are_no_part_of_it_in_any_file(tmp_path: Path) -> None:
+    """Of items, of identifiers and of columns, quoted or not, whatever blanks they are."""
+    baskets, items = ["1", " 1", "2", "2\t"], [" a", "red apple ", "a\u00a0", " pear "]
+    expected = [("a", "red apple"), ("a", "pear")]
+    rows = [f"{basket}, {item}" for basket, item in zip(baskets, items, strict=True)]
+    for text in (
+        "\n".join(["basket , item", *rows]),
+        "\n".join(['"basket" , "item "', *('"{}" , "{}"'.format(*row.split(", ")) for row in rows)]),
+    ):
+        assert list(read_baskets(write(tmp_path / "a.csv", text))) == expected
+        assert list(read_baskets(tmp_path / "a.csv", item=" item ")) == expected
+    pq.write_table(pa.table({"basket": baskets, " item": items}), tmp_path / "a.parquet")
+    assert list(read_baskets(tmp_path / "a.parquet")) == expected
+    lines = " a, red apple \n" + '"a\u00a0" ," pear "\n'
+    with pytest.raises(InputError, match="line 2"):  # a quoted item ends with its quote, or is no line of CSV
+        read_baskets(write(tmp_path / "a.txt", lines))
+    assert list(read_baskets(write(tmp_path / "a.txt", lines.replace('" ,', '",')))) == expected
+
+
+def test_blanks_are_the_same_in_a_table_and_in_a_file_of_lines(tmp_path: Path) -> None:
+    blanks = [chr(code) for code in range(0x11000) if chr(code).isspace()]
+    assert len(blanks) > 20
+    table = pa.table({"basket": [1] * len(blanks), "item": [f"{blank}a{blank}b{blank}{blank}" for blank in blanks]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert read_baskets(tmp_path / "a.parquet").items == tuple(sorted(f"a{blank}b" for blank in blanks))
+    table = pa.table(
+        {"basket": [1, 1], "item": ["\u200ba\u200b", "\x00b"]}
+    )  # no blanks, though nothing is seen of them
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert read_baskets(tmp_path / "a.parquet").items == ("\x00b", "\u200ba\u200b")
+
+
+def test_numbers_with_blanks_around_them_are_numbers(tmp_path: Path) -> None:
+    assert read_baskets(write(tmp_path / "a.csv", "basket, item, w\n1, 10, 2.5\n1 ,9 , 2.5 \n"), weight="w").items == (
+        9,
+        10,
+    )
+
+
+def test_a_table_in_memory_keeps_the_blanks_of_its_labels() -> None:
+    table = pd.DataFrame({"basket": [1, 1], "item": [" a", "a"]})
+    assert Baskets.from_table(table).items == (" a", "a")
+
+
+LINE_ENDS = {
+    "CRLF, then LF": ["\r\n", "\n", "\n", "\r\n", "\n"],
+    "LF, then CRLF": ["\n", "\r\n", "\r\n", "\n", "\r\n"],
+    "CR": ["\r"] * 5,
+    "all of them": ["\r", "\n", "\r\n", "\r", "\n"],
+}
+
+
+@pytest.mark.parametrize("ends", LINE_ENDS)
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_lines_may_end_in_any_way(ends: str, ending: str, tmp_path: Path) -> None:
+    def text(*lines: str) -> str:
+        return "".join(line + end for line, end in zip(lines, LINE_ENDS[ends], strict=False))
+
+    table = text("basket,item", "1,a", '1,"b, c"', "2,b", '2,"a"')
+    assert list(read_baskets(write(tmp_path / f"a.csv{ending}", table))) == [("a", "b, c"), ("a", "b")]
+    lines = text("a,b", "b", "", '"a"', "b")
+    assert list(read_baskets(write(tmp_path / f"a.txt{ending}", lines))) == [("a", "b"), ("b",), (), ("a",), ("b",)]
+
+
+def test_line_ends_between_quotes_stay_as_they_are_whatever_ends_the_lines(tmp_path: Path) -> None:
+    text = 'basket;item\r\n1;"a\r\nb"\n1;"a\nb"\r\n1;"a\rb"\n1;"say ""a;b"""\n'
+    found = read_baskets(write(tmp_path / "a.csv", text))
+    assert set(found[0]) == {"a\r\nb", "a\nb", "a\rb", 'say "a;b"'}
+
+
+def test_files_whose_lines_end_differently_are_read_together(tmp_path: Path) -> None:
+    for number, end in enumerate(["\n", "\r\n", "\r"]):
+        write(tmp_path / f"a{number}.csv", end.join(["basket,item", f"{number},a", f"{number},b", ""]))
+    assert list(read_baskets(tmp_path / "a*.csv")) == [("a", "b")] * 3
+
+
+def test_a_line_end_that_falls_between_two_parts_of_a_file_is_one_line_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.csv", "basket,item\r\n1,a\r\n1,b\r\n")
+    for size in range(1, 30):
+        monkeypatch.setattr(texts, "AT_ONCE", size)
+        assert texts._line_ends(str(path)) == {"\r\n"}
 
 
 FUZZED = {

@@ -119,6 +119,12 @@ def as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if wrong.size:
         raise InputError(f"the weight of basket {wrong[0]} is {values[wrong[0]]}; expected a finite number, 0 or more")
+    with np.errstate(over="ignore"):
+        if np.isinf(values.sum()):
+            raise InputError(
+                f"the weights add up to more than the largest number there is (the largest, of basket "
+                f"{values.argmax()}, is {values.max():g}); divide them all by {values.max():g}, as only ratios matter"
+            )
     return values
 
 

@@ -27,9 +27,8 @@ from dpplearn.basket_input import (
 )
 from dpplearn.catalogue import Catalogue, Label
 from dpplearn.errors import InputError
-from dpplearn.weights import are_counts, effective_number
+from dpplearn.weights import are_counts, can_be_divided, effective_number, without_replacement
 
-MOST_COPIES = 10_000_000  # baskets that weights may stand for and still be taken one by one
 LANES = 4  # sets that the compiled loops take at a time, one a lane of a processor's vectors
 
 
@@ -299,6 +298,10 @@ class Baskets:
         """The same sets, their weights multiplied."""
         return Baskets(self.indices, self.offsets, self.weights * factor, self.catalogue)
 
+    def weighted(self, weights: npt.NDArray[Any]) -> Baskets:
+        """The same sets with other weights, without those of weight 0."""
+        return Baskets(self.indices, self.offsets, weights.astype(float), self.catalogue).subset(weights > 0)
+
     def as_counts(self) -> Baskets:
         """Weights that are no counts scaled to add up to the number of baskets that they are worth."""
         if are_counts(self.weights) or not self.total_weight > 0:
@@ -308,18 +311,48 @@ class Baskets:
 
     @classmethod
     def together(cls, parts: Sequence[Baskets]) -> Baskets:
-        """All baskets of all parts, which have one catalogue."""
+        """All baskets of all parts. Items are matched by label: the catalogue is that of the first part, followed by
+        what each of the others adds to it."""
+        if not parts:
+            raise InputError("there are no baskets to put together; expected at least one part, if only to have items")
+        catalogue = Catalogue.union([part.catalogue for part in parts])
+        parts = [part.over(catalogue) for part in parts]
         sizes = np.concatenate([part.sizes for part in parts])
         indices, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "weights"))
-        return cls(indices, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), weights, parts[0].catalogue)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue)
+
+    @cached_property
+    def n_units(self) -> int:
+        """How many baskets can fall into different parts: as many as the weights count, or one a row."""
+        return int(self.total_weight) if can_be_divided(self.weights) else len(self)
 
     def split(self, fraction: float, rng: Seed = None) -> tuple[Baskets, Baskets]:
-        """Two random parts, the first with floor(fraction · n) of the baskets."""
+        """Two random parts, the first with floor(fraction · n) of the baskets.
+
+        A weight of 3 among weights that are all counts is three baskets, which may fall into different parts.
+        """
         if not 0 < fraction < 1:
             raise InputError(f"fraction is {fraction}; expected a number between 0 and 1")
-        order = np.random.default_rng(rng).permutation(len(self))
-        cut = int(fraction * len(self) + 1e-9)  # 0.7 · 10 is a hair below 7 in floating point for some lengths
+        rng = np.random.default_rng(rng)
+        cut = int(fraction * self.n_units + 1e-9)  # 0.7 · 10 is a hair below 7 in floating point for some lengths
+        if can_be_divided(self.weights):
+            first = without_replacement(self.weights.astype(np.int64), cut, rng)
+            return self.weighted(first), self.weighted(self.weights - first)
+        order = rng.permutation(len(self))
         return self.subset(order[:cut]), self.subset(order[cut:])
+
+    def folds(self, n: int, rng: np.random.Generator) -> Floats:
+        """The weight of every basket in each of n random folds of (nearly) equal size; counts are divided as in
+        `split`. (n, len(self))"""
+        if not can_be_divided(self.weights):
+            fold_of = rng.permutation(len(self)) % n
+            return np.where(fold_of == np.arange(n)[:, None], self.weights, 0)
+        left, found = self.weights.astype(np.int64), np.empty((n, len(self)))
+        for fold in range(n):
+            found[fold] = without_replacement(left, -(-int(left.sum()) // (n - fold)), rng)
+            left -= found[fold].astype(np.int64)
+        return found
 
     def deduplicated(self) -> Baskets:
         """Equal sets merged, their weights added; smallest sets first, then by item. Empty baskets are kept as one."""
@@ -333,14 +366,6 @@ class Baskets:
             sizes.append(np.full(len(starts), group.sets.shape[1]))
         offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
         return Baskets(np.concatenate(indices), offsets, np.concatenate(weights), self.catalogue)
-
-    def expanded(self) -> Baskets:
-        """A basket of weight 3 as three of weight 1, which may then fall into different parts; as they are where
-        weights are not whole numbers, or stand for too many baskets."""
-        if not are_counts(self.weights) or self.total_weight > MOST_COPIES:
-            return self
-        several = self.subset(np.repeat(np.arange(len(self)), self.weights.astype(np.int64)))
-        return Baskets(several.indices, several.offsets, np.ones(len(several)), self.catalogue)
 
     def frequencies(self) -> Floats:
         """m_i, the weighted share of baskets that hold item i."""

@@ -13,6 +13,7 @@ from dpplearn.metrics import weighted_mean
 from dpplearn.weights import are_counts
 
 LEVEL = 0.95
+MOST_RESAMPLES = 1_000_000
 MOST_UNITS = 10_000  # beyond, baskets are drawn in random groups, which costs less and gives the same intervals
 AT_ONCE = 1 << 22  # counts in memory
 

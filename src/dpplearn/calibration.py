@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.baskets import Baskets
-from dpplearn.weights import are_counts
+from dpplearn.weights import in_variance
 
 EDGES = np.array([0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])  # most probabilities are small
 N_BINS = len(EDGES) - 1
@@ -112,10 +112,9 @@ def pair_sums(probabilities: Floats, baskets: Baskets) -> PairSums:
     given = baskets.blocks.item_weights  # the weight of the baskets that hold each item
     sums = np.zeros((7, N_BINS))
     sums[1] = given @ predicted.reshape(n, -1)[:, :N_BINS]
-    counts = are_counts(baskets.weights)
+    in_variances = in_variance(baskets.weights)
     for rows, sets in _batches(baskets):
-        w = baskets.weights[rows]
-        v = w if counts else w**2
+        w, v = baskets.weights[rows], in_variances[rows]
         t = of_item[sets].sum(axis=1)  # (len(rows), n_bins)
         o = _came_true(bins, sets)
         sums[[0, 2, 3, 4, 5, 6]] += [w @ t, w @ o, v @ t, v @ t**2, v @ (t * o), v @ o**2]

@@ -37,7 +37,7 @@ class Catalogue:
     @classmethod
     def numbered(cls, n_items: int) -> Catalogue:
         """The labels 0, 1, ..., n_items - 1."""
-        if whole_number("n_items", n_items, 0) == 0:
+        if whole_number("n_items", n_items, 0, np.inf) == 0:
             raise InputError("the catalogue has 0 items; a model needs at least one")
         if n_items > LARGEST:
             raise InputError(
@@ -62,6 +62,14 @@ class Catalogue:
         if twice:
             raise InputError(f"item {twice[0]!r} stands twice in the list of items; labels must be different")
         return cls(labels)
+
+    @classmethod
+    def union(cls, catalogues: Sequence[Catalogue]) -> Catalogue:
+        """The labels of the first, then those of each of the others that are new. Names and integers do not mix, as
+        integers may be no labels at all but positions."""
+        if all(each is catalogues[0] or each == catalogues[0] for each in catalogues):
+            return catalogues[0]
+        return cls.of(dict.fromkeys(label for each in catalogues for label in each.labels))
 
     @property
     def named(self) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpplearn.arrays import Ints, Seed
 from dpplearn.baskets import Baskets
+from dpplearn.bootstrap import MOST_RESAMPLES
 from dpplearn.diversity import Diversity
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation import KS, ONLY, RESAMPLES, Answers, Setting, answer, bar, lengths, predictors_of, summary
@@ -40,7 +41,9 @@ def cross_validate(
     Parameters
     ----------
     baskets
-        `Baskets`, or a list of lists as `Baskets.from_lists` takes it. The catalogue stays whole in every fold.
+        `Baskets`, or a list of lists as `Baskets.from_lists` takes it. The catalogue stays whole in every fold. Of
+        weights that are counts each basket falls into a fold by itself, so that there is an outcome for every kind of
+        basket in every fold that has some; baskets of weight 0 are left out.
     models
         Options of `fit` by the name of the model, such as {"em": {"learner": "em"}, "auto": {}}; by default one model.
     folds
@@ -57,29 +60,27 @@ def cross_validate(
     """
     baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
     options = {name: {**fit_options, **each} for name, each in (models or {ONLY: {}}).items()}
-    setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1))
+    setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     rng = np.random.default_rng(rng)
-    fold = _folds(baskets, folds, rng)
-    parts = []
+    counted = np.flatnonzero(baskets.weights > 0)
+    baskets = baskets.subset(counted)
+    if whole_number("folds", folds, 2) > baskets.n_units:
+        raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
+    tested, parts = baskets.folds(folds, rng), []
     with bar(dict.fromkeys(options, folds), progress) as advance:
-        for number in range(folds):
-            train, test = baskets.subset(fold != number), baskets.subset(fold == number)
+        for weights in tested:
+            train, test = baskets.weighted(baskets.weights - weights), baskets.weighted(weights)
             kernels = {}
             for name, each in options.items():
                 kernels[name] = _learned(train, each, rng)
                 advance(name)
             predictors = predictors_of(kernels, Training.of(train), nonempty)
             parts.append(answer(predictors, ask(test, rng), setting, rng))
-    rows = [np.flatnonzero(fold == number) for number in range(folds)]
     note = f"Every basket was tested once, by models and baselines learned from the other {folds - 1} of {folds} folds."
-    return summary(_joined(parts, rows), baskets, setting, rng, note, fold)
-
-
-def _folds(baskets: Baskets, folds: int, rng: np.random.Generator) -> Ints:
-    """Which fold each basket is in."""
-    if whole_number("folds", folds, 2) > len(baskets):
-        raise InputError(f"{folds} folds of {len(baskets)} baskets leave some fold empty; ask for fewer")
-    return rng.permutation(len(baskets)) % folds
+    row, fold = np.nonzero(tested.T)  # in the order of the baskets
+    every = baskets.subset(row).weighted(tested[fold, row])
+    joined = _joined(parts, [np.flatnonzero(fold == number) for number in range(folds)])
+    return summary(joined, every, setting, rng, note, folds=fold, rows=counted[row])
 
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Kernel:
@@ -90,7 +91,7 @@ def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generato
 
 
 def _joined(parts: Sequence[Answers], rows: Sequence[Ints]) -> Answers:
-    """All folds as one lot of baskets, in their original order."""
+    """All folds as one lot of baskets; `rows` are where those of each fold stand in it."""
     names = parts[0].outcomes
     found = {name: _together([part.outcomes[name] for part in parts], rows) for name in names}
     lists = tuple(_mean_diversity(each) for each in zip(*(part.diversity for part in parts), strict=True))

@@ -3,6 +3,8 @@
 from numbers import Integral
 from typing import Any
 
+MOST = 10**9  # of anything that is counted, where nothing says less
+
 
 class InputError(ValueError):
     """Something that came in cannot be used: the message says what came, what was expected and what to do."""
@@ -12,8 +14,11 @@ class InputWarning(UserWarning):
     """Something that came in was usable only after a change, or deserves a second look."""
 
 
-def whole_number(name: str, value: Any, least: int) -> int:
-    """The value, if it is an integer of at least `least`."""
+def whole_number(name: str, value: Any, least: int, most: float = MOST) -> int:
+    """The value, if it is an integer of at least `least` and at most `most`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise InputError(f"{name} is {value!r}; expected a whole number, {least} or more")
-    return int(value)
+    number = int(value)
+    if number > most:
+        raise InputError(f"{name} is {number}; expected a whole number from {least} to {most:,}")
+    return number

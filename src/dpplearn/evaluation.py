@@ -13,7 +13,7 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Ints, Seed
 from dpplearn.baselines import ITEM_TO_ITEM, Predictor, baselines_of, baselines_without_training, of_model
 from dpplearn.baskets import Baskets
-from dpplearn.bootstrap import resampled_means
+from dpplearn.bootstrap import MOST_RESAMPLES, resampled_means
 from dpplearn.catalogue import Catalogue
 from dpplearn.diversity import Diversity, diversity
 from dpplearn.dpp import DPP
@@ -72,7 +72,7 @@ def evaluate(
     dpps = {name: model.dpp if isinstance(model, FitResult) else model for name, model in _named(models).items()}
     catalogue = next(iter(dpps.values())).catalogue
     baskets = over(baskets, catalogue)
-    setting = Setting(tuple(dpps), nonempty, lengths(k), whole_number("resamples", resamples, 1))
+    setting = Setting(tuple(dpps), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
     training, note = _training(dpps, None if train is None else over(train, catalogue))
@@ -140,7 +140,9 @@ def summary(
     setting: Setting,
     rng: np.random.Generator,
     note: str,
+    *,
     folds: Ints | None = None,
+    rows: Ints | None = None,
 ) -> Evaluation:
     """The bootstrap, over all columns of all models and baselines at once."""
     keys = [(name, measure) for name, each in answers.outcomes.items() for measure in each.columns]
@@ -166,6 +168,7 @@ def summary(
         unranked={name: len(each.unranked) for name, each in answers.outcomes.items()},
         notes=(note, *_remarks(baskets, answers.n_ranked, setting.nonempty)),
         folds=folds,
+        rows=rows,
     )
 
 

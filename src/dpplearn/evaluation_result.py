@@ -39,6 +39,7 @@ class Evaluation:
     unranked: Mapping[str, int]  # of those, how many left a partial basket that is impossible, so that all items tied
     notes: tuple[str, ...] = ()
     folds: Ints | None = None  # which fold a basket was tested in; None without cross-validation
+    rows: Ints | None = None  # which basket that was, again and again where its count is spread over folds; likewise
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,7 +86,7 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """All of it but the outcomes of single baskets, as plain data."""
         return {
-            "n_baskets": len(self.weights),
+            "n_baskets": len(self.weights) if self.rows is None else len(np.unique(self.rows)),
             "weight": float(self.weights.sum()),
             "n_items": self.n_items,
             "n_ranked": self.n_ranked,

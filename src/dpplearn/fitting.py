@@ -24,7 +24,7 @@ from dpplearn.kernel import Kernel
 from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Limits, Run, Stop, Validation
 from dpplearn.learners.stopping import relative_change
-from dpplearn.prior import centre, pseudo_baskets, with_prior
+from dpplearn.prior import as_strength, centre, pseudo_baskets, with_prior
 from dpplearn.prior_choice import STRENGTHS, PriorChoice, choose_prior
 from dpplearn.runs import Method, Observer, Saver, Work, all_runs
 from dpplearn.statistics import mean_log_likelihood
@@ -32,6 +32,7 @@ from dpplearn.threads import suitable_blas
 from dpplearn.training import Training
 from dpplearn.weights import are_counts
 
+MOST_RESTARTS = 100_000
 DEFAULT_PRIOR: dict[str, float | str] = {"auto": "auto"}  # of the other learners, none
 
 
@@ -86,8 +87,8 @@ def fit(
         How many threads (default: all cores). The result is the same to the last bit for the same number.
     prior
         How much the model of independent items counts beside the data: sets of it, of this many times the data's
-        weight, are learned from as well. 0 is maximum likelihood; inf gives independent items; "auto" takes the
-        strongest prior that predicts unseen baskets as well as the best, by cross-validation. With any prior no set
+        weight (up to 1e9), are learned from as well. 0 is maximum likelihood; inf gives independent items; "auto" takes
+        the strongest prior that predicts unseen baskets as well as the best, by cross-validation. With any prior no set
         has probability zero. By default "auto" for the learner of that name, and 0 for the others, which then do as
         published. docs/small-data.md says what it brings, and what it costs.
     validation, patience
@@ -114,10 +115,10 @@ def fit(
     if not isinstance(start, Kernel | DPP | None):
         raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
     prior, nonempty = DEFAULT_PRIOR.get(learner, 0.0) if prior is None else prior, bool(nonempty)
-    _check_choices(learner, init, prior, nonempty)
-    _check_numbers(restarts, tol, max_iter, max_seconds, validation, patience)
+    _check_choices(learner, init, nonempty)
+    _check_numbers(restarts, tol, max_iter, max_seconds, checkpoint_seconds, validation, patience)
     _check_baskets(baskets, nonempty)
-    prior, validation = prior if isinstance(prior, str) else float(prior), float(validation)
+    prior, validation = prior if isinstance(prior, str) and prior == "auto" else as_strength(prior), float(validation)
     positive = baskets.subset(baskets.weights > 0).as_counts()
     data = positive.deduplicated()
     parted = data if are_counts(positive.weights) else positive  # equal baskets may be in different parts
@@ -147,7 +148,7 @@ def fit(
         choice, state = _chosen_prior(prior, parted, method, state, save, progress)
         strength = choice.strength if choice is not None else float(prior)
         if np.isinf(strength):
-            in_time = choice is None or choice.complete or len(choice.weights) < 2
+            in_time = choice is None or choice.complete
             why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
             independent_items = method.unmoved(centre(data, nonempty=nonempty), data, why, method.clock())
             if save is not None:
@@ -163,11 +164,11 @@ def fit(
 
 def _set_aside(baskets: Baskets, share: float, seed: int) -> tuple[Baskets, Baskets]:
     """What to learn from, and the baskets that say when to stop."""
-    kept, aside = baskets.expanded().split(1 - share, rng=seed)
+    kept, aside = baskets.split(1 - share, rng=seed)
     if not len(kept) or not len(aside):
         raise InputError(
-            f"validation is {share:g}, which leaves {len(kept)} baskets to learn from and {len(aside)} to validate on; "
-            "expected a share that leaves some of both"
+            f"validation is {share:g}, which leaves {kept.n_units} baskets to learn from and {aside.n_units} to "
+            "validate on; expected a share that leaves some of both"
         )
     return kept, aside.deduplicated()
 
@@ -249,33 +250,39 @@ def _saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
     return save
 
 
-def _check_choices(learner: str, init: str, prior: float | str, nonempty: bool) -> None:
+def _check_choices(learner: str, init: str, nonempty: bool) -> None:
     for what, name, known in (("learner", learner, LEARNERS), ("init", init, INITIALISERS)):
         if name not in known:
             raise InputError(f"{what} is {name!r}; expected one of {', '.join(sorted(known))}")
     if nonempty and LEARNERS[learner].nonempty is None:
         able = ", ".join(sorted(name for name, each in LEARNERS.items() if each.nonempty is not None))
         raise InputError(f"learner {learner!r} cannot learn from sets given that they are not empty; use one of {able}")
-    understood = prior == "auto" if isinstance(prior, str) else _is_number(prior) and prior >= 0
-    if not understood:
-        raise InputError(f"prior is {prior!r}; expected 'auto', or a number from 0 (no prior) to inf")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_numbers(
-    restarts: int, tol: float, max_iter: int, max_seconds: float | None, validation: float, patience: int
+    restarts: int,
+    tol: float,
+    max_iter: int,
+    max_seconds: float | None,
+    checkpoint_seconds: float,
+    validation: float,
+    patience: int,
 ) -> None:
-    whole_number("restarts", restarts, 1)
+    whole_number("restarts", restarts, 1, MOST_RESTARTS)
     whole_number("max_iter", max_iter, 0)
     whole_number("patience", patience, 1)
-    for what, number in (("tol", tol), ("max_seconds", max_seconds), ("validation", validation)):
+    numbers = {
+        "tol": tol,
+        "max_seconds": max_seconds,
+        "checkpoint_seconds": checkpoint_seconds,
+        "validation": validation,
+    }
+    for what, number in numbers.items():
         if number is not None and not isinstance(number, Real):
             raise InputError(f"{what} is {number!r}; expected a number")
-    if not tol >= 0:
-        raise InputError(f"tol is {tol}; expected 0 or more")
+    for what, number in (("tol", tol), ("checkpoint_seconds", checkpoint_seconds)):
+        if not number >= 0:
+            raise InputError(f"{what} is {number}; expected 0 or more")
     if max_seconds is not None and not max_seconds > 0:
         raise InputError(f"max_seconds is {max_seconds}; expected a positive number, or None")
     if not 0 <= validation < 1:

@@ -13,6 +13,7 @@ from dpplearn.arrays import EPSILON, Bools, Floats, read_only
 from dpplearn.errors import InputError
 
 ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
+COARSEST = 0.01  # what that may be at most, of numbers with few digits
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
 
@@ -62,9 +63,10 @@ class Kernel:
     def from_K(cls, K: npt.ArrayLike, *, rounding: float = ROUNDING) -> Kernel:
         """From the marginal kernel, P(A ⊆ Y) = det K_A.
 
-        Eigenvalues beyond 0 and 1 by no more than `rounding` are taken as 0 and 1.
+        Eigenvalues beyond 0 and 1 by no more than `rounding` are taken as 0 and 1; of numbers with fewer digits, such
+        as float32, by no more than those leave.
         """
-        lam, V = _eigh(K, "K", rounding)
+        lam, V, rounding = _eigh(K, "K", rounding)
         if lam[-1] > 1 + rounding:
             raise InputError(
                 f"the largest eigenvalue of K is {lam[-1]:.12g}, above 1 by {lam[-1] - 1:.3g}; "
@@ -74,8 +76,9 @@ class Kernel:
 
     @classmethod
     def from_L(cls, L: npt.ArrayLike) -> Kernel:
-        """From the L-ensemble kernel, P(Y) = det L_Y / det(L + I)."""
-        odds, V = _eigh(L, "L", ROUNDING)
+        """From the L-ensemble kernel, P(Y) = det L_Y / det(L + I), positive semidefinite up to rounding: that of the
+        numbers that came, float32 or float64."""
+        odds, V, _ = _eigh(L, "L", ROUNDING)
         lam = odds / (1 + odds)
         if lam[-1] == 1:
             raise InputError(
@@ -185,23 +188,31 @@ def _probe(n: int) -> Floats:
     return np.random.default_rng(0).standard_normal(n)
 
 
-def _as_real(matrix: Any, name: str) -> Floats:
+def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
+    """Numbers that are no coarser than they came."""
     if hasattr(matrix, "toarray"):  # scipy sparse
         matrix = matrix.toarray()
     try:
         found = np.asarray(matrix)
         if not np.iscomplexobj(found):
-            return np.asarray(found, dtype=float)
+            return found if found.dtype.kind == "f" else np.asarray(found, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{name} cannot be read as a matrix; expected rows of numbers, all of one length") from None
     raise InputError(f"{name} is complex; expected real numbers")
 
 
-def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Floats]:
-    """The decomposition of a matrix that must be symmetric and positive semidefinite up to rounding."""
-    matrix = _as_real(matrix, name)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise InputError(f"{name} has shape {matrix.shape}; expected a square matrix")
+def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Floats, float]:
+    """The decomposition of a matrix that must be symmetric and positive semidefinite up to rounding; and how much that
+    is, of the largest entry.
+
+    Entries that are off by ε/2 each move an eigenvalue by up to Nε/2, and a product of factors is off by a few times
+    that.
+    """
+    came = _as_real(matrix, name)
+    if came.ndim != 2 or came.shape[0] != came.shape[1] or not came.size:
+        raise InputError(f"{name} has shape {came.shape}; expected a square matrix")
+    rounding = max(rounding, min(4 * len(came) * float(np.finfo(came.dtype).eps), COARSEST))
+    matrix = came.astype(float)
     if not np.all(np.isfinite(matrix)):
         raise InputError(f"{name} holds NaN or infinity; expected finite numbers")
     size = np.abs(matrix).max()
@@ -218,7 +229,7 @@ def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Fl
             f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values.min():.3g}"
         )
     values[values <= 4 * len(values) * EPSILON * size] = 0  # as far as a decomposition can tell
-    return values, vectors
+    return values, vectors, rounding
 
 
 def _with_ones(lam: Floats) -> Floats:

@@ -43,6 +43,7 @@ class Ranks:
 
     def ndcg(self, k: int) -> Floats:
         """The expectation of 1/log2(1 + rank) where rank ≤ k, else 0: with one item to find, the ideal is 1."""
+        k = min(k, int(self.candidates.max(initial=0)))
         discounts = np.concatenate(
             [[0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))]
         )  # of the first 0, 1, ..., k ranks

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from itertools import chain, combinations
 from math import comb
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats, Items
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue
+from dpplearn.errors import InputError
 from dpplearn.initialise import independent
 from dpplearn.kernel import Kernel
 from dpplearn.sampling import SAMPLERS
@@ -31,6 +33,15 @@ SETS_A_PAIR = 4  # the least number of sets drawn a pair of items, for the frequ
 OFTEN = 20  # sets drawn that hold a pair of items, for its frequency to be made exact
 MOST_ROUNDS = 30  # of finding the weights for that
 ENDS = 1e-6  # weight of the full catalogue and of the empty set, as a share of the data's
+STRONGEST = 1e9  # times the data's weight; what is stronger cannot be told from independent items, and may be no number
+
+
+def as_strength(prior: Any) -> float:
+    """A strength that a prior may have."""
+    known = isinstance(prior, Real) and not isinstance(prior, bool)
+    if not known or not (0 <= prior <= STRONGEST or prior == np.inf):
+        raise InputError(f"prior is {prior!r}; expected 'auto', a number from 0 (no prior) to {STRONGEST:g}, or inf")
+    return float(prior)
 
 
 def centre(baskets: Baskets, *, nonempty: bool = False) -> Kernel:

@@ -11,9 +11,10 @@ from threading import Event
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Floats, Seed
 from dpplearn.baskets import Baskets
 from dpplearn.checkpoint import Search
+from dpplearn.errors import InputError
 from dpplearn.initialise import moments_kernel
 from dpplearn.kernel import Kernel
 from dpplearn.learners.stopping import relative_change
@@ -21,6 +22,7 @@ from dpplearn.prior import centre, pseudo_baskets, with_prior
 from dpplearn.runs import Method
 from dpplearn.statistics import log_probabilities
 from dpplearn.threads import one_blas_thread, thread_count
+from dpplearn.weights import in_variance
 
 STRENGTHS = (np.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # strongest first: each fit starts from the one before
 FOLDS = 5
@@ -40,8 +42,8 @@ class PriorChoice:
     """
 
     strengths: Floats  # strongest first
-    held_out: Floats  # (n_strengths, n_baskets) log P of each basket under the models that did not see it
-    weights: Floats  # (n_baskets,)
+    held_out: Floats  # (n_strengths, n_unseen) log P of each kind of basket in each fold under the model without them
+    weights: Floats  # (n_unseen,) how many of the kind are in the fold
 
     @cached_property
     def log_likelihood(self) -> Floats:
@@ -62,7 +64,7 @@ class PriorChoice:
         each = self.held_out[a] - self.held_out[b]
         total = float(self.weights.sum())
         mean = float(self.weights @ each) / total
-        return mean, float(np.sqrt((self.weights**2 * (each - mean) ** 2).sum())) / total
+        return mean, float(np.sqrt(in_variance(self.weights) @ (each - mean) ** 2)) / total
 
     @cached_property
     def chosen(self) -> int:
@@ -81,7 +83,10 @@ class PriorChoice:
 
     @property
     def complete(self) -> bool:
-        """Whether all strengths were tried, or the last so much worse than the best that weaker ones need not be."""
+        """Whether all strengths were tried, or the last so much worse than the best that weaker ones need not be, or
+        there was nothing to try them on."""
+        if np.isnan(self.held_out).any():
+            return True
         last = len(self.strengths) - 1
         if last < 0 or self.strengths[last] > WEAK or len(self.strengths) == len(STRENGTHS):
             return len(self.strengths) == len(STRENGTHS)
@@ -113,17 +118,18 @@ def choose_prior(
     Or until the time of the fit is over; then the choice is among the strengths that were tried.
     `keep` is given the search after every strength; an earlier one goes on from there.
     """
-    baskets = baskets.expanded()
-    if len(baskets) < 2:  # nothing can be left out, and so nothing speaks for anything but independent items
+    if baskets.n_units < 2:  # nothing can be left out, and so nothing speaks for anything but independent items
         return PriorChoice(np.array([np.inf]), np.full((1, len(baskets)), np.nan), baskets.weights)
-    n_folds = min(FOLDS, len(baskets))
-    fold_of = np.random.default_rng(rng).permutation(np.arange(len(baskets)) % n_folds)
-    used = min(n_folds, -(-ENOUGH * n_folds // len(baskets)))
-    weights = np.concatenate([baskets.weights[fold_of == fold] for fold in range(used)])
+    n_folds = min(FOLDS, baskets.n_units)
+    used = min(n_folds, -(-ENOUGH * n_folds // baskets.n_units))
+    unseen = baskets.folds(n_folds, np.random.default_rng(rng))[:used]
+    weights = unseen[unseen > 0]
     search = earlier if earlier is not None else Search(np.empty((0, len(weights))))
+    if search.held_out.shape[1] != len(weights):
+        raise InputError("the checkpoint is of another version of dpplearn, with other folds; begin without it")
     choice = _choice(search, weights)
     if not choice.complete:
-        with _folds(baskets, fold_of, used, method) as of_folds:
+        with _folds(baskets, unseen, method) as of_folds:
             while not choice.complete:
                 found = of_folds(STRENGTHS[len(choice.strengths)], search.kernels)
                 if method.limits.out_of_time(method.clock()) and len(choice.strengths):
@@ -144,9 +150,10 @@ OfFolds = Callable[[float, Sequence[Kernel]], list[tuple[Kernel, Floats]]]
 
 
 @contextmanager
-def _folds(baskets: Baskets, fold_of: Ints, n_folds: int, method: Method) -> Iterator[OfFolds]:
+def _folds(baskets: Baskets, unseen: Floats, method: Method) -> Iterator[OfFolds]:
     """Within, call the function with a strength, and the models of the folds at the strength before: each fold's
     model, and the log-probabilities of the baskets that it did not see. The folds share the threads."""
+    n_folds = len(unseen)
     limits = replace(method.limits, max_iter=MAX_ITER)
     if method.learner.rule is not relative_change:
         limits = replace(limits, tol=max(limits.tol, TOLERANCE))
@@ -155,15 +162,14 @@ def _folds(baskets: Baskets, fold_of: Ints, n_folds: int, method: Method) -> Ite
     method = replace(method, threads=threads // workers, limits=limits, validation=None)
     from dpplearn import bordered_loops, statistics_loops  # noqa: F401  # here, as several threads must not load them
 
-    parts = [baskets.subset(fold_of != fold) for fold in range(n_folds)]
+    parts = [baskets.weighted(baskets.weights - left_out) for left_out in unseen]
     pseudo = [pseudo_baskets(part, nonempty=method.nonempty) for part in parts]
     cancelled = Event()
 
     def one(fold: int, strength: float, kernel: Kernel | None) -> tuple[Kernel, Floats]:
         learned = _learned(parts[fold], pseudo[fold], strength, kernel, method, cancelled)
-        return learned, log_probabilities(
-            learned, baskets.subset(fold_of == fold), method.threads, nonempty=method.nonempty
-        )
+        left_out = baskets.weighted(unseen[fold])
+        return learned, log_probabilities(learned, left_out, method.threads, nonempty=method.nonempty)
 
     def all_folds(strength: float, kernels: Sequence[Kernel]) -> list[tuple[Kernel, Floats]]:
         before: Sequence[Kernel | None] = kernels or [None] * n_folds

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import glob
-import gzip
-import zlib
 from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO
 
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue, Label, is_plain_integer, labels_from_text
 from dpplearn.errors import InputError
 from dpplearn.tables import Columns, pairs_of_csv, pairs_of_parquet
+from dpplearn.texts import lines_of, with_one_line_end
 
 FORMAT_OF_ENDING = {
     ".parquet": "parquet",
@@ -45,7 +43,10 @@ def read_baskets(
         (quoted where they have one themselves), or between blanks where the file has no comma; an empty line
         is an empty basket. "auto" goes by the
         ending: .parquet and .pq, .csv and .tsv, .txt and .dat; a CSV without both columns is an error.
-        Text files may be gzipped (.gz).
+        Text files are UTF-8, may be gzipped (.gz), and their lines may end in LF, CRLF or CR.
+
+    Blanks around an item, an identifier or the name of a column are no part of it, in any format and whether quoted or
+    not: " a" is "a". Labels that come from memory, as in `Baskets.from_table`, are taken as they are.
     """
     paths = _matching(fspath(path))
     if format not in FORMATS:
@@ -59,7 +60,8 @@ def read_baskets(
         pairs = pairs_of_parquet(paths, columns)
     else:
         header, delimiter = _csv_header(paths, columns)
-        pairs = pairs_of_csv(paths, columns, header, delimiter)
+        with with_one_line_end(paths, delimiter) as files:
+            pairs = pairs_of_csv(files, paths, columns, header, delimiter)
     return Baskets.from_pairs(pairs.rows, pairs.positions, pairs.n_baskets, Catalogue.of(pairs.labels), pairs.weights)
 
 
@@ -72,7 +74,7 @@ def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str])
     names = _registry_names(fspath(names_txt))
     path = fspath(regs_csv)
     baskets = []
-    for number, tokens in enumerate(_tokens(path, _lines(path), ","), start=1):
+    for number, tokens in enumerate(_tokens(path, lines_of(path), ","), start=1):
         for token in tokens:
             if not is_plain_integer(token):
                 raise InputError(f"line {number} of {path} holds {token!r}; expected item numbers between commas")
@@ -119,7 +121,7 @@ def _format_of(paths: Sequence[str]) -> str:
 
 def _csv_header(paths: Sequence[str], columns: Columns) -> tuple[list[str], str]:
     """The header, which must be the same in all files, and the delimiter with which it has the columns."""
-    headers = [next(_lines(path), "") for path in paths]
+    headers = [next(lines_of(path), "") for path in paths]
     for path, header in zip(paths, headers, strict=True):
         if header != headers[0]:
             raise InputError(f"{path} has the header {header!r}, but {paths[0]} has {headers[0]!r}; read them apart")
@@ -127,16 +129,17 @@ def _csv_header(paths: Sequence[str], columns: Columns) -> tuple[list[str], str]
         raise InputError(f"{paths[0]} is empty, or its first line is; expected a header with the names of the columns")
     readings = [(_fields(paths[0], 1, headers[0], delimiter=delimiter), delimiter) for delimiter in DELIMITERS]
     for names, delimiter in readings:
-        if set(columns.all) <= set(names):
+        if columns.are_in(names):
             return names, delimiter
-    names, delimiter = max(readings, key=lambda reading: len(reading[0]))
-    columns.check(names, paths[0], "; if each line of the file is one basket, pass format='lines' (--format lines)")
-    return names, delimiter
+    names, _ = max(readings, key=lambda reading: len(reading[0]))
+    raise columns.missing(
+        names, paths[0], "; if each line of the file is one basket, pass format='lines' (--format lines)"
+    )
 
 
 def _read_lines(paths: Sequence[str]) -> Baskets:
-    delimiter = "," if any("," in line for path in paths for line in _lines(path)) else None
-    lists = [tokens for path in paths for tokens in _tokens(path, _lines(path), delimiter)]
+    delimiter = "," if any("," in line for path in paths for line in lines_of(path)) else None
+    lists = [tokens for path in paths for tokens in _tokens(path, lines_of(path), delimiter)]
     texts = {token for tokens in lists for token in tokens}
     if not texts:
         raise InputError(f"{paths[0]} names no item: all its lines are empty")
@@ -157,26 +160,9 @@ def _tokens(path: str, lines: Iterator[str], delimiter: str | None) -> Iterator[
 def _fields(path: str, number: int, line: str, *, delimiter: str, strict: bool = False) -> list[str]:
     """The fields of one line of CSV, without the quotes around them."""
     try:
-        return next(csv.reader([line], delimiter=delimiter, strict=strict, skipinitialspace=strict), [])
+        return next(csv.reader([line], delimiter=delimiter, strict=strict, skipinitialspace=True), [])
     except csv.Error as error:
         raise InputError(f"line {number} of {path} is not a line of CSV ({error}): {line[:80]!r}") from None
-
-
-def _lines(path: str) -> Iterator[str]:
-    try:
-        with _open_text(path) as file:
-            for line in file:
-                yield line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); convert it first") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-
-
-def _open_text(path: str) -> IO[str]:
-    if path.endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
-    return open(path, encoding="utf-8-sig", newline="\n")
 
 
 def _registry_names(path: str) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Seed, read_only
 from dpplearn.baskets import Baskets
+from dpplearn.bootstrap import MOST_RESAMPLES
 from dpplearn.catalogue import Label
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError, whole_number
@@ -214,7 +215,7 @@ def stability(
     """
     rng, draw = np.random.default_rng(rng), _drawn(dpp, baskets)
     found, groups = [], []
-    for _ in range(whole_number("resamples", resamples, 1)):
+    for _ in range(whole_number("resamples", resamples, 1, MOST_RESAMPLES)):
         again = _learned_again(dpp, draw(rng), threads)
         found.append(together(again).substitution)
         groups.append(_grouped(found[-1], again.marginals(), at_least))
@@ -256,9 +257,7 @@ def _from_baskets(baskets: Baskets, rng: np.random.Generator) -> Baskets:
     counts = are_counts(baskets.weights)
     weights = baskets.weights if counts else np.ones(len(baskets))
     drawn = rng.multinomial(round(weights.sum()), weights / weights.sum())
-    times = drawn if counts else drawn * baskets.weights
-    again = Baskets(baskets.indices, baskets.offsets, times.astype(float), baskets.catalogue)
-    return again.subset(again.weights > 0)
+    return baskets.weighted(drawn if counts else drawn * baskets.weights)
 
 
 def _from_model(dpp: DPP, n: int, rng: np.random.Generator) -> Baskets:

@@ -22,6 +22,7 @@ INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALL
 INEXACT_TYPES = {"FLOAT", "DOUBLE"}
 LONGEST_MESSAGE = 500  # characters of duckdb's own, which may quote a line of any length
 NESTED_TYPES = ("STRUCT", "MAP", "UNION")
+BLANK = r"[\pZ\t-\r\x1c-\x1f\x{85}]"  # what str.strip takes off
 
 
 @dataclass(frozen=True)
@@ -47,55 +48,119 @@ class Columns:
     def all(self) -> list[str]:
         return [self.basket, self.item] + ([self.weight] if self.weight is not None else [])
 
-    def check(self, found: Sequence[str], source: str, advice: str = "") -> None:
-        missing = [column for column in self.all if column not in found]
-        if missing:
-            raise InputError(
-                f"{source} has the columns {_quoted(found)}, but not {_quoted(missing)}; "
-                f"name the right ones with basket=, item= and weight= (--basket, --item, --weight){advice}"
-            )
+    def are_in(self, names: Sequence[str]) -> bool:
+        return all(_called(column, names) for column in self.all)
+
+    def missing(self, names: Sequence[str], source: str, advice: str = "") -> InputError:
+        """What to say where not all of them are in."""
+        missing = [column for column in self.all if not _called(column, names)]
+        return InputError(
+            f"{source} has the columns {_quoted(names)}, but not {_quoted(missing)}; "
+            f"name the right ones with basket=, item= and weight= (--basket, --item, --weight){advice}"
+        )
+
+    def places(self, names: Sequence[str], source: str) -> list[int]:
+        """Where they are among all columns of a table, each once."""
+        if not self.are_in(names):
+            raise self.missing(names, source)
+        found = [_called(column, names) for column in self.all]
+        for column, places in zip(self.all, found, strict=True):
+            if len(places) > 1:
+                spelled = _quoted([names[place] for place in places])
+                raise InputError(
+                    f"{source} has {len(places)} columns called {column!r} ({spelled}); rename all but one"
+                )
+        return [places[0] for places in found]
+
+
+def _called(column: str, names: Sequence[str]) -> list[int]:
+    """Which of the columns are called so, blanks around a name not counted."""
+    return [place for place, name in enumerate(names) if name.strip() == column.strip()]
 
 
 def pairs_of_table(table: Any, *, basket: str, item: str, weight: str | None) -> Pairs:
     """The pairs of a pandas or polars DataFrame or an Arrow table."""
     import duckdb
 
+    columns = Columns(basket, item, weight)
     with duckdb.connect() as connection:
         try:
-            connection.register("source", table)
+            connection.register("registered", table)
         except (duckdb.Error, TypeError):
             kind = f"{type(table).__module__}.{type(table).__name__}"
             raise InputError(
                 f"got a {kind}; expected a pandas or polars DataFrame or an Arrow table, with columns"
             ) from None
         with _explained("the table"):
-            return _pairs(connection, "the table", Columns(basket, item, weight), texts=False)
+            query = _chosen("registered", _names_of_table(connection, table), columns, "the table")
+            return _pairs(connection, query, "the table", columns, tidy=False, texts=False)
+
+
+def _names_of_table(connection: DuckDBPyConnection, table: Any) -> list[str]:
+    """As the table has them: duckdb gives columns of one name, and those that differ in case alone, other names."""
+    seen = connection.sql("SELECT * FROM registered").columns
+    own = getattr(table, "column_names", getattr(table, "columns", seen))  # of Arrow; of pandas and polars
+    return [str(name) for name in own] if len(own) == len(seen) else seen
 
 
 def pairs_of_parquet(paths: Sequence[str], columns: Columns) -> Pairs:
     """The pairs of one or more Parquet files."""
-    return _pairs_of_files(f"read_parquet({_files(paths)}, union_by_name = true)", paths, columns, texts=False)
-
-
-def pairs_of_csv(paths: Sequence[str], columns: Columns, header: Sequence[str], delimiter: str) -> Pairs:
-    """The pairs of one or more CSV files with the same header. Every value is text, as written."""
-    for column in columns.all:
-        if header.count(column) > 1:
-            raise InputError(f"{paths[0]} has {header.count(column)} columns called {column!r}; rename all but one")
-    # The others get a number for a name: a CSV may repeat names or leave them empty, which duckdb does not take.
-    names = [name if name in columns.all else f"column {number}" for number, name in enumerate(header)]
-    types = ", ".join(f"{_sql(name)}: 'VARCHAR'" for name in names)
-    options = f"auto_detect = false, header = true, delim = {_sql(delimiter)}, quote = '\"', columns = {{{types}}}"
-    return _pairs_of_files(f"read_csv({_files(paths)}, {options})", paths, columns, texts=True)
-
-
-def _pairs_of_files(reader: str, paths: Sequence[str], columns: Columns, *, texts: bool) -> Pairs:
     import duckdb
 
-    source = paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
+    source = _source(paths)
     with duckdb.connect() as connection, _explained(source):
-        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {reader}").fetchall()
-        return _pairs(connection, source, columns, texts=texts)
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for path, names in _names_of_parquet(connection, paths).items():
+            alike.setdefault(names, []).append(path)
+        queries = [
+            _chosen(f"read_parquet({_files(some)}, union_by_name = true)", names, columns, _source(some))
+            for names, some in alike.items()
+        ]
+        return _pairs(connection, " UNION ALL ".join(queries), source, columns, tidy=True, texts=False)
+
+
+def _names_of_parquet(connection: DuckDBPyConnection, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The columns of each file. Its schema has the root first, and after every node all that is within it."""
+    found = {}
+    for path in paths:
+        schema = connection.execute(f"SELECT name, num_children FROM parquet_schema({_sql(_file(path))})").fetchall()
+        names, within = [], 0
+        for name, n_children in schema[1:]:
+            if not within:
+                names.append(name)
+            within = max(within - 1, 0) + (n_children or 0)
+        found[path] = tuple(names)
+    return found
+
+
+def pairs_of_csv(
+    files: Sequence[str], paths: Sequence[str], columns: Columns, header: Sequence[str], delimiter: str
+) -> Pairs:
+    """The pairs of one or more CSV files with the same header, known as `paths`. Every value is text, as written."""
+    import duckdb
+
+    types = ", ".join(f"{_sql(name)}: 'VARCHAR'" for name in _numbered(header))
+    options = f"auto_detect = false, header = true, delim = {_sql(delimiter)}, quote = '\"', columns = {{{types}}}"
+    source = _source(paths)
+    with duckdb.connect() as connection, _explained(source):
+        query = _chosen(f"read_csv({_files(files)}, {options})", header, columns, source)
+        return _pairs(connection, query, source, columns, tidy=True, texts=True)
+
+
+def _source(paths: Sequence[str]) -> str:
+    return paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Names that are all different: a table may repeat its own, leave them empty, or tell them apart by case."""
+    return [f"n{number}" for number in range(len(names))]
+
+
+def _chosen(table: str, names: Sequence[str], columns: Columns, source: str) -> str:
+    """A query for the columns that matter, as c0, c1 and c2."""
+    all_columns = ", ".join(_numbered(names))
+    chosen = ", ".join(f"n{place} AS c{number}" for number, place in enumerate(columns.places(names, source)))
+    return f"SELECT {chosen} FROM {table} AS source({all_columns})"
 
 
 @contextmanager
@@ -114,13 +179,15 @@ def _explained(source: str) -> Iterator[None]:
         raise InputError(f"{source} cannot be read; is it whole, and of the format its name says? {said}") from None
 
 
-def _pairs(connection: DuckDBPyConnection, source: str, columns: Columns, *, texts: bool) -> Pairs:
+def _pairs(
+    connection: DuckDBPyConnection, query: str, source: str, columns: Columns, *, tidy: bool, texts: bool
+) -> Pairs:
     """Number the baskets and the items in the order of their identifiers, and fetch the pairs as integers."""
-    found = connection.sql("SELECT * FROM source")
-    columns.check(found.columns, source)
-    types = dict(zip(found.columns, map(str, found.types), strict=True))
-    chosen = ", ".join(f"{_text(column, types[column])} AS c{number}" for number, column in enumerate(columns.all))
-    connection.execute(f"CREATE TEMP TABLE pairs AS SELECT {chosen} FROM source").fetchall()
+    found = connection.sql(query)
+    kinds = [str(kind) for kind in found.types]
+    types = dict(zip(columns.all, kinds, strict=True))
+    chosen = ", ".join(f"{_value(f'c{number}', kind, tidy)} AS c{number}" for number, kind in enumerate(kinds))
+    connection.execute(f"CREATE TEMP TABLE pairs AS SELECT {chosen} FROM ({query})").fetchall()
     if not _one(connection, "SELECT count(*) FROM pairs"):
         raise InputError(f"{source} has no rows; expected one row a (basket, item) pair")
     for number, column in enumerate(columns.all):
@@ -209,7 +276,11 @@ def _files(paths: Sequence[str]) -> str:
 
     Nor does it take columns from the names of folders.
     """
-    return _sql([glob.escape(os.path.abspath(path)) for path in paths]) + ", hive_partitioning = false"
+    return _sql([_file(path) for path in paths]) + ", hive_partitioning = false"
+
+
+def _file(path: str) -> str:
+    return glob.escape(os.path.abspath(path))
 
 
 def _sql(value: str | list[str]) -> str:
@@ -219,13 +290,14 @@ def _sql(value: str | list[str]) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(column: str, kind: str) -> str:
-    """The column, an enumeration as text, since its own order is not that of the names."""
-    return _identifier(column) + ("::VARCHAR" if kind.startswith("ENUM") else "")
+def _value(column: str, kind: str, tidy: bool) -> str:
+    """An enumeration as text, since its own order is not that of the names; `tidy` text without blanks around it, and
+    none at all where there is nothing else."""
+    listed = kind.startswith("ENUM")
+    text = f"CAST({column} AS VARCHAR)" if listed else column
+    if not tidy or not (listed or kind == "VARCHAR"):
+        return text
+    return f"nullif(regexp_replace({text}, '^{BLANK}+|{BLANK}+$', '', 'g'), '')"
 
 
 def _quoted(names: Sequence[str]) -> str:

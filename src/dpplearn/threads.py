@@ -13,6 +13,7 @@ from typing import Any
 
 from dpplearn.errors import whole_number
 
+MOST_THREADS = 1024
 LARGE_MATRIX = 400  # items; below, threads inside BLAS cost more than they bring, most of all on a busy machine
 
 
@@ -20,7 +21,7 @@ def thread_count(threads: int | None) -> int:
     """As many as asked for, by default one a core that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return whole_number("threads", threads, 1)
+    return whole_number("threads", threads, 1, MOST_THREADS)
 
 
 @lru_cache(maxsize=4)

@@ -54,7 +54,7 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, busy, counted, wants_progress, write, write_json
 from dpplearn.dpp import DPP
-from dpplearn.errors import InputError, InputWarning
+from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.learners.loop import Stop
 
 app = typer.Typer(
@@ -287,7 +287,7 @@ def _draw(dpp: DPP, n: int, k: int | None, seed: int, show: bool) -> list[list[L
     """The sets that `dpp.sample(n, k, seed)` gives: parts of whole blocks take the same random numbers."""
     from dpplearn.sampling import BLOCK
 
-    part, rng = 100 * BLOCK, np.random.default_rng(seed)
+    n, part, rng = whole_number("n", n, 1), 100 * BLOCK, np.random.default_rng(seed)
     sets: list[list[Label]] = []
     with counted("drawing", n, show) as done:
         while len(sets) < n:

@@ -15,6 +15,7 @@ from dpplearn.cli.options import Reader, one_of
 from dpplearn.errors import InputError
 from dpplearn.initialise import INITIALISERS
 from dpplearn.learners import LEARNERS
+from dpplearn.prior import STRONGEST, as_strength
 
 LEARNING = "Learning"
 REGULARISING = "Little data"
@@ -25,12 +26,9 @@ def prior_strength(value: str) -> float | str:
     if value == "auto":
         return value
     try:
-        strength = float(value)
+        return as_strength(float(value))
     except ValueError:
-        strength = -1
-    if not strength >= 0:
-        raise typer.BadParameter(f"{value!r} is neither auto nor a number from 0 to inf")
-    return strength
+        raise typer.BadParameter(f"{value!r} is neither auto, nor a number from 0 to {STRONGEST:g}, nor inf") from None
 
 
 def positive(value: float | None) -> float | None:

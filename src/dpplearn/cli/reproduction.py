@@ -42,7 +42,7 @@ Categories = Annotated[
 ]
 Trials = Annotated[
     int | None,
-    typer.Option(min=1, rich_help_panel=WHAT, help="Trials a category; by default 25, and 3 with --quick."),
+    typer.Option(min=1, max=10_000, rich_help_panel=WHAT, help="Trials a category; by default 25, and 3 with --quick."),
 ]
 Quick = Annotated[
     bool,
