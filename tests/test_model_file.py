@@ -315,7 +315,7 @@ def failing(error: BaseException) -> Callable[..., Any]:
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("call", ["replace", "fsync", "chmod"])
+@pytest.mark.parametrize("call", ["replace", "fsync"])
 @pytest.mark.parametrize(
     ("error", "raised", "said"),
     [
@@ -401,7 +401,7 @@ def test_a_path_that_can_be_no_file_is_refused(saved: Path) -> None:
     for path, said in (
         (saved.parent / "none" / "m", "No such file or directory"),
         (saved / "m", "Not a directory"),
-        (saved.parent, "Is a directory|busy"),
+        (saved.parent, "it is a folder; name a file"),
         (saved.parent / ("m" * 300), "File name too long"),
     ):
         with pytest.raises(InputError, match=f"cannot be written: ({said})"):
