@@ -47,7 +47,7 @@ def read_baskets(
         ending: .parquet and .pq, .csv and .tsv, .txt and .dat; a CSV without both columns is an error.
         Text files may be gzipped (.gz).
     """
-    paths = _matching(fspath(path))
+    paths = matching_files(fspath(path))
     if format not in FORMATS:
         raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     if format == "auto":
@@ -86,7 +86,8 @@ def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str])
     return Baskets.from_lists(baskets, items=names)
 
 
-def _matching(pattern: str) -> list[str]:
+def matching_files(pattern: str) -> list[str]:
+    """The file of this name, or those that match it as a pattern."""
     try:
         if Path(pattern).is_dir():
             raise InputError(f"{pattern} is a folder; name a file, or files with a pattern such as {pattern}/*.parquet")

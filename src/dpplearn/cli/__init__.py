@@ -133,7 +133,7 @@ def fit(
     from dpplearn.cli.tables import fit_tables
 
     check_holdout(holdout, test, seed, checkpoint or resume)
-    check_targets(output, checkpoint, (data, test, resume))
+    check_targets(output, checkpoint, resume, (data, test, start))
     show = wants_progress(quiet)
     reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
     seed = some_seed(reported)
