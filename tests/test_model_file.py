@@ -432,6 +432,29 @@ def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(saved: 
     assert refused > len(whole) / 2
 
 
+def test_a_learned_model_with_one_bit_flipped_is_refused_or_the_same(tmp_path: Path) -> None:
+    """A sample of flips in all parts of a file that keeps its training data and its history."""
+    path, dpp, rng = tmp_path / "m", with_training(), random.Random(1)
+    dpp.save(path)
+    whole, before = path.read_bytes(), read_tensors(path, "model")
+    refused = 0
+    for _ in range(300):
+        flipped = bytearray(whole)
+        flipped[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            assert same(load(path), dpp)
+            arrays, document = read_tensors(path, "model")
+        except InputError:
+            refused += 1
+            continue
+        assert document == before[1]
+        assert {name: array.tobytes() for name, array in arrays.items()} == {
+            name: array.tobytes() for name, array in before[0].items()
+        }
+    assert refused > 200
+
+
 SETTING = Setting("em", "wishart", restarts=3, prior=0.0, validation=0.0, nonempty=False, data="abc")
 
 

@@ -245,7 +245,7 @@ def _choice_progress(progress: bool) -> Iterator[Callable[[int], None]]:
 
 
 def _saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
-    """Write the state if it is time or asked for. Where that fails, learning goes on, and the next time may do better."""
+    """Write the state if it is time or asked for. Where that fails, learning goes on, and the next may do better."""
     if path is None:
         return None
     tried, failed = -np.inf, False

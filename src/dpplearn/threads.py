@@ -15,6 +15,9 @@ from dpplearn.errors import whole_number
 
 LARGE_MATRIX = 400  # items; below, threads inside BLAS cost more than they bring, most of all on a busy machine
 
+# Ctrl-C, a request to end, a terminal that is gone; not every system has all of them.
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
 
 def thread_count(threads: int | None) -> int:
     """As many as asked for, by default one a core that this process may use."""
@@ -39,11 +42,11 @@ if hasattr(os, "register_at_fork"):  # a child process has none of the threads, 
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Ctrl-C within is kept for afterwards, where the system can do that."""
+    """What asks to end is kept for afterwards, where the system can do that."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
     finally:

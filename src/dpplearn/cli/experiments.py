@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import typer
 
-from dpplearn.cli.errors import INTERRUPTED, UsageError, complain
+from dpplearn.cli.errors import UsageError, complain
 from dpplearn.cli.output import Report
+from dpplearn.cli.process import INTERRUPTS
 from dpplearn.cli.reproduction import DATA, OUTPUT, SEED
 from dpplearn.cli.targets import check_target
 from dpplearn.errors import InputError
@@ -93,7 +94,7 @@ def obtain(asked: Asked, output: Path | None, from_: Path | None, show: bool) ->
         )
     except KeyboardInterrupt:
         complain("interrupted", f"the finished trials are kept in {folder}; run the same command again to go on")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTS.exit_code) from None
     return folder, folder / RESULTS, results
 
 

@@ -12,6 +12,7 @@ from dpplearn.baskets import Baskets
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import Reader, one_of
 from dpplearn.cli.targets import check_target
+from dpplearn.dpp import DPP
 from dpplearn.errors import InputError
 from dpplearn.initialise import INITIALISERS
 from dpplearn.learners import LEARNERS
@@ -175,3 +176,15 @@ def train_and_test(
         return baskets, reader.read(test).over(baskets.catalogue)
     except InputError as error:
         raise InputError(f"--test {test}: {error}") from None
+
+
+def save_model(dpp: DPP, output: Path, state: Path | None) -> None:
+    """If that fails, as on a full disk, say where else the work of perhaps hours is."""
+    try:
+        dpp.save(output)
+    except InputError as error:
+        if state is None or not state.is_file():
+            raise
+        raise InputError(
+            f"{error}; what was learned is kept in {state}: make room, then repeat with --resume"
+        ) from None
