@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dpplearn import FitResult, fit
+from dpplearn import FitResult, fit, threads
 from dpplearn.datasets import make_registries
 from dpplearn.threads import LARGE_MATRIX, one_blas_thread, suitable_blas
 
@@ -58,11 +61,21 @@ def test_an_error_within_gives_blas_its_threads_back() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_process_forked_while_others_limit_blas_can_limit_it_too() -> None:
-    with ThreadPoolExecutor(1) as other, one_blas_thread():
-        other.submit(blas_threads).result()
+def test_a_process_forked_while_another_thread_sets_blas_can_do_so_too() -> None:
+    """The child has the lock, and not the thread that would let go of it."""
+    holding = Event()
+
+    def hold() -> None:
+        with threads._blas_limit.lock:
+            holding.set()
+            time.sleep(0.3)
+
+    with ThreadPoolExecutor(1) as other:
+        other.submit(hold)
+        holding.wait()
         child = os.fork()
         if child == 0:
+            signal.alarm(10)  # ends a child that waits for ever
             with one_blas_thread():
                 os._exit(0)
         assert os.waitpid(child, 0)[1] == 0

@@ -99,8 +99,11 @@ def _set_threads(library: Any, threads: int) -> None:
 
 _blas_limit = _BlasLimit()
 if hasattr(os, "register_at_fork"):  # a child must not find the lock taken by a thread that it does not have
-    lock = _blas_limit.lock
-    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    os.register_at_fork(
+        before=_blas_limit.lock.acquire,
+        after_in_parent=_blas_limit.lock.release,
+        after_in_child=_blas_limit.lock.release,
+    )
 
 
 def suitable_blas(n_items: int, threads: int | None) -> AbstractContextManager[None]:
