@@ -28,6 +28,11 @@ def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=400, check=False)
 
 
+def _heed_signals() -> None:
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)
+
+
 def begin(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
     """In the background, and open to Ctrl-C even where the tests themselves run in a job that ignores it."""
     return subprocess.Popen(
@@ -36,7 +41,7 @@ def begin(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen
         stderr=stderr,
         text=True,
         env=ENVIRONMENT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=_heed_signals,
     )
 
 

@@ -434,14 +434,17 @@ def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(shop: Path) -> 
     assert shown[1] == ""
 
 
-def test_ctrl_c_saves_the_best_model_so_far(shop: Path, orders: dl.Baskets, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_fit_asked_to_end_saves_the_best_model_so_far(
+    ending: int, shop: Path, orders: dl.Baskets, tmp_path: Path
+) -> None:
     saved, state = tmp_path / "m.safetensors", tmp_path / "state"
     endless = ["--prior", 0, "--tol", 0, "--max-iter", 10**8, "--checkpoint", state, "--json"]
     with begin("fit", shop / "orders.csv", "-o", saved, *endless) as process:
         wait_for(state.exists, process)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ending)
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + ending
     assert "interrupted" in err
     assert str(saved) in err
     assert err.count("\n") == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop
+from dpplearn import DPP, Baskets, FitProgress, InputError, InputWarning, Kernel, Stop, fitting, runs
 from dpplearn.arrays import Seed
 from dpplearn.datasets import make_registries
 from dpplearn.fit_result import Agreement
@@ -277,6 +279,78 @@ def test_resuming_another_fit_is_an_error(tmp_path: Path) -> None:
 def test_a_checkpoint_that_cannot_be_written_says_so_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         fit(BASKETS, checkpoint=tmp_path / "missing" / "state")
+
+
+def test_a_full_disk_at_a_checkpoint_ends_neither_the_fit_nor_the_attempts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old checkpoint stays whole; there is one warning each time that the disk fills up."""
+    path, done = tmp_path / "state", []
+    whole = fit(BASKETS, rng=1, tol=0, max_iter=9)
+
+    def fsync(handle: int) -> None:
+        if 2 <= len(done) <= 4 or len(done) in (6, 10):  # iterations; 10 is what is written at the end
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def resumable(now: FitProgress) -> None:
+        done.append(dl.tensor_file.read_tensors(path, "checkpoint")[0]["running.log_likelihood"].size - 1)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.warns(InputWarning, match="No space left on device; learning goes on, and so do attempts") as warned:
+        result = fit(BASKETS, rng=1, tol=0, max_iter=9, checkpoint=path, checkpoint_seconds=0, callback=resumable)
+    assert len(warned) == 3
+    assert done == [0, 1, 1, 1, 1, 5, 5, 7, 8, 9]
+    same_model(result, whole)
+    monkeypatch.undo()
+    same_model(fit(BASKETS, tol=0, max_iter=9, resume=path), whole)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_ctrl_c_beside_a_saddle_ends_the_whole_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not just the run that was to find out whether there is something better."""
+    starts = []
+
+    def interrupt(now: FitProgress) -> None:
+        starts.append(now.restart) if now.iteration == 0 else None
+        if len(starts) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "joined", lambda kernel, data: kernel)
+    result = fit(BASKETS, rng=0, restarts=3, callback=interrupt)
+    assert starts == [0, 0]
+    assert result.stop is Stop.INTERRUPTED
+    assert len(result.restarts) == 1
+
+
+INTERRUPTIBLE = {
+    "the last checkpoint": (fitting, "write_checkpoint", 12),
+    "beside a saddle": (runs, "joined", 1),
+    "the comparison with the start": (runs.Method, "unmoved", 1),
+    "the figures of the result": (fitting, "independent", 1),
+}
+
+
+@pytest.mark.parametrize("what", INTERRUPTIBLE)
+def test_ctrl_c_after_learning_loses_no_model(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, name, number = INTERRUPTIBLE[what]
+    real, calls = getattr(where, name), []
+
+    def interrupt(*args: object, **kwargs: object) -> object:
+        calls.append(1)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    start = dl.fit(BASKETS, rng=0, prior=1, max_iter=1).dpp
+    settings = {"start": start, "restarts": 2, "tol": 1e9 if name == "joined" else 0, "max_iter": 10, "rng": 1}
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, interrupt)
+        result = fit(BASKETS, **settings, checkpoint=tmp_path / "state", checkpoint_seconds=0)
+    assert len(calls) >= number
+    assert result.stop is Stop.INTERRUPTED
+    assert len(result.restarts) == (2 if what == "the figures of the result" else 1)
+    whole = fit(BASKETS, **{**settings, "restarts": len(result.restarts)})
+    assert result.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,116 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and never over what is not a file."""
 
 from __future__ import annotations
 
 import os
-import tempfile
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
 
 from dpplearn.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # there, what a killed writer leaves stays
+    fcntl = None  # type: ignore[assignment]
+
+TEMPORARY = re.compile(r"\.dpplearn-[0-9a-f]{16}\.tmp")
+
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write beside the target and move it there, so that a reader sees the old file or the new."""
-    path = path.resolve()  # a link stays, and what it points to is replaced
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    """Make this the content of the file."""
+    with new_file(path) as file:
+        file.write_bytes(content)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A file to write, which takes the place of `path` at the end: a reader sees the old file or the new, whole.
+
+    A link stays, and what it points to is replaced. What writers that were killed left in the folder is removed.
+    """
+    _check_regular(path)
+    target = Path(os.path.realpath(path))
+    try:
+        _tidy(target.parent)
+        temporary, handle = _claimed(target.parent)
+        try:
+            yield temporary
+            os.fsync(handle)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+            os.close(handle)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def check_writable(path: Path) -> None:
+    """Find out now, not after an hour, that a file cannot be written."""
+    _check_regular(path)
+    folder = (Path(os.path.realpath(path)) if path.is_symlink() else path).parent
+    if not folder.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{path} cannot be written: no permission to write in {folder}")
+
+
+def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
+    """Whether two paths lead to one file, through whatever links, folders and spellings; or would, if it were there."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _check_regular(path: Path) -> None:
+    """A folder, a pipe or a device would be replaced, or written to, where a file was meant."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} cannot be written: it is a folder; name a file")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} cannot be written: it is a pipe, a device or the like; name a file")
+
+
+def _claimed(folder: Path) -> tuple[Path, int]:
+    """A new file, locked as long as it is open: the system lets go of the lock of a process that was killed."""
+    while True:
+        temporary = folder / f".dpplearn-{secrets.token_hex(8)}.tmp"
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        with suppress(OSError):  # not every file system has locks
+            _lock(handle, wait=True)
+        if os.fstat(handle).st_nlink:
+            return temporary, handle
+        os.close(handle)  # another writer found it before it was locked, and tidied it away
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what killed writers left: the files that nobody has locked."""
+    with suppress(OSError):  # a folder may be closed to reading
+        for name in filter(TEMPORARY.fullmatch, os.listdir(folder)):
+            _remove_unless_locked(folder / name)
+
+
+def _remove_unless_locked(file: Path) -> None:
+    with suppress(OSError):  # it is locked, or gone, or somebody else's
+        handle = os.open(file, os.O_RDWR)
+        try:
+            _lock(handle, wait=False)
+            file.unlink()
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int, *, wait: bool) -> None:
+    if fcntl is None:
+        raise OSError("this system has no locks of this kind")
+    fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from numbers import Real
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from dpplearn.arrays import Seed
 from dpplearn.baskets import Baskets
 from dpplearn.checkpoint import FitState, Search, Setting, fingerprint, read_checkpoint, write_checkpoint
 from dpplearn.dpp import DPP
-from dpplearn.errors import InputError, whole_number
+from dpplearn.errors import InputError, InputWarning, whole_number
+from dpplearn.files import check_writable
 from dpplearn.fit_result import Agreement, FitProgress, FitResult
 from dpplearn.initialise import INITIALISERS, independent
 from dpplearn.kernel import Kernel
@@ -101,7 +104,8 @@ def fit(
     progress
         Show a progress bar on standard error.
     checkpoint, checkpoint_seconds
-        Write the state to this file every so many seconds, and at the end.
+        Write the state to this file every so many seconds, and at the end. Where that fails, as on a full disk, there
+        is a warning, learning goes on, and so do the attempts.
     resume
         Continue from this file, in a call that is otherwise the same, to the result of an uninterrupted run.
         The random starts come from the file. Limits may differ: they apply to the run under way, its past included;
@@ -122,6 +126,8 @@ def fit(
     positive = baskets.subset(baskets.weights > 0).as_counts()
     data = positive.deduplicated()
     parted = data if are_counts(positive.weights) else positive  # equal baskets may be in different parts
+    if checkpoint is not None:
+        check_writable(Path(checkpoint))
     first = init if start is None else "given"
     setting = Setting(learner, first, restarts, prior, validation, nonempty, fingerprint(data))
     if resume is not None:
@@ -159,7 +165,11 @@ def fit(
             learned_from = with_prior(data, pseudo, strength, nonempty=nonempty)
             with _observers(restarts, progress, callback) as observers:
                 state, stop = all_runs(Work(method, learned_from, start, observers, save), state)
-        return _result(baskets, parted, data, method, state, stop, strength, choice)
+        result = partial(_result, baskets, parted, data, method, state, strength, choice)
+        try:
+            return result(stop)
+        except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
+            return result(Stop.INTERRUPTED)
 
 
 def _set_aside(baskets: Baskets, share: float, seed: int) -> tuple[Baskets, Baskets]:
@@ -236,16 +246,25 @@ def _choice_progress(progress: bool) -> Iterator[Callable[[int], None]]:
 
 
 def _saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
-    """Write the state if it is time or asked for."""
+    """Write the state if it is time or asked for. Where that fails, learning goes on, and the next may do better."""
     if path is None:
         return None
-    saved = -np.inf
+    tried, failed = -np.inf, False
 
     def save(state: FitState, now: bool) -> None:
-        nonlocal saved
-        if now or state.elapsed - saved >= every:
+        nonlocal tried, failed
+        if not now and state.elapsed - tried < every:
+            return
+        tried = state.elapsed
+        try:
             write_checkpoint(path, state)
-            saved = state.elapsed
+            failed = False
+        except InputError as error:
+            if not failed:
+                warnings.warn(
+                    f"no checkpoint: {error}; learning goes on, and so do attempts", InputWarning, stacklevel=2
+                )
+            failed = True
 
     return save
 
@@ -308,9 +327,9 @@ def _result(
     data: Baskets,
     method: Method,
     state: FitState,
-    stop: Stop | None,
     strength: float,
     choice: PriorChoice | None,
+    stop: Stop | None,
 ) -> FitResult:
     best = state.best
     assert best is not None

@@ -17,7 +17,7 @@ from dpplearn.arrays import Floats
 from dpplearn.catalogue import Label, is_plain_integer, labels_from_text
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError
-from dpplearn.files import replace_file
+from dpplearn.files import replace_file, same_file
 from dpplearn.kernel import Kernel
 
 FROM: Mapping[str, Callable[[npt.ArrayLike], Kernel]] = {"K": Kernel.from_K, "L": Kernel.from_L}
@@ -65,6 +65,11 @@ def items_file(path: Path) -> Path:
     return path.with_name(f"{path.stem}_items.txt")
 
 
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The file of a kernel, and the one beside it that belongs to it."""
+    return (path, items_file(path)) if path.suffix.lower() == ".npy" else (path,)
+
+
 class _Table(NamedTuple):
     """What a file holds, as far as it says."""
 
@@ -107,6 +112,8 @@ def _write_npy(dpp: DPP, path: Path, kind: str) -> tuple[Path, ...]:
     if broken is not None:
         raise InputError(f"item {broken!r} has a line end in it, and a .npy file's items are one a line; write a .csv")
     beside = items_file(path)
+    if same_file(path, beside):
+        raise InputError(f"{path} and {beside}, where its items go, are links to one file; name another")
     replace_file(path, file.getvalue())
     replace_file(beside, "".join(f"{label}\n" for label in labels).encode())
     return path, beside

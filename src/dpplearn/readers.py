@@ -48,7 +48,7 @@ def read_baskets(
     Blanks around an item, an identifier or the name of a column are no part of it, in any format and whether quoted or
     not: " a" is "a". Labels that come from memory, as in `Baskets.from_table`, are taken as they are.
     """
-    paths = _matching(fspath(path))
+    paths = matching_files(fspath(path))
     if format not in FORMATS:
         raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     if format == "auto":
@@ -88,7 +88,8 @@ def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str])
     return Baskets.from_lists(baskets, items=names)
 
 
-def _matching(pattern: str) -> list[str]:
+def matching_files(pattern: str) -> list[str]:
+    """The file of this name, or those that match it as a pattern."""
     try:
         if Path(pattern).is_dir():
             raise InputError(f"{pattern} is a folder; name a file, or files with a pattern such as {pattern}/*.parquet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from dpplearn.learners.loop import NOTHING, Limits, Record, Run, Step, Stop, Val
 from dpplearn.learners.stopping import relative_change
 from dpplearn.statistics import mean_log_likelihood
 
-ENDS_THE_FIT = {Stop.INTERRUPTED, Stop.CALLBACK, Stop.MAX_SECONDS}
+ASKED_TO_STOP = {Stop.INTERRUPTED, Stop.CALLBACK}
+ENDS_THE_FIT = {*ASKED_TO_STOP, Stop.MAX_SECONDS}
 
 Observe = Callable[[Run], bool]
 Observer = Callable[[int, Run], Any]
@@ -52,7 +53,10 @@ class Method:
             yield from self.make(kernel, data, self.threads, memory)
 
         last = run(steps(), self.limits, self.clock, observe, earlier, self.validation)
-        return self._off_saddle(last, data, observe)
+        try:
+            return self._off_saddle(last, data, observe)
+        except KeyboardInterrupt:
+            return replace(last, stop=Stop.INTERRUPTED)
 
     def _off_saddle(self, last: Run, data: Baskets, observe: Observe) -> Run:
         """A run that converged where items fall into independent blocks goes on from beside that point, if that is
@@ -64,7 +68,8 @@ class Method:
             return last
         again = self.make(beside, data, self.threads, NOTHING)
         other = run(again, self.limits, self.clock, observe, validation=self.validation)
-        return other if other.merit > last.merit + self.limits.tol else last
+        better = other if other.merit > last.merit + self.limits.tol else last
+        return replace(better, stop=other.stop) if other.stop in ASKED_TO_STOP else better
 
     def unmoved(self, kernel: Kernel, data: Baskets, stop: Stop, seconds: float) -> Run:
         """A run that ended where it began."""
@@ -88,14 +93,18 @@ class Work:
 def all_runs(work: Work, state: FitState) -> tuple[FitState, Stop | None]:
     """Every run that is still to do; the reason for which the whole fit ended early, if it did."""
     for number in range(len(state.finished), state.setting.restarts):
+        last = None
         try:
-            last = _at_least_the_start(work, state, _one_run(work, state))
+            last = _one_run(work, state)
+            last = _at_least_the_start(work, state, last)
+            if work.save is not None:
+                work.save(state.with_running(last), True)
         except KeyboardInterrupt:
-            if state.best is None:
+            if last is None and state.best is None:
                 raise
-            return state, Stop.INTERRUPTED
-        if work.save is not None:
-            work.save(state.with_running(last), True)
+            if last is None:
+                return state, Stop.INTERRUPTED
+            last = replace(last, stop=Stop.INTERRUPTED)
         state = state.with_finished(last, _start_name(state.setting, number))
         if last.stop in ENDS_THE_FIT:
             return state, last.stop

@@ -6,15 +6,18 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
-from threading import Barrier
-from typing import Any
+from threading import Barrier, Lock
+from typing import Any, NamedTuple
 
 from dpplearn.errors import whole_number
 
 MOST_THREADS = 1024
 LARGE_MATRIX = 400  # items; below, threads inside BLAS cost more than they bring, most of all on a busy machine
+
+# Ctrl-C, a request to end, a terminal that is gone; not every system has all of them.
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 def thread_count(threads: int | None) -> int:
@@ -40,35 +43,96 @@ if hasattr(os, "register_at_fork"):  # a child process has none of the threads, 
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Ctrl-C within is kept for afterwards, where the system can do that."""
+    """What asks to end is kept for afterwards, where the system can do that."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextmanager
-def suitable_blas(n_items: int, threads: int | None) -> Iterator[None]:
+class _BlasLimit:
+    """What all threads ask at once of a BLAS that has one setting for the whole process: the least holds. The first who
+    asks notes what was before, and the last to leave puts it back."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.asked: dict[object, int] = {}
+        self.before: list[tuple[Any, int]] = []
+
+    @contextmanager
+    def at_most(self, threads: int) -> Iterator[None]:
+        who = object()
+        try:
+            self._ask(who, threads)
+            with _blas().per_thread.limit(limits=threads, user_api="blas"):
+                yield
+        finally:
+            self._leave(who)
+
+    def _ask(self, who: object, threads: int) -> None:
+        with self.lock:
+            if not self.asked:
+                self.before = [(library, library.num_threads) for library in _blas().shared]
+            self.asked[who] = threads
+            self._set()
+
+    def _leave(self, who: object) -> None:
+        with self.lock:
+            if self.asked.pop(who, None) is not None:
+                self._set()
+
+    def _set(self) -> None:
+        for library, before in self.before:
+            _set_threads(library, min(self.asked.values(), default=before))
+
+
+def _set_threads(library: Any, threads: int) -> None:
+    """Also where another thread did so last: recent versions of threadpoolctl listen to that one until told not to."""
+    forget = getattr(library, "clear_controlling_thread", lambda force: None)
+    forget(force=True)
+    library.set_num_threads(threads)
+    forget(force=True)
+
+
+_blas_limit = _BlasLimit()
+if hasattr(os, "register_at_fork"):  # a child must not find the lock taken by a thread that it does not have
+    os.register_at_fork(
+        before=_blas_limit.lock.acquire,
+        after_in_parent=_blas_limit.lock.release,
+        after_in_child=_blas_limit.lock.release,
+    )
+
+
+def suitable_blas(n_items: int, threads: int | None) -> AbstractContextManager[None]:
     """Within, BLAS uses one thread on small matrices and at most `threads` on large ones."""
-    with _blas().limit(limits=1 if n_items < LARGE_MATRIX else thread_count(threads), user_api="blas"):
-        yield
+    return _blas_limit.at_most(1 if n_items < LARGE_MATRIX else thread_count(threads))
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread() -> AbstractContextManager[None]:
     """Within, BLAS uses one thread: where memory is the limit, or threads of ours already share the cores."""
-    with _blas().limit(limits=1, user_api="blas"):
-        yield
+    return _blas_limit.at_most(1)
+
+
+class _Blas(NamedTuple):
+    shared: list[Any]  # libraries whose setting is the whole process's
+    per_thread: Any  # what controls the others
 
 
 @lru_cache(maxsize=1)
-def _blas() -> Any:
-    """What controls the BLAS libraries that are loaded; looking for them takes a while."""
+def _blas() -> _Blas:
+    """The BLAS libraries that are loaded; looking for them takes a while."""
     import scipy.linalg  # noqa: F401  # brings a BLAS of its own
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    found = ThreadpoolController()
+    shared = [
+        library
+        for library in found.lib_controllers
+        if library.internal_api == "openblas" and library.threading_layer != "openmp"
+    ]
+    others = [library.filepath for library in found.lib_controllers if library not in shared]
+    return _Blas(shared, found.select(filepath=others))

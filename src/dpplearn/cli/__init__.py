@@ -15,7 +15,7 @@ import dpplearn
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
 from dpplearn.cli import describing, diagnosing, kernels, plotting, reproduction, scoring
-from dpplearn.cli.errors import INTERRUPTED, UsageError, complain, exit_code, run_typer, show_warning
+from dpplearn.cli.errors import UsageError, complain, exit_code, run_typer, show_warning
 from dpplearn.cli.fitting import (
     Checkpoint,
     Holdout,
@@ -36,6 +36,7 @@ from dpplearn.cli.fitting import (
     ValidationShare,
     check_holdout,
     check_targets,
+    save_model,
     train_and_test,
 )
 from dpplearn.cli.options import (
@@ -53,6 +54,7 @@ from dpplearn.cli.options import (
     some_seed,
 )
 from dpplearn.cli.output import Report, busy, counted, wants_progress, write, write_json
+from dpplearn.cli.process import INTERRUPTS, open_streams
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.learners.loop import Stop
@@ -61,8 +63,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Learn determinantal point processes from baskets, and use them.",
-    epilog="Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 130 interrupted. With --json, standard "
-    'output holds strict JSON alone: minus infinity is the string "-inf", and a number that does not exist is null.',
+    epilog="Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 130 ended by Ctrl-C; 143 ended by SIGTERM. "
+    'With --json, standard output holds strict JSON alone: minus infinity is the string "-inf", and a number that does '
+    "not exist is null.",
 )
 
 
@@ -128,12 +131,12 @@ def fit(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a model from baskets and save it. Ctrl-C saves the best model so far, if there is one yet."""
+    """Learn a model from baskets and save it. Ctrl-C or SIGTERM saves the best model so far, if there is one yet."""
     from dpplearn.cli.reports import fit_report
     from dpplearn.cli.tables import fit_tables
 
     check_holdout(holdout, test, seed, checkpoint or resume)
-    check_targets(output, checkpoint, (data, test, resume))
+    check_targets(output, checkpoint, resume, (data, test, start))
     show = wants_progress(quiet)
     reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
     seed = some_seed(reported)
@@ -159,12 +162,13 @@ def fit(
         checkpoint=checkpoint or resume,
         resume=resume,
     )
-    result.dpp.save(output)
+    with INTERRUPTS.held():
+        save_model(result.dpp, output, checkpoint or resume)
     report = fit_report(result, train, held_out, model=str(output), data=data, test_data=test, seed=reported)
     write(report, fit_tables, as_json)
-    if result.stop is Stop.INTERRUPTED:
+    if result.stop is Stop.INTERRUPTED or INTERRUPTS.received is not None:
         complain("interrupted", f"the best model so far was saved to {output}")
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(INTERRUPTS.exit_code)
 
 
 @app.command()
@@ -338,9 +342,8 @@ app.command("import")(kernels.import_)
 
 def main() -> int:
     """Run the program; the exit code."""
-    # Buffered even under PYTHONUNBUFFERED, where Python drops what a pipe that closes did not take, without a word.
-    descriptor, encoding = sys.stdout.fileno(), sys.stdout.encoding
-    sys.stdout = open(descriptor, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    open_streams()
+    INTERRUPTS.listen()
     warnings.showwarning = show_warning
     warnings.simplefilter("always", InputWarning)
     return exit_code(lambda: run_typer(app, "dpplearn", sys.argv[1:] or ["--help"]))

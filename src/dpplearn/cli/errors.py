@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import typer
 
+from dpplearn.cli.process import INTERRUPTS
 from dpplearn.errors import InputError, InputWarning
 
-FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130  # 130 is what shells give a program that Ctrl-C ended
+FAILED, WRONG_USAGE = 1, 2
 
 
 class UsageError(Exception):
@@ -21,7 +23,8 @@ class UsageError(Exception):
 def complain(kind: str, text: str) -> None:
     """One line on standard error."""
     line = " ".join(part.strip() for part in text.splitlines())
-    print(f"dpplearn: {kind}: {line}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # where nobody hears it, the exit code still tells
+        print(f"dpplearn: {kind}: {line}", file=sys.stderr, flush=True)
 
 
 def show_warning(
@@ -42,7 +45,7 @@ def exit_code(command: Callable[[], int]) -> int:
         _drop_output()
         return _failed("the output was closed before all of it was written", FAILED)
     except KeyboardInterrupt:
-        return _failed("interrupted", INTERRUPTED)
+        return _failed("interrupted", INTERRUPTS.exit_code)
     except UsageError as error:
         return _failed(str(error), WRONG_USAGE)
     except InputError as error:

@@ -11,15 +11,18 @@ from typing import NamedTuple
 
 import typer
 
-from dpplearn.cli.errors import INTERRUPTED, UsageError, complain
+from dpplearn.cli.errors import UsageError, complain
 from dpplearn.cli.output import Report
+from dpplearn.cli.process import INTERRUPTS
 from dpplearn.cli.reproduction import DATA, OUTPUT, SEED
+from dpplearn.cli.targets import check_target
 from dpplearn.errors import InputError
-from dpplearn.experiments.authors import RUNS, TABLES
+from dpplearn.experiments.authors import RUNS, TABLES, reference_files
 from dpplearn.experiments.plan import FULL, QUICK, QUICK_CATEGORIES, Scale
 from dpplearn.experiments.registries import Source
+from dpplearn.experiments.report import FILES
 from dpplearn.experiments.report import Report as Written
-from dpplearn.experiments.reproduction import RESULTS, make_folder, reproduce
+from dpplearn.experiments.reproduction import JOURNAL, RESULTS, make_folder, reproduce
 from dpplearn.experiments.results import Results, read_results
 from dpplearn.progress import grouped_progress
 
@@ -70,16 +73,19 @@ def obtain(asked: Asked, output: Path | None, from_: Path | None, show: bool) ->
         given = [f"--{name}" for name, value in asked._asdict().items() if value is not None and value is not False]
         if given:
             raise UsageError(f"--from runs nothing, so {', '.join(given)} cannot be given with it")
+        folder = output or from_.parent
+        _check_targets(folder, FILES, (from_,))
         results = read_results(from_)
-        make_folder(output or from_.parent)
-        return output or from_.parent, from_, results
+        make_folder(folder)
+        return folder, from_, results
     asked.check()
-    folder = output or OUTPUT
+    folder, source = output or OUTPUT, asked.source
+    _check_targets(folder, (*FILES, RESULTS, JOURNAL), (*source.files, *reference_files(source.reference)))
     try:
         results = reproduce(
             folder,
-            asked.source,
-            categories=asked.chosen(asked.source.categories),
+            source,
+            categories=asked.chosen(source.categories),
             scale=asked.scale,
             processes=asked.processes,
             fresh=asked.fresh,
@@ -88,8 +94,14 @@ def obtain(asked: Asked, output: Path | None, from_: Path | None, show: bool) ->
         )
     except KeyboardInterrupt:
         complain("interrupted", f"the finished trials are kept in {folder}; run the same command again to go on")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTS.exit_code) from None
     return folder, folder / RESULTS, results
+
+
+def _check_targets(folder: Path, names: Sequence[str], sources: Sequence[Path]) -> None:
+    """In a folder that is still to be made there is nothing to lose."""
+    for name in names if folder.is_dir() else ():
+        check_target("--output", folder / name, sources)
 
 
 def reproduction_report(written: Written, results: Results, results_file: Path) -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,8 @@ import typer
 from dpplearn.baskets import Baskets
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import Reader, one_of
+from dpplearn.cli.targets import check_target
+from dpplearn.dpp import DPP
 from dpplearn.errors import InputError
 from dpplearn.initialise import INITIALISERS
 from dpplearn.learners import LEARNERS
@@ -147,12 +148,15 @@ def check_holdout(holdout: float | None, test: str | None, seed: int | None, sta
         raise UsageError("--holdout with --checkpoint or --resume needs --seed: the split must be the same again")
 
 
-def check_targets(output: Path, checkpoint: Path | None, sources: Sequence[str | Path | None]) -> None:
-    for target in (output, checkpoint):
-        writable(target)
-    others = {Path(each).absolute() for each in (*sources, checkpoint) if each is not None}
-    if output.absolute() in others:
-        raise UsageError(f"--output {output} would overwrite a file that this call reads or writes; name another")
+def check_targets(
+    output: Path, checkpoint: Path | None, resume: Path | None, sources: Sequence[str | Path | None]
+) -> None:
+    """A checkpoint that a fit goes on from is kept up to date, unless another is named."""
+    check_target("--output", output, (*sources, checkpoint, resume))
+    if checkpoint is None:
+        check_target("--resume", resume, sources)
+    else:
+        check_target("--checkpoint", checkpoint, sources)
 
 
 def train_and_test(
@@ -172,13 +176,13 @@ def train_and_test(
         raise InputError(f"--test {test}: {error}") from None
 
 
-def writable(path: Path | None) -> None:
-    """Find out now, not after an hour, that a file cannot be written."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file to write")
-    if not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"{path} cannot be written: no permission to write in {path.parent}")
+def save_model(dpp: DPP, output: Path, state: Path | None) -> None:
+    """If that fails, as on a full disk, say where else the work of perhaps hours is."""
+    try:
+        dpp.save(output)
+    except InputError as error:
+        if state is None or not state.is_file():
+            raise
+        raise InputError(
+            f"{error}; what was learned is kept in {state}: make room, then repeat with --resume"
+        ) from None

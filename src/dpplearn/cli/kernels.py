@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.fitting import Output, check_targets
+from dpplearn.cli.fitting import Output
 from dpplearn.cli.options import AsJson, Model, one_of
 from dpplearn.cli.output import Report, write
+from dpplearn.cli.targets import check_target
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,7 +42,10 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the matrix K or L of a model, with its items, for other programs."""
-    check_targets(output, None, (model,))
+    from dpplearn.kernel_file import files_of
+
+    for target in files_of(output):
+        check_target("--output", target, (model,))
     dpp = dpplearn.load(model)
     files = dpplearn.write_kernel(dpp, output, kernel)
     few_digits = kernel == "L" and dpp.kernel.near_one.any()
@@ -81,9 +85,9 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Make a model of a matrix K or L that another program wrote."""
-    from dpplearn.kernel_file import read_items
+    from dpplearn.kernel_file import files_of, read_items
 
-    check_targets(output, None, (kernel_file, items))
+    check_target("--output", output, (*files_of(kernel_file), items))
     dpp = dpplearn.read_kernel(kernel_file, kernel, read_items(items) if items is not None else None)
     dpp.save(output)
     report = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -11,7 +11,6 @@ import typer
 import dpplearn
 from dpplearn.baskets import Baskets
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.fitting import check_targets
 from dpplearn.cli.options import (
     READING,
     AsJson,
@@ -25,6 +24,7 @@ from dpplearn.cli.options import (
     one_of,
 )
 from dpplearn.cli.output import Report, busy, wants_progress, write
+from dpplearn.cli.targets import check_target
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError
 
@@ -119,7 +119,7 @@ def plot(
 ) -> None:
     """Draw a picture of a model."""
     _check_options(kind, {"--top": top, "--around": around, "--data": data})
-    files = _files(kind, output)
+    files = _files(kind, output, (model, data))
     dpp = dpplearn.load(model)
     with busy("drawing", wants_progress(quiet)):
         baskets = Reader(format, basket, item, weight).read(data).over(dpp.catalogue) if data is not None else None
@@ -138,19 +138,21 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
         raise UsageError("reliability needs baskets that the model was not learned from: name a file of them, --data")
 
 
-def _files(kind: str, output: Path) -> dict[str, Path]:
+def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dict[str, Path]:
     """Where each picture goes; found out before anything is drawn that it cannot be written."""
     from dpplearn.plots import figure_format
 
-    if kind != ALL:
-        figure_format(output)
-        check_targets(output, None, ())
-        return {kind: output}
-    try:
-        output.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{output} cannot be the folder for all plots: {error.strerror}") from None
-    return {kind: output / f"{kind}.png" for kind in KINDS}
+    files = {kind: output}
+    if kind == ALL:
+        try:
+            output.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{output} cannot be the folder for all plots: {error.strerror}") from None
+        files = {kind: output / f"{kind}.png" for kind in KINDS}
+    for file in files.values():
+        figure_format(file)
+        check_target("--output", file, sources)
+    return files
 
 
 def _lacking(asked: Asked) -> dict[str, str]:

@@ -30,6 +30,11 @@ def read_paper(reference: Path | None) -> Mapping[str, Any] | None:
         raise InputError(f"{reference / TABLES} does not hold the paper's tables: {error}") from None
 
 
+def reference_files(reference: Path | None) -> list[Path]:
+    """What of the folder is read."""
+    return [] if reference is None else [reference / TABLES, *sorted((reference / RUNS).glob("*"))]
+
+
 def run_names(reference: Path | None) -> list[str]:
     """<category>_<start>_<number> of every run that is there."""
     return [] if reference is None else sorted(path.stem for path in (reference / RUNS).glob("*_*_*.npz"))

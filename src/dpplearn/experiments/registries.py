@@ -53,6 +53,11 @@ class Source:
             )
         return *(name for name in CATEGORIES if name in found), *sorted(found - set(CATEGORIES))
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The registries, in the order of their names."""
+        return () if self.folder is None else tuple(sorted(self.folder.glob(f"{PREFIX}*")))
+
     def load(self, category: str) -> Baskets:
         return _load(self, category)
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from dpplearn.errors import InputError
 from dpplearn.experiments.claims import Claim, claims
-from dpplearn.experiments.figures import draw
+from dpplearn.experiments.figures import FIGURES, draw
 from dpplearn.experiments.results import COLUMNS, Results, Table
 from dpplearn.experiments.sections import sections
 from dpplearn.experiments.summary import summarise
 from dpplearn.files import replace_file
 
 REPORT = "report.html"
+FILES = (REPORT, *(f"{name}.svg" for name in FIGURES))  # at most
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from dpplearn.errors import InputError
 from dpplearn.experiments.authors import read_paper
 from dpplearn.experiments.plan import FULL, Scale, plan
-from dpplearn.experiments.registries import PREFIX, Source
+from dpplearn.experiments.registries import Source
 from dpplearn.experiments.results import About, Results, in_order, job_name, read_results, write_results
 from dpplearn.experiments.runner import Journal, check_same_run, run_jobs
 from dpplearn.experiments.trials import Job
@@ -80,7 +80,7 @@ def digest(source: Source) -> str:
     if source.folder is None:
         return "generated"
     found = hashlib.sha256()
-    for path in sorted(source.folder.glob(f"{PREFIX}*")):
+    for path in source.files:
         found.update(path.name.encode())
         found.update(path.read_bytes())
     return found.hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from dpplearn.datasets import CATEGORIES
 from dpplearn.errors import InputError
 from dpplearn.experiments.trials import Job, Row
 from dpplearn.experiments.words import LEARNERS
-from dpplearn.files import replace_file
+from dpplearn.files import new_file
 from dpplearn.metrics import relative_gain
 
 Table = dict[str, Any]  # what a part of the report shows, as plain data
@@ -148,20 +147,18 @@ def write_results(path: Path, results: Results) -> None:
     document = {name: getattr(results, name) for name in ("finished", "paper", "command")}
     document["about"] = asdict(results.about)
     text = json.dumps(document).replace("'", "''")
-    with duckdb.connect() as connection, tempfile.TemporaryDirectory(dir=path.parent, prefix=".results") as folder:
+    with duckdb.connect() as connection, new_file(path) as file:
         connection.execute(f"CREATE TABLE results ({columns})").fetchall()
         marks = ", ".join("?" * len(COLUMNS))
         values = [[row[name] for name in COLUMNS] for row in results.rows]
         if values:
             connection.executemany(f"INSERT INTO results VALUES ({marks})", values)
-        file = Path(folder) / "results.parquet"
         target = str(file).replace("'", "''")
         try:
-            options = f"FORMAT parquet, KV_METADATA {{dpplearn: '{text}'}}"
+            options = f"FORMAT parquet, USE_TMP_FILE false, KV_METADATA {{dpplearn: '{text}'}}"
             connection.execute(f"COPY results TO '{target}' ({options})").fetchall()
         except duckdb.Error as error:  # a full disk, perhaps
             raise InputError(f"{path} cannot be written: {error}") from None
-        replace_file(path, file.read_bytes())
 
 
 def read_results(path: Path) -> Results:
