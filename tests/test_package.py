@@ -14,7 +14,7 @@ SOURCE = Path(dpplearn.__file__).parent
 # A module imports only from modules before it.
 LAYERS = (
     "version errors arrays weights catalogue tables basket_input baskets readers threads kernel "
-    "lanes statistics_loops bordered_loops statistics initialise cooccurrence "
+    "lanes statistics_loops bordered_loops statistics initialise meetings cooccurrence "
     "learners.loop learners.stopping learners.line_search learners.factor learners.em learners.ascent learners.lbfgs "
     "learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "
     "training conditioning explaining sizes sampling_loops sampling selection dpp files tensor_file "

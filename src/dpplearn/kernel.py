@@ -145,8 +145,9 @@ class Kernel:
 
     @cached_property
     def repulsion(self) -> Floats:
-        """K_ij²/(K_ii K_jj), the share of the chance co-occurrence of i and j that the model removes; zero on the
-        diagonal, and where an item has probability zero."""
+        """K_ij²/(K_ii K_jj) = 1 − P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y)), how alike two items are to the kernel; zero on the
+        diagonal, and where an item has probability zero. How far items stand in for each other is `DPP.together`, which
+        does not hold against them that no set is empty."""
         chance = np.outer(self.K.diagonal(), self.K.diagonal())
         share = np.minimum(np.divide(self.K**2, chance, out=np.zeros_like(chance), where=chance > 0), 1)
         np.fill_diagonal(share, 0)
