@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,12 @@ def test_importing_loads_nothing_slow() -> None:
 def test_every_public_name_is_there() -> None:
     for name in dpplearn.__all__:
         assert getattr(dpplearn, name) is not None
+
+
+def test_dir_shows_public_names_alone_and_modules_can_be_imported_all_the_same() -> None:
+    assert dir(dpplearn) == sorted(dpplearn.__all__)
+    for module in ("datasets", "plots", "fitting", "experiments.textbook"):
+        assert importlib.import_module(f"dpplearn.{module}").__name__ == f"dpplearn.{module}"
 
 
 def test_nothing_recompiles_in_a_second_process() -> None:
