@@ -61,7 +61,7 @@ GroupsAtLeast = Annotated[
     typer.Option(
         "--groups-at-least",
         metavar="SHARE",
-        help="Group items of which at least this share of chance meetings is missing, in the mean.",
+        help="Group items of which at least this share of chance meetings is missing, on average.",
     ),
 ]
 ItemColumnOfData = Annotated[
@@ -238,7 +238,7 @@ def _group_tables(report: Report) -> Iterator[RenderableType]:
         )
         for each in reliable[: report["top"]]
     ]
-    last = ["met>", "by chance>"] if rows and rows[0][-2] else ["", "missing\na set>"]
+    last = ["met>", "by chance>"] if rows and rows[0][-2] else ["", "missing\nper set>"]
     yield grid("Items that stand in for each other", ["group", "apart>", *(["again>"] if sure else []), *last], rows)
     more, unsure = len(reliable) - len(rows), len(report["groups"]) - len(reliable)
     yield from notes(
