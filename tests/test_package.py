@@ -14,13 +14,13 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A module imports only from modules before it.
 LAYERS = (
-    "version errors arrays weights catalogue tables basket_input baskets readers threads kernel "
+    "version errors memory arrays weights catalogue tables basket_input baskets readers threads kernel "
     "lanes statistics_loops bordered_loops statistics initialise meetings cooccurrence "
     "learners.loop learners.stopping learners.line_search learners.factor learners.em learners.ascent learners.lbfgs "
     "learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "
     "training conditioning explaining sizes sampling_loops sampling selection dpp files tensor_file "
     "model_file kernel_file "
-    "checkpoint progress prior runs prior_choice fit_result fitting "
+    "checkpoint progress prior runs prior_choice effort fit_result fitting "
     "metrics bootstrap calibration baselines outcomes diversity evaluation_text evaluation_result evaluation "
     "cross_validation diagnosis substitutes datasets estimator experiments experiments.textbook "
     "experiments.words experiments.registries experiments.trials experiments.authors experiments.printed "

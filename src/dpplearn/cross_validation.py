@@ -13,10 +13,11 @@ import numpy as np
 from dpplearn.arrays import Ints, Seed
 from dpplearn.baskets import Baskets
 from dpplearn.diversity import Diversity
+from dpplearn.effort import Effort, tell_if_long, untold
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation import KS, ONLY, RESAMPLES, Answers, Setting, answer, bar, lengths, predictors_of, summary
 from dpplearn.evaluation_result import Evaluation
-from dpplearn.fitting import fit
+from dpplearn.fitting import expected_effort, fit
 from dpplearn.kernel import Kernel
 from dpplearn.learners.loop import Stop
 from dpplearn.outcomes import Outcomes, ask
@@ -60,8 +61,9 @@ def cross_validate(
     setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1))
     rng = np.random.default_rng(rng)
     fold = _folds(baskets, folds, rng)
+    tell_if_long(_effort(baskets, options.values(), folds), "this comparison")
     parts = []
-    with bar(dict.fromkeys(options, folds), progress) as advance:
+    with untold(), bar(dict.fromkeys(options, folds), progress) as advance:
         for number in range(folds):
             train, test = baskets.subset(fold != number), baskets.subset(fold == number)
             kernels = {}
@@ -80,6 +82,12 @@ def _folds(baskets: Baskets, folds: int, rng: np.random.Generator) -> Ints:
     if whole_number("folds", folds, 2) > len(baskets):
         raise InputError(f"{folds} folds of {len(baskets)} baskets leave some fold empty; ask for fewer")
     return rng.permutation(len(baskets)) % folds
+
+
+def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -> Effort:
+    """Of all fits to all folds: the times add up, and the memory is that of the largest."""
+    each = [expected_effort(baskets, **options) for options in models]
+    return Effort((folds - 1) * sum(one.seconds for one in each), max(one.memory for one in each))
 
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Kernel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -11,9 +12,11 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Bools, Floats, read_only
 from dpplearn.errors import InputError
+from dpplearn.memory import NUMBER, check_memory
 
 ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
+MATRICES = 4  # as large as a kernel, that finding its eigenvectors takes
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
 
 
@@ -185,6 +188,9 @@ def _probe(n: int) -> Floats:
 
 def _as_real(matrix: Any, name: str) -> Floats:
     if hasattr(matrix, "toarray"):  # scipy sparse
+        check_memory(
+            MATRICES * NUMBER * math.prod(matrix.shape), f"{name} of {matrix.shape[0]:,} items", "use fewer items"
+        )
         matrix = matrix.toarray()
     try:
         found = np.asarray(matrix)
@@ -238,6 +244,7 @@ def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
 def _symmetric_product(V: Floats, values: Floats) -> Floats:
     """V diag(values) Vᵀ, symmetric to the last bit; read-only, because it is kept."""
     half = V * np.sqrt(values)
-    product: Floats = half @ half.T
+    of_independent = np.count_nonzero(V) == len(V)  # then V turns nothing, and O(N³) would be spent on zeros
+    product: Floats = np.diag((half**2).sum(axis=1)) if of_independent else half @ half.T
     product.flags.writeable = False
     return product

@@ -1,0 +1,193 @@
+"""What a fit will take: memory, which must be there, and time, which is told beforehand where it is long."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from dpplearn.baskets import Baskets
+from dpplearn.errors import InputWarning
+from dpplearn.initialise import chances
+from dpplearn.memory import NUMBER, check_memory, in_bytes
+from dpplearn.prior import SMOOTHING, how_many
+from dpplearn.prior_choice import ENOUGH, FOLDS
+from dpplearn.statistics import sums_under_L
+from dpplearn.threads import one_blas_thread, thread_count
+
+LONG = 60.0  # seconds, from which on a fit is told to be long
+SURELY = 30  # a machine that is slower than ours by more than this is not thought of
+PROBE, PROBED_SETS, TIMES = 300, 20_000, 3  # rows of a matrix and sets that are timed, the best of three
+DECOMPOSITION, WORK = 1e-9, 5e-9  # seconds on our machine: of eigenvectors over N³, and of a pass over `Blocks.work`
+STARTING, ENDING = 2.0, 2.5  # decompositions: before the first step, and to find the kernel of a factor
+FOLD_EVALUATIONS, STRENGTHS_LEARNED = 80, 5  # of the statistics, to a fold and strength; strengths, without infinity
+
+
+class Cost(NamedTuple):
+    """Of a learner."""
+
+    evaluations: int  # of the statistics until it converges, typically
+    decompositions: float  # the time that an evaluation takes beside the pass over the baskets
+    matrices: int  # N×N, at once
+    factor: bool = False  # whether eigenvectors are found at the end alone
+
+
+# Matrices: the growth of resident memory from N = 300 to 700. The others are of the benchmark in docs/learners.md.
+COSTS = {
+    "auto": Cost(200, 0.4, 37, factor=True),
+    "em": Cost(60, 2.0, 23),
+    "k-ascent": Cost(40, 2.0, 23),
+    "natural-em": Cost(150, 2.0, 17),
+    "lbfgs": Cost(300, 0.4, 37, factor=True),
+    "picard": Cost(1000, 0.5, 14, factor=True),
+    "mm": Cost(500, 3.0, 18, factor=True),
+    "adam": Cost(1000, 0.4, 18, factor=True),
+}
+
+
+class Effort(NamedTuple):
+    """Seconds and bytes."""
+
+    seconds: float
+    memory: float
+
+
+def fit_memory(n_items: int, learner: str, prior: float | str, threads: int | None) -> float:
+    """Bytes at the peak. While a prior is chosen, several models are learned at a time."""
+    at_once = min(thread_count(threads), FOLDS) if prior == "auto" else 1
+    return float(NUMBER * n_items**2 * COSTS[learner].matrices * at_once)
+
+
+def check_fit_memory(n_items: int, learner: str, prior: float | str, threads: int | None) -> float:
+    needed = fit_memory(n_items, learner, prior, threads)
+    fewer = (
+        " fewer threads= learn fewer models at a time, or" if needed > fit_memory(n_items, learner, prior, 1) else ""
+    )
+    what = f"learning a DPP of {n_items:,} items (a kernel of {in_bytes(NUMBER * n_items**2)}) by {learner!r}"
+    check_memory(needed, what, f"{fewer.strip()} keep the most frequent items alone".strip())
+    return needed
+
+
+class Speed(NamedTuple):
+    """Seconds: of finding the eigenvectors of an N×N matrix, of a pass over baskets before the first of them, and over
+    `Blocks.work`."""
+
+    decomposition: float
+    before_sets: float
+    work: float
+
+
+def fit_effort(
+    data: Baskets, learner: str, prior: float | str, *, restarts: int, max_iter: int, threads: int | None
+) -> Effort:
+    """As far as it can be told beforehand: to about a factor of three. Nothing is measured where it cannot be long."""
+
+    def seconds(speed: Speed) -> float:
+        return _seconds(data, COSTS[learner], prior, restarts, max_iter, thread_count(threads), speed)
+
+    found = seconds(Speed(DECOMPOSITION * data.n_items**3, 0.0, WORK))
+    if found >= LONG / SURELY:
+        found = seconds(Speed(decomposition_seconds(data.n_items), *pass_seconds(data, threads)))
+    return Effort(found, fit_memory(data.n_items, learner, prior, threads))
+
+
+def _seconds(
+    data: Baskets, cost: Cost, prior: float | str, restarts: int, max_iter: int, threads: int, speed: Speed
+) -> float:
+    if prior == np.inf:
+        return speed.before_sets + speed.work * data.blocks.work
+    work = data.blocks.work + (_work_of_prior(data) if prior else 0)
+    evaluation = speed.before_sets + speed.work * work + cost.decompositions * speed.decomposition
+    around = (STARTING + (ENDING if cost.factor else 0)) * speed.decomposition
+    runs = restarts * (around + min(cost.evaluations, 1.2 * max_iter + 1) * evaluation)
+    if prior != "auto":
+        return runs
+    folds = min(FOLDS, -(-ENOUGH * FOLDS // max(int(data.total_weight), 1)))
+    at_once = min(threads, folds)  # each with a thread, where a run has all
+    return runs + STRENGTHS_LEARNED * -(-folds // at_once) * at_once * (around + FOLD_EVALUATIONS * evaluation)
+
+
+def _work_of_prior(data: Baskets) -> float:
+    """As `Blocks.work` has it. Sets of the prior are as large as independent items make them, the larger the more."""
+    p = chances(data.frequencies(), data.total_weight, smoothing=SMOOTHING)
+    size = float(p.sum()) + 1  # a set is drawn in proportion to its pairs
+    return how_many(p) * size**2 * (10 + size) / 20
+
+
+class Around(NamedTuple):
+    """Seconds that the start of a run is expected to take, and its end."""
+
+    starting: float
+    ending: float
+
+
+NO_TIME = Around(0.0, 0.0)
+
+
+def around_a_run(n_items: int, learner: str) -> Around:
+    one = decomposition_seconds(n_items)
+    return Around(one, ENDING * one if COSTS[learner].factor else 0.0)
+
+
+def decomposition_seconds(n_items: int) -> float:
+    """Of finding the eigenvectors of an N×N matrix: of a smaller one timed, times the cube of how much larger it is.
+
+    With one thread, as several on a busy machine may take a hundred times as long.
+    """
+    size = min(n_items, PROBE)
+    matrix = np.random.default_rng(0).standard_normal((size, size))
+    with one_blas_thread():
+        return _timed(lambda: np.linalg.eigh(matrix + matrix.T)) * (n_items / size) ** 3
+
+
+def pass_seconds(data: Baskets, threads: int | None) -> tuple[float, float]:
+    """Of the statistics: of no basket, and over `Blocks.work`, of many that are timed."""
+    some = data.subset(np.linspace(0, len(data) - 1, PROBED_SETS).astype(np.int64))  # of few, each more than once
+    L, none = np.eye(data.n_items), data.subset([])
+    of_none, of_some = (_timed(partial(sums_under_L, L, sets, threads)) for sets in (none, some))
+    return of_none, max(of_some - of_none, 0) / max(some.blocks.work, 1)
+
+
+def _timed(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def tell_if_long(effort: Effort, what: str, max_seconds: float | None = None) -> None:
+    """A warning, as the command line and notebooks show them; not if a limit ends it soon anyhow."""
+    if min(effort.seconds, max_seconds or np.inf) >= LONG:
+        limit = "max_seconds= (--max-seconds) sets a limit" if max_seconds is None else "it ends at the time limit"
+        warnings.warn(
+            f"{what} will take about {duration(effort.seconds)}, and up to {in_bytes(effort.memory)} of memory; "
+            f"{limit}, which gives the best model so far",
+            LongWork,
+            stacklevel=3,
+        )
+
+
+class LongWork(InputWarning):
+    """It will take long; nothing is wrong."""
+
+
+@contextmanager
+def untold() -> Iterator[None]:
+    """Within, no fit says that it will take long: the whole that it is a part of has said so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LongWork)
+        yield
+
+
+def duration(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
