@@ -16,7 +16,7 @@ import pytest
 import dpplearn as dl
 from dpplearn import InputError, InputWarning, Kernel, Stop, effort, fitting, memory, prior_choice, runs
 from dpplearn.datasets import make_registries
-from dpplearn.effort import COSTS, LONG, Effort, LongWork, duration
+from dpplearn.effort import LONG, Effort, LongWork, duration
 from dpplearn.initialise import INITIALISERS, moments_kernel
 from dpplearn.learners import LEARNERS
 from program import run
@@ -190,10 +190,6 @@ def test_sizes_are_in_the_unit_that_reads_best(size: float, said: str) -> None:
 )
 def test_durations_are_in_the_unit_that_reads_best(seconds: float, said: str) -> None:
     assert duration(seconds) == said
-
-
-def test_every_learner_has_its_cost() -> None:
-    assert COSTS.keys() == LEARNERS.keys()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import numpy as np
 from dpplearn.baskets import Baskets
 from dpplearn.errors import InputWarning
 from dpplearn.initialise import chances
+from dpplearn.learners import LEARNERS, Cost
 from dpplearn.memory import NUMBER, check_memory, in_bytes
 from dpplearn.prior import SMOOTHING, how_many
 from dpplearn.prior_choice import ENOUGH, FOLDS
@@ -24,30 +25,8 @@ LONG = 60.0  # seconds, from which on a fit is told to be long
 SURELY = 30  # a machine that is slower than ours by more than this is not thought of
 PROBE, PROBED_SETS, TIMES = 300, 20_000, 3  # rows of a matrix and sets that are timed, the best of three
 DECOMPOSITION, WORK = 1e-9, 5e-9  # seconds on our machine: of eigenvectors over N³, and of a pass over `Blocks.work`
-STARTING, ENDING = 2.0, 2.5  # decompositions: before the first step, and to find the kernel of a factor
+STARTING = 2.0  # eigendecompositions before the first step
 FOLD_EVALUATIONS, STRENGTHS_LEARNED = 80, 5  # of the statistics, to a fold and strength; strengths, without infinity
-
-
-class Cost(NamedTuple):
-    """Of a learner."""
-
-    evaluations: int  # of the statistics until it converges, typically
-    decompositions: float  # the time that an evaluation takes beside the pass over the baskets
-    matrices: int  # N×N, at once
-    factor: bool = False  # whether eigenvectors are found at the end alone
-
-
-# Matrices: the growth of resident memory from N = 300 to 700. The others are of the benchmark in docs/learners.md.
-COSTS = {
-    "auto": Cost(200, 0.4, 37, factor=True),
-    "em": Cost(60, 2.0, 23),
-    "k-ascent": Cost(40, 2.0, 23),
-    "natural-em": Cost(150, 2.0, 17),
-    "lbfgs": Cost(300, 0.4, 37, factor=True),
-    "picard": Cost(1000, 0.5, 14, factor=True),
-    "mm": Cost(500, 3.0, 18, factor=True),
-    "adam": Cost(1000, 0.4, 18, factor=True),
-}
 
 
 class Effort(NamedTuple):
@@ -60,7 +39,7 @@ class Effort(NamedTuple):
 def fit_memory(n_items: int, learner: str, prior: float | str, threads: int | None) -> float:
     """Bytes at the peak. While a prior is chosen, several models are learned at a time."""
     at_once = min(thread_count(threads), FOLDS) if prior == "auto" else 1
-    return float(NUMBER * n_items**2 * COSTS[learner].matrices * at_once)
+    return float(NUMBER * n_items**2 * LEARNERS[learner].cost.matrices * at_once)
 
 
 def check_fit_memory(n_items: int, learner: str, prior: float | str, threads: int | None) -> float:
@@ -88,7 +67,7 @@ def fit_effort(
     """As far as it can be told beforehand: to about a factor of three. Nothing is measured where it cannot be long."""
 
     def seconds(speed: Speed) -> float:
-        return _seconds(data, COSTS[learner], prior, restarts, max_iter, thread_count(threads), speed)
+        return _seconds(data, LEARNERS[learner].cost, prior, restarts, max_iter, thread_count(threads), speed)
 
     found = seconds(Speed(DECOMPOSITION * data.n_items**3, 0.0, WORK))
     if found >= LONG / SURELY:
@@ -103,7 +82,7 @@ def _seconds(
         return speed.before_sets + speed.work * data.blocks.work
     work = data.blocks.work + (_work_of_prior(data) if prior else 0)
     evaluation = speed.before_sets + speed.work * work + cost.decompositions * speed.decomposition
-    around = (STARTING + (ENDING if cost.factor else 0)) * speed.decomposition
+    around = (STARTING + cost.at_the_end) * speed.decomposition
     runs = restarts * (around + min(cost.evaluations, 1.2 * max_iter + 1) * evaluation)
     if prior != "auto":
         return runs
@@ -131,7 +110,7 @@ NO_TIME = Around(0.0, 0.0)
 
 def around_a_run(n_items: int, learner: str) -> Around:
     one = decomposition_seconds(n_items)
-    return Around(one, ENDING * one if COSTS[learner].factor else 0.0)
+    return Around(one, LEARNERS[learner].cost.at_the_end * one)
 
 
 def decomposition_seconds(n_items: int) -> float:
