@@ -61,7 +61,7 @@ def cross_validate(
     setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1))
     rng = np.random.default_rng(rng)
     fold = _folds(baskets, folds, rng)
-    tell_if_long(_effort(baskets, options.values(), folds), "this comparison")
+    tell_if_long(_effort(baskets, options.values(), folds), "this comparison", "fewer folds or models take less")
     parts = []
     with untold(), bar(dict.fromkeys(options, folds), progress) as advance:
         for number in range(folds):

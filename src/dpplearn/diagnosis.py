@@ -14,10 +14,9 @@ from dpplearn.arrays import Seed
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue
 from dpplearn.cooccurrence import LEVEL, PairTests, pair_tests
-from dpplearn.effort import check_fit_memory
+from dpplearn.effort import tell_if_long
 from dpplearn.errors import InputWarning, whole_number
-from dpplearn.fitting import fit
-from dpplearn.initialise import NO_PAIR_REPELS
+from dpplearn.fitting import expected_effort, fit
 from dpplearn.learners.loop import Stop
 
 MOST_ITEMS = 200  # looked at by default, as cross-validation takes long for more
@@ -215,7 +214,8 @@ def diagnose(
     """
     baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
     looked_at = most_frequent(baskets, most_items)
-    check_fit_memory(looked_at.n_items, "auto", "auto", threads)
+    effort = expected_effort(looked_at, prior="auto", threads=threads)
+    tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
     pairs = pair_tests(looked_at, level)
     gain = measured_gain(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
     return Diagnosis(Overview.of(baskets, looked_at), pairs, gain)
@@ -230,7 +230,7 @@ def measured_gain(
     would be that a DPP can say so.
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", NO_PAIR_REPELS, InputWarning)  # that is for the verdict to say
+        warnings.simplefilter("ignore", InputWarning)  # where no pair repels, that is for the verdict to say
         found = fit(baskets, prior="auto", nonempty=nonempty, rng=rng, threads=threads, progress=progress)
     if found.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt

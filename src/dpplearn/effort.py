@@ -81,7 +81,8 @@ def _seconds(
     if prior == np.inf:
         return speed.before_sets + speed.work * data.blocks.work
     work = data.blocks.work + (_work_of_prior(data) if prior else 0)
-    evaluation = speed.before_sets + speed.work * work + cost.decompositions * speed.decomposition
+    beside = cost.decompositions if prior or cost.narrow is None else cost.narrow
+    evaluation = speed.before_sets + speed.work * work + beside * speed.decomposition
     around = (STARTING + cost.at_the_end) * speed.decomposition
     runs = restarts * (around + min(cost.evaluations, 1.2 * max_iter + 1) * evaluation)
     if prior != "auto":
@@ -141,16 +142,11 @@ def _timed(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def tell_if_long(effort: Effort, what: str, max_seconds: float | None = None) -> None:
-    """A warning, as the command line and notebooks show them; not if a limit ends it soon anyhow."""
-    if min(effort.seconds, max_seconds or np.inf) >= LONG:
-        limit = "max_seconds= (--max-seconds) sets a limit" if max_seconds is None else "it ends at the time limit"
-        warnings.warn(
-            f"{what} will take about {duration(effort.seconds)}, and up to {in_bytes(effort.memory)} of memory; "
-            f"{limit}, which gives the best model so far",
-            LongWork,
-            stacklevel=3,
-        )
+def tell_if_long(effort: Effort, what: str, instead: str) -> None:
+    """A warning, which the command line and notebooks show."""
+    if effort.seconds >= LONG:
+        told = f"{what} will take about {duration(effort.seconds)}, and up to {in_bytes(effort.memory)} of memory"
+        warnings.warn(f"{told}; {instead}", LongWork, stacklevel=3)
 
 
 class LongWork(InputWarning):

@@ -17,7 +17,7 @@ from dpplearn.arrays import Seed
 from dpplearn.baskets import Baskets
 from dpplearn.checkpoint import FitState, Search, Setting, fingerprint, read_checkpoint, write_checkpoint
 from dpplearn.dpp import DPP
-from dpplearn.effort import LONG, NO_TIME, Effort, around_a_run, check_fit_memory, fit_effort, tell_if_long
+from dpplearn.effort import LONG, NO_TIME, Effort, around_a_run, check_fit_memory, duration, fit_effort, tell_if_long
 from dpplearn.errors import InputError, whole_number
 from dpplearn.fit_result import Agreement, FitProgress, FitResult
 from dpplearn.initialise import INITIALISERS, independent
@@ -136,7 +136,8 @@ def fit(
     began = time.perf_counter() - state.elapsed
     if resume is None and (max_seconds is None or max_seconds >= LONG):
         effort = fit_effort(data, learner, prior, restarts=restarts, max_iter=max_iter, threads=threads)
-        tell_if_long(effort, "this fit", max_seconds)
+        limited = "sets a limit" if max_seconds is None else f"ends it after {duration(max_seconds)}"
+        tell_if_long(effort, "this fit", f"max_seconds (--max-seconds) {limited}, with the best model so far")
     with suitable_blas(data.n_items, threads):
         if validation:
             parted, aside = _set_aside(parted, validation, state.seeds[-1])

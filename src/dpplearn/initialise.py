@@ -18,7 +18,6 @@ FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's 
 RAREST = 1e-6  # the least share of sets that are not empty
 ZERO = 1e-12  # an eigenvalue so small is taken for lost
 JOINING = 0.3  # about how much: of an eigenvalue, and in radians
-NO_PAIR_REPELS = "no pair of items occurs together less often than by chance"
 NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
 
 
@@ -38,7 +37,7 @@ def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
     kernel = moments_kernel(baskets)
     if np.count_nonzero(kernel.K) == np.count_nonzero(kernel.K.diagonal()) > 1:
         warnings.warn(
-            f"{NO_PAIR_REPELS}, so the moments start is diagonal, "
+            "no pair of items occurs together less often than by chance, so the moments start is diagonal, "
             "where the gradient is zero in every off-diagonal direction: learning will not leave the "
             "independent model; try init='wishart'",
             InputWarning,

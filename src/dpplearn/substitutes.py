@@ -13,8 +13,9 @@ from dpplearn.arrays import Floats, Ints, Seed, read_only
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Label
 from dpplearn.dpp import DPP
+from dpplearn.effort import tell_if_long, untold
 from dpplearn.errors import InputError, whole_number
-from dpplearn.fitting import fit
+from dpplearn.fitting import expected_effort, fit
 from dpplearn.learners.loop import Stop
 from dpplearn.sampling import sample_sets
 from dpplearn.weights import are_counts
@@ -180,9 +181,19 @@ def stability(
         Called with 1 after every resample.
     """
     rng, draw = np.random.default_rng(rng), _drawn(dpp, baskets)
+    resamples = whole_number("resamples", resamples, 1)
     found, groups = [], []
-    for _ in range(whole_number("resamples", resamples, 1)):
-        again = _learned_again(dpp, draw(rng), threads)
+    for number in range(resamples):
+        drawn = draw(rng)
+        if not number:
+            effort = expected_effort(drawn, **_how(dpp), threads=threads)
+            tell_if_long(
+                effort._replace(seconds=resamples * effort.seconds),
+                "learning the model again",
+                "fewer resamples take less",
+            )
+        with untold():
+            again = _learned_again(dpp, drawn, threads)
         found.append(again.together.substitution)
         groups.append(_grouped(found[-1], again.marginals(), at_least))
         if done is not None:
@@ -192,18 +203,16 @@ def stability(
 
 def _learned_again(dpp: DPP, baskets: Baskets, threads: int | None) -> DPP:
     """As the model was, from the model itself: what is asked is how far the data determine it, not the start."""
-    how = dpp.learned
-    found = fit(
-        baskets,
-        how.get("learner", "auto"),
-        start=dpp,
-        prior=how.get("prior", 0.0),
-        nonempty=how.get("nonempty", False),
-        threads=threads,
-    )
+    found = fit(baskets, start=dpp, threads=threads, **_how(dpp))
     if found.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     return found.dpp
+
+
+def _how(dpp: DPP) -> dict[str, Any]:
+    """The options of `fit` that it was learned with."""
+    usual = {"learner": "auto", "prior": 0.0, "nonempty": False}
+    return {name: dpp.learned.get(name, value) for name, value in usual.items()}
 
 
 def _drawn(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Callable[[np.random.Generator], Baskets]:
