@@ -26,7 +26,7 @@ SURELY = 30  # a machine that is slower than ours by more than this is not thoug
 PROBE, PROBED_SETS, TIMES = 300, 20_000, 3  # rows of a matrix and sets that are timed, the best of three
 DECOMPOSITION, WORK = 1e-9, 5e-9  # seconds on our machine: of eigenvectors over N³, and of a pass over `Blocks.work`
 STARTING = 2.0  # eigendecompositions before the first step
-FOLD_EVALUATIONS, STRENGTHS_LEARNED = 80, 5  # of the statistics, to a fold and strength; strengths, without infinity
+FOLD_EVALUATIONS, STRENGTHS_LEARNED = 80, 6  # of the statistics, to a fold and strength; strengths, without infinity
 
 
 class Effort(NamedTuple):
@@ -42,14 +42,10 @@ def fit_memory(n_items: int, learner: str, prior: float | str, threads: int | No
     return float(NUMBER * n_items**2 * LEARNERS[learner].cost.matrices * at_once)
 
 
-def check_fit_memory(n_items: int, learner: str, prior: float | str, threads: int | None) -> float:
-    needed = fit_memory(n_items, learner, prior, threads)
-    fewer = (
-        " fewer threads= learn fewer models at a time, or" if needed > fit_memory(n_items, learner, prior, 1) else ""
-    )
+def check_fit_memory(n_items: int, learner: str, prior: float | str, threads: int | None) -> None:
+    """Refuse a model that there is no memory to learn."""
     what = f"learning a DPP of {n_items:,} items (a kernel of {in_bytes(NUMBER * n_items**2)}) by {learner!r}"
-    check_memory(needed, what, f"{fewer.strip()} keep the most frequent items alone".strip())
-    return needed
+    check_memory(fit_memory(n_items, learner, prior, threads), what, "keep the most frequent items alone")
 
 
 class Speed(NamedTuple):

@@ -294,12 +294,12 @@ def item_tables(report: Report) -> Iterator[RenderableType]:
     from dpplearn.cli.tables import chance, facts, grid, notes, shown
 
     yield facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
-    yield grid(
-        "Substitutes: what the model keeps most apart from it",
-        ["item", "apart>"],
-        [(shown(each["item"]), _percent(each["substitution"])) for each in report["substitutes"]],
-    )
-    yield from notes(f"{APART}." if report["substitutes"] else "None: the model keeps no item apart from it.")
+    substitutes = [(shown(each["item"]), _percent(each["substitution"])) for each in report["substitutes"]]
+    if not substitutes:
+        yield from notes("Substitutes: none. The model keeps no item apart from it.")
+        return
+    yield grid("Substitutes: what the model keeps most apart from it", ["item", "apart>"], substitutes)
+    yield from notes(f"{APART}.")
 
 
 def explain(
