@@ -23,8 +23,8 @@ print(f"          independent items: {independent.dpp.log_likelihood(test):.3f}"
 # Which items compete? 1 means never in one basket; 0, together as often as chance has it.
 monitor = "Willow video monitor"
 print(f"\nsubstitutes of {monitor}:")
-for item, repulsion in dpp.substitutes(monitor, k=3):
-    print(f"  {repulsion:.2f}  {item}")
+for item, apart in dpp.substitutes(monitor, k=3):
+    print(f"  {apart:.0%}  {item}")
 
 # How likely are sets? A second video monitor makes this one far less likely than a night light does.
 for other in ("Hazel video monitor", "Fennel night light"):

@@ -42,9 +42,9 @@ SIZES = {"alpha": (30, 700), "beta": (40, 1400), "safety": (50, 2100)}
 GAINS = {"alpha": (9.0, 10.0, 11.5), "beta": (1.5, 2.0, 2.5), "safety": (0.4, 0.5, 8.0)}
 
 
-def made_results(paper: bool = True) -> Results:
+def made_results(paper: bool = True, data: str = "original") -> Results:
     rows = [*_registries(), *_growth(), *_recovery(), _authors()]
-    about = About(0, "original", "digest", "0.1.0")
+    about = About(0, data, "digest", "0.1.0")
     return Results(about, tuple(rows), "2026-01-02T03:04:05+00:00", PAPER if paper else None, COMMAND)
 
 

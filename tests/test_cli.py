@@ -272,10 +272,10 @@ def test_sample_draws_what_the_library_draws_with_that_seed(model: Path, dpp: dl
 def test_describe_tells_size_origin_likely_items_and_repelling_pairs(model: Path, dpp: dl.DPP) -> None:
     report, out = both("describe", model, "--top", 2, "--resamples", 0)
     K = dpp.kernel.K
-    repulsion = np.triu(K**2 / np.outer(K.diagonal(), K.diagonal()), 1)
-    i, j = np.unravel_index(repulsion.argmax(), K.shape)
+    similarity = np.triu(K**2 / np.outer(K.diagonal(), K.diagonal()), 1)
+    i, j = np.unravel_index(similarity.argmax(), K.shape)  # against another chance, but in the same order
     assert report["repelling_pairs"][0]["items"] == [dpp.items[i], dpp.items[j]]
-    assert report["repelling_pairs"][0]["repulsion"] == pytest.approx(repulsion.max())
+    assert report["repelling_pairs"][0]["substitution"] == pytest.approx(dpp.together.substitution.max())
     both_held = dpp.inclusion_prob([dpp.items[i], dpp.items[j]]) / (1 - dpp.size_distribution[0])  # given not empty
     assert report["repelling_pairs"][0]["probability_of_both"] == pytest.approx(both_held, abs=1e-12)
     assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]

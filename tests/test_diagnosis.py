@@ -118,7 +118,7 @@ def test_a_verdict_follows_from_the_gain_and_from_which_side_is_larger(found: di
 def test_a_sentence_has_the_numbers_it_rests_on(found: dict[str, Diagnosis]) -> None:
     assert set(SENTENCES) == set(Verdict)
     for each in found.values():
-        assert f"{each.gain.mean:.3f} nats" in each.sentence
+        assert f"{each.gain.mean:.3f} nats per basket" in each.sentence
         assert f"± {2 * each.gain.standard_error:.3f}" in each.sentence
         assert f"{max(each.pairs.attracting.nats, 0):.3f}" in each.sentence
         assert each.sentence in str(each)
@@ -196,6 +196,23 @@ def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
     assert "No basket is empty, so chance is that of independent items given that" in plain
     assert f"{strongest[0].first} " in plain
     assert run("diagnose", tmp_path / "none.csv").returncode == 1
+
+
+def test_no_negative_repulsion_is_shown_without_a_word_on_what_it_means(tmp_path: Path) -> None:
+    """Where all go together, even fewer pairs seem to avoid each other than luck has it."""
+    rng = np.random.default_rng(0)
+    held = rng.random((300, 12)) < rng.choice([0.1, 0.8], (300, 1))  # some baskets are larger than others
+    lines = [",".join(f"item {item}" for item in np.flatnonzero(row)) for row in held if row.any()]
+    (tmp_path / "orders.txt").write_text("\n".join(lines))
+    report, out = both("diagnose", tmp_path / "orders.txt", "--format", "lines")
+    less = -report["pairs"]["repelling"]["nats"]
+    assert less > 0
+    plain = " ".join(out.split())
+    assert f"repulsion none: {less:.3f} ± " in plain
+    assert "less than chance alone shows" in plain
+    assert "pairs of independent items seem to avoid each other a little" in plain
+    assert f"-{less:.3f}" not in plain
+    assert f"−{less:.3f}" not in plain
 
 
 @pytest.mark.parametrize("baskets", [[[str(i % 7)] for i in range(100)], [["a", "b"]] * 50, [[], [], []]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +14,13 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A module imports only from modules before it.
 LAYERS = (
-    "version errors arrays weights catalogue texts tables basket_input baskets readers threads kernel independence "
-    "lanes statistics_loops bordered_loops statistics initialise cooccurrence "
+    "version errors memory arrays weights catalogue texts tables basket_input baskets readers threads kernel "
+    "independence lanes statistics_loops bordered_loops statistics initialise meetings cooccurrence "
     "learners.loop learners.stopping learners.line_search learners.factor learners.em learners.ascent learners.lbfgs "
     "learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "
     "training conditioning explaining sizes sampling_loops sampling selection dpp files tensor_file "
     "model_file kernel_file "
-    "checkpoint progress prior runs prior_choice fit_result fitting "
+    "checkpoint progress prior runs prior_choice effort fit_result fitting "
     "metrics bootstrap calibration baselines outcomes diversity evaluation_text evaluation_result evaluation "
     "cross_validation diagnosis substitutes datasets estimator experiments experiments.textbook "
     "experiments.words experiments.registries experiments.trials experiments.authors experiments.printed "
@@ -72,6 +73,12 @@ def test_importing_loads_nothing_slow() -> None:
 def test_every_public_name_is_there() -> None:
     for name in dpplearn.__all__:
         assert getattr(dpplearn, name) is not None
+
+
+def test_dir_shows_public_names_alone_and_modules_can_be_imported_all_the_same() -> None:
+    assert dir(dpplearn) == sorted(dpplearn.__all__)
+    for module in ("datasets", "plots", "fitting", "experiments.textbook"):
+        assert importlib.import_module(f"dpplearn.{module}").__name__ == f"dpplearn.{module}"
 
 
 def test_nothing_recompiles_in_a_second_process() -> None:

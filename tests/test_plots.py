@@ -161,14 +161,14 @@ def test_the_spectrum_shows_every_eigenvalue_and_the_sizes() -> None:
     assert right.lines[0].get_xdata()[0] == pytest.approx(dpp.expected_size)
 
 
-def test_the_heat_map_is_the_repulsion_of_the_items_named_beside_it(fitted: dl.DPP) -> None:
+def test_the_heat_map_is_how_far_apart_the_items_are_kept_that_are_named_beside_it(fitted: dl.DPP) -> None:
     axes = plots.kernel_map(fitted, figure=Figure()).axes[0]
     names = [label.get_text() for label in axes.get_yticklabels()]
     positions = fitted.catalogue.positions(names)  # none is long enough to be shortened
     assert sorted(positions) == list(range(len(fitted.items)))
     shown = axes.images[0].get_array()
     assert shown.mask.diagonal().all()
-    expected = fitted.kernel.repulsion[np.ix_(positions, positions)]
+    expected = np.maximum(fitted.together.substitution[np.ix_(positions, positions)], 0)
     others = ~np.eye(len(names), dtype=bool)
     np.testing.assert_array_equal(shown.data[others], expected[others])
 
@@ -205,8 +205,8 @@ def test_lines_of_the_map_join_the_strongest_pairs_the_wider_the_stronger(fitted
     chosen = fitted.catalogue.positions([text.replace("\n", " ") for text in texts(axes.figure)[:-1]])
     points = [tuple(point) for point in axes.collections[0].get_offsets()]
     ends = [[points.index((x, y)) for x, y in zip(*line.get_data(), strict=True)] for line in axes.lines]
-    repulsion = fitted.kernel.repulsion[np.ix_(chosen, chosen)]
-    assert [tuple(pair) for pair in ends] == strongest_pairs(repulsion, 12)
+    apart = np.maximum(fitted.together.substitution[np.ix_(chosen, chosen)], 0)
+    assert [tuple(pair) for pair in ends] == strongest_pairs(apart, 12)
     widths = [line.get_linewidth() for line in axes.lines]
     assert widths == sorted(widths, reverse=True)
     assert widths[0] > widths[-1]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpplearn.experiments import words
-from dpplearn.experiments.claims import CLAIMS, FAILS, HOLDS, IN_PART, OPEN, claims
+from dpplearn.experiments.claims import CLAIMS, ELSEWHERE, FAILS, HOLDS, IN_PART, OPEN, claims
 from dpplearn.experiments.figures import FIGURES, PAPER
 from dpplearn.experiments.report import Report, write_report
 from dpplearn.experiments.results import COLUMNS, Results, read_results, write_results
@@ -21,11 +21,17 @@ from made_results import COMMAND, made_results
 
 
 def verdicts(results: Results) -> dict[str, str]:
-    return {claim.section: claim.verdict for claim in claims(summarise(results))}
+    return {
+        claim.section: claim.verdict for claim in claims(summarise(results), original=results.about.data == "original")
+    }
 
 
 def said(results: Results, section: str) -> str:
-    return next(claim.here for claim in claims(summarise(results)) if claim.section == section)
+    return next(
+        claim.here
+        for claim in claims(summarise(results), original=results.about.data == "original")
+        if claim.section == section
+    )
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +119,14 @@ def test_a_run_that_differs_from_the_authors_is_seen() -> None:
     assert verdicts(dataclasses.replace(results, rows=rows))["authors"] == FAILS
 
 
+def test_on_generated_registries_claims_about_the_papers_own_are_not_applicable() -> None:
+    original, generated = verdicts(made_results()), verdicts(made_results(paper=False, data="generated"))
+    about_algorithms = {"tolerance", "trap", "growth", "recovery"}
+    assert {name for name, verdict in generated.items() if verdict != ELSEWHERE} == about_algorithms
+    assert {name: generated[name] for name in about_algorithms} == {name: original[name] for name in about_algorithms}
+    assert ELSEWHERE not in original.values()
+
+
 def test_the_trap_counts_escapes_and_zeros_that_came_back() -> None:
     text = said(made_results(), "trap")
     assert "It escapes in 3 of 9 trials" in text
@@ -134,6 +148,15 @@ def test_the_page_says_when_and_by_which_command_it_was_made(page: str) -> None:
     assert f"<code>{COMMAND}</code>" in page
 
 
+@pytest.mark.parametrize(("paper", "data"), [(True, "original"), (False, "original"), (False, "generated")])
+def test_sentences_of_the_page_have_a_space_between_them(tmp_path: Path, paper: bool, data: str) -> None:
+    page = write_report(tmp_path, made_results(paper, data)).path.read_text(encoding="utf-8")
+    without_figures = re.sub(r"<(svg|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    for block in re.split(r"</?(?:p|h[12]|td|th|tr|figure|div|table|title)\b[^>]*>", without_figures):
+        text = re.sub(r"<[^>]+>", "", block)
+        assert not re.search(r"[a-z0-9)][.!?;:,](?=[A-Z])|[.!?;]  +\S|\s[.,;:!?](?:\s|$)", text), text
+
+
 def test_names_of_products_are_text_and_not_html(page: str) -> None:
     assert "a &lt;b&gt;bold&lt;/b&gt; item" in page
     assert "<b>bold" not in page
@@ -150,6 +173,7 @@ def test_the_papers_bars_stand_beside_ours(written: Report, tmp_path: Path) -> N
     for report, paper in ((written, True), (without, False)):
         figure = next(path for path in report.figures if path.stem == "wishart").read_text(encoding="utf-8")
         assert (PAPER in figure) == paper
+        assert "average is –" not in report.path.read_text(encoding="utf-8")
         assert ("were not at hand" in report.path.read_text(encoding="utf-8")) == (not paper)
 
 

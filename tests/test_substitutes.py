@@ -12,7 +12,7 @@ import dpplearn as dl
 import oracle
 from dpplearn import DPP, Baskets, InputError, Kernel, Stability, stability, substitute_groups, substitute_pairs
 from dpplearn.initialise import before_truncation
-from dpplearn.substitutes import _from_baskets, together
+from dpplearn.substitutes import _from_baskets
 from problems import random_kernel
 from program import both, table
 from registries import registry
@@ -52,7 +52,7 @@ def enumerated(kernel: Kernel) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 def test_apart_is_against_chance_and_chance_is_independence() -> None:
     kernel = random_kernel(np.random.default_rng(0), 5)
-    P, law = enumerated(kernel), together(DPP(kernel))
+    P, law = enumerated(kernel), DPP(kernel).together
     for i, j in ((0, 1), (2, 4), (3, 1)):
         both_in, chance = oracle.marginal(P, [i, j]), oracle.marginal(P, [i]) * oracle.marginal(P, [j])
         assert law.both[i, j] == pytest.approx(both_in)
@@ -67,7 +67,7 @@ def test_of_a_model_learned_given_that_sets_are_not_empty_it_is_against_chance_g
     P /= P.sum()
     m = oracle.item_marginals(P)
     p = before_truncation(m)
-    law = together(DPP(kernel, learned={"nonempty": True}))
+    law = DPP(kernel, learned={"nonempty": True}).together
     for i, j in ((0, 1), (2, 4), (3, 1)):
         chance = p[i] * p[j] / (1 - np.prod(1 - p))  # of independent items, given that they are not all absent
         assert law.both[i, j] == pytest.approx(oracle.marginal(P, [i, j]))
@@ -81,7 +81,7 @@ def test_independent_items_are_no_substitutes_even_if_no_set_is_empty() -> None:
     model = learned(Baskets.from_matrix(X[X.any(axis=1)]))
     apart = np.triu_indices(6, 1)
     assert model.kernel.repulsion[apart].min() > 0.15
-    assert np.abs(together(model).substitution[apart]).max() < 0.12
+    assert np.abs(model.together.substitution[apart]).max() < 0.12
     assert substitute_groups(model, 0.2) == ()
 
 
@@ -89,7 +89,7 @@ def test_where_sets_hold_hardly_more_than_one_item_it_is_against_plain_chance() 
     V = np.linalg.qr(np.array([[0.8, 1, 0], [0.5, 0, 1], [0.3, 0, 0]]))[0]
     for second in (0, 0.01):
         kernel = Kernel(np.array([1, second, 0]), V)
-        np.testing.assert_allclose(together(DPP(kernel)).substitution, kernel.repulsion, atol=1e-12)
+        np.testing.assert_allclose(DPP(kernel).together.substitution, kernel.repulsion, atol=1e-12)
 
 
 def test_groups_are_the_kinds_that_the_data_were_made_from(dpp: DPP) -> None:
@@ -111,7 +111,7 @@ def test_groups_are_the_kinds_that_the_data_were_made_from(dpp: DPP) -> None:
 @pytest.mark.parametrize("at_least", [0.05, 0.4, 0.8])
 def test_a_group_is_apart_at_least_so_much(at_least: float) -> None:
     model = DPP(random_kernel(np.random.default_rng(5), 30))
-    found = together(model).substitution
+    found = model.together.substitution
     groups = substitute_groups(model, at_least)
     for group in groups:
         members = model.catalogue.positions(group.items)
@@ -138,6 +138,22 @@ def test_pairs_come_by_how_far_apart_they_are(dpp: DPP) -> None:
     assert np.isnan(substitute_pairs(DPP(dpp.kernel, dpp.items), 1)[0].met)
 
 
+def test_a_pair_is_apart_by_one_figure_wherever_it_is_shown(tmp_path: Path) -> None:
+    """In data without empty baskets too, where the similarity K_ij²/(K_ii K_jj) of a median pair is 0.65."""
+    model = learned(shop(800, 0, nonempty=True))
+    model.save(tmp_path / "m")
+    first, second, apart, *_ = substitute_pairs(model, 1)[0]
+    assert model.substitutes(first, 1)[0] == (second, pytest.approx(apart))
+    everything = both("describe", tmp_path / "m", "--resamples", 0)
+    of_one = both("describe", tmp_path / "m", "--item", first)
+    assert everything[0]["repelling_pairs"][0]["substitution"] == pytest.approx(apart)
+    assert "repulsion" not in everything[0]["repelling_pairs"][0]
+    assert of_one[0]["substitutes"][0] == {"item": second, "substitution": pytest.approx(apart)}
+    for out in (everything[1], of_one[1]):
+        assert f"{100 * apart:.0f}%" in out
+        assert "the share of the meetings that chance would bring" in " ".join(out.split())
+
+
 def test_what_is_there_comes_back_and_what_is_not_does_not(dpp: DPP, relied_on: Stability) -> None:
     assert relied_on.parametric
     assert len(relied_on) == 10
@@ -156,7 +172,7 @@ def test_what_is_there_comes_back_and_what_is_not_does_not(dpp: DPP, relied_on: 
 
 
 def test_the_interval_is_about_as_wide_as_new_data_would_stray(dpp: DPP, relied_on: Stability) -> None:
-    fresh = [together(learned(shop(800, seed))).substitution for seed in range(1, 11)]
+    fresh = [learned(shop(800, seed)).together.substitution for seed in range(1, 11)]
     i, j = dpp.catalogue.position("c"), dpp.catalogue.position("a1")
     spread = np.std([each[i, j] for each in fresh])
     assert 0.4 < relied_on.found[:, i, j].std() / spread < 2.5

@@ -71,6 +71,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """The public names alone: what completion offers is what there is to use. Modules can be imported all the same."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name == "DPPEstimator":  # scikit-learn is an extra, and slow to load
         from dpplearn.estimator import DPPEstimator

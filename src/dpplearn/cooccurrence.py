@@ -38,7 +38,10 @@ class Pair(NamedTuple):
 
 
 class Strength(NamedTuple):
-    """How far a side departs from chance, summed over pairs, in nats a basket; and how far chance alone strays."""
+    """How far a side departs from chance, summed over pairs, in nats per basket; and how far chance alone strays.
+
+    What chance alone shows is taken off, so that it is below zero where pairs lean this way even less than that.
+    """
 
     nats: float
     standard_error: float

@@ -14,10 +14,11 @@ from dpplearn.arrays import Ints, Seed
 from dpplearn.baskets import Baskets
 from dpplearn.bootstrap import MOST_RESAMPLES
 from dpplearn.diversity import Diversity
+from dpplearn.effort import Effort, tell_if_long, untold
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation import KS, ONLY, RESAMPLES, Answers, Setting, answer, bar, lengths, predictors_of, summary
 from dpplearn.evaluation_result import Evaluation
-from dpplearn.fitting import fit
+from dpplearn.fitting import expected_effort, fit
 from dpplearn.kernel import Kernel
 from dpplearn.learners.loop import Stop
 from dpplearn.outcomes import Outcomes, ask
@@ -66,8 +67,9 @@ def cross_validate(
     baskets = baskets.subset(counted)
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
+    tell_if_long(_effort(baskets, options.values(), folds), "this comparison", "fewer folds or models take less")
     tested, parts = baskets.folds(folds, rng), []
-    with bar(dict.fromkeys(options, folds), progress) as advance:
+    with untold(), bar(dict.fromkeys(options, folds), progress) as advance:
         for weights in tested:
             train, test = baskets.weighted(baskets.weights - weights), baskets.weighted(weights)
             kernels = {}
@@ -81,6 +83,12 @@ def cross_validate(
     every = baskets.subset(row).weighted(tested[fold, row])
     joined = _joined(parts, [np.flatnonzero(fold == number) for number in range(folds)])
     return summary(joined, every, setting, rng, note, folds=fold, rows=counted[row])
+
+
+def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -> Effort:
+    """Of all fits to all folds: the times add up, and the memory is that of the largest."""
+    each = [expected_effort(baskets, **options) for options in models]
+    return Effort((folds - 1) * sum(one.seconds for one in each), max(one.memory for one in each))
 
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Kernel:

@@ -14,13 +14,14 @@ from dpplearn.arrays import Seed
 from dpplearn.baskets import Baskets
 from dpplearn.catalogue import Catalogue
 from dpplearn.cooccurrence import LEVEL, PairTests, pair_tests
+from dpplearn.effort import tell_if_long
 from dpplearn.errors import InputWarning, whole_number
-from dpplearn.fitting import fit
+from dpplearn.fitting import expected_effort, fit
 from dpplearn.learners.loop import Stop
 
 MOST_ITEMS = 200  # looked at by default, as cross-validation takes long for more
-WORTH_HAVING = 0.01  # nats a basket
-COARSE = 0.1  # nats a basket: data that would not show as much tell nothing
+WORTH_HAVING = 0.01  # nats per basket
+COARSE = 0.1  # nats per basket: data that would not show as much tell nothing
 RARE = 5  # an item in fewer baskets is rare
 
 
@@ -36,20 +37,20 @@ class Verdict(StrEnum):
 
 SENTENCES = {
     Verdict.REPULSION: "A DPP pays here: it makes an unseen basket {likelier} likelier than independent items do "
-    "({gain} nats a basket, ± {error}). Items avoid each other by {repelling} nats a basket, summed over pairs, and go "
-    "together by {attracting}.",
+    "({gain} nats per basket, ± {error}). Items avoid each other by {repelling} nats per basket, summed over pairs, "
+    "and go together by {attracting}.",
     Verdict.MIXED: "A DPP helps, but gets only the smaller part: it makes an unseen basket {likelier} likelier than "
-    "independent items do ({gain} nats a basket, ± {error}). Items avoid each other by {repelling} nats a basket, "
+    "independent items do ({gain} nats per basket, ± {error}). Items avoid each other by {repelling} nats per basket, "
     "summed over pairs, but go together by {attracting}, which a symmetric DPP cannot express; a nonsymmetric DPP or "
     "association rules could.",
-    Verdict.ATTRACTION: "A symmetric DPP is the wrong tool here: items go together by {attracting} nats a basket, "
+    Verdict.ATTRACTION: "A symmetric DPP is the wrong tool here: items go together by {attracting} nats per basket, "
     "summed over pairs, and avoid each other by only {repelling}, and it gains nothing to speak of over independent "
-    "items ({gain} nats a basket, ± {error}). A nonsymmetric DPP or association rules would fit better.",
+    "items ({gain} nats per basket, ± {error}). A nonsymmetric DPP or association rules would fit better.",
     Verdict.INDEPENDENT: "Items look independent, and their popularity is enough: a DPP gains nothing to speak of "
-    "({gain} nats a basket, ± {error}). Items avoid each other by {repelling} nats a basket, summed over pairs, and go "
-    "together by {attracting}, where these data would show {resolution}.",
+    "({gain} nats per basket, ± {error}). Items avoid each other by {repelling} nats per basket, summed over pairs, "
+    "and go together by {attracting}, where these data would show {resolution}.",
     Verdict.TOO_LITTLE: "There is too little data to tell. From {n} baskets a DPP does not learn to predict better "
-    "than independent items do ({gain} nats a basket, ± {error}), and {why}.",
+    "than independent items do ({gain} nats per basket, ± {error}), and {why}.",
 }
 
 NO_ROOM = (
@@ -57,14 +58,14 @@ NO_ROOM = (
     "of which none holds two items, or all are alike."
 )
 UNLEARNED = (
-    "items seem to avoid each other, by {repelling} nats a basket summed over pairs, but it takes more baskets to "
+    "items seem to avoid each other, by {repelling} nats per basket summed over pairs, but it takes more baskets to "
     "learn which do"
 )
-BLURRED = "all pairs together would have to depart from chance by {resolution} nats a basket to be told from it"
+BLURRED = "all pairs together would have to depart from chance by {resolution} nats per basket to be told from it"
 
 
 class Gain(NamedTuple):
-    """What a DPP gains over independent items on baskets that it has not seen, in nats a basket.
+    """What a DPP gains over independent items on baskets that it has not seen, in nats per basket.
 
     NaN where there are too few baskets to set any aside.
     """
@@ -128,7 +129,7 @@ class Diagnosis:
 
     @property
     def resolution(self) -> float:
-        """How far pairs must depart from chance, in nats a basket, to be told from it: two standard errors."""
+        """How far pairs must depart from chance, in nats per basket, to be told from it: two standard errors."""
         return float(2 * np.hypot(self.pairs.repelling.standard_error, self.pairs.attracting.standard_error))
 
     @property
@@ -180,7 +181,7 @@ class Diagnosis:
         data, pairs = self.overview, self.pairs
         return "\n".join(
             [
-                f"Diagnosis: {data.n_baskets:,} baskets of {data.n_items:,} items, {data.mean_size:.2f} a basket",
+                f"Diagnosis: {data.n_baskets:,} baskets of {data.n_items:,} items, {data.mean_size:.2f} per basket",
                 f"  of {len(pairs):,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
                 f"  {self.sentence}",
             ]
@@ -213,6 +214,8 @@ def diagnose(
     """
     baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
     looked_at = most_frequent(baskets, most_items)
+    effort = expected_effort(looked_at, prior="auto", threads=threads)
+    tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
     pairs = pair_tests(looked_at, level)
     gain = measured_gain(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
     return Diagnosis(Overview.of(baskets, looked_at), pairs, gain)

@@ -19,6 +19,7 @@ from dpplearn.conditioning import conditioned, inclusion_probability, next_item
 from dpplearn.errors import InputError, whole_number
 from dpplearn.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.kernel import Kernel
+from dpplearn.meetings import Together, together
 from dpplearn.sampling import sample_sets
 from dpplearn.selection import NOTHING, Greedy, greedy_map
 from dpplearn.sizes import check_size, inclusion_given_size, log_size_distribution
@@ -37,10 +38,10 @@ class Recommendation(NamedTuple):
 
 
 class Substitute(NamedTuple):
-    """An item, and the share of chance co-occurrence with it that the model removes."""
+    """An item, and the share of the meetings with it by chance that the model does not have."""
 
     item: Label
-    repulsion: float
+    substitution: float
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,11 @@ class DPP:
     def size_distribution(self) -> Floats:
         """P(|Y| = k) for k = 0..N."""
         return read_only(np.exp(log_size_distribution(self.kernel)))
+
+    @cached_property
+    def together(self) -> Together:
+        """How often every two items meet in a set, under the model and by chance."""
+        return together(self.kernel, nonempty=bool(self.learned.get("nonempty")))
 
     @property
     def expected_size(self) -> float:
@@ -248,15 +254,18 @@ class DPP:
         return named[0] if n is None else named
 
     def substitutes(self, item: Label, k: int = 10) -> list[Substitute]:
-        """The k items that this one repels most, by K_ij²/(K_ii K_jj) = 1 − P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y))."""
+        """The k items that the model keeps most apart from this one, without those that it does not keep apart from it.
+
+        By the share of the meetings by chance that it does not have, 1 − P(i, j ∈ Y)/chance. `substitute_pairs` and
+        `substitute_groups` go by the same.
+        """
         i = self.catalogue.position(item)
-        possible = self.kernel.K.diagonal() > 0
-        if not possible[i]:
+        if not self.kernel.K[i, i] > 0:
             raise InputError(f"item {item!r} has probability zero under this model, so it repels nothing")
-        repulsion = self.kernel.repulsion[i]
-        others = np.flatnonzero(possible & (np.arange(len(possible)) != i))
-        best = others[np.argsort(-repulsion[others], kind="stable")][: whole_number("k", k, 0)]
-        return [Substitute(self.items[j], float(repulsion[j])) for j in best]
+        apart = self.together.substitution[i]
+        others = np.flatnonzero(apart > 0)
+        best = others[np.argsort(-apart[others], kind="stable")][: whole_number("k", k, 0)]
+        return [Substitute(self.items[j], float(apart[j])) for j in best]
 
     def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
         """Which items of the basket push this one down, and by how much.

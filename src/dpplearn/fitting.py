@@ -19,6 +19,7 @@ from dpplearn.arrays import Seed
 from dpplearn.baskets import Baskets
 from dpplearn.checkpoint import FitState, Search, Setting, fingerprint, read_checkpoint, write_checkpoint
 from dpplearn.dpp import DPP
+from dpplearn.effort import LONG, NO_TIME, Effort, around_a_run, check_fit_memory, duration, fit_effort, tell_if_long
 from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.files import check_writable
 from dpplearn.fit_result import Agreement, FitProgress, FitResult
@@ -85,7 +86,10 @@ def fit(
         run gained. For "em" and "k-ascent", the rule of the paper's authors: stop when the mean log-likelihood
         changes by at most this much relative to itself, which says little about how much is still to be gained.
     max_iter, max_seconds
-        Limits a run, and on the whole fit.
+        Limits a run, and on the whole fit. Time is looked at between the parts of a fit, and what cannot be ended in
+        it, to judge by a short measurement, is not begun: where there is none for a first step, the model is the start
+        or that of independent items, whichever is likelier. Of a fit that will take longer than a minute a warning
+        tells about how long, and one that needs more memory than there is is refused.
     threads
         How many threads (default: all cores). The result is the same to the last bit for the same number.
     prior
@@ -118,11 +122,12 @@ def fit(
     start = start.dpp if isinstance(start, FitResult) else start
     if not isinstance(start, Kernel | DPP | None):
         raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
-    prior, nonempty = DEFAULT_PRIOR.get(learner, 0.0) if prior is None else prior, bool(nonempty)
+    nonempty = bool(nonempty)
     _check_choices(learner, init, nonempty)
     _check_numbers(restarts, tol, max_iter, max_seconds, checkpoint_seconds, validation, patience)
     _check_baskets(baskets, nonempty)
-    prior, validation = prior if isinstance(prior, str) and prior == "auto" else as_strength(prior), float(validation)
+    prior, validation = _strength(prior, learner), float(validation)
+    check_fit_memory(baskets.n_items, learner, prior, threads)
     positive = baskets.subset(baskets.weights > 0).as_counts()
     data = positive.deduplicated()
     parted = data if are_counts(positive.weights) else positive  # equal baskets may be in different parts
@@ -136,19 +141,25 @@ def fit(
         seeds = np.random.default_rng(rng).integers(2**63, size=restarts + 2)
         state = FitState(setting, tuple(int(seed) for seed in seeds))
     began = time.perf_counter() - state.elapsed
+    if resume is None and (max_seconds is None or max_seconds >= LONG):
+        effort = fit_effort(data, learner, prior, restarts=restarts, max_iter=max_iter, threads=threads)
+        limited = "sets a limit" if max_seconds is None else f"ends it after {duration(max_seconds)}"
+        tell_if_long(effort, "this fit", f"max_seconds (--max-seconds) {limited}, with the best model so far")
     with suitable_blas(data.n_items, threads):
         if validation:
             parted, aside = _set_aside(parted, validation, state.seeds[-1])
             data = parted.deduplicated()
         else:
             aside = None
+        expected = around_a_run(data.n_items, learner) if max_seconds is not None else NO_TIME
         method = Method(
             LEARNERS[learner],
-            Limits(LEARNERS[learner].rule, tol, max_iter, max_seconds),
+            Limits(LEARNERS[learner].rule, tol, max_iter, max_seconds, expected.ending),
             clock=lambda: time.perf_counter() - began,
             threads=threads,
             nonempty=nonempty,
             validation=_validation(aside, patience, threads, nonempty),
+            starting=expected.starting,
         )
         save = _saver(checkpoint, checkpoint_seconds)
         choice, state = _chosen_prior(prior, parted, method, state, save, progress)
@@ -157,8 +168,8 @@ def fit(
             in_time = choice is None or choice.complete
             why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
             independent_items = method.unmoved(centre(data, nonempty=nonempty), data, why, method.clock())
-            if save is not None:
-                save(state.with_running(independent_items), True)
+            if save is not None:  # what was cut short goes on with the choice, and then from a start of its own
+                save(state.with_running(independent_items) if in_time else state, True)
             state, stop = state.with_finished(independent_items, "prior"), None
         else:
             pseudo = pseudo_baskets(data, nonempty=nonempty) if strength else data
@@ -170,6 +181,36 @@ def fit(
             return result(stop)
         except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
             return result(Stop.INTERRUPTED)
+
+
+def expected_effort(
+    baskets: Baskets,
+    learner: str = "auto",
+    init: str = "moments",
+    *,
+    prior: float | str | None = None,
+    restarts: int = 1,
+    max_iter: int = 1000,
+    max_seconds: float | None = None,
+    threads: int | None = None,
+    nonempty: bool = False,
+    **others: Any,
+) -> Effort:
+    """What `fit` with these options will take; what it refuses is refused."""
+    _check_choices(learner, init, nonempty)
+    _check_numbers(restarts, 0.0, max_iter, max_seconds, 0.0, 0.0, 1)
+    _check_baskets(baskets, nonempty)
+    prior = _strength(prior, learner)
+    check_fit_memory(baskets.n_items, learner, prior, threads)
+    data = baskets.deduplicated()
+    found = fit_effort(data, learner, prior, restarts=restarts, max_iter=max_iter, threads=threads)
+    return found._replace(seconds=min(found.seconds, max_seconds or np.inf))
+
+
+def _strength(prior: float | str | None, learner: str) -> float | str:
+    """How strong the prior is, "auto", or what is usual for the learner."""
+    prior = DEFAULT_PRIOR.get(learner, 0.0) if prior is None else prior
+    return prior if isinstance(prior, str) and prior == "auto" else as_strength(prior)
 
 
 def _set_aside(baskets: Baskets, share: float, seed: int) -> tuple[Baskets, Baskets]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -11,10 +12,12 @@ import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Bools, Floats, read_only
 from dpplearn.errors import InputError
+from dpplearn.memory import NUMBER, check_memory
 
 ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
 COARSEST = 0.01  # what that may be at most, of numbers with few digits
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
+MATRICES = 4  # as large as a kernel, that finding its eigenvectors takes
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
 
 
@@ -146,8 +149,9 @@ class Kernel:
 
     @cached_property
     def repulsion(self) -> Floats:
-        """K_ij²/(K_ii K_jj), the share of the chance co-occurrence of i and j that the model removes; zero on the
-        diagonal, and where an item has probability zero."""
+        """K_ij²/(K_ii K_jj) = 1 − P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y)), how alike two items are to the kernel; zero on the
+        diagonal, and where an item has probability zero. How far items stand in for each other is `DPP.together`, which
+        does not hold against them that no set is empty."""
         chance = np.outer(self.K.diagonal(), self.K.diagonal())
         share = np.minimum(np.divide(self.K**2, chance, out=np.zeros_like(chance), where=chance > 0), 1)
         np.fill_diagonal(share, 0)
@@ -191,6 +195,9 @@ def _probe(n: int) -> Floats:
 def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
     """Numbers that are no coarser than they came."""
     if hasattr(matrix, "toarray"):  # scipy sparse
+        check_memory(
+            MATRICES * NUMBER * math.prod(matrix.shape), f"{name} of {matrix.shape[0]:,} items", "use fewer items"
+        )
         matrix = matrix.toarray()
     try:
         found = np.asarray(matrix)
@@ -269,6 +276,7 @@ def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
 def _symmetric_product(V: Floats, values: Floats) -> Floats:
     """V diag(values) Vᵀ, symmetric to the last bit; read-only, because it is kept."""
     half = V * np.sqrt(values)
-    product: Floats = half @ half.T
+    of_independent = np.count_nonzero(V) == len(V)  # then V turns nothing, and O(N³) would be spent on zeros
+    product: Floats = np.diag((half**2).sum(axis=1)) if of_independent else half @ half.T
     product.flags.writeable = False
     return product

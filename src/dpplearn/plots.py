@@ -158,18 +158,18 @@ def _sizes(axes: Axes, dpp: DPP) -> None:
 def kernel_map(dpp: DPP, top: int | None = None, figure: Figure | None = None) -> Figure:
     """How much every two items repel each other, alike ones side by side; with `top`, of the likeliest items alone."""
     chosen = _likeliest(dpp, len(dpp.items) if top is None else top)
-    chosen = chosen[by_cluster(dpp.kernel.repulsion[np.ix_(chosen, chosen)])]
-    shares = dpp.kernel.repulsion[np.ix_(chosen, chosen)].copy()
+    chosen = chosen[by_cluster(_apart(dpp, chosen))]
+    shares = _apart(dpp, chosen)
+    strongest = max(shares.max(), 0.01)
     np.fill_diagonal(shares, np.nan)
     named = len(chosen) <= NAMED
     with _style():
         side = max(1.6 + 0.13 * len(chosen), 4) if named else 6.4
         figure = figure or _figure(side + (4.4 if named else 1.4), side)
         axes = figure.subplots()
-        strongest = max(dpp.kernel.repulsion[np.ix_(chosen, chosen)].max(), 0.01)
         image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=strongest, interpolation="nearest")
         axes.set_facecolor("#dddddd")  # the diagonal
-        figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02, label="repulsion (share of chance co-occurrence removed)")
+        figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02, label="apart (share of chance meetings that are missing)")
         labels = _names(dpp, chosen, NAME) if named else []
         axes.set_yticks(range(len(labels)), labels, size=7)
         axes.set_xticks([])
@@ -191,17 +191,17 @@ def substitutes_map(
         chosen = _likeliest(dpp, MAP_ITEMS if top is None else top)
     else:
         chosen = _around(dpp, item, AROUND if top is None else top)
-    repulsion = dpp.kernel.repulsion[np.ix_(chosen, chosen)]
+    apart = _apart(dpp, chosen)
     names = [_in_two_lines(name) for name in _names(dpp, chosen, 2 * MAP_NAME)]
     with _style():
         boxes = _boxes(names)
-        points = pushed_apart(placed(repulsion) * _extent(boxes), boxes)
+        points = pushed_apart(placed(apart) * _extent(boxes), boxes)
         low, high = (points - boxes * [0, 0.5] - 8).min(axis=0), (points + boxes * [1, 0.5] + 4).max(axis=0)
         low[1] -= 2 * MAP_FONT
         figure = figure or _figure(*((high - low) / POINTS))
         axes = figure.add_axes((0, 0, 1, 1), xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         axes.set_axis_off()
-        pairs = _lines(axes, points, repulsion)
+        pairs = _lines(axes, points, apart)
         likely = dpp.marginals()[chosen]
         colours = [KA if item is not None and place == 0 else OURS for place in range(len(chosen))]
         axes.scatter(points[:, 0], points[:, 1], s=8 + 80 * likely / likely.max(), c=colours, linewidths=0, zorder=2)
@@ -221,6 +221,11 @@ def _likeliest(dpp: DPP, top: int) -> Ints:
         raise InputError("every item has probability zero under this model, so none repels another")
     best = np.argsort(-marginals, kind="stable")[: whole_number("top", top, 1)]
     return best[marginals[best] > 0]
+
+
+def _apart(dpp: DPP, chosen: Ints) -> Floats:
+    """How far every two are kept apart; 0 for those that meet as often as by chance, or more often."""
+    return np.maximum(dpp.together.substitution[np.ix_(chosen, chosen)], 0)
 
 
 def _around(dpp: DPP, item: Label, top: int) -> Ints:
@@ -258,10 +263,10 @@ def _extent(boxes: Floats) -> Floats:
     return np.sqrt([1.4 * area, area / 1.4]) / 2
 
 
-def _lines(axes: Axes, points: Floats, repulsion: Floats) -> list[tuple[int, int]]:
+def _lines(axes: Axes, points: Floats, apart: Floats) -> list[tuple[int, int]]:
     """As many as there are items, the stronger the wider."""
-    pairs = strongest_pairs(repulsion, len(points))
-    strength = np.array([repulsion[i, j] for i, j in pairs])
+    pairs = strongest_pairs(apart, len(points))
+    strength = np.array([apart[i, j] for i, j in pairs])
     width = 0.5 + 2.5 * (strength - strength.min()) / max(np.ptp(strength), 1e-9) if pairs else strength
     for (i, j), wide in zip(pairs, width, strict=True):
         axes.plot(*points[[i, j]].T, color="#999999", lw=wide, alpha=0.7, zorder=1)

@@ -17,6 +17,7 @@ from dpplearn.checkpoint import Search
 from dpplearn.errors import InputError
 from dpplearn.initialise import moments_kernel
 from dpplearn.kernel import Kernel
+from dpplearn.learners.loop import Stop
 from dpplearn.learners.stopping import relative_change
 from dpplearn.prior import centre, pseudo_baskets, with_prior
 from dpplearn.runs import Method
@@ -132,8 +133,8 @@ def choose_prior(
         with _folds(baskets, unseen, method) as of_folds:
             while not choice.complete:
                 found = of_folds(STRENGTHS[len(choice.strengths)], search.kernels)
-                if method.limits.out_of_time(method.clock()) and len(choice.strengths):
-                    break  # these models were not learned to the end
+                if found is None:
+                    break
                 row = np.concatenate([scores for _, scores in found])
                 choice = _choice(Search(np.vstack([search.held_out, row])), weights)
                 kernels = () if choice.complete else tuple(kernel for kernel, _ in found)
@@ -146,13 +147,14 @@ def _choice(search: Search, weights: Floats) -> PriorChoice:
     return PriorChoice(np.array(STRENGTHS[: len(search.held_out)]), search.held_out, weights)
 
 
-OfFolds = Callable[[float, Sequence[Kernel]], list[tuple[Kernel, Floats]]]
+OfFolds = Callable[[float, Sequence[Kernel]], list[tuple[Kernel, Floats]] | None]
 
 
 @contextmanager
 def _folds(baskets: Baskets, unseen: Floats, method: Method) -> Iterator[OfFolds]:
     """Within, call the function with a strength, and the models of the folds at the strength before: each fold's
-    model, and the log-probabilities of the baskets that it did not see. The folds share the threads."""
+    model, and the log-probabilities of the baskets that it did not see; None if the time of the fit is over before all
+    are learned to the end. The folds share the threads."""
     n_folds = len(unseen)
     limits = replace(method.limits, max_iter=MAX_ITER)
     if method.learner.rule is not relative_change:
@@ -163,20 +165,29 @@ def _folds(baskets: Baskets, unseen: Floats, method: Method) -> Iterator[OfFolds
     from dpplearn import bordered_loops, statistics_loops  # noqa: F401  # here, as several threads must not load them
 
     parts = [baskets.weighted(baskets.weights - left_out) for left_out in unseen]
-    pseudo = [pseudo_baskets(part, nonempty=method.nonempty) for part in parts]
+    pseudo: list[Baskets] = []
     cancelled = Event()
 
-    def one(fold: int, strength: float, kernel: Kernel | None) -> tuple[Kernel, Floats]:
-        learned = _learned(parts[fold], pseudo[fold], strength, kernel, method, cancelled)
+    def one(fold: int, strength: float, kernel: Kernel | None) -> tuple[Kernel, Floats] | None:
+        beside = pseudo[fold] if np.isfinite(strength) else None
+        learned = _learned(parts[fold], beside, strength, kernel, method, cancelled)
+        if learned is None:
+            return None
         left_out = baskets.weighted(unseen[fold])
         return learned, log_probabilities(learned, left_out, method.threads, nonempty=method.nonempty)
 
-    def all_folds(strength: float, kernels: Sequence[Kernel]) -> list[tuple[Kernel, Floats]]:
+    def all_folds(strength: float, kernels: Sequence[Kernel]) -> list[tuple[Kernel, Floats]] | None:
+        for part in parts[len(pseudo) :] if np.isfinite(strength) else ():
+            if method.out_of_time():
+                return None
+            pseudo.append(pseudo_baskets(part, nonempty=method.nonempty))
         before: Sequence[Kernel | None] = kernels or [None] * n_folds
         futures = [executor.submit(one, fold, strength, before[fold]) for fold in range(n_folds)]
         while wait(futures, POLL).not_done:  # a main thread that sleeps until the end may not hear of Ctrl-C
             pass
-        return [future.result() for future in futures]
+        found = [future.result() for future in futures]
+        learned = [each for each in found if each is not None]
+        return learned if len(learned) == len(found) else None
 
     with one_blas_thread(), ThreadPoolExecutor(workers, thread_name_prefix="dpplearn-fold") as executor:
         try:
@@ -187,12 +198,15 @@ def _folds(baskets: Baskets, unseen: Floats, method: Method) -> Iterator[OfFolds
 
 
 def _learned(
-    train: Baskets, pseudo: Baskets, strength: float, kernel: Kernel | None, method: Method, cancelled: Event
-) -> Kernel:
-    """The model of a strength, from that of the strength before. Independent items are no start: a saddle."""
-    if np.isinf(strength):
+    train: Baskets, pseudo: Baskets | None, strength: float, kernel: Kernel | None, method: Method, cancelled: Event
+) -> Kernel | None:
+    """The model of a strength, from that of the strength before; None if there is no time to learn it to the end.
+    Without sets of the prior, independent items: an infinite strength. They are no start: a saddle."""
+    if pseudo is None:
         return centre(train, nonempty=method.nonempty)
     data = with_prior(train, pseudo, strength, nonempty=method.nonempty)
     saddle = kernel is None or np.count_nonzero(kernel.eigenvectors) == kernel.n_items
-    start = moments_kernel(data) if saddle or kernel is None else kernel
-    return method.run(lambda: start, data, lambda now: cancelled.is_set()).kernel
+    run = method.run(
+        lambda: moments_kernel(data) if saddle or kernel is None else kernel, data, lambda now: cancelled.is_set()
+    )
+    return run.kernel if run.stop is not Stop.MAX_SECONDS else None

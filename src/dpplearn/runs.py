@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from dpplearn.baskets import Baskets
 from dpplearn.checkpoint import FitState, Setting
 from dpplearn.dpp import DPP
 from dpplearn.errors import InputError
-from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, joined
+from dpplearn.initialise import DETERMINISTIC, INITIALISERS, adapted, independent, joined
 from dpplearn.kernel import Kernel
 from dpplearn.learners import Learner, Steps
 from dpplearn.learners.loop import NOTHING, Limits, Record, Run, Step, Stop, Validation, run
@@ -37,6 +37,7 @@ class Method:
     threads: int | None
     nonempty: bool = False
     validation: Validation | None = None
+    starting: float = 0.0  # seconds that a start is expected to take
 
     @property
     def make(self) -> Steps:
@@ -46,13 +47,18 @@ class Method:
         return make
 
     def run(self, start: Callable[[], Kernel], data: Baskets, observe: Observe, earlier: Run | None = None) -> Run:
-        """One run, or the rest of one."""
-
-        def steps() -> Iterator[Step]:  # the start is found once the run has begun, where an interrupt is expected
-            kernel, memory = (start(), NOTHING) if earlier is None else (earlier.kernel, earlier.step.memory)
-            yield from self.make(kernel, data, self.threads, memory)
-
-        last = run(steps(), self.limits, self.clock, observe, earlier, self.validation)
+        """One run, or the rest of one; where there is no time for a step, what there is instead."""
+        if earlier is not None and earlier.n_iter:
+            steps = self.make(earlier.kernel, data, self.threads, earlier.step.memory)
+        else:  # what came before the first step may not be a start, and the same start comes again
+            earlier = None
+            if self.out_of_time(self.starting):
+                return self._instead(data)
+            kernel = start()
+            if self.out_of_time():
+                return self._instead(data, kernel)
+            steps = self.make(kernel, data, self.threads, NOTHING)
+        last = run(steps, self.limits, self.clock, observe, earlier, self.validation)
         try:
             return self._off_saddle(last, data, observe)
         except KeyboardInterrupt:
@@ -61,7 +67,7 @@ class Method:
     def _off_saddle(self, last: Run, data: Baskets, observe: Observe) -> Run:
         """A run that converged where items fall into independent blocks goes on from beside that point, if that is
         better. The paper's learners stop where they stop."""
-        if last.stop is not Stop.TOLERANCE or self.learner.rule is relative_change:
+        if last.stop is not Stop.TOLERANCE or self.learner.rule is relative_change or self.out_of_time(self.starting):
             return last
         beside = joined(last.kernel, data)
         if beside is None:
@@ -78,6 +84,16 @@ class Method:
         record.add(step, seconds, self.validation.score(kernel) if self.validation is not None else np.nan)
         return Run(step, record, 0, stop)
 
+    def out_of_time(self, expected: float = 0.0) -> bool:
+        """Whether there is no time left for work of so many seconds."""
+        return self.limits.out_of_time(self.clock() + expected)
+
+    def _instead(self, data: Baskets, *starts: Kernel) -> Run:
+        """The start if there is one yet, or independent items where these are likelier."""
+        kernels = (*starts, independent(data, nonempty=self.nonempty))
+        runs = [self.unmoved(kernel, data, Stop.MAX_SECONDS, self.clock()) for kernel in kernels]
+        return max(runs, key=lambda run: run.merit)
+
 
 @dataclass(frozen=True)
 class Work:
@@ -93,6 +109,8 @@ class Work:
 def all_runs(work: Work, state: FitState) -> tuple[FitState, Stop | None]:
     """Every run that is still to do; the reason for which the whole fit ended early, if it did."""
     for number in range(len(state.finished), state.setting.restarts):
+        if state.best is not None and state.running is None and work.method.out_of_time(work.method.starting):
+            return state, Stop.MAX_SECONDS
         last = None
         try:
             last = _one_run(work, state)

@@ -14,16 +14,14 @@ from dpplearn.baskets import Baskets
 from dpplearn.bootstrap import MOST_RESAMPLES
 from dpplearn.catalogue import Label
 from dpplearn.dpp import DPP
+from dpplearn.effort import tell_if_long, untold
 from dpplearn.errors import InputError, whole_number
-from dpplearn.fitting import fit
-from dpplearn.initialise import before_truncation
+from dpplearn.fitting import expected_effort, fit
 from dpplearn.learners.loop import Stop
 from dpplearn.sampling import sample_sets
 from dpplearn.weights import are_counts
 
 AT_LEAST = 0.4  # of registries this gives the kinds of product: all the bathtubs, all the monitors
-NEVER_EMPTY = 0.25  # a model that has the empty set so much less often than independent items was made to
-HARDLY_ANY = 0.05  # less room than this for a second item leaves no chance to compare with
 INTERVAL = (0.05, 0.95)
 MOST_DRAWN = 100_000  # baskets of a resample of a model, however many it was learned from
 
@@ -49,39 +47,9 @@ class SubstituteGroup(NamedTuple):
     expected: float  # the same by chance
 
 
-class Together(NamedTuple):
-    """P(i, j ∈ Y) under the model, and by chance: were items independent, each as frequent as it is."""
-
-    both: Floats  # (n_items, n_items)
-    chance: Floats  # (n_items, n_items)
-
-    @property
-    def substitution(self) -> Floats:
-        """1 − both/chance: 1 for items never together, 0 for independent ones, below 0 for those that are together more
-        often. Zero on the diagonal, and for items of probability zero."""
-        found = 1 - np.divide(self.both, self.chance, out=np.ones_like(self.both), where=self.chance > 0)
-        np.fill_diagonal(found, 0)
-        return np.asarray(found)
-
-
-def together(dpp: DPP) -> Together:
-    """A model of data without empty baskets keeps all items apart a little, only to say that no set is empty. There
-    chance is that of independent items given that they are not all absent, and what a pair is kept apart beyond that
-    is its own; so it is for models learned given that sets are not empty. Where sets hold hardly more than one item
-    nothing would be left to compare with, and chance is that of plain independence.
-    """
-    K, empty = dpp.marginals(), float(np.prod(1 - dpp.kernel.eigenvalues))
-    both = (1 - dpp.kernel.repulsion) * np.outer(K, K)
-    if not dpp.learned.get("nonempty") and empty >= NEVER_EMPTY * np.prod(1 - K):
-        return Together(both, np.outer(K, K))
-    m = np.minimum(K / (1 - empty), 1)  # given that Y is not empty
-    p = before_truncation(m)
-    return Together(both / (1 - empty), np.outer(m, p if p.sum() > HARDLY_ANY * m.sum() else m))
-
-
 def substitute_pairs(dpp: DPP, k: int = 10, stability: Stability | None = None) -> list[SubstitutePair]:
     """The k pairs that the model keeps apart most; with a `stability`, those that it surely keeps apart most."""
-    law, met = together(dpp), _met(dpp)
+    law, met = dpp.together, _met(dpp)
     found = law.substitution
     by = np.triu(found if stability is None else np.minimum(stability.low, found), 1)
     strongest = np.argsort(-by, axis=None, kind="stable")[: whole_number("k", k, 0)]
@@ -102,7 +70,7 @@ def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteG
 
     Average linkage: the two groups with the most between them are joined, as long as that is `at_least` so much.
     """
-    law, met, likelihood = together(dpp), _met(dpp), dpp.marginals()
+    law, met, likelihood = dpp.together, _met(dpp), dpp.marginals()
     found = law.substitution
     label = _grouped(found, likelihood, at_least)
     weight = dpp.training.weight if dpp.training is not None else np.nan
@@ -172,7 +140,7 @@ class Stability:
     def again(self, first: Label, second: Label) -> float:
         """The share of resamples in which the substitution of a pair is at least half of what it is in the model."""
         i, j = self.dpp.catalogue.position(first), self.dpp.catalogue.position(second)
-        return float((self._pair(first, second) >= together(self.dpp).substitution[i, j] / 2).mean())
+        return float((self._pair(first, second) >= self.dpp.together.substitution[i, j] / 2).mean())
 
     def in_one_group(self, items: Iterable[Label]) -> float:
         """The share of resamples in which two of the items are in one group, in the mean over their pairs."""
@@ -214,10 +182,20 @@ def stability(
         Called with 1 after every resample.
     """
     rng, draw = np.random.default_rng(rng), _drawn(dpp, baskets)
+    resamples = whole_number("resamples", resamples, 1, MOST_RESAMPLES)
     found, groups = [], []
-    for _ in range(whole_number("resamples", resamples, 1, MOST_RESAMPLES)):
-        again = _learned_again(dpp, draw(rng), threads)
-        found.append(together(again).substitution)
+    for number in range(resamples):
+        drawn = draw(rng)
+        if not number:
+            effort = expected_effort(drawn, **_how(dpp), threads=threads)
+            tell_if_long(
+                effort._replace(seconds=resamples * effort.seconds),
+                "learning the model again",
+                "fewer resamples take less",
+            )
+        with untold():
+            again = _learned_again(dpp, drawn, threads)
+        found.append(again.together.substitution)
         groups.append(_grouped(found[-1], again.marginals(), at_least))
         if done is not None:
             done(1)
@@ -226,18 +204,16 @@ def stability(
 
 def _learned_again(dpp: DPP, baskets: Baskets, threads: int | None) -> DPP:
     """As the model was, from the model itself: what is asked is how far the data determine it, not the start."""
-    how = dpp.learned
-    found = fit(
-        baskets,
-        how.get("learner", "auto"),
-        start=dpp,
-        prior=how.get("prior", 0.0),
-        nonempty=how.get("nonempty", False),
-        threads=threads,
-    )
+    found = fit(baskets, start=dpp, threads=threads, **_how(dpp))
     if found.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     return found.dpp
+
+
+def _how(dpp: DPP) -> dict[str, Any]:
+    """The options of `fit` that it was learned with."""
+    usual = {"learner": "auto", "prior": 0.0, "nonempty": False}
+    return {name: dpp.learned.get(name, value) for name, value in usual.items()}
 
 
 def _drawn(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Callable[[np.random.Generator], Baskets]:

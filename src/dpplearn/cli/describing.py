@@ -33,6 +33,7 @@ SETS_OF_THE_PRIOR = 1000  # an item, about
 RELIABLE = 0.5  # groups that come back in fewer resamples are counted and not shown
 
 SHOWN = 12  # items of a group
+APART = "apart: the share of the meetings that chance would bring, which the model does not have"
 
 RELYING = "How far to rely on it"
 
@@ -60,7 +61,7 @@ GroupsAtLeast = Annotated[
     typer.Option(
         "--groups-at-least",
         metavar="SHARE",
-        help="Group items of which at least this share of chance meetings is missing, in the mean.",
+        help="Group items of which at least this share of chance meetings is missing, on average.",
     ),
 ]
 ItemColumnOfData = Annotated[
@@ -151,11 +152,9 @@ def _size_summary(law: Floats) -> Report:
 
 
 def _pair(dpp: DPP, pair: SubstitutePair, stability: Stability | None) -> Report:
-    i, j = dpp.catalogue.position(pair.first), dpp.catalogue.position(pair.second)
     weight = dpp.training.weight if dpp.training is not None else np.nan
     return {
         "items": [pair.first, pair.second],
-        "repulsion": float(dpp.kernel.repulsion[i, j]),
         "substitution": pair.substitution,
         "interval": stability.interval(pair.first, pair.second) if stability is not None else None,
         "again": stability.again(pair.first, pair.second) if stability is not None else None,
@@ -239,7 +238,7 @@ def _group_tables(report: Report) -> Iterator[RenderableType]:
         )
         for each in reliable[: report["top"]]
     ]
-    last = ["met>", "by chance>"] if rows and rows[0][-2] else ["", "missing\na set>"]
+    last = ["met>", "by chance>"] if rows and rows[0][-2] else ["", "missing\nper set>"]
     yield grid("Items that stand in for each other", ["group", "apart>", *(["again>"] if sure else []), *last], rows)
     more, unsure = len(reliable) - len(rows), len(report["groups"]) - len(reliable)
     yield from notes(
@@ -272,8 +271,7 @@ def _reliance(report: Report) -> Iterator[RenderableType]:
     resamples = report["resamples"]
     drawn = "drawn from the model" if resamples["of"] == "the model" else f"resampled from {shown(resamples['of'])}"
     yield from notes(
-        "apart: the share of the meetings that chance would bring, which the model does not have. met and by chance: "
-        "baskets of the training data that hold both.",
+        f"{APART}. met and by chance: baskets of the training data that hold both.",
         f"Learned again {resamples['n']} times, from baskets {drawn}. again: the share of these models in which a pair "
         "is apart at least half as much, or in which two items of a group are again in one."
         if resamples["n"]
@@ -293,14 +291,15 @@ def _plain(value: Any) -> str:
 
 
 def item_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import chance, facts, grid, shown
+    from dpplearn.cli.tables import chance, facts, grid, notes, shown
 
     yield facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
-    yield grid(
-        "Substitutes: what it repels most",
-        ["item", "repulsion>"],
-        [(shown(each["item"]), chance(each["repulsion"])) for each in report["substitutes"]],
-    )
+    substitutes = [(shown(each["item"]), _percent(each["substitution"])) for each in report["substitutes"]]
+    if not substitutes:
+        yield from notes("Substitutes: none. The model keeps no item apart from it.")
+        return
+    yield grid("Substitutes: what the model keeps most apart from it", ["item", "apart>"], substitutes)
+    yield from notes(f"{APART}.")
 
 
 def explain(

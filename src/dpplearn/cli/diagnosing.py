@@ -105,7 +105,7 @@ def _size_rows(report: Report) -> list[tuple[str, str]]:
     rows = [
         ("data", shown(report["data"])),
         ("baskets", f"{n:,}{weight}, {report['n_empty']:,} of them empty, {report['n_single']:,} of one item"),
-        ("size", f"{mean:.2f} items in the mean, {middle:g} in the middle, {largest} at most"),
+        ("size", f"{mean:.2f} items on average, median {middle:g}, {largest} at most"),
         ("items", f"{report['n_items']:,}, {report['n_never']:,} that never occur, {report['n_rare']:,} in fewer than "
                   "5 baskets"),
         ("a basket holds", f"{_percent(report['density'])} of the items"),
@@ -132,19 +132,27 @@ def _pair_rows(report: Report) -> list[tuple[str, str]]:
         ("attract", of_all(pairs["attract"])),
         ("neither", of_all(neither)),
         ("frequent enough", f"{of_all(pairs['could_be_told_to_repel'])} to be told to repel, had they never met"),
-        ("repulsion", _nats(pairs["repelling"])),
-        ("attraction", _nats(pairs["attracting"])),
+        ("repulsion", _side(pairs["repelling"])),
+        ("attraction", _side(pairs["attracting"])),
         (
             "gain of a DPP",
-            _nats({"nats": report["gain"]["mean"], **report["gain"]}, "over independent items, on unseen baskets"),
+            f"{_nats(report['gain']['mean'], report['gain'])} over independent items, on unseen baskets",
         ),
     ]
 
 
-def _nats(value: Report, what: str = "summed over pairs, beyond what chance shows") -> str:
+def _side(strength: Report) -> str:
+    """Less than chance alone shows is none, and not a negative amount of it."""
+    nats = strength["nats"]
+    if nats < 0:
+        return f"none: {_nats(-nats, strength)} less than chance alone shows, summed over pairs"
+    return f"{_nats(nats, strength)} summed over pairs, beyond what chance shows"
+
+
+def _nats(value: float, of: Report) -> str:
     from dpplearn.cli.tables import number
 
-    return f"{number(value['nats'], 3)} ± {number(2 * value['standard_error'], 3)} nats a basket {what}"
+    return f"{number(value, 3)} ± {number(2 * of['standard_error'], 3)} nats per basket"
 
 
 def _strongest(title: str, pairs: Sequence[Report]) -> Iterator[RenderableType]:
@@ -167,6 +175,15 @@ def _strongest(title: str, pairs: Sequence[Report]) -> Iterator[RenderableType]:
 
 def _remarks(report: Report) -> Iterator[str]:
     pairs = report["pairs"]
+    for side, what, other in (
+        ("repelling", "avoid each other", "go together"),
+        ("attracting", "go together", "avoid each other"),
+    ):
+        if pairs[side]["nats"] < 0:
+            yield (
+                f"Less than chance alone shows: by luck, some pairs of independent items seem to {what} a little. Here "
+                f"they do so less than that, as it happens where pairs {other}."
+            )
     if pairs["given_not_empty"]:
         yield (
             "No basket is empty, so chance is that of independent items given that a basket is not empty: "

@@ -80,7 +80,11 @@ Tolerance = Annotated[
 MaxIter = Annotated[int, typer.Option(min=0, rich_help_panel=LEARNING, help="Limit on the iterations of a run.")]
 MaxSeconds = Annotated[
     float | None,
-    typer.Option(callback=positive, rich_help_panel=LEARNING, help="Limit on the time of the whole fit."),
+    typer.Option(
+        callback=positive,
+        rich_help_panel=LEARNING,
+        help="Limit on the time of the whole fit; the best model so far is saved.",
+    ),
 ]
 Threads = Annotated[
     int | None, typer.Option(min=1, rich_help_panel=LEARNING, help="How many threads; by default all cores.")

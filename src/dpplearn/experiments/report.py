@@ -40,7 +40,7 @@ def check_installed() -> None:
 def write_report(folder: Path, results: Results) -> Report:
     """Draw everything from the rows alone."""
     tables = summarise(results)
-    found = claims(tables)
+    found = claims(tables, original=results.about.data == "original")
     drawn = draw(tables)
     figures = tuple(folder / f"{name}.svg" for name in drawn)
     for path, text in zip(figures, drawn.values(), strict=True):

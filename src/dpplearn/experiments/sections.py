@@ -234,6 +234,7 @@ def _trap(table: Table) -> Section:
 
 
 def _runtime(table: Table) -> Section:
+    paper = table["paper_average"]
     return Section(
         "runtime",
         "7. Runtime",
@@ -260,9 +261,8 @@ def _runtime(table: Table) -> Section:
         ]
         + [("average", "", "", number(table["printed_average"]), "", "", number(table["library_average"]), *[""] * 4)],
         f"Medians over {_several(table, 'printed_trials')} trials as printed and {_several(table, 'library_trials')} "
-        f"here. The paper's average is "
-        f"{number(table['paper_average'], 1)}. In the trials run both ways the two K-Ascents' test log-likelihoods "
-        f"differ by {small(table['disagreement'])} at most.",
+        f"here.{'' if paper is None else f' The average of the paper is {number(paper, 1)}.'} In the trials run both "
+        f"ways the two K-Ascents' test log-likelihoods differ by {small(table['disagreement'])} at most.",
     )  # fmt: skip
 
 

@@ -21,6 +21,17 @@ Steps = Callable[[Kernel, Baskets, int | None, Memory], Iterator[Step]]
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a run takes, as far as it can be told beforehand."""
+
+    evaluations: int = 200  # of the statistics until it converges, typically
+    decompositions: float = 2.0  # the time of an evaluation beside the pass over the baskets, in eigendecompositions
+    matrices: int = 37  # N×N, at once: by the growth of resident memory from N = 300 to 700
+    at_the_end: float = 0.0  # eigendecompositions to find the kernel, by learners that do without
+    narrow: float | None = None  # instead of `decompositions` without a prior, where a factor loses columns
+
+
+@dataclass(frozen=True)
 class Learner:
     """Where steps come from, and the rule whose figure is compared with the tolerance.
 
@@ -30,16 +41,21 @@ class Learner:
     steps: Steps
     rule: Rule
     nonempty: Steps | None = None
+    cost: Cost = Cost()
 
+
+SVD = 2.0  # of a factor, in eigendecompositions
 
 LEARNERS: dict[str, Learner] = {
-    "auto": Learner(auto, still_to_gain, partial(auto, nonempty=True)),
-    "em": Learner(em, relative_change),
-    "k-ascent": Learner(k_ascent, relative_change),
-    "natural-em": Learner(natural_em, still_to_gain),
-    "lbfgs": Learner(lbfgs, still_to_gain, partial(lbfgs, nonempty=True)),
-    "picard": Learner(picard, still_to_gain),
-    "mm": Learner(mm, still_to_gain),
+    "auto": Learner(auto, still_to_gain, partial(auto, nonempty=True), Cost(300, 0.9, 37, SVD, 0.25)),
+    "em": Learner(em, relative_change, cost=Cost(40, 1.0, 23)),
+    "k-ascent": Learner(k_ascent, relative_change, cost=Cost(40, 2.2, 23)),
+    "natural-em": Learner(natural_em, still_to_gain, cost=Cost(150, 1.2, 17)),
+    "lbfgs": Learner(lbfgs, still_to_gain, partial(lbfgs, nonempty=True), Cost(300, 0.9, 37, SVD)),
+    "picard": Learner(picard, still_to_gain, cost=Cost(1000, 0.6, 14, 1.0)),
+    "mm": Learner(mm, still_to_gain, cost=Cost(500, 2.7, 18, 1.0)),
     # a few steps of Adam without a new best mean nothing
-    "adam": Learner(adam, partial(still_to_gain, fewest_steps=100), partial(adam, nonempty=True)),
+    "adam": Learner(
+        adam, partial(still_to_gain, fewest_steps=100), partial(adam, nonempty=True), Cost(1000, 0.6, 18, SVD)
+    ),
 }

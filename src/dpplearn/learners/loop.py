@@ -138,6 +138,7 @@ class Limits:
     tol: float
     max_iter: int
     max_seconds: float | None
+    ending: float = 0.0  # seconds that the end of a run is expected to take
 
     def reached(self, record: Record) -> Stop | None:
         if self.rule(record.log_likelihood) <= self.tol:
@@ -147,7 +148,7 @@ class Limits:
         return Stop.MAX_SECONDS if self.out_of_time(record.seconds[-1]) else None
 
     def out_of_time(self, seconds: float) -> bool:
-        return self.max_seconds is not None and seconds >= self.max_seconds
+        return self.max_seconds is not None and seconds + self.ending >= self.max_seconds
 
 
 @dataclass(frozen=True)
