@@ -24,16 +24,23 @@ Steps = Callable[[Kernel, Baskets, int | None, Memory], Iterator[Step]]
 class Learner:
     """Where steps come from, and the rule whose figure is compared with the tolerance.
 
-    `nonempty` makes the steps for P(Y given Y ≠ ∅), where the learner can.
+    `nonempty` makes the steps for P(Y given Y ≠ ∅), where the learner can. `tries_starts` says whether `fit` may look
+    for a better start than the one asked for.
     """
 
     steps: Steps
     rule: Rule
     nonempty: Steps | None = None
+    tries_starts: bool = False
+
+    @property
+    def as_published(self) -> bool:
+        """Whether it is one of the paper's, whose runs are the authors' step by step and end where theirs do."""
+        return self.rule is relative_change
 
 
 LEARNERS: dict[str, Learner] = {
-    "auto": Learner(auto, still_to_gain, partial(auto, nonempty=True)),
+    "auto": Learner(auto, still_to_gain, partial(auto, nonempty=True), tries_starts=True),
     "em": Learner(em, relative_change),
     "k-ascent": Learner(k_ascent, relative_change),
     "natural-em": Learner(natural_em, still_to_gain),
