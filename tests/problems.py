@@ -28,6 +28,29 @@ def _attracting() -> Baskets:
     return Baskets.from_lists([[0, 1], [0, 1], [0, 1], [2], [2, 3], [4, 5], [4, 5], [], [0, 1, 2]], n_items=N_ITEMS)
 
 
+def shopping(seed: int = 1, n: int = 1500, n_items: int = 40) -> Baskets:
+    """Some people buy much and some little, so that items attract, but for three pairs of which nobody buys both; and
+    nobody buys nothing. An eigenvalue at 1 is then a basin of its own, which lies below independent items."""
+    rng = np.random.default_rng(seed)
+    chances, lists = 4 * rng.dirichlet(np.full(n_items, 0.7)), []
+    while len(lists) < n:
+        much = np.exp(0.6 * rng.standard_normal() - 0.18)
+        basket = set(np.flatnonzero(rng.random(n_items) < np.minimum(chances * much, 0.95)).tolist())
+        for pair in ({0, 1}, {2, 3}, {4, 5}):
+            if pair <= basket:
+                basket.remove(rng.choice(sorted(pair)))
+        if basket:
+            lists.append(basket)
+    return Baskets.from_lists(lists, n_items=n_items)
+
+
+def low_rank_truth(seed: int, n: int = 2000) -> tuple[Kernel, Baskets]:
+    """Twelve items that repel so strongly that no set is larger than six, and sets drawn from them."""
+    rng = np.random.default_rng(seed)
+    kernel = Kernel.from_factor(rng.standard_normal((12, 6)))
+    return kernel, Baskets.from_lists(DPP(kernel).sample(n, rng=rng), n_items=12)
+
+
 PROBLEMS: dict[str, Baskets] = {
     "sampled from a DPP": sampled(0),
     "weighted": _weighted(),

@@ -17,7 +17,7 @@ LAYERS = (
     "version errors memory arrays weights catalogue texts tables basket_input baskets readers threads kernel "
     "independence lanes statistics_loops bordered_loops statistics initialise meetings cooccurrence "
     "learners.loop learners.stopping learners.line_search learners.factor learners.em learners.ascent learners.lbfgs "
-    "learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "
+    "learners.race learners.auto learners.natural_em learners.picard learners.mm learners.adam learners "
     "training conditioning explaining sizes sampling_loops sampling selection dpp files tensor_file "
     "model_file kernel_file "
     "checkpoint progress prior runs prior_choice effort fit_result fitting "

@@ -34,6 +34,7 @@ REMEDIES = {
     Stop.MAX_ITER: "raise max_iter or tol",
     Stop.MAX_SECONDS: "raise max_seconds or tol",
     Stop.NO_ASCENT: "raise tol, or try another init or more restarts",
+    Stop.NOT_BETTER: "try another init, or more restarts",
 }
 
 

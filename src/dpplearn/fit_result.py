@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.checkpoint import Restart
 from dpplearn.dpp import DPP
 from dpplearn.kernel import Kernel
+from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import History, Step, Stop
 from dpplearn.prior_choice import PriorChoice
 from dpplearn.statistics import log_nonempty
@@ -115,6 +116,8 @@ class FitResult:
         gain = self.log_likelihood - self.independent_log_likelihood
         given = ", given that it is not empty" if how["nonempty"] else ""
         beside = f"the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'}"
+        if gain < 0 and not self.prior and LEARNERS[how["learner"]].as_published:
+            beside += ": the paper's learners end where they end; learner='auto' does not end below"
         if np.isinf(self.prior):
             beside = "the model, but for its smoothing"
         lines = [

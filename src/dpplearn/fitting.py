@@ -26,11 +26,11 @@ from dpplearn.fit_result import Agreement, FitProgress, FitResult
 from dpplearn.initialise import INITIALISERS, independent
 from dpplearn.kernel import Kernel
 from dpplearn.learners import LEARNERS
-from dpplearn.learners.loop import Limits, Run, Stop, Validation
+from dpplearn.learners.loop import Limits, Record, Run, Stop, Validation
 from dpplearn.learners.stopping import relative_change
 from dpplearn.prior import as_strength, centre, pseudo_baskets, with_prior
 from dpplearn.prior_choice import STRENGTHS, PriorChoice, choose_prior
-from dpplearn.runs import Method, Observer, Saver, Work, all_runs
+from dpplearn.runs import Method, Observer, Saver, Work, all_runs, outcome
 from dpplearn.statistics import mean_log_likelihood
 from dpplearn.threads import suitable_blas
 from dpplearn.training import Training
@@ -72,7 +72,8 @@ def fit(
         "auto", which came to the best kernels soonest in our benchmark; "em", the paper's EM, or "k-ascent", its
         baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam". docs/learners.md describes them.
     init
-        "moments", a start from item and pair frequencies, or "wishart", a random one.
+        "moments", a start from item and pair frequencies, or "wishart", a random one. With "auto" on up to 30 items,
+        "moments" is the best of that and some random ones after short runs.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
@@ -114,6 +115,9 @@ def fit(
         Continue from this file, in a call that is otherwise the same, to the result of an uninterrupted run.
         The random starts come from the file. Limits may differ: they apply to the run under way, its past included;
         runs already finished stay as they are.
+
+    No fit ends below independent items on what it maximises, but for "em" and "k-ascent", which do as published; nor
+    below the model given as a start.
 
     Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`. While a prior is chosen there is none
     yet, and `KeyboardInterrupt` is raised; with a checkpoint, what is known of the strengths is kept.
@@ -167,16 +171,18 @@ def fit(
         if np.isinf(strength):
             in_time = choice is None or choice.complete
             why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
-            independent_items = method.unmoved(centre(data, nonempty=nonempty), data, why, method.clock())
+            best, came_from, stop = method.ended_at(centre(data, nonempty=nonempty), data, why, Record()), "prior", None
             if save is not None:  # what was cut short goes on with the choice, and then from a start of its own
-                save(state.with_running(independent_items) if in_time else state, True)
-            state, stop = state.with_finished(independent_items, "prior"), None
+                save(state.with_running(best) if in_time else state, True)
+            state = state.with_finished(best, came_from)
         else:
             pseudo = pseudo_baskets(data, nonempty=nonempty) if strength else data
             learned_from = with_prior(data, pseudo, strength, nonempty=nonempty)
             with _observers(restarts, progress, callback) as observers:
-                state, stop = all_runs(Work(method, learned_from, start, observers, save), state)
-        result = partial(_result, baskets, parted, data, method, state, strength, choice)
+                work = Work(method, learned_from, start, observers, save)
+                state, stop = all_runs(work, state)
+            best, came_from = outcome(work, state)
+        result = partial(_result, baskets, parted, data, method, state, best, came_from, strength, choice)
         try:
             return result(stop)
         except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
@@ -368,20 +374,19 @@ def _result(
     data: Baskets,
     method: Method,
     state: FitState,
+    best: Run,
+    came_from: str,
     strength: float,
     choice: PriorChoice | None,
     stop: Stop | None,
 ) -> FitResult:
-    best = state.best
-    assert best is not None
     assert best.stop is not None
     stop, nonempty = stop or best.stop, method.nonempty
     baseline = mean_log_likelihood(independent(data, nonempty=nonempty), data, method.threads, nonempty=nonempty)
     of_data = mean_log_likelihood(best.kernel, data, method.threads, nonempty=nonempty)
-    chosen = next(line for line in state.finished if line.log_likelihood == best.log_likelihood)
     learned = {
         "learner": state.setting.learner,
-        "start": chosen.start,
+        "start": came_from,
         "restarts": len(state.finished),
         "n_iter": best.n_iter,
         "evaluations": float(best.history.evaluations[-1]),

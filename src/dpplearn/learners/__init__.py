@@ -35,19 +35,28 @@ class Cost:
 class Learner:
     """Where steps come from, and the rule whose figure is compared with the tolerance.
 
-    `nonempty` makes the steps for P(Y given Y ≠ ∅), where the learner can.
+    `nonempty` makes the steps for P(Y given Y ≠ ∅), where the learner can. `tries_starts` says whether `fit` may look
+    for a better start than the one asked for.
     """
 
     steps: Steps
     rule: Rule
     nonempty: Steps | None = None
     cost: Cost = Cost()
+    tries_starts: bool = False
+
+    @property
+    def as_published(self) -> bool:
+        """Whether it is one of the paper's, whose runs are the authors' step by step and end where theirs do."""
+        return self.rule is relative_change
 
 
 SVD = 2.0  # of a factor, in eigendecompositions
 
 LEARNERS: dict[str, Learner] = {
-    "auto": Learner(auto, still_to_gain, partial(auto, nonempty=True), Cost(300, 0.9, 37, SVD, 0.25)),
+    "auto": Learner(
+        auto, still_to_gain, partial(auto, nonempty=True), Cost(300, 0.9, 37, SVD, 0.25), tries_starts=True
+    ),
     "em": Learner(em, relative_change, cost=Cost(40, 1.0, 23)),
     "k-ascent": Learner(k_ascent, relative_change, cost=Cost(40, 2.2, 23)),
     "natural-em": Learner(natural_em, still_to_gain, cost=Cost(150, 1.2, 17)),

@@ -19,26 +19,45 @@ from dpplearn.kernel import BORDER, Kernel
 from dpplearn.learners.factor import FactorLikelihood, factor
 from dpplearn.learners.lbfgs import Curvature, ascend
 from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.race import of_each, race
 
 SMALL = 1e-4  # odds of an eigenvector that may be given up
 ROOM, FEWEST = 2, 20  # the rank that is always left: twice the size of the largest basket, and at least this
+NEGLIGIBLE = 0.01  # change of an eigenvalue
+RACE = 12  # steps, after which the start that is ahead stayed ahead on all data tried
 
 
 def auto(
     kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING, *, nonempty: bool = False
 ) -> Iterator[Step]:
-    """L-BFGS in Z where B = Z diag(1/√(1 − λ)) with the λ of the start, so that Z Zᵀ begins as K."""
+    """L-BFGS in Z where B = Z diag(1/√(1 − λ)) with the λ of the start, so that Z Zᵀ begins as K.
+
+    An eigenvalue at 1 may be a basin of its own, of which no step leads out. Where it takes much to give the empty set
+    the data's share, a start that does and the start as it is race.
+    """
     likelihood = FactorLikelihood(baskets, threads, nonempty)
     fewest = max(ROOM * int(baskets.sizes.max(initial=0)), FEWEST)
     fewer_columns = partial(without_lost_columns, fewest=fewest)
-    if memory:
+
+    def from_memory(memory: Memory) -> Iterator[Step]:
         curvature, step = Curvature.remembered(memory), int(memory["step"][0])
         return ascend(likelihood, memory["Z"], memory["columns"], curvature, fewer_columns, step)
+
+    def from_kernel(kernel: Kernel) -> Iterator[Step]:
+        B, columns = factor(kernel), column_scale(kernel.eigenvalues)
+        return ascend(likelihood, B / columns, columns, Curvature.unknown(B.size), fewer_columns)
+
+    if "race" in memory:
+        return race([from_memory(each) for each in of_each(memory)], RACE, int(memory["race"][0]))
+    if memory:
+        return from_memory(memory)
     kernel = prepared(kernel, baskets)
-    if not nonempty:  # else the likelihood does not ask how likely the empty set is
-        kernel = with_empty_share(kernel, baskets)
-    B, columns = factor(kernel), column_scale(kernel.eigenvalues)
-    return ascend(likelihood, B / columns, columns, Curvature.unknown(B.size), fewer_columns)
+    if nonempty:  # the likelihood does not ask how likely the empty set is
+        return from_kernel(kernel)
+    shared = with_empty_share(kernel, baskets)
+    if np.abs(shared.eigenvalues - kernel.eigenvalues).max() <= NEGLIGIBLE:
+        return from_kernel(shared)
+    return race([from_kernel(shared), from_kernel(kernel)], RACE)
 
 
 def column_scale(lam: Floats) -> Floats:

@@ -29,6 +29,7 @@ class Stop(Enum):
     MAX_SECONDS = "the time limit was reached before the tolerance"
     VALIDATION = "the baskets set aside have become no likelier for a while; this is the model that they liked best"
     CLOSED_FORM = "nothing was to be learned: an infinitely strong prior gives the model of independent items"
+    NOT_BETTER = "no step led above the model given as a start, or above independent items; that model is returned"
     NO_ASCENT = "no step, however small, raised the log-likelihood"
     CALLBACK = "the callback asked to stop"
     INTERRUPTED = "interrupted; this is the best model so far"
