@@ -23,8 +23,8 @@ from dpplearn.learners.race import of_each, race
 
 SMALL = 1e-4  # odds of an eigenvector that may be given up
 ROOM, FEWEST = 2, 20  # the rank that is always left: twice the size of the largest basket, and at least this
-NEGLIGIBLE = 0.01  # change of an eigenvalue
-RACE = 12  # steps, after which the start that is ahead stayed ahead on all data tried
+NEGLIGIBLE = 0.01  # change of an eigenvalue that makes no other start
+RACE = 12  # steps; which start is ahead then was so after 30 on all data tried, and after 8 on some was not
 
 
 def auto(
