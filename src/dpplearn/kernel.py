@@ -276,7 +276,7 @@ def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
 def _symmetric_product(V: Floats, values: Floats) -> Floats:
     """V diag(values) Vᵀ, symmetric to the last bit; read-only, because it is kept."""
     half = V * np.sqrt(values)
-    of_independent = np.count_nonzero(V) == len(V)  # then V turns nothing, and O(N³) would be spent on zeros
+    of_independent = np.count_nonzero(V, axis=0).max(initial=0) <= 1  # O(N³) would be spent on zeros
     product: Floats = np.diag((half**2).sum(axis=1)) if of_independent else half @ half.T
     product.flags.writeable = False
     return product
