@@ -6,7 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import Result, best_seconds
-from dpplearn.selection import greedy
+from dpplearn.kernels.symmetric.selection import greedy
 
 N_ITEMS, TAKEN = 5000, 1000
 

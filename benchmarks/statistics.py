@@ -12,8 +12,8 @@ import numpy as np
 
 import dpplearn as dl
 from benchmarks.measure import Result, best_seconds
-from dpplearn.catalogue import Catalogue
-from dpplearn.threads import one_blas_thread
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.tools.threads import one_blas_thread
 
 
 def random_kernel(n_items: int) -> dl.Kernel:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 import dpplearn as dl
 from dpplearn.arrays import EPSILON, Bools
-from dpplearn.statistics import log_determinants
+from dpplearn.kernels.symmetric.statistics import log_determinants
 
 SIZES = (2, 5, 10, 20)
 CATALOGUES = (20, 50, 100, 200, 500)

@@ -11,16 +11,16 @@ import numpy as np
 
 from benchmarks.learners.problems import Problem, source
 from benchmarks.statistics import batched
-from dpplearn.baskets import Baskets
-from dpplearn.initialise import prepared
-from dpplearn.kernel import Kernel
+from dpplearn.data.baskets import Baskets
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
 from dpplearn.learners import LEARNERS
-from dpplearn.learners.factor import FactorLikelihood, factor
-from dpplearn.learners.lbfgs import Curvature, ascend
 from dpplearn.learners.loop import NOTHING, Limits, Rule, Run, Step, run
+from dpplearn.learners.saddles import prepared
 from dpplearn.learners.stopping import relative_change, still_to_gain
-from dpplearn.statistics import mean_log_likelihood
-from dpplearn.threads import suitable_blas
+from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
+from dpplearn.learners.symmetric.lbfgs import Curvature, ascend
+from dpplearn.tools.threads import suitable_blas
 
 PAPER = "em to 1e-4"  # the paper's EM with the paper's stopping rule
 NUMPY = "lbfgs, numpy"  # what a user would write with an array library

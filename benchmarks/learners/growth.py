@@ -13,9 +13,9 @@ import numpy as np
 from benchmarks.learners.problems import clusters
 from benchmarks.measure import Result, best_seconds, seconds
 from benchmarks.statistics import equal_sizes, many_baskets, random_kernel
-from dpplearn.learners.factor import FactorLikelihood, factor
-from dpplearn.statistics import sums_under_L
-from dpplearn.threads import suitable_blas
+from dpplearn.kernels.symmetric.statistics import sums_under_L
+from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
+from dpplearn.tools.threads import suitable_blas
 
 N_VALUES = (10_000, 100_000, 1_000_000, 10_000_000)
 ITEM_VALUES = (50, 100, 200, 500, 1000, 2000, 3000)

@@ -8,13 +8,13 @@ import numpy as np
 
 from benchmarks.learners.problems import Problem
 from benchmarks.measure import Result, best_seconds
+from dpplearn.kernels.symmetric.statistics import sums_under_L
 from dpplearn.learners import LEARNERS
-from dpplearn.learners.factor import FactorLikelihood
-from dpplearn.learners.lbfgs import PAIRS, Curvature
 from dpplearn.learners.loop import NOTHING, Limits, run
 from dpplearn.learners.stopping import still_to_gain
-from dpplearn.statistics import sums_under_L
-from dpplearn.threads import suitable_blas
+from dpplearn.learners.symmetric.factor import FactorLikelihood
+from dpplearn.learners.symmetric.lbfgs import PAIRS, Curvature
+from dpplearn.tools.threads import suitable_blas
 
 STEPS = 18  # before the first change of the number of columns
 CALLS, REPEATS = 200, 20

@@ -11,7 +11,7 @@ import numpy as np
 
 import dpplearn as dl
 from dpplearn.experiments.registries import Source
-from dpplearn.initialise import INITIALISERS
+from dpplearn.learners.starts import INITIALISERS
 
 SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[3] / "shared"))
 SEED = 0

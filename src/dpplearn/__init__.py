@@ -3,30 +3,31 @@
 from typing import TYPE_CHECKING, Any
 
 from dpplearn import datasets
-from dpplearn.baskets import Baskets
-from dpplearn.bootstrap import Difference, Estimate
-from dpplearn.calibration import Reliability
-from dpplearn.cross_validation import cross_validate
-from dpplearn.diagnosis import Diagnosis, Verdict, diagnose
-from dpplearn.diversity import Diversity
-from dpplearn.dpp import DPP, Recommendation, Selection, Substitute
+from dpplearn.analysis.diagnosis import Diagnosis, Verdict, diagnose
+from dpplearn.analysis.substitutes import Stability, stability, substitute_groups, substitute_pairs
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.readers import read_baskets, read_registry
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.evaluation import evaluate
-from dpplearn.evaluation_result import Evaluation
-from dpplearn.explaining import Explanation
-from dpplearn.fit_result import FitProgress, FitResult
-from dpplearn.fitting import fit
-from dpplearn.kernel import Kernel
-from dpplearn.kernel_file import read_kernel, write_kernel
-from dpplearn.learners.loop import History, Stop
-from dpplearn.model_file import load
-from dpplearn.readers import read_baskets, read_registry
-from dpplearn.statistics import Statistics, statistics, sum_statistics
-from dpplearn.substitutes import Stability, stability, substitute_groups, substitute_pairs
+from dpplearn.evaluation.bootstrap import Difference, Estimate
+from dpplearn.evaluation.calibration import Reliability
+from dpplearn.evaluation.cross_validation import cross_validate
+from dpplearn.evaluation.diversity import Diversity
+from dpplearn.evaluation.evaluation import evaluate
+from dpplearn.evaluation.result import Evaluation
+from dpplearn.fitting.fit import fit
+from dpplearn.fitting.result import FitProgress, FitResult
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.symmetric.statistics import Statistics, statistics, sum_statistics
+from dpplearn.learners.loop import Stop
+from dpplearn.models.dpp import DPP, Recommendation, Selection, Substitute
+from dpplearn.models.explaining import Explanation
+from dpplearn.models.history import History
+from dpplearn.models.kernel_file import read_kernel, write_kernel
+from dpplearn.models.model_file import load
 from dpplearn.version import __version__
 
 if TYPE_CHECKING:
-    from dpplearn.estimator import DPPEstimator
+    from dpplearn.integrations.sklearn import DPPEstimator
 
 __all__ = [
     "DPP",
@@ -78,7 +79,7 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     if name == "DPPEstimator":  # scikit-learn is an extra, and slow to load
-        from dpplearn.estimator import DPPEstimator
+        from dpplearn.integrations.sklearn import DPPEstimator
 
         return DPPEstimator
     raise AttributeError(f"module 'dpplearn' has no attribute {name!r}")

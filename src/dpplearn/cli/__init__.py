@@ -12,8 +12,6 @@ import numpy as np
 import typer
 
 import dpplearn
-from dpplearn.baskets import Baskets
-from dpplearn.catalogue import Label
 from dpplearn.cli import describing, diagnosing, kernels, plotting, reproduction, scoring
 from dpplearn.cli.errors import UsageError, complain, exit_code, run_typer, show_warning
 from dpplearn.cli.fitting import (
@@ -55,9 +53,11 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, busy, counted, wants_progress, write, write_json
 from dpplearn.cli.process import INTERRUPTS, open_streams
-from dpplearn.dpp import DPP
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.learners.loop import Stop
+from dpplearn.models.dpp import DPP
 
 app = typer.Typer(
     add_completion=False,
@@ -95,9 +95,9 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Learn generated registries, compare with independent items, and suggest what to add."""
+    from dpplearn.cli.demo import run_demo
     from dpplearn.cli.reports import demo_report
     from dpplearn.cli.tables import demo_tables
-    from dpplearn.demo import run_demo
 
     found = run_demo(category, n, seed, progress=wants_progress(quiet))
     write(demo_report(found), demo_tables, as_json)
@@ -289,7 +289,7 @@ def sample(
 
 def _draw(dpp: DPP, n: int, k: int | None, seed: int, show: bool) -> list[list[Label]]:
     """The sets that `dpp.sample(n, k, seed)` gives: parts of whole blocks take the same random numbers."""
-    from dpplearn.sampling import BLOCK
+    from dpplearn.kernels.symmetric.sampling import BLOCK
 
     n, part, rng = whole_number("n", n, 1), 100 * BLOCK, np.random.default_rng(seed)
     sets: list[list[Label]] = []
@@ -320,7 +320,7 @@ def reproduce(
     """Run the paper's experiments on the original registries and write a report. Ctrl-C keeps finished trials."""
     from dpplearn.cli import experiments
     from dpplearn.cli.tables import reproduction_tables
-    from dpplearn.experiments.report import check_installed, write_report
+    from dpplearn.experiments.report.page import check_installed, write_report
 
     check_installed()
     asked = experiments.Asked(data, reference, generated, categories, trials, quick, seed, processes, fresh)

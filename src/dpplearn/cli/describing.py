@@ -9,12 +9,7 @@ import numpy as np
 import typer
 
 import dpplearn
-from dpplearn.arrays import Floats
-from dpplearn.catalogue import Label
-from dpplearn.cli.options import READING, AsJson, BasketColumn, Format, Items, Model, Quiet, Reader, Top, WeightColumn
-from dpplearn.cli.output import Report, counted, wants_progress, write
-from dpplearn.dpp import DPP
-from dpplearn.substitutes import (
+from dpplearn.analysis.substitutes import (
     AT_LEAST,
     Stability,
     SubstituteGroup,
@@ -23,6 +18,11 @@ from dpplearn.substitutes import (
     substitute_groups,
     substitute_pairs,
 )
+from dpplearn.arrays import Floats
+from dpplearn.cli.options import READING, AsJson, BasketColumn, Format, Items, Model, Quiet, Reader, Top, WeightColumn
+from dpplearn.cli.output import Report, counted, wants_progress, write
+from dpplearn.data.catalogue import Label
+from dpplearn.models.dpp import DPP
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,7 +85,7 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """What a model says: sizes, likely items, items that stand in for each other, how it was learned."""
-    from dpplearn.tensor_file import read_tensors
+    from dpplearn.tools.tensor_file import read_tensors
 
     dpp = dpplearn.load(model)
     if item is not None:

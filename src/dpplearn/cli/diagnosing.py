@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpplearn.analysis.cooccurrence import LEVEL, Pair
+from dpplearn.analysis.diagnosis import MOST_ITEMS, Diagnosis
 from dpplearn.cli.fitting import Threads
 from dpplearn.cli.options import (
     AsJson,
@@ -21,8 +23,6 @@ from dpplearn.cli.options import (
     WeightColumn,
 )
 from dpplearn.cli.output import Report, busy, wants_progress, write
-from dpplearn.cooccurrence import LEVEL, Pair
-from dpplearn.diagnosis import MOST_ITEMS, Diagnosis
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,7 +49,7 @@ def diagnose(
     as_json: AsJson = False,
 ) -> None:
     """Whether a DPP suits these baskets: which items avoid each other or go together, and what it would gain."""
-    from dpplearn.diagnosis import diagnose
+    from dpplearn.analysis.diagnosis import diagnose
 
     show = wants_progress(quiet)
     with busy(f"reading {data}", show):

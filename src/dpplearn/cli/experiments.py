@@ -17,14 +17,14 @@ from dpplearn.cli.process import INTERRUPTS
 from dpplearn.cli.reproduction import DATA, OUTPUT, SEED
 from dpplearn.cli.targets import check_target
 from dpplearn.errors import InputError
-from dpplearn.experiments.authors import RUNS, TABLES, reference_files
 from dpplearn.experiments.plan import FULL, QUICK, QUICK_CATEGORIES, Scale
 from dpplearn.experiments.registries import Source
-from dpplearn.experiments.report import FILES
-from dpplearn.experiments.report import Report as Written
+from dpplearn.experiments.report.page import FILES
+from dpplearn.experiments.report.page import Report as Written
 from dpplearn.experiments.reproduction import JOURNAL, RESULTS, make_folder, reproduce
 from dpplearn.experiments.results import Results, read_results
-from dpplearn.progress import grouped_progress
+from dpplearn.experiments.trials.authors import RUNS, TABLES, reference_files
+from dpplearn.tools.progress import grouped_progress
 
 
 class Asked(NamedTuple):

@@ -8,15 +8,15 @@ from typing import Annotated
 
 import typer
 
-from dpplearn.baskets import Baskets
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import Reader, one_of
 from dpplearn.cli.targets import check_target
-from dpplearn.dpp import DPP
+from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.initialise import INITIALISERS
+from dpplearn.fitting.prior import STRONGEST, as_strength
 from dpplearn.learners import LEARNERS
-from dpplearn.prior import STRONGEST, as_strength
+from dpplearn.learners.starts import INITIALISERS
+from dpplearn.models.dpp import DPP
 
 LEARNING = "Learning"
 REGULARISING = "Little data"

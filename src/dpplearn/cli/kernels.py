@@ -42,7 +42,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write the matrix K or L of a model, with its items, for other programs."""
-    from dpplearn.kernel_file import files_of
+    from dpplearn.models.kernel_file import files_of
 
     for target in files_of(output):
         check_target("--output", target, (model,))
@@ -85,7 +85,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Make a model of a matrix K or L that another program wrote."""
-    from dpplearn.kernel_file import files_of, read_items
+    from dpplearn.models.kernel_file import files_of, read_items
 
     check_target("--output", output, (*files_of(kernel_file), items))
     dpp = dpplearn.read_kernel(kernel_file, kernel, read_items(items) if items is not None else None)

@@ -9,8 +9,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 
-from dpplearn.baskets import Baskets
-from dpplearn.readers import FORMATS, read_baskets
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.readers import FORMATS, read_baskets
 
 
 def one_of(known: Iterable[str]) -> Callable[[str], str]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 import dpplearn
-from dpplearn.baskets import Baskets
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
     READING,
@@ -25,12 +24,14 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, busy, wants_progress, write
 from dpplearn.cli.targets import check_target
-from dpplearn.dpp import DPP
+from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
+from dpplearn.models.dpp import DPP
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import RenderableType
+
+    from dpplearn.plots.style import Figure
 
 ALL = "all"
 
@@ -45,31 +46,31 @@ class Asked(NamedTuple):
 
 
 def _curve(asked: Asked) -> Figure:
-    from dpplearn.plots import learning_curve
+    from dpplearn.plots.model import learning_curve
 
     return learning_curve(asked.dpp)
 
 
 def _spectrum(asked: Asked) -> Figure:
-    from dpplearn.plots import spectrum
+    from dpplearn.plots.model import spectrum
 
     return spectrum(asked.dpp)
 
 
 def _kernel(asked: Asked) -> Figure:
-    from dpplearn.plots import kernel_map
+    from dpplearn.plots.model import kernel_map
 
     return kernel_map(asked.dpp, asked.top)
 
 
 def _substitutes(asked: Asked) -> Figure:
-    from dpplearn.plots import substitutes_map
+    from dpplearn.plots.model import substitutes_map
 
     return substitutes_map(asked.dpp, asked.around, asked.top)
 
 
 def _reliability(asked: Asked) -> Figure:
-    from dpplearn.plots import reliability_diagram, reliability_of
+    from dpplearn.plots.model import reliability_diagram, reliability_of
 
     assert asked.baskets is not None
     return reliability_diagram(reliability_of(asked.dpp, asked.baskets))
@@ -140,7 +141,7 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
 
 def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dict[str, Path]:
     """Where each picture goes; found out before anything is drawn that it cannot be written."""
-    from dpplearn.plots import figure_format
+    from dpplearn.plots.model import figure_format
 
     files = {kind: output}
     if kind == ALL:
@@ -166,7 +167,7 @@ def _lacking(asked: Asked) -> dict[str, str]:
 
 
 def _draw(asked: Asked, files: Mapping[str, Path]) -> list[str]:
-    from dpplearn.plots import write_figure
+    from dpplearn.plots.model import write_figure
 
     for kind, path in files.items():
         write_figure(KINDS[kind](asked), path)

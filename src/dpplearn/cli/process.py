@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dpplearn.threads import ENDING
+from dpplearn.tools.threads import ENDING
 
 
 def open_streams() -> None:

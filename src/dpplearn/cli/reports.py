@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from dpplearn.baskets import Baskets
-from dpplearn.catalogue import Label
+from dpplearn.cli.demo import Demo, Score
 from dpplearn.cli.output import Report
-from dpplearn.demo import Demo, Score
-from dpplearn.dpp import DPP, Recommendation, Selection
-from dpplearn.fit_result import FitResult
-from dpplearn.initialise import independent
-from dpplearn.metrics import relative_gain
-from dpplearn.prior import SMOOTHING
-from dpplearn.prior_choice import PriorChoice
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Label
+from dpplearn.evaluation.metrics import relative_gain
+from dpplearn.fitting.prior import SMOOTHING
+from dpplearn.fitting.prior_choice import PriorChoice
+from dpplearn.fitting.result import FitResult
+from dpplearn.kernels.independent import independent
+from dpplearn.models.dpp import DPP, Recommendation, Selection
 
 
 def fit_report(result: FitResult, train: Baskets, test: Baskets | None, **where: Any) -> Report:

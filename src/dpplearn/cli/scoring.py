@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import dpplearn
-from dpplearn.baskets import Baskets
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.fitting import prior_strength
 from dpplearn.cli.options import (
@@ -26,15 +25,16 @@ from dpplearn.cli.options import (
     one_of,
 )
 from dpplearn.cli.output import Report, busy, wants_progress, write
+from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.initialise import INITIALISERS
 from dpplearn.learners import LEARNERS
+from dpplearn.learners.starts import INITIALISERS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from dpplearn.dpp import DPP
-    from dpplearn.evaluation_result import Evaluation
+    from dpplearn.evaluation.result import Evaluation
+    from dpplearn.models.dpp import DPP
 
 MEASURING = "Measuring"
 
@@ -86,7 +86,7 @@ def score(
     as_json: AsJson = False,
 ) -> None:
     """How well a model predicts baskets: likelihood, next items, calibration and diversity, beside baselines."""
-    from dpplearn.evaluation import KS, evaluate
+    from dpplearn.evaluation.evaluation import KS, evaluate
 
     dpps = _loaded([model, *(against or [])])
     first = next(iter(dpps.values()))
@@ -106,7 +106,7 @@ def score(
 
 def _loaded(paths: Sequence[Path]) -> dict[str, DPP]:
     """A single model is called so; several, by their files."""
-    from dpplearn.evaluation import ONLY
+    from dpplearn.evaluation.evaluation import ONLY
 
     if len(paths) == 1:
         return {ONLY: dpplearn.load(paths[0])}
@@ -127,7 +127,7 @@ def _training(reader: Reader, path: str, dpp: DPP) -> Baskets:
 
 def _headline(found: Evaluation) -> Report:
     """Of the first model, beside independent items."""
-    from dpplearn.baselines import INDEPENDENT
+    from dpplearn.evaluation.baselines import INDEPENDENT
 
     name = found.models[0]
     mean, baseline = found.estimate(name).value, found.estimate(INDEPENDENT).value
@@ -176,7 +176,7 @@ def score_tables(report: Report) -> Iterator[RenderableType]:
 
 def evaluation_tables(report: Report) -> Iterator[RenderableType]:
     from dpplearn.cli.tables import grid, notes, shown
-    from dpplearn.evaluation_text import remarks, tables
+    from dpplearn.evaluation.text import remarks, tables
 
     for table in tables(report):
         yield grid(table.title, table.columns, [tuple(map(shown, row)) for row in table.rows])
@@ -228,8 +228,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare ways of learning from the same baskets, all combinations, by cross-validation and beside baselines."""
-    from dpplearn.cross_validation import cross_validate
-    from dpplearn.evaluation import KS
+    from dpplearn.evaluation.cross_validation import cross_validate
+    from dpplearn.evaluation.evaluation import KS
 
     options = combinations({"learner": learner, "init": init, "prior": list(map(prior_strength, prior or []))})
     show = wants_progress(quiet)

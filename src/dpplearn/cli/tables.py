@@ -12,8 +12,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from dpplearn.cli.demo import percent
 from dpplearn.cli.output import Report
-from dpplearn.demo import percent
 
 MINUS_INFINITY = "some basket has probability zero under the model, so the mean log-likelihood is minus infinity"
 
@@ -233,7 +233,7 @@ def _suggestion(each: Report | None) -> tuple[str, str]:
 
 
 def reproduction_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.experiments.sections import GAIN_COLUMNS, gain_lines
+    from dpplearn.experiments.report.sections import GAIN_COLUMNS, gain_lines
 
     about = report["about"]
     yield grid(

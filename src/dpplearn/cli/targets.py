@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.files import check_writable, same_file
-from dpplearn.readers import matching_files
+from dpplearn.data.readers import matching_files
+from dpplearn.tools.files import check_writable, same_file
 
 
 def check_target(option: str, target: Path | None, sources: Iterable[str | Path | None]) -> None:

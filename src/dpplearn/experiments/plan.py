@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpplearn.experiments.authors import authors_run, run_names
-from dpplearn.experiments.printed import AXES, few_as_printed, growth, moments_as_printed, wishart_as_printed
-from dpplearn.experiments.recovery import KERNELS, recovery
 from dpplearn.experiments.registries import Source
-from dpplearn.experiments.trials import (
+from dpplearn.experiments.trials.authors import authors_run, run_names
+from dpplearn.experiments.trials.printed import AXES, few_as_printed, growth, moments_as_printed, wishart_as_printed
+from dpplearn.experiments.trials.recovery import KERNELS, recovery
+from dpplearn.experiments.trials.trial import (
     Job,
     Row,
     diagonal_start,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dpplearn.baskets import Baskets
-from dpplearn.datasets import CATEGORIES, make_registries
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.readers import read_registry
+from dpplearn.datasets.registries import CATEGORIES, make_registries
 from dpplearn.errors import InputError
-from dpplearn.readers import read_registry
 
 TRAIN_SHARE = 0.7
 FEWEST_ITEMS = 25

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from dpplearn.errors import InputError
-from dpplearn.experiments.authors import read_paper
 from dpplearn.experiments.plan import FULL, Scale, plan
 from dpplearn.experiments.registries import Source
 from dpplearn.experiments.results import About, Results, in_order, job_name, read_results, write_results
 from dpplearn.experiments.runner import Journal, check_same_run, run_jobs
-from dpplearn.experiments.trials import Job
+from dpplearn.experiments.trials.authors import read_paper
+from dpplearn.experiments.trials.trial import Job
 from dpplearn.version import __version__
 
 RESULTS, JOURNAL = "results.parquet", "unfinished.jsonl"

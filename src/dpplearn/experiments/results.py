@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dpplearn.datasets import CATEGORIES
+from dpplearn.datasets.registries import CATEGORIES
 from dpplearn.errors import InputError
-from dpplearn.experiments.trials import Job, Row
+from dpplearn.evaluation.metrics import relative_gain
+from dpplearn.experiments.trials.trial import Job, Row
 from dpplearn.experiments.words import LEARNERS
-from dpplearn.files import new_file
-from dpplearn.metrics import relative_gain
+from dpplearn.tools.files import new_file
 
 Table = dict[str, Any]  # what a part of the report shows, as plain data
 

@@ -19,9 +19,9 @@ from dpplearn.errors import InputError, InputWarning
 from dpplearn.experiments.plan import EXPERIMENTS
 from dpplearn.experiments.registries import Source
 from dpplearn.experiments.results import ANEW, COLUMNS, About, full_row, job_name
-from dpplearn.experiments.trials import Job, Row
-from dpplearn.files import replace_file
-from dpplearn.threads import one_blas_thread, thread_count
+from dpplearn.experiments.trials.trial import Job, Row
+from dpplearn.tools.files import replace_file
+from dpplearn.tools.threads import one_blas_thread, thread_count
 
 Told = Callable[[Job], None]
 
@@ -115,7 +115,7 @@ def _end_with_parent() -> None:
 
 def _warm_up() -> None:
     """Load compiled code now, so that it counts in nobody's time."""
-    from dpplearn.fitting import fit
+    from dpplearn.fitting.fit import fit
 
     for learner in ("em", "k-ascent"):
         fit([[0], [1], [0, 1]], learner, rng=0, max_iter=3, threads=1)

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from dpplearn.baskets import Baskets
-from dpplearn.kernel import Kernel
-from dpplearn.learners.adam import adam
-from dpplearn.learners.ascent import k_ascent
-from dpplearn.learners.auto import auto
-from dpplearn.learners.em import em
-from dpplearn.learners.lbfgs import lbfgs
+from dpplearn.data.baskets import Baskets
+from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Memory, Rule, Step
-from dpplearn.learners.mm import mm
-from dpplearn.learners.natural_em import natural_em
-from dpplearn.learners.picard import picard
 from dpplearn.learners.stopping import relative_change, still_to_gain
+from dpplearn.learners.symmetric.adam import adam
+from dpplearn.learners.symmetric.ascent import k_ascent
+from dpplearn.learners.symmetric.auto import auto
+from dpplearn.learners.symmetric.em import em
+from dpplearn.learners.symmetric.lbfgs import lbfgs
+from dpplearn.learners.symmetric.mm import mm
+from dpplearn.learners.symmetric.natural_em import natural_em
+from dpplearn.learners.symmetric.picard import picard
 
 Steps = Callable[[Kernel, Baskets, int | None, Memory], Iterator[Step]]
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
-from dpplearn.kernel import Kernel
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.models.history import History
 
 Memory = Mapping[str, npt.NDArray[Any]]
 Rule = Callable[[Sequence[float]], float]
@@ -52,24 +52,6 @@ class Step:
     @cached_property
     def kernel(self) -> Kernel:
         return self.form if isinstance(self.form, Kernel) else self.form()
-
-
-@dataclass(frozen=True)
-class History:
-    """One entry an iteration; the first is the start."""
-
-    log_likelihood: Floats
-    seconds: Floats  # since the fit began
-    step_size: Floats
-    evaluations: Floats  # of the statistics, so far
-    validation: Floats  # the mean log-likelihood of the baskets set aside; NaN where none are
-
-    def __len__(self) -> int:
-        return len(self.log_likelihood)
-
-    @property
-    def columns(self) -> dict[str, Floats]:
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What data or a model say."""

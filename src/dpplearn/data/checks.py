@@ -1,0 +1,143 @@
+"""What people have, as the flat arrays that `Baskets` is made of: checked, with words for what is wrong."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.data.catalogue import Catalogue, is_plain_integer
+from dpplearn.errors import InputError, InputWarning
+
+
+def check_is_not_a_matrix(baskets: Any) -> None:
+    """A row of zeros and ones would pass for a basket of the items 0 and 1."""
+    if hasattr(baskets, "tocoo") or getattr(baskets, "ndim", 1) != 1 or hasattr(baskets, "columns"):
+        kind = type(baskets).__name__
+        raise InputError(
+            f"got a {kind} where a list of baskets was expected; "
+            "use Baskets.from_matrix for a 0/1 matrix, Baskets.from_table for a table of (basket, item) rows"
+        )
+
+
+def as_basket(number: int, basket: Any) -> list[Any]:
+    if isinstance(basket, str | bytes) or not isinstance(basket, Iterable):
+        raise InputError(f"basket {number} is {basket!r}; expected a list of items, such as [{basket!r}]")
+    return basket.tolist() if isinstance(basket, np.ndarray) else list(basket)
+
+
+def as_array(values: Any) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError("the rows are not all of one length; expected an array") from None
+
+
+def as_positions(flat: list[Any], catalogue: Catalogue | None) -> Ints:
+    """Integers as positions; refused where a name in the catalogue could be meant instead."""
+    alike = next((label for label in catalogue.labels if is_plain_integer(str(label))), None) if catalogue else None
+    if flat and alike is not None:
+        raise InputError(
+            f"the baskets hold integers and the items are names, of which some, like {alike!r}, are integers too: "
+            "positions or names? Write the baskets with names, as strings"
+        )
+    try:
+        return np.array(flat, dtype=np.int64)
+    except OverflowError:
+        raise InputError(f"item {max(flat, key=abs)} is out of range; pass integer labels as items=") from None
+
+
+def is_null(item: Any) -> bool:
+    """None, NaN, and the nulls of pandas, which have no truth value."""
+    if isinstance(item, float | np.floating):
+        return bool(np.isnan(item))
+    return item is None or type(item).__name__ in ("NAType", "NaTType")
+
+
+def all_integers(flat: list[Any]) -> bool:
+    return all(issubclass(kind, int | np.integer) and kind is not bool for kind in set(map(type, flat)))
+
+
+def one_more_than_largest(positions: Ints) -> int:
+    if not positions.size:
+        raise InputError("no basket holds an item, so the catalogue is unknown; pass items= or n_items=")
+    return max(int(positions.max()) + 1, 1)
+
+
+def check_range(positions: Ints, rows: Ints, n_items: int) -> None:
+    wrong = np.flatnonzero((positions < 0) | (positions >= n_items))
+    if wrong.size:
+        row, item = rows[wrong[0]], positions[wrong[0]]
+        advice = f"pass n_items={item + 1} or fix the basket" if item >= n_items else "indices start at 0"
+        raise InputError(f"basket {row} names item {item}, but the catalogue has {n_items} items; {advice}")
+
+
+def look_up(flat: list[Any], rows: Ints, catalogue: Catalogue | None) -> tuple[Catalogue, Ints]:
+    for kind in set(map(type, flat)):
+        if not issubclass(kind, str) and (
+            catalogue is None or catalogue.named or not issubclass(kind, int | np.integer)
+        ):
+            number, item = next((n, item) for n, item in enumerate(flat) if type(item) is kind)
+            what = "is null" if is_null(item) else f"is of type {kind.__name__}"
+            raise InputError(f"basket {rows[number]}: item {item!r} {what}; expected all names or all integers")
+    if catalogue is None:
+        catalogue = Catalogue.of(sorted(set(flat)))
+    distinct = {}
+    for number, label in enumerate(flat):
+        if label not in distinct:
+            try:
+                distinct[label] = catalogue.position(label)
+            except InputError as unknown:
+                raise InputError(f"basket {rows[number]}: {unknown}") from None
+    return catalogue, np.array([distinct[label] for label in flat], dtype=np.int64)
+
+
+def nonzero_entries(matrix: Any) -> tuple[Ints, Ints, npt.NDArray[Any]]:
+    if hasattr(matrix, "tocoo"):
+        entries = matrix.tocsr().tocoo()  # tocsr adds up repeated entries, so that a double 1 shows as 2
+        kept = np.flatnonzero(entries.data != 0)
+        return entries.row[kept].astype(np.int64), entries.col[kept].astype(np.int64), entries.data[kept]
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"the matrix holds {matrix.dtype}; expected numbers 0 and 1, or bool")
+    rows, columns = np.nonzero(matrix)
+    return rows, columns, matrix[rows, columns]
+
+
+def as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
+    if weights is None:
+        return np.ones(n_baskets)
+    try:
+        values = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("the weights are not all numbers; expected one number a basket") from None
+    if values.shape != (n_baskets,):
+        raise InputError(f"weights have shape {values.shape}, but there are {n_baskets} baskets; expected one a basket")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if wrong.size:
+        raise InputError(f"the weight of basket {wrong[0]} is {values[wrong[0]]}; expected a finite number, 0 or more")
+    with np.errstate(over="ignore"):
+        if np.isinf(values.sum()):
+            raise InputError(
+                f"the weights add up to more than the largest number there is (the largest, of basket "
+                f"{values.argmax()}, is {values.max():g}); divide them all by {values.max():g}, as only ratios matter"
+            )
+    return values
+
+
+def warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:
+    if not count:
+        return
+    order = np.argsort(keys, kind="stable")
+    repeated = order[1:][keys[order][1:] == keys[order][:-1]]
+    n_baskets = len(np.unique(rows[repeated]))
+    warnings.warn(
+        f"{count} repeated {'item' if count == 1 else 'items'} in {n_baskets} "
+        f"{'basket' if n_baskets == 1 else 'baskets'} (the first is basket {rows[repeated].min()}): "
+        "a basket is a set, so each is counted once",
+        InputWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,187 @@
+"""Files to Baskets."""
+
+from __future__ import annotations
+
+import csv
+import glob
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue, Label, is_plain_integer, labels_from_text
+from dpplearn.data.tables import Columns, pairs_of_csv, pairs_of_parquet
+from dpplearn.data.texts import lines_of, with_one_line_end
+from dpplearn.errors import InputError
+
+FORMAT_OF_ENDING = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "lines",
+    ".dat": "lines",
+}
+FORMATS = ("auto", "csv", "parquet", "lines")
+DELIMITERS = (",", "\t", ";", "|")
+
+
+def read_baskets(
+    path: str | PathLike[str],
+    format: str = "auto",
+    basket: str = "basket",
+    item: str = "item",
+    weight: str | None = None,
+) -> Baskets:
+    """Read baskets from a file, or from all files that a pattern such as `orders-*.parquet` matches.
+
+    Parameters
+    ----------
+    format
+        "csv" and "parquet" are long tables, one row a (basket, item) pair, with the columns `basket`, `item`
+        and, where given, `weight` (one value a basket). "lines" is one basket a line, items between commas
+        (quoted where they have one themselves), or between blanks where the file has no comma; an empty line
+        is an empty basket. "auto" goes by the
+        ending: .parquet and .pq, .csv and .tsv, .txt and .dat; a CSV without both columns is an error.
+        Text files are UTF-8, may be gzipped (.gz), and their lines may end in LF, CRLF or CR.
+
+    Blanks around an item, an identifier or the name of a column are no part of it, in any format and whether quoted or
+    not: " a" is "a". Labels that come from memory, as in `Baskets.from_table`, are taken as they are.
+    """
+    paths = matching_files(fspath(path))
+    if format not in FORMATS:
+        raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
+    if format == "auto":
+        format = _format_of(paths)
+    columns = Columns(basket, item, weight)
+    if format == "lines":
+        return _read_lines(paths)
+    if format == "parquet":
+        pairs = pairs_of_parquet(paths, columns)
+    else:
+        header, delimiter = _csv_header(paths, columns)
+        with with_one_line_end(paths, delimiter) as files:
+            pairs = pairs_of_csv(files, paths, columns, header, delimiter)
+    return Baskets.from_pairs(pairs.rows, pairs.positions, pairs.n_baskets, Catalogue.of(pairs.labels), pairs.weights)
+
+
+def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str]) -> Baskets:
+    """The original registry files of the paper.
+
+    `regs_csv` has one registry a line, 1-based item numbers between commas; `names_txt` has one item a line,
+    `<number> <category>: <name>`.
+    """
+    names = _registry_names(fspath(names_txt))
+    path = fspath(regs_csv)
+    baskets = []
+    for number, tokens in enumerate(_tokens(path, lines_of(path), ","), start=1):
+        for token in tokens:
+            if not is_plain_integer(token):
+                raise InputError(f"line {number} of {path} holds {token!r}; expected item numbers between commas")
+            if not 1 <= int(token) <= len(names):
+                raise InputError(
+                    f"line {number} of {path} names item {token}, but {names_txt} has the items 1 to {len(names)}"
+                )
+        baskets.append([int(token) - 1 for token in tokens])
+    if not baskets:
+        raise InputError(f"{path} is empty; expected one registry a line")
+    return Baskets.from_lists(baskets, items=names)
+
+
+def matching_files(pattern: str) -> list[str]:
+    """The file of this name, or those that match it as a pattern."""
+    try:
+        if Path(pattern).is_dir():
+            raise InputError(f"{pattern} is a folder; name a file, or files with a pattern such as {pattern}/*.parquet")
+        paths = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+        if not paths:
+            raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
+        for path in paths:
+            if not Path(path).is_file():
+                raise InputError(f"{path} is not a regular file; it is read more than once, so save it to a file first")
+            if Path(path).stat().st_size == 0:
+                raise InputError(f"{path} is empty")
+    except OSError as error:
+        raise InputError(f"{pattern} cannot be read: {error.strerror}") from None
+    return paths
+
+
+def _format_of(paths: Sequence[str]) -> str:
+    endings = {Path(path.removesuffix(".gz")).suffix.lower() for path in paths}
+    formats = {FORMAT_OF_ENDING.get(ending) for ending in endings}
+    if len(formats) > 1:
+        raise InputError(f"the files end in {', '.join(sorted(endings))}; read one format at a time")
+    format = formats.pop()
+    if format is None:
+        raise InputError(
+            f"the format of {paths[0]} cannot be told from its ending; "
+            "pass format= (--format) csv or parquet for a table, lines for one basket a line"
+        )
+    return format
+
+
+def _csv_header(paths: Sequence[str], columns: Columns) -> tuple[list[str], str]:
+    """The header, which must be the same in all files, and the delimiter with which it has the columns."""
+    headers = [next(lines_of(path), "") for path in paths]
+    for path, header in zip(paths, headers, strict=True):
+        if header != headers[0]:
+            raise InputError(f"{path} has the header {header!r}, but {paths[0]} has {headers[0]!r}; read them apart")
+    if not headers[0].strip():
+        raise InputError(f"{paths[0]} is empty, or its first line is; expected a header with the names of the columns")
+    readings = [(_fields(paths[0], 1, headers[0], delimiter=delimiter), delimiter) for delimiter in DELIMITERS]
+    for names, delimiter in readings:
+        if columns.are_in(names):
+            return names, delimiter
+    names, _ = max(readings, key=lambda reading: len(reading[0]))
+    raise columns.missing(
+        names, paths[0], "; if each line of the file is one basket, pass format='lines' (--format lines)"
+    )
+
+
+def _read_lines(paths: Sequence[str]) -> Baskets:
+    delimiter = "," if any("," in line for path in paths for line in lines_of(path)) else None
+    lists = [tokens for path in paths for tokens in _tokens(path, lines_of(path), delimiter)]
+    texts = {token for tokens in lists for token in tokens}
+    if not texts:
+        raise InputError(f"{paths[0]} names no item: all its lines are empty")
+    labels: list[Label] = labels_from_text(sorted(texts))
+    return Baskets.from_lists(lists, items=sorted(labels))
+
+
+def _tokens(path: str, lines: Iterator[str], delimiter: str | None) -> Iterator[list[str]]:
+    for number, line in enumerate(lines, start=1):
+        quoted = delimiter is not None and '"' in line
+        fields = _fields(path, number, line, delimiter=",", strict=True) if quoted else line.split(delimiter)
+        tokens = [token.strip() for token in fields] if line.strip() else []
+        if "" in tokens:
+            raise InputError(f"line {number} of {path} has nothing before, between or after its commas: {line!r}")
+        yield tokens
+
+
+def _fields(path: str, number: int, line: str, *, delimiter: str, strict: bool = False) -> list[str]:
+    """The fields of one line of CSV, without the quotes around them."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=strict, skipinitialspace=True), [])
+    except csv.Error as error:
+        raise InputError(f"line {number} of {path} is not a line of CSV ({error}): {line[:80]!r}") from None
+
+
+def _registry_names(path: str) -> list[str]:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+    if not content.strip():
+        raise InputError(f"{path} is empty; expected one item a line")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        text = content.decode("iso-8859-1")  # the media file; every byte string decodes
+    names = []
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        label, _, rest = line.partition(" ")
+        _, separator, name = rest.partition(": ")
+        if label != str(number) or not separator:
+            raise InputError(f"line {number} of {path} is {line!r}; expected '{number} <category>: <name>'")
+        names.append(name.strip())
+    return names

@@ -1,0 +1,137 @@
+"""cross_validate: every basket tested once, by models that did not see it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from dpplearn.arrays import Ints, Seed
+from dpplearn.data.baskets import Baskets
+from dpplearn.errors import InputError, whole_number
+from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
+from dpplearn.evaluation.diversity import Diversity
+from dpplearn.evaluation.evaluation import (
+    KS,
+    ONLY,
+    RESAMPLES,
+    Answers,
+    Setting,
+    answer,
+    bar,
+    lengths,
+    predictors_of,
+    summary,
+)
+from dpplearn.evaluation.outcomes import Outcomes, ask
+from dpplearn.evaluation.result import Evaluation
+from dpplearn.fitting.effort import Effort, tell_if_long, untold
+from dpplearn.fitting.fit import expected_effort, fit
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.loop import Stop
+from dpplearn.models.training import Training
+
+
+def cross_validate(
+    baskets: Baskets | Iterable[Iterable[Any]],
+    models: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    folds: int = 5,
+    nonempty: bool = False,
+    k: int | Sequence[int] = KS,
+    rng: Seed = 0,
+    resamples: int = RESAMPLES,
+    progress: bool = False,
+    **fit_options: Any,
+) -> Evaluation:
+    """Learn on all folds but one and evaluate on that one, in turn; then all baskets together.
+
+    Parameters
+    ----------
+    baskets
+        `Baskets`, or a list of lists as `Baskets.from_lists` takes it. The catalogue stays whole in every fold. Of
+        weights that are counts each basket falls into a fold by itself, so that there is an outcome for every kind of
+        basket in every fold that has some; baskets of weight 0 are left out.
+    models
+        Options of `fit` by the name of the model, such as {"em": {"learner": "em"}, "auto": {}}; by default one model.
+    folds
+        How many parts of (nearly) equal size, drawn at random.
+    nonempty
+        Whether log-likelihoods are reported given that a basket is not empty. What a model is learned by is an option
+        of `fit`.
+    k, resamples, progress
+        As `evaluate` takes them.
+    rng
+        Seed or generator of the folds, the fits, the items held out, the random sets and the bootstrap.
+    fit_options
+        Options of `fit` for all models.
+    """
+    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    options = {name: {**fit_options, **each} for name, each in (models or {ONLY: {}}).items()}
+    setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
+    rng = np.random.default_rng(rng)
+    counted = np.flatnonzero(baskets.weights > 0)
+    baskets = baskets.subset(counted)
+    if whole_number("folds", folds, 2) > baskets.n_units:
+        raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
+    tell_if_long(_effort(baskets, options.values(), folds), "this comparison", "fewer folds or models take less")
+    tested, parts = baskets.folds(folds, rng), []
+    with untold(), bar(dict.fromkeys(options, folds), progress) as advance:
+        for weights in tested:
+            train, test = baskets.weighted(baskets.weights - weights), baskets.weighted(weights)
+            kernels = {}
+            for name, each in options.items():
+                kernels[name] = _learned(train, each, rng)
+                advance(name)
+            predictors = predictors_of(kernels, Training.of(train), nonempty)
+            parts.append(answer(predictors, ask(test, rng), setting, rng))
+    note = f"Every basket was tested once, by models and baselines learned from the other {folds - 1} of {folds} folds."
+    row, fold = np.nonzero(tested.T)  # in the order of the baskets
+    every = baskets.subset(row).weighted(tested[fold, row])
+    joined = _joined(parts, [np.flatnonzero(fold == number) for number in range(folds)])
+    return summary(joined, every, setting, rng, note, folds=fold, rows=counted[row])
+
+
+def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -> Effort:
+    """Of all fits to all folds: the times add up, and the memory is that of the largest."""
+    each = [expected_effort(baskets, **options) for options in models]
+    return Effort((folds - 1) * sum(one.seconds for one in each), max(one.memory for one in each))
+
+
+def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Kernel:
+    result = fit(train, **{"rng": int(rng.integers(2**63)), **options})
+    if result.stop is Stop.INTERRUPTED:  # a fit returns what it has; here Ctrl-C means the whole
+        raise KeyboardInterrupt
+    return result.kernel
+
+
+def _joined(parts: Sequence[Answers], rows: Sequence[Ints]) -> Answers:
+    """All folds as one lot of baskets; `rows` are where those of each fold stand in it."""
+    names = parts[0].outcomes
+    found = {name: _together([part.outcomes[name] for part in parts], rows) for name in names}
+    lists = tuple(_mean_diversity(each) for each in zip(*(part.diversity for part in parts), strict=True))
+    return Answers(found, lists, sum(part.n_ranked for part in parts))
+
+
+def _together(parts: Sequence[Outcomes], rows: Sequence[Ints]) -> Outcomes:
+    back = np.argsort(np.concatenate(rows))
+    columns = {name: np.concatenate([part.columns[name] for part in parts])[back] for name in parts[0].columns}
+    unranked = np.concatenate([where[part.unranked] for where, part in zip(rows, parts, strict=True)])
+    pairs = [part.pairs for part in parts if part.pairs is not None]
+    return Outcomes(columns, np.sort(unranked), reduce(add, pairs) if pairs else None)
+
+
+def _mean_diversity(parts: Sequence[Diversity]) -> Diversity:
+    """Folds without a list have no similarity."""
+    similarity = {k: _mean([part.similarity[k] for part in parts]) for k in parts[0].similarity}
+    coverage = {k: _mean([part.coverage[k] for part in parts]) for k in parts[0].coverage}
+    return Diversity(parts[0].name, similarity, coverage)
+
+
+def _mean(values: Sequence[float]) -> float:
+    there = [value for value in values if not math.isnan(value)]
+    return sum(there) / len(there) if there else math.nan

@@ -1,0 +1,253 @@
+"""evaluate: models and baselines on test baskets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpplearn.arrays import EPSILON, Ints, Seed
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.errors import InputError, whole_number
+from dpplearn.evaluation.baselines import ITEM_TO_ITEM, Predictor, baselines_of, baselines_without_training, of_model
+from dpplearn.evaluation.bootstrap import MOST_RESAMPLES, resampled_means
+from dpplearn.evaluation.diversity import Diversity, diversity
+from dpplearn.evaluation.outcomes import Outcomes, Questions, ask, can_be_ranked, outcomes
+from dpplearn.evaluation.result import Evaluation
+from dpplearn.fitting.result import FitResult
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.models.dpp import DPP
+from dpplearn.models.training import Training
+from dpplearn.tools.threads import suitable_blas
+
+Model = DPP | FitResult
+KS = (5, 10, 20)
+RESAMPLES = 1000
+ONLY = "model"  # what a model is called that came without a name
+
+
+def evaluate(
+    models: Model | Mapping[str, Model],
+    baskets: Baskets | Iterable[Iterable[Any]],
+    *,
+    train: Baskets | Iterable[Iterable[Any]] | None = None,
+    nonempty: bool = False,
+    k: int | Sequence[int] = KS,
+    rng: Seed = 0,
+    resamples: int = RESAMPLES,
+    progress: bool = False,
+) -> Evaluation:
+    """How well models predict baskets that they were not learned from, beside baselines.
+
+    Mean log-likelihood, rank of an item held out at random, AUC against random sets, calibration, and diversity of
+    recommended lists; docs/evaluation.md has the formulas. Baselines are independent items, popularity and
+    item-to-item frequencies, all of the training data.
+
+    Parameters
+    ----------
+    models
+        A DPP or the result of a fit; or several by name, over the same items, to compare.
+    baskets
+        `Baskets`, or a list of lists; their items are found by label.
+    train
+        What the baselines learn from. By default the training data that the (first) model keeps; where it has none,
+        its marginals stand in for item frequencies, and item-to-item is left out.
+    nonempty
+        Whether log-likelihoods are given that a basket is not empty, of baselines as of models.
+    k
+        How many recommendations count in recall@k and NDCG@k.
+    rng
+        Seed or generator of the items held out, the random sets and the bootstrap. The default asks the same of every
+        model, so that separate calls with the same baskets can be compared.
+    resamples
+        Of the bootstrap.
+    progress
+        Show a progress bar on standard error.
+    """
+    dpps = {name: model.dpp if isinstance(model, FitResult) else model for name, model in _named(models).items()}
+    catalogue = next(iter(dpps.values())).catalogue
+    baskets = over(baskets, catalogue)
+    setting = Setting(tuple(dpps), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
+    if not baskets.total_weight > 0:
+        raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
+    training, note = _training(dpps, None if train is None else over(train, catalogue))
+    rng = np.random.default_rng(rng)
+    kernels = {name: _kernel(name, dpp, catalogue) for name, dpp in dpps.items()}
+    predictors = predictors_of(kernels, training, nonempty)
+    questions = ask(baskets, rng)
+    with bar(dict.fromkeys(predictors, len(questions.partial)), progress) as advance:
+        answers = answer(predictors, questions, setting, rng, advance)
+    if not nonempty and any(dpp.learned.get("nonempty") for dpp in dpps.values()):
+        note += " A model was learned given that baskets are not empty, and is judged without that: see nonempty=True."
+    return summary(answers, baskets, setting, rng, note)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same for all lots of baskets."""
+
+    models: tuple[str, ...]
+    nonempty: bool
+    ks: tuple[int, ...]
+    resamples: int
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What came of the questions about one lot of baskets."""
+
+    outcomes: Mapping[str, Outcomes]
+    diversity: tuple[Diversity, ...]
+    n_ranked: int
+
+
+def predictors_of(kernels: Mapping[str, Kernel], training: Training | None, nonempty: bool) -> dict[str, Predictor]:
+    """The models and, after them, the baselines."""
+    if training is not None:
+        baselines = baselines_of(training, nonempty=nonempty)
+    else:
+        baselines = baselines_without_training(next(iter(kernels.values())), nonempty=nonempty)
+    clash = next((name for name in kernels if name in {*baselines, ITEM_TO_ITEM}), None)
+    if clash is not None:
+        raise InputError(f"a model is called {clash!r}, as a baseline is; call it something else")
+    return {**{name: of_model(kernel) for name, kernel in kernels.items()}, **baselines}
+
+
+def answer(
+    predictors: Mapping[str, Predictor],
+    questions: Questions,
+    setting: Setting,
+    rng: np.random.Generator,
+    advance: Callable[[str], None] = lambda name: None,
+) -> Answers:
+    with suitable_blas(questions.baskets.n_items, None):
+        found = {
+            name: outcomes(each, questions, setting.ks, nonempty=setting.nonempty, advance=partial(advance, name))
+            for name, each in predictors.items()
+        }
+        lists = diversity(predictors, setting.models, questions, setting.ks, rng)
+    return Answers(found, lists, len(questions.ranked))
+
+
+def summary(
+    answers: Answers,
+    baskets: Baskets,
+    setting: Setting,
+    rng: np.random.Generator,
+    note: str,
+    *,
+    folds: Ints | None = None,
+    rows: Ints | None = None,
+) -> Evaluation:
+    """The bootstrap, over all columns of all models and baselines at once."""
+    keys = [(name, measure) for name, each in answers.outcomes.items() for measure in each.columns]
+    columns = np.column_stack([answers.outcomes[name].columns[measure] for name, measure in keys])
+    means = resampled_means(columns, baskets.weights, setting.resamples, rng)
+    resampled: dict[str, dict[str, Any]] = {name: {} for name in answers.outcomes}
+    for (name, measure), column in zip(keys, means.T, strict=True):
+        resampled[name][measure] = column
+    return Evaluation(
+        models=setting.models,
+        baselines=tuple(name for name in answers.outcomes if name not in setting.models),
+        outcomes={name: each.columns for name, each in answers.outcomes.items()},
+        resampled=resampled,
+        weights=baskets.weights,
+        n_items=baskets.n_items,
+        k=setting.ks,
+        nonempty=setting.nonempty,
+        reliability={
+            name: each.pairs.reliability() for name, each in answers.outcomes.items() if each.pairs is not None
+        },
+        diversity=answers.diversity,
+        n_ranked=answers.n_ranked,
+        unranked={name: len(each.unranked) for name, each in answers.outcomes.items()},
+        notes=(note, *_remarks(baskets, answers.n_ranked, setting.nonempty)),
+        folds=folds,
+        rows=rows,
+    )
+
+
+def over(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue) -> Baskets:
+    if isinstance(baskets, Baskets):
+        return baskets.over(catalogue)
+    return Baskets.from_lists(baskets, items=catalogue.labels)
+
+
+def _remarks(baskets: Baskets, n_ranked: int, nonempty: bool) -> Iterator[str]:
+    empty = np.count_nonzero(baskets.sizes == 0)
+    if not n_ranked:
+        yield "No basket has two or more items, so that none could be held out and ranked."
+    elif n_ranked < np.count_nonzero(can_be_ranked(baskets)):
+        yield f"Of the baskets of two or more items, {n_ranked:,} drawn at random were ranked."
+    if nonempty and empty:
+        yield f"{empty:,} baskets are empty, which is impossible given that a basket is not; leave them out."
+    if not nonempty and not empty:
+        share = float(np.exp(np.log1p(-np.minimum(baskets.frequencies(), 1 - EPSILON)).sum()))
+        yield (
+            f"None of the baskets is empty; of independent items {share:.1%} would be. To know that is worth "
+            f"{-np.log1p(-share):.3f} or more of a lead over them; nonempty=True (--nonempty) leaves it out."
+        )
+
+
+def _named(models: Model | Mapping[str, Model]) -> dict[str, Model]:
+    named = dict(models) if isinstance(models, Mapping) else {ONLY: models}
+    if not named:
+        raise InputError("there are no models to evaluate; name at least one")
+    for name, model in named.items():
+        if not isinstance(model, DPP | FitResult):
+            raise InputError(
+                f"{name!r} is a {type(model).__name__}; expected a DPP, the result of a fit, or a dict of those by name"
+            )
+    return named
+
+
+def _kernel(name: str, dpp: DPP, catalogue: Catalogue) -> Kernel:
+    """Over the catalogue of the first model."""
+    if dpp.catalogue == catalogue:
+        return dpp.kernel
+    there = dpp.catalogue.translation(catalogue)
+    if len(dpp.items) != len(catalogue) or (there < 0).any():
+        missing = set(map(str, dpp.items)) ^ set(map(str, catalogue.labels))
+        raise InputError(
+            f"{name!r} is a model of other items than the first ({len(dpp.items)} against {len(catalogue)}; "
+            f"{min(missing)!r} is in one of them alone); models to compare have the same items"
+        )
+    return Kernel(dpp.kernel.eigenvalues, dpp.kernel.eigenvectors[there])
+
+
+def _training(dpps: Mapping[str, DPP], train: Baskets | None) -> tuple[Training | None, str]:
+    """What baselines learn from, and where that came from in words."""
+    if train is not None:
+        return Training.of(train), f"Baselines are learned from {len(train):,} training baskets."
+    catalogue = next(iter(dpps.values())).catalogue
+    for dpp in dpps.values():
+        if dpp.training is not None and dpp.catalogue == catalogue:
+            return dpp.training, f"Baselines are learned from the model's {dpp.training.weight:,.0f} training baskets."
+    return None, (
+        "The training data are not known: independent items and popularity have the marginals of the model itself, "
+        "and item-to-item is left out. Name them (train=, --train) for the real baselines."
+    )
+
+
+def lengths(k: int | Sequence[int]) -> tuple[int, ...]:
+    ks = tuple(k) if isinstance(k, Iterable) else (k,)
+    if not ks:
+        raise InputError("k is empty; name at least one length of a list of recommendations")
+    return tuple(sorted({whole_number("k", each, 1) for each in ks}))
+
+
+@contextmanager
+def bar(totals: Mapping[str, int], show: bool) -> Iterator[Callable[[str], None]]:
+    """Within, call the function with the name of the model that is one step further."""
+    if not show:
+        yield lambda name: None
+        return
+    from dpplearn.tools.progress import grouped_progress
+
+    with grouped_progress(totals, {}, "all") as advance:
+        yield advance

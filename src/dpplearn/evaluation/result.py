@@ -1,0 +1,143 @@
+"""What an evaluation tells: of every model and baseline, and of the differences between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.errors import InputError
+from dpplearn.evaluation.bootstrap import Difference, Estimate, difference, estimate
+from dpplearn.evaluation.calibration import Reliability
+from dpplearn.evaluation.diversity import Diversity
+from dpplearn.evaluation.metrics import weighted_mean
+from dpplearn.evaluation.outcomes import LOG_LIKELIHOOD
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """How models and baselines did on the same baskets.
+
+    `outcomes[name][measure]` has one value a basket, NaN where there is none: "log_likelihood", "percentile_rank",
+    "recall@k", "ndcg@k" and "auc". Printed, it is a table; docs/evaluation.md has the formulas.
+    """
+
+    models: tuple[str, ...]
+    baselines: tuple[str, ...]
+    outcomes: Mapping[str, Mapping[str, Floats]]
+    resampled: Mapping[str, Mapping[str, Floats]]  # means in bootstrap resamples, the same resamples for all
+    weights: Floats  # of the baskets
+    n_items: int
+    k: tuple[int, ...]
+    nonempty: bool
+    reliability: Mapping[str, Reliability]
+    diversity: tuple[Diversity, ...]
+    n_ranked: int
+    unranked: Mapping[str, int]  # of those, how many left a partial basket that is impossible, so that all items tied
+    notes: tuple[str, ...] = ()
+    folds: Ints | None = None  # which fold a basket was tested in; None without cross-validation
+    rows: Ints | None = None  # which basket that was, again and again where its count is spread over folds; likewise
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models, then the baselines."""
+        return self.models + self.baselines
+
+    def measures(self, name: str) -> tuple[str, ...]:
+        """What was measured of a model or baseline; baselines without probabilities have no log-likelihood."""
+        return tuple(self._columns(name))
+
+    def estimate(self, name: str, measure: str = LOG_LIKELIHOOD) -> Estimate:
+        """The mean over the baskets, with its 95 % bootstrap interval."""
+        return estimate(self._column(name, measure), self.weights, self.resampled[name][measure])
+
+    def difference(self, name: str, other: str, measure: str = LOG_LIKELIHOOD) -> Difference:
+        """The mean of `name` less that of `other`, by a paired bootstrap: both on the same resampled baskets."""
+        means = [weighted_mean(self._column(each, measure), self.weights) for each in (name, other)]
+        return difference(means[0], self.resampled[name][measure], means[1], self.resampled[other][measure])
+
+    def fold_means(self, name: str, measure: str = LOG_LIKELIHOOD) -> Floats:
+        """The mean over the baskets of each fold, after `cross_validate`."""
+        if self.folds is None:
+            raise InputError("there are no folds: this evaluation does not come from cross_validate")
+        column = self._column(name, measure)
+        folds = range(int(self.folds.max()) + 1)
+        return np.array([weighted_mean(column[self.folds == fold], self.weights[self.folds == fold]) for fold in folds])
+
+    def impossible(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which baskets of positive weight have probability zero."""
+        column = self._columns(name).get(LOG_LIKELIHOOD, np.zeros(len(self.weights)))
+        return np.isneginf(column) & (self.weights > 0)
+
+    def _columns(self, name: str) -> Mapping[str, Floats]:
+        if name not in self.outcomes:
+            raise InputError(f"{name!r} was not evaluated; there are {', '.join(map(repr, self.names))}")
+        return self.outcomes[name]
+
+    def _column(self, name: str, measure: str) -> Floats:
+        columns = self._columns(name)
+        if measure not in columns:
+            raise InputError(f"{name!r} has no {measure!r}; it has {', '.join(columns)}")
+        return columns[measure]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it but the outcomes of single baskets, as plain data."""
+        return {
+            "n_baskets": len(self.weights) if self.rows is None else len(np.unique(self.rows)),
+            "weight": float(self.weights.sum()),
+            "n_items": self.n_items,
+            "n_ranked": self.n_ranked,
+            "nonempty": self.nonempty,
+            "k": list(self.k),
+            "rows": [self._row(name) for name in self.names],
+            "differences": [
+                {"model": name, "against": other, "measure": measure, **asdict(found), "verdict": found.verdict}
+                for name, other, measure in self._compared()
+                for found in [self.difference(name, other, measure)]
+            ],
+            "diversity": [_plain_keys(asdict(each)) for each in self.diversity],
+            "notes": list(self.notes),
+        }
+
+    def _row(self, name: str) -> dict[str, Any]:
+        impossible, reliability = self.impossible(name), self.reliability.get(name)
+        likelihood = self.outcomes[name].get(LOG_LIKELIHOOD)
+        return {
+            "name": name,
+            "baseline": name in self.baselines,
+            **{measure: asdict(self.estimate(name, measure)) for measure in self.measures(name)},
+            "n_impossible": int(impossible.sum()),
+            "weight_impossible": float(self.weights[impossible].sum()),
+            "log_likelihood_of_possible": (
+                np.nan if likelihood is None else weighted_mean(likelihood, np.where(impossible, 0, self.weights))
+            ),
+            "n_unranked": self.unranked[name],
+            "calibration": None if reliability is None else asdict(reliability),
+            "folds": None if self.folds is None or likelihood is None else self.fold_means(name).tolist(),
+        }
+
+    def _compared(self) -> list[tuple[str, str, str]]:
+        """Each model with the first one and with every baseline, in all that both have."""
+        return [
+            (name, other, measure)
+            for name in self.models
+            for other in (*(self.models[:1] if name != self.models[0] else ()), *self.baselines)
+            for measure in self.measures(name)
+            if measure in self.measures(other)
+        ]
+
+    def __repr__(self) -> str:
+        from dpplearn.evaluation.text import as_text
+
+        return as_text(self.to_dict())
+
+
+def _plain_keys(entry: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no numbers for keys."""
+    return {
+        name: {str(k): each for k, each in value.items()} if isinstance(value, Mapping) else value
+        for name, value in entry.items()
+    }

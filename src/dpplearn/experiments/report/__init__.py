@@ -1,0 +1,1 @@
+"""From rows to tables, verdicts, figures and the page."""

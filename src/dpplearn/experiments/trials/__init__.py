@@ -1,0 +1,1 @@
+"""What a trial of each experiment does: a job in, a row out."""

@@ -1,0 +1,1 @@
+"""`fit`: what goes on around the learners."""

@@ -1,0 +1,173 @@
+"""The state of a fit in a file, so that a killed one goes on to the same result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import count, takewhile
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Floats
+from dpplearn.data.baskets import Baskets
+from dpplearn.errors import InputError
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.loop import Record, Run, Step, Stop
+from dpplearn.models.history import History
+from dpplearn.tools.tensor_file import read_tensors, write_tensors
+
+COLUMNS = tuple(field.name for field in fields(History))
+
+
+@dataclass(frozen=True)
+class Restart:
+    """One line about one run from one start."""
+
+    start: str
+    log_likelihood: float
+    n_iter: int
+    seconds: float
+    stop: Stop
+
+    def __str__(self) -> str:
+        return (
+            f"{self.start:<8} {self.log_likelihood:>12.6f}  {self.n_iter:>5} iterations  {self.seconds:>8.2f} s  "
+            f"{self.stop.name.lower().replace('_', ' ')}"
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What must be the same for a fit to be continued."""
+
+    learner: str
+    init: str
+    restarts: int
+    prior: float | str
+    validation: float
+    nonempty: bool
+    data: str
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Where the choice of the prior stands: the log-probabilities of unseen baskets under each strength tried, and the
+    model of each fold, from which the next strength starts; none once the choice is made."""
+
+    held_out: Floats  # (n_strengths, n_baskets)
+    kernels: tuple[Kernel, ...] = ()
+
+
+@dataclass(frozen=True)
+class FitState:
+    """Finished runs, the best of them, and the one under way."""
+
+    setting: Setting
+    seeds: tuple[int, ...]  # of the random starts, then of the folds and of what is set aside for validation
+    search: Search | None = None  # of the strength of the prior, as far as done
+    finished: tuple[Restart, ...] = ()
+    best: Run | None = None
+    running: Run | None = None
+    elapsed: float = 0.0  # seconds since the fit began
+
+    def with_running(self, run: Run) -> FitState:
+        return replace(self, running=run, elapsed=run.seconds)
+
+    def with_finished(self, run: Run, start: str) -> FitState:
+        assert run.stop is not None
+        seconds = run.seconds - run.record.seconds[0]
+        line = Restart(start, run.log_likelihood, run.n_iter, seconds, run.stop)
+        better = self.best is None or run.merit > self.best.merit
+        state = self.with_running(run)
+        return replace(state, finished=(*self.finished, line), best=run if better else self.best, running=None)
+
+
+def fingerprint(baskets: Baskets) -> str:
+    """A digest of deduplicated baskets, equal for equal data in any order."""
+    digest = hashlib.sha256(json.dumps(baskets.items).encode())
+    for array in (baskets.indices, baskets.offsets, baskets.weights):
+        digest.update(array.data if array.size else b"")
+    return digest.hexdigest()
+
+
+def write_checkpoint(path: str | PathLike[str], state: FitState) -> None:
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    if state.search is not None:
+        arrays["search"] = state.search.held_out
+        for fold, kernel in enumerate(state.search.kernels):
+            arrays |= _kernel_arrays(f"fold.{fold}", kernel)
+    leader = state.running.leader if state.running is not None else None
+    for name, run in (("best", state.best), ("running", state.running), ("leader", leader)):
+        if run is not None:
+            arrays |= {
+                **_kernel_arrays(name, run.kernel),
+                **{f"{name}.{column}": values for column, values in run.history.columns.items()},
+                **{f"{name}.memory.{key}": np.ascontiguousarray(array) for key, array in run.step.memory.items()},
+            }
+    document = {
+        "setting": asdict(state.setting),
+        "seeds": list(state.seeds),
+        "elapsed": state.elapsed,
+        "finished": [{**asdict(line), "stop": line.stop.name} for line in state.finished],
+        "best_stop": state.best.stop.name if state.best is not None and state.best.stop is not None else None,
+    }
+    write_tensors(path, "checkpoint", arrays, document)
+
+
+def read_checkpoint(path: str | PathLike[str], setting: Setting) -> FitState:
+    """The state in a file, which must belong to this setting."""
+    arrays, document = read_tensors(path, "checkpoint")
+    try:
+        _check_setting(fspath(path), document["setting"], setting)
+        return _state(setting, arrays, document)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{fspath(path)} does not hold a checkpoint: {error}") from None
+
+
+def _check_setting(path: str, found: Mapping[str, Any], setting: Setting) -> None:
+    for name, expected in asdict(setting).items():
+        if found[name] != expected:
+            what = "other baskets" if name == "data" else f"{name}={found[name]!r}, not {name}={expected!r}"
+            raise InputError(f"{path} belongs to a fit with {what}; repeat the call that wrote it, with resume=")
+
+
+def _state(setting: Setting, arrays: Mapping[str, npt.NDArray[Any]], document: Mapping[str, Any]) -> FitState:
+    finished = tuple(Restart(**{**line, "stop": Stop[line["stop"]]}) for line in document["finished"])
+    best, running = _run(arrays, "best"), _run(arrays, "running")
+    if best is not None:
+        best = replace(best, stop=Stop[document["best_stop"]])
+    if running is not None:
+        running = replace(running, leader=_run(arrays, "leader"))
+    seeds, search = tuple(document["seeds"]), _search(arrays)
+    return FitState(setting, seeds, search, finished, best, running, document["elapsed"])
+
+
+def _kernel_arrays(name: str, kernel: Kernel) -> dict[str, npt.NDArray[Any]]:
+    return {f"{name}.eigenvalues": kernel.eigenvalues, f"{name}.eigenvectors": kernel.eigenvectors}
+
+
+def _kernel(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Kernel:
+    return Kernel(arrays[f"{name}.eigenvalues"], arrays[f"{name}.eigenvectors"])
+
+
+def _search(arrays: Mapping[str, npt.NDArray[Any]]) -> Search | None:
+    if "search" not in arrays:
+        return None
+    folds = takewhile(lambda fold: f"fold.{fold}.eigenvalues" in arrays, count())
+    return Search(arrays["search"], tuple(_kernel(arrays, f"fold.{fold}") for fold in folds))
+
+
+def _run(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Run | None:
+    if f"{name}.eigenvalues" not in arrays:
+        return None
+    kernel = _kernel(arrays, name)
+    history = History(**{column: arrays[f"{name}.{column}"] for column in COLUMNS})
+    prefix = f"{name}.memory."
+    memory = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+    last = Step(kernel, float(history.log_likelihood[-1]), float(history.step_size[-1]), 0, memory)
+    return Run(last, Record.of(history), len(history) - 1)

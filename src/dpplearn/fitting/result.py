@@ -1,0 +1,149 @@
+"""What a fit tells: after every iteration, and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpplearn.fitting.checkpoint import Restart
+from dpplearn.fitting.prior_choice import PriorChoice
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.symmetric.statistics import log_nonempty
+from dpplearn.learners import LEARNERS
+from dpplearn.learners.loop import Step, Stop
+from dpplearn.models.dpp import DPP
+from dpplearn.models.history import History
+
+
+@dataclass(frozen=True)
+class FitProgress:
+    """What a callback is told after every iteration; iteration 0 is the start."""
+
+    restart: int
+    iteration: int
+    log_likelihood: float
+    seconds: float
+    step_size: float
+    evaluations: float
+    validation: float  # the mean log-likelihood of the baskets set aside; NaN where none are
+    step: Step = field(repr=False)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The model so far; found only when asked for, which may take longer than an iteration."""
+        return self.step.kernel
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Whether the runs from different starts found the same optimum. In nats a basket.
+
+    A run that stopped by its tolerance may be that much short of its optimum, so that two at the same optimum lie
+    within twice as much. The rule of "em" and "k-ascent" promises no such thing: runs of theirs that do not agree may
+    still be on their way to the same optimum.
+    """
+
+    within: float
+    agreeing: int  # runs within that of the best, itself included
+    runs: int
+    lowest: float  # how far the lowest run is below the best
+
+    @classmethod
+    def of(cls, likelihoods: Sequence[float], within: float) -> Agreement:
+        below = max(likelihoods) - np.array(likelihoods)
+        return cls(within, int((below <= within).sum()), len(below), float(below.max()))
+
+    @property
+    def reached(self) -> bool | None:
+        """None of a single run, which has nothing to agree with."""
+        return self.agreeing == self.runs if self.runs > 1 else None
+
+    def __str__(self) -> str:
+        if self.reached is None:
+            return "a single run"
+        how_many = "all" if self.reached else f"{self.agreeing} of"
+        below = f"the lowest is {self.lowest:.2g} below"
+        return f"{how_many} {self.runs} are within {self.within:.2g} nats of the best; {below}"
+
+
+@dataclass(frozen=True, repr=False)
+class FitResult:
+    """The best model found, how it was found, and how good it is. All log-likelihoods are means a basket."""
+
+    dpp: DPP
+    history: History
+    stop: Stop
+    restarts: tuple[Restart, ...]
+    independent_log_likelihood: float
+    agreement: Agreement
+    prior_choice: PriorChoice | None = None  # how the strength of the prior was chosen, if by cross-validation
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.dpp.kernel
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of the training data under the model returned, given that baskets are not empty if it was learned so.
+
+        The history has the likelihood that learning maximised: with a prior, of the data and its pseudo-baskets.
+        """
+        return float(self.dpp.learned["log_likelihood"])
+
+    @property
+    def prior(self) -> float:
+        """The strength of the prior; inf for independent items."""
+        return float(self.dpp.learned["prior"])
+
+    @property
+    def n_iter(self) -> int:
+        return len(self.history) - 1
+
+    @property
+    def expected_size(self) -> float:
+        """E|Y| under the model, given that Y is not empty if it was learned so."""
+        nonempty = np.exp(log_nonempty(self.kernel)) if self.dpp.learned["nonempty"] else 1.0
+        return float(self.dpp.expected_size / nonempty) if nonempty else 0.0
+
+    @property
+    def converged(self) -> bool:
+        """Whether the model is the optimum: the tolerance was met, or it is known in closed form."""
+        return self.stop in {Stop.TOLERANCE, Stop.CLOSED_FORM}
+
+    def __repr__(self) -> str:
+        how = self.dpp.learned
+        gain = self.log_likelihood - self.independent_log_likelihood
+        given = ", given that it is not empty" if how["nonempty"] else ""
+        beside = f"the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'}"
+        if gain < 0 and not self.prior and LEARNERS[how["learner"]].as_published:
+            beside += ": the paper's learners end where they end; learner='auto' does not end below"
+        if np.isinf(self.prior):
+            beside = "the model, but for its smoothing"
+        lines = [
+            f"FitResult: {how['learner']} from {how['start']}, {how['n_baskets']:,} baskets "
+            f"({how['n_distinct']:,} distinct) of {len(self.dpp.items):,} items",
+            f"  stopped            after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
+            f"{' (converged)' if self.converged else ''}: {self.stop.value}",
+            f"  log-likelihood     {self.log_likelihood:.4f} a basket{given}",
+            f"  independent items  {self.independent_log_likelihood:.4f} a basket ({beside})",
+            f"  expected size      {self.expected_size:.2f} items{given}",
+        ]
+        if self.prior or self.prior_choice is not None:
+            lines.insert(2, f"  prior              {self._prior}")
+        if "validation" in how:
+            lines.append(
+                f"  set aside          {how['validation']:.0%}, {how['validation_log_likelihood']:.4f} a basket"
+            )
+        if len(self.restarts) > 1:
+            lines += [f"  restarts           {self.agreement}"]
+            lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
+        return "\n".join(lines)
+
+    @property
+    def _prior(self) -> str:
+        how = " (chosen by cross-validation)" if self.prior_choice is not None else ""
+        if np.isinf(self.prior):
+            return f"infinitely strong: independent items{how}"
+        return f"{self.prior:g} of the data's weight{how}" if self.prior else f"none{how}"

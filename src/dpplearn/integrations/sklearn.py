@@ -1,0 +1,219 @@
+"""DPPEstimator: scikit-learn's conventions over `fit`; rows are baskets, columns are items."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.data.baskets import Baskets
+from dpplearn.errors import InputError, whole_number
+from dpplearn.fitting.fit import fit
+from dpplearn.kernels.symmetric.sampling import sample_sets
+from dpplearn.learners.loop import Stop
+from dpplearn.models.dpp import DPP
+
+try:
+    from sklearn.base import BaseEstimator, DensityMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as missing:
+    raise ImportError(
+        f'DPPEstimator needs scikit-learn 1.6 or later ({missing}); pip install "dpplearn[sklearn]"'
+    ) from missing
+
+RandomState = int | np.random.RandomState | np.random.Generator | None
+
+REMEDIES = {
+    Stop.MAX_ITER: "raise max_iter or tol",
+    Stop.MAX_SECONDS: "raise max_seconds or tol",
+    Stop.NO_ASCENT: "raise tol, or try another init or more restarts",
+    Stop.NOT_BETTER: "try another init, or more restarts",
+}
+
+
+class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn a determinantal point process from a 0/1 matrix: one row a basket, one column an item.
+
+    Lists of items become such a matrix by `MultiLabelBinarizer`, in a pipeline as
+    `make_pipeline(FunctionTransformer(MultiLabelBinarizer().fit(lists).transform), DPPEstimator())`: scikit-learn
+    does not take the binarizer itself as a step, for it transforms targets.
+
+    Parameters
+    ----------
+    learner, init, restarts, tol, max_iter, max_seconds, prior, validation, patience, nonempty
+        As `dpplearn.fit` takes them.
+    threads : int or None
+        How many threads `fit` and `sample` use; None for all cores.
+    random_state : int, RandomState, Generator or None
+        Of the random starts. An integer gives the model that `dpplearn.fit` gives with `rng` set to it; None draws
+        from numpy's global state, as in scikit-learn.
+
+    Attributes
+    ----------
+    dpp_ : DPP
+        The model. Column labels of a DataFrame (strings or integers) are its items; otherwise they are numbers.
+    log_likelihood_ : float
+        Of the training data under `dpp_`, the mean a basket.
+    n_iter_ : int
+        Iterations of the best run.
+    converged_ : bool
+        Whether the model is the optimum: the tolerance was met, or the prior is infinitely strong.
+    stop_ : Stop
+        Why learning stopped.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if all columns of X had names.
+    """
+
+    dpp_: DPP
+    log_likelihood_: float
+    n_iter_: int
+    converged_: bool
+    stop_: Stop
+
+    def __init__(
+        self,
+        learner: str = "auto",
+        init: str = "moments",
+        restarts: int = 1,
+        tol: float = 1e-4,
+        max_iter: int = 1000,
+        max_seconds: float | None = None,
+        prior: float | str | None = None,
+        validation: float = 0.0,
+        patience: int = 10,
+        nonempty: bool = False,
+        threads: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.learner = learner
+        self.init = init
+        self.restarts = restarts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.prior = prior
+        self.validation = validation
+        self.patience = patience
+        self.nonempty = nonempty
+        self.threads = threads
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    def fit(self, X: Any, y: None = None, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Learn from the rows of X, dense or sparse, 0 and 1 or bool.
+
+        A `sample_weight` of 2 counts a row twice, and one of 0 leaves it out. Warns if learning stopped before it
+        converged. Ctrl-C is raised again, so that it also ends a grid search; `dpp_` is then the best model so far.
+        """
+        matrix = self._validated(X, reset=True)
+        result = fit(
+            _baskets(matrix, self._labels(X), sample_weight),
+            self.learner,
+            self.init,
+            restarts=self.restarts,
+            rng=_generator(self.random_state),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_seconds=self.max_seconds,
+            prior=self.prior,
+            validation=self.validation,
+            patience=self.patience,
+            nonempty=self.nonempty,
+            threads=self.threads,
+        )
+        self.dpp_ = result.dpp
+        self.log_likelihood_ = result.log_likelihood
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.stop_ = result.stop
+        self._fitted_on_sparse = issparse(matrix)
+        if self.stop_ is Stop.INTERRUPTED:
+            raise KeyboardInterrupt(self.stop_.value)
+        if self.stop_ in REMEDIES:
+            warnings.warn(self._not_converged(), ConvergenceWarning, stacklevel=2)
+        return self
+
+    def score(self, X: Any, y: None = None, sample_weight: npt.ArrayLike | None = None) -> float:
+        """The weighted mean log-likelihood of the rows, given that they are not empty if it was learned so.
+
+        −inf if one of them is impossible under the model.
+        """
+        baskets = self._known_baskets(X, sample_weight)
+        return self.dpp_.log_likelihood(baskets, nonempty=self.nonempty)
+
+    def score_samples(self, X: Any) -> Floats:
+        """log P of every row, given that it is not empty if learned so; −inf where it is zero."""
+        baskets = self._known_baskets(X)
+        return self.dpp_.log_prob(baskets, nonempty=self.nonempty)
+
+    def sample(
+        self, n_samples: int = 1, k: int | None = None, random_state: RandomState = None
+    ) -> npt.NDArray[np.int64] | csr_array[np.int64]:
+        """Independent draws from the model, or with k from its sets of k items; one 0/1 row each.
+
+        The matrix is of the kind that `fit` was given: a `csr_array` after sparse X, a dense array otherwise.
+        """
+        check_is_fitted(self)
+        sets = sample_sets(
+            self.dpp_.kernel, whole_number("n_samples", n_samples, 0), k, _generator(random_state), self.threads
+        )
+        matrix = _indicator_matrix(sets, len(self.dpp_.items))
+        return matrix if self._fitted_on_sparse else matrix.toarray()
+
+    def _known_baskets(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> Baskets:
+        check_is_fitted(self)
+        return _baskets(self._validated(X, reset=False), self.dpp_.items, sample_weight)
+
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        """X as an array or CSR matrix of finite numbers, with the columns of the fit unless `reset`."""
+        matrix = validate_data(self, X, accept_sparse="csr", reset=reset)
+        if matrix.min() < 0:  # scikit-learn's words, and then what to do
+            raise InputError(
+                f"Negative values in data passed to X, the least of them {matrix.min()}; "
+                "expected 0 or 1 (binarise first, for instance with X > 0)"
+            )
+        return matrix
+
+    def _labels(self, X: Any) -> list[Any] | None:
+        """The names that scikit-learn has found, else the integer column labels that it does not look at."""
+        columns = getattr(self, "feature_names_in_", getattr(X, "columns", None))
+        return None if columns is None else list(columns)
+
+    def _not_converged(self) -> str:
+        return (
+            f"the fit did not converge in {self.n_iter_} iterations: {self.stop_.value}; "
+            f"{REMEDIES[self.stop_]} (tol is {self.tol:g})"
+        )
+
+
+def _baskets(matrix: Any, items: Any, sample_weight: npt.ArrayLike | None) -> Baskets:
+    baskets = Baskets.from_matrix(matrix, items, weights=sample_weight)
+    if not baskets.weights.any():
+        raise InputError(f"all {len(baskets)} values of sample_weight are zero; at least one row has to count")
+    return baskets
+
+
+def _generator(random_state: RandomState) -> np.random.Generator:
+    """A generator seeded from what scikit-learn takes as a random state."""
+    if isinstance(random_state, Integral | np.random.Generator):
+        return np.random.default_rng(random_state)
+    return np.random.default_rng(check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32))
+
+
+def _indicator_matrix(sets: list[Ints], n_items: int) -> csr_array[np.int64]:
+    indices = np.concatenate([np.zeros(0, dtype=np.int64), *sets])
+    offsets = np.cumsum([0, *map(len, sets)])
+    return csr_array((np.ones(len(indices), dtype=np.int64), indices, offsets), shape=(len(sets), n_items))

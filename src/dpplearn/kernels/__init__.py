@@ -1,0 +1,1 @@
+"""The law of a set given parameters: a folder per family, the same file names in each."""

@@ -1,0 +1,58 @@
+"""The law of |Y|: a sum of independent coin flips with probabilities λ_j, in logarithms so that nothing underflows.
+
+The elementary symmetric polynomials of a k-DPP are this law times det(L + I); unlike them it exists for λ_j = 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpplearn.arrays import Floats
+from dpplearn.errors import InputError
+from dpplearn.kernels.symmetric.kernel import Kernel
+
+
+def log_size_table(eigenvalues: Floats, largest: int) -> Floats:
+    """log P(k of the first n flips come up), for n = 0..N and k = 0..largest."""
+    table = np.full((len(eigenvalues) + 1, largest + 1), -np.inf)
+    table[0, 0] = 0
+    with np.errstate(divide="ignore"):
+        up, down = np.log(eigenvalues), np.log1p(-eigenvalues)
+    for n in range(len(eigenvalues)):
+        table[n + 1] = table[n] + down[n]
+        table[n + 1, 1:] = np.logaddexp(table[n + 1, 1:], table[n, :-1] + up[n])
+    return table
+
+
+def log_size_distribution(kernel: Kernel) -> Floats:
+    """log P(|Y| = k) for k = 0..N."""
+    row = np.full(kernel.n_items + 1, -np.inf)
+    row[0] = 0
+    with np.errstate(divide="ignore"):
+        up, down = np.log(kernel.eigenvalues), np.log1p(-kernel.eigenvalues)
+    for n in range(kernel.n_items):
+        shifted = row[:-1] + up[n]
+        row = row + down[n]
+        row[1:] = np.logaddexp(row[1:], shifted)
+    return row
+
+
+def check_size(kernel: Kernel, k: int) -> None:
+    """A k-DPP exists for sizes between the number of eigenvalues at 1 and the rank."""
+    sizes = kernel.possible_sizes
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k not in sizes:
+        raise InputError(
+            f"k is {k!r}; under this model a set has {sizes[0]} to {sizes[-1]} items, so k must be from that range"
+        )
+
+
+def inclusion_given_size(kernel: Kernel, k: int) -> Floats:
+    """P(eigenvector j is active given that k are): λ_j P(k − 1 of the others) / P(k)."""
+    if k == 0:
+        return np.zeros(kernel.n_items)
+    lam = kernel.eigenvalues
+    before = log_size_table(lam, k - 1)
+    after = log_size_table(lam[::-1], k - 1)[::-1]
+    others = np.logaddexp.reduce(before[:-1] + after[1:, ::-1], axis=1)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(np.log(lam) + others - log_size_distribution(kernel)[k]))

@@ -1,0 +1,110 @@
+"""Starting kernels: a random one, one from the data's moments, one from another model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from dpplearn.arrays import Floats
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.errors import InputError, InputWarning
+from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
+
+CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
+FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
+
+
+def wishart(baskets: Baskets, rng: np.random.Generator) -> Kernel:
+    """L = X Xᵀ/N with standard normal X. [GKFT14, section 5.1]"""
+    n = baskets.n_items
+    X = rng.standard_normal((n, n))
+    return Kernel.from_L(X @ X.T / n)
+
+
+def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
+    """K_ii = m_i and K_ij = sqrt(max(m_i m_j − m_ij, 0)), made a kernel. [GKFT14, section 5.2]
+
+    Eigenvalues are clipped to [0, 0.999]; where fewer are positive than the largest basket has items, the
+    missing ones are raised from zero to 0.001. Pairs that attract get zero, so it is diagonal if none repels.
+    """
+    kernel = moments_kernel(baskets)
+    if np.count_nonzero(kernel.K) == np.count_nonzero(kernel.K.diagonal()) > 1:
+        warnings.warn(
+            "no pair of items occurs together less often than by chance, so the moments start is diagonal, "
+            "where the gradient is zero in every off-diagonal direction: learning will not leave the "
+            "independent model; try init='wishart'",
+            InputWarning,
+            stacklevel=3,
+        )
+    return kernel
+
+
+def moments_kernel(baskets: Baskets) -> Kernel:
+    """The moments start, without a word about whether it is of any use."""
+    m = baskets.pair_frequencies()
+    item = m.diagonal()
+    K = repelling(m)
+    np.fill_diagonal(K, item)
+    lam, V = eigh_apart(K)
+    lam = np.clip(lam, 0, CAP)
+    lam[lam <= 4 * len(lam) * np.finfo(float).eps] = 0
+    missing = int(baskets.sizes.max(initial=0)) - np.count_nonzero(lam)
+    if missing > 0:
+        of_occurring = (V[item > 0] != 0).any(axis=0)  # those of other items would not make room for the largest basket
+        zeros = np.flatnonzero((lam == 0) & of_occurring)
+        lam[zeros[len(zeros) - missing :]] = FLOOR
+    return Kernel(lam, V)
+
+
+INITIALISERS: dict[str, Callable[[Baskets, np.random.Generator], Kernel]] = {"wishart": wishart, "moments": moments}
+DETERMINISTIC = {"moments"}
+
+
+def repelling(m: Floats) -> Floats:
+    """sqrt(max(m_i m_j − m_ij, 0)) off the diagonal: |K_ij| of pairs that occur together less often than by chance."""
+    K = np.sqrt(np.maximum(np.outer(m.diagonal(), m.diagonal()) - m, 0))
+    np.fill_diagonal(K, 0)
+    return np.asarray(K)
+
+
+def adapted(kernel: Kernel, catalogue: Catalogue, baskets: Baskets, rng: np.random.Generator) -> Kernel:
+    """A kernel over one catalogue as a start for baskets over another, matched by label.
+
+    Items that the baskets lack are marginalised out (K_S); new ones start at their frequency, nearly
+    independent of all others. Nearly: exact independence is a saddle that no learner leaves.
+    """
+    here = catalogue.translation(baskets.catalogue)
+    known = here >= 0
+    if not known.any():
+        raise InputError(
+            f"the start knows none of the {baskets.n_items} items of the baskets (it has {len(catalogue)}, "
+            f"such as {catalogue.labels[0]!r}; they have items such as {baskets.items[0]!r}); leave start= out"
+        )
+    if known.all() and len(catalogue) == baskets.n_items:
+        return _permuted(kernel, here)
+    old = Kernel.from_K(kernel.K[np.ix_(here[known], here[known])])
+    n_old, n = old.n_items, baskets.n_items
+    places = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
+    frequencies = np.clip(baskets.frequencies()[~known], FLOOR, CAP)
+    V = np.zeros((n, n))
+    V[np.ix_(places[:n_old], np.arange(n_old))] = old.eigenvectors
+    V[places[n_old:], np.arange(n_old, n)] = 1
+    lam = np.concatenate([old.eigenvalues, frequencies])
+    return Kernel(lam, V @ small_rotation(n, n_old, rng))
+
+
+def _permuted(kernel: Kernel, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Kernel:
+    return Kernel(kernel.eigenvalues, kernel.eigenvectors[order])
+
+
+def small_rotation(n: int, n_old: int, rng: np.random.Generator, angle: float = 0.1) -> Floats:
+    """A random rotation by about that angle of the new directions against all others."""
+    from scipy.linalg import expm
+
+    S = np.zeros((n, n))
+    S[:, n_old:] = rng.standard_normal((n, n - n_old)) * (angle / np.sqrt(n))
+    rotation: Floats = expm(S - S.T)
+    return rotation

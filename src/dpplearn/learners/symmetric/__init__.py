@@ -1,0 +1,1 @@
+"""The learners of a symmetric DPP, one file each."""

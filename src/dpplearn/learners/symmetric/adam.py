@@ -1,0 +1,54 @@
+"""Adam on the factor B of L = B Bᵀ, with all the data in every step. [KB15]"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from dpplearn.data.baskets import Baskets
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.saddles import prepared
+from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
+
+RATE = 0.05
+MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999
+TINY = 1e-8
+
+
+def adam(
+    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING, *, nonempty: bool = False
+) -> Iterator[Step]:
+    """Yields the best point so far after every step, since steps of a fixed rate do not always ascend."""
+    likelihood = FactorLikelihood(baskets, threads, nonempty)
+    if memory:
+        B, best, mean, square = (memory[name].copy() for name in ("B", "best", "mean", "square"))
+        step, highest = int(memory["step"][0]), float(memory["highest"][0])
+    else:
+        B = best = factor(prepared(kernel, baskets))
+        mean, square, step, highest = np.zeros_like(B), np.zeros_like(B), 0, -np.inf
+    while True:
+        value, gradient = likelihood(B)
+        if value > highest:
+            highest, best = value, B
+        yield Step(
+            partial(Kernel.from_factor, best),
+            highest,
+            RATE if step else 0.0,
+            1,
+            {
+                "B": B,
+                "best": best,
+                "mean": mean,
+                "square": square,
+                "step": np.array([step]),
+                "highest": np.array([highest]),
+            },
+        )
+        step += 1
+        mean = MEAN_DECAY * mean + (1 - MEAN_DECAY) * gradient
+        square = SQUARE_DECAY * square + (1 - SQUARE_DECAY) * gradient**2
+        unbiased = np.sqrt(square / (1 - SQUARE_DECAY**step)) + TINY
+        B = B + RATE * mean / (1 - MEAN_DECAY**step) / unbiased

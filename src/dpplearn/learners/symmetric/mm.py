@@ -1,0 +1,57 @@
+"""Minorisation-maximisation: L ← the X ≻ 0 with X (I+L)⁻¹ X = L Delta L. [KH23]"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from dpplearn.arrays import Floats
+from dpplearn.data.baskets import Baskets
+from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
+from dpplearn.learners.line_search import has_fallen
+from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.saddles import prepared
+from dpplearn.learners.symmetric.factor import in_L
+
+ACCELERATED_STEPS = 5
+MARGIN = 0.15  # what keeps the accelerated equation away from the end of where it has a solution
+
+
+def mm(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
+    """The first five steps solve the accelerated equation X G X = Q, with the plain one where that does not ascend."""
+    L = memory["L"] if memory else np.array(prepared(kernel, baskets).L)
+    step = int(memory["step"][0]) if memory else 0
+    value, delta, inverse = in_L(L, baskets, threads)
+    step_size, evaluations = 0.0, 1
+    while True:
+        yield Step(partial(Kernel.from_L, L), value, step_size, evaluations, {"L": L, "step": np.array([step])})
+        step += 1
+        tries = (acceleration(L, delta), 0.0) if step <= ACCELERATED_STEPS else (0.0,)
+        for number, mu in enumerate(tries, 1):
+            candidate = solution(inverse + mu * delta, (1 + mu) * L @ delta @ L)
+            new = in_L(candidate, baskets, threads)
+            if not has_fallen(new[0], value):
+                step_size, evaluations = 1 + abs(mu), number
+                break
+        else:
+            return
+        L, (value, delta, inverse) = candidate, new
+
+
+def acceleration(L: Floats, delta: Floats) -> float:
+    """μ = min(max(−1, −1/λ_max(Delta (L+I))) + 0.15, 0)."""
+    C = np.linalg.cholesky(L + np.eye(len(L)))
+    largest = float(np.linalg.eigvalsh(C.T @ delta @ C)[-1])
+    return min(max(-1.0, -1 / largest if largest > 0 else -1.0) + MARGIN, 0.0)
+
+
+def solution(G: Floats, Q: Floats) -> Floats:
+    """The X ⪰ 0 with X G X = Q, for G ≻ 0: C (C⁻¹ Q C⁻ᵀ)^½ Cᵀ with C Cᵀ = G⁻¹."""
+    F = np.linalg.cholesky((G + G.T) / 2)  # so that C = F⁻ᵀ
+    inner = F.T @ ((Q + Q.T) / 2) @ F
+    values, vectors = eigh_apart((inner + inner.T) / 2)  # zero rows stay exactly zero
+    half = np.linalg.solve(F.T, vectors * np.sqrt(np.sqrt(np.maximum(values, 0))))
+    X: Floats = half @ half.T
+    return X

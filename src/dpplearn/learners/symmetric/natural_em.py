@@ -1,0 +1,60 @@
+"""EM whose eigenvectors turn by the natural gradient: no line search, one evaluation of the statistics a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dpplearn.arrays import Floats
+from dpplearn.data.baskets import Baskets
+from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
+from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics
+from dpplearn.learners.line_search import has_fallen, step_sizes
+from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.saddles import prepared
+from dpplearn.learners.symmetric.em import posterior
+
+LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
+LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
+
+
+def natural_em(
+    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING
+) -> Iterator[Step]:
+    """The paper's eigenvalue update and the natural rotation, in full; a step that falls is taken back and halved."""
+    kernel = kernel if memory else prepared(kernel, baskets)
+    stats = statistics(kernel, baskets, threads)
+    value = log_likelihood(kernel, stats)
+    step_size, evaluations = 0.0, 1
+    while True:
+        yield Step(kernel, value, step_size, evaluations, {"begun": np.ones(1)})
+        T = posterior(kernel, stats)
+        marginals = np.clip(T.diagonal(), 0, np.maximum(LARGEST_EIGENVALUE, kernel.eigenvalues))
+        angles = natural_angles(kernel.eigenvalues, T)
+        for number, step_size in enumerate(step_sizes(), 1):
+            lam = kernel.eigenvalues + step_size * (marginals - kernel.eigenvalues)
+            candidate = Kernel(np.clip(lam, 0, 1), kernel.eigenvectors @ rotation(step_size * angles))
+            stats = statistics(candidate, baskets, threads)
+            if not has_fallen(new_value := log_likelihood(candidate, stats), value):
+                evaluations = number
+                break
+        else:
+            return
+        kernel, value = candidate, new_value
+
+
+def natural_angles(lam: Floats, T: Floats) -> Floats:
+    """Θ_ba = s_ab / I_ab, the score of each rotation over its complete-data information, no angle above the largest.
+
+    s_ab = 2 M_ab (r²_a − r²_b) = 2 (T_ba − T_ab), and I_ab = 4 [λ_a (1 − λ_b) + λ_b (1 − λ_a)].
+    """
+    information = 4 * (np.outer(lam, 1 - lam) + np.outer(1 - lam, lam))
+    angles = np.divide(2 * (T - T.T), information, out=np.zeros_like(T), where=information > 0)
+    return np.asarray(angles * min(1.0, LARGEST_ANGLE / max(np.abs(angles).max(), LARGEST_ANGLE)))
+
+
+def rotation(angles: Floats) -> Floats:
+    """(I − Θ/2)⁻¹ (I + Θ/2), Cayley's rotation: exp(Θ) to the second order, orthogonal to rounding, and cheaper."""
+    half, one = angles / 2, np.eye(len(angles))
+    return np.asarray(np.linalg.solve(one - half, one + half))

@@ -1,0 +1,131 @@
+"""Why a basket makes an item less likely: which of its items push it down, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.errors import InputError, whole_number
+from dpplearn.kernels.symmetric.conditioning import next_item
+from dpplearn.kernels.symmetric.kernel import Kernel
+
+ALL_SUBSETS = 10  # items of a basket up to which every subset is looked at: 1024
+N_ORDERS = 200  # random orders for larger ones
+
+Value = Callable[[Ints], Floats]  # of a part of the basket: log of the probability and of the score
+
+
+class Influence(NamedTuple):
+    """An item of the basket, and what it multiplies the candidate's probability and score by."""
+
+    item: Label
+    factor: float
+    score_factor: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a basket does to a candidate: alone · Π factors = given, and the same of the scores.
+
+    The factors are exp of Shapley values [Shapley53] of the logarithms: what an item takes away when the items of
+    the basket come in one after another, averaged over all orders. None is above 1. Scores are NaN where the empty
+    set has probability zero, so that no ratio to it exists.
+    """
+
+    item: Label
+    alone: float  # P(i ∈ Y)
+    given: float  # P(i ∈ Y given A ⊆ Y)
+    score_alone: float  # P({i})/P(∅)
+    score: float  # P(A ∪ i)/P(A)
+    influences: tuple[Influence, ...]  # the strongest first
+    n_orders: int | None = None  # random orders averaged over; None: all orders
+    error: float = 0.0  # the largest standard error of a logarithm of a factor of the probability
+
+    def __str__(self) -> str:
+        lines = [f"{self.item}: probability {self.alone:.4g} alone, {self.given:.4g} beside this basket"]
+        lines += [f"  × {each.factor:.4f}  {each.item}" for each in self.influences]
+        if self.n_orders is not None:
+            lines.append(f"  (averages over {self.n_orders} orders, within {100 * self.error:.2g}% or so)")
+        return "\n".join(lines)
+
+
+def explanation(
+    kernel: Kernel, catalogue: Catalogue, basket: Ints, item: int, n_orders: int = N_ORDERS, rng: Seed = 0
+) -> Explanation:
+    """Exact for baskets of up to ten items; for larger ones an average over random orders, each also reversed."""
+    n_pairs = whole_number("n_orders", n_orders, 4) // 2
+    if item in basket:
+        raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
+    if not kernel.K[item, item] > 0:
+        raise InputError(f"item {catalogue.labels[item]!r} has probability zero under this model, with any basket")
+    value = _value(kernel, item)
+    if len(basket) <= ALL_SUBSETS:
+        shapley, error = _exact(value, basket), np.zeros(2)
+    else:
+        shapley, error = _sampled(value, basket, n_pairs, np.random.default_rng(rng))
+    factors = np.exp(shapley)  # (n_basket, 2)
+    alone, given = np.exp(value(basket[:0])), np.exp(value(basket))
+    strongest = np.argsort(factors[:, 0], kind="stable")
+    return Explanation(
+        item=catalogue.labels[item],
+        alone=float(alone[0]),
+        given=float(given[0]),
+        score_alone=float(alone[1]),
+        score=float(given[1]),
+        influences=tuple(Influence(catalogue.labels[basket[j]], *factors[j].tolist()) for j in strongest),
+        n_orders=None if len(basket) <= ALL_SUBSETS else 2 * n_pairs,
+        error=float(error[0]),
+    )
+
+
+def _value(kernel: Kernel, item: int) -> Value:
+    def value(part: Ints) -> Floats:
+        score, probability = next_item(kernel, np.sort(part))
+        with np.errstate(divide="ignore"):
+            return np.log([probability[item], score[item]])
+
+    return value
+
+
+def _exact(value: Value, basket: Ints) -> Floats:
+    """Σ over the parts S without j of (v(S ∪ j) − v(S)) / (k C(k − 1, |S|)), k the size of the basket."""
+    k = len(basket)
+    parts = np.arange(2**k)
+    members = (parts[:, None] >> np.arange(k)) & 1 == 1  # (2^k, k)
+    values = np.array([value(basket[chosen]) for chosen in members])  # (2^k, 2)
+    weight = 1 / np.array([k * comb(k - 1, size) for size in range(k)])
+    shapley = np.empty((k, 2))
+    for j in range(k):
+        without = parts[~members[:, j]]
+        steps = _steps(values[without], values[without | 1 << j])
+        shapley[j] = (weight[members[without].sum(axis=1)][:, None] * steps).sum(axis=0)
+    return shapley
+
+
+def _sampled(value: Value, basket: Ints, n_pairs: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The average over pairs of a random order and its reverse, and the largest standard error."""
+    orders = [rng.permutation(len(basket)) for _ in range(n_pairs)]
+    both_ways = np.array([(_along(value, basket, order) + _along(value, basket, order[::-1])) / 2 for order in orders])
+    with np.errstate(invalid="ignore"):  # of −inf no spread exists
+        spread = both_ways.std(axis=0, ddof=1).max(axis=0)
+    return both_ways.mean(axis=0), spread / np.sqrt(n_pairs)
+
+
+def _along(value: Value, basket: Ints, order: Ints) -> Floats:
+    """What each item takes away when they come in in this order."""
+    values = np.array([value(basket[order[:size]]) for size in range(len(order) + 1)])
+    steps = np.empty((len(order), 2))
+    steps[order] = _steps(values[:-1], values[1:])
+    return steps
+
+
+def _steps(before: Floats, after: Floats) -> Floats:
+    """after − before; of what is impossible already nothing more is taken."""
+    gone = np.isneginf(before)
+    return np.where(gone, 0, after - np.where(gone, 0, before))

@@ -1,0 +1,47 @@
+"""How often two items meet in a set, under a model and by chance: how far the model keeps them apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpplearn.arrays import Floats, read_only
+from dpplearn.kernels.independent import before_truncation
+from dpplearn.kernels.symmetric.kernel import Kernel
+
+NEVER_EMPTY = 0.25  # a model that has the empty set so much less often than independent items was made to
+HARDLY_ANY = 0.05  # less room than this for a second item leaves no chance to compare with
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """P(i, j ∈ Y) under the model, and by chance: were items independent, each as frequent as it is."""
+
+    both: Floats  # (n_items, n_items)
+    chance: Floats  # (n_items, n_items)
+
+    @cached_property
+    def substitution(self) -> Floats:
+        """1 − both/chance, the share of the meetings by chance that the model does not have: 1 for items never
+        together, 0 for independent ones, below 0 for those that are together more often. Zero on the diagonal, and for
+        items of probability zero."""
+        found = 1 - np.divide(self.both, self.chance, out=np.ones_like(self.both), where=self.chance > 0)
+        np.fill_diagonal(found, 0)
+        return read_only(found)
+
+
+def together(kernel: Kernel, *, nonempty: bool = False) -> Together:
+    """A model of data without empty baskets keeps all items apart a little, only to say that no set is empty. There
+    chance is that of independent items given that they are not all absent, and what a pair is kept apart beyond that
+    is its own; so it is for models learned given that sets are not empty (`nonempty`). Where sets hold hardly more than
+    one item nothing would be left to compare with, and chance is that of plain independence.
+    """
+    K, empty = kernel.K.diagonal(), float(np.prod(1 - kernel.eigenvalues))
+    both = (1 - kernel.repulsion) * np.outer(K, K)
+    if not nonempty and empty >= NEVER_EMPTY * np.prod(1 - K):
+        return Together(both, np.outer(K, K))
+    m = np.minimum(K / (1 - empty), 1)  # given that Y is not empty
+    p = before_truncation(m)
+    return Together(both / (1 - empty), np.outer(m, p if p.sum() > HARDLY_ANY * m.sum() else m))

@@ -1,0 +1,19 @@
+"""The looks of all figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Figure
+
+OURS, PAPER, EM, KA, INDEPENDENT = "#0072b2", "#e69f00", "#0072b2", "#d55e00", "#777777"
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "dpplearn",  # the same figure, the same file
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}

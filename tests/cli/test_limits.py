@@ -1,0 +1,70 @@
+"""Numbers far beyond what anyone can mean are refused in words, wherever they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import Baskets, InputError, Kernel
+from dpplearn.datasets.registries import make_registries
+from dpplearn.evaluation.metrics import Ranks
+from dpplearn.fitting.prior import STRONGEST
+from helpers.problems import sampled
+
+ENORMOUS = 99999999999999999999  # more than 64 bits hold
+BASKETS = sampled(0, 40)
+MODEL = dl.DPP(Kernel.from_K(np.diag(np.linspace(0.2, 0.7, BASKETS.n_items))))
+
+COUNTS: dict[str, Callable[[], Any]] = {
+    "restarts": lambda: dl.fit(BASKETS, restarts=ENORMOUS),
+    "max_iter": lambda: dl.fit(BASKETS, max_iter=ENORMOUS),
+    "patience": lambda: dl.fit(BASKETS, validation=0.2, patience=ENORMOUS),
+    "threads": lambda: dl.fit(BASKETS, threads=ENORMOUS),
+    "resamples": lambda: dl.evaluate(MODEL, BASKETS, resamples=ENORMOUS),
+    "resamples of folds": lambda: dl.cross_validate(BASKETS, resamples=ENORMOUS),
+    "resamples of substitutes": lambda: dl.stability(MODEL, BASKETS, resamples=ENORMOUS),
+    "folds": lambda: dl.cross_validate(BASKETS, folds=ENORMOUS),
+    "k": lambda: dl.evaluate(MODEL, BASKETS, k=ENORMOUS),
+    "k recommended": lambda: MODEL.recommend([0], ENORMOUS),
+    "k completed": lambda: MODEL.complete([0], ENORMOUS),
+    "k substitutes": lambda: MODEL.substitutes(0, ENORMOUS),
+    "n": lambda: MODEL.sample(ENORMOUS),
+    "n registries": lambda: make_registries("safety", ENORMOUS),
+    "most_items": lambda: dl.diagnose(BASKETS, most_items=ENORMOUS),
+    "n_items": lambda: Baskets.from_lists([[0]], n_items=ENORMOUS),
+}
+
+
+@pytest.mark.parametrize("what", COUNTS)
+def test_a_count_beyond_64_bits_is_refused_saying_what_may_be(what: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"{ENORMOUS}; expected a whole number from \d to [\d,]+$|0 to {ENORMOUS - 1}"
+    ):
+        COUNTS[what]()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: dl.fit(BASKETS, restarts=10**9),
+        lambda: dl.fit(BASKETS, threads=10**5),
+        lambda: dl.evaluate(MODEL, BASKETS, resamples=10**9),
+    ],
+)
+def test_what_would_fill_the_memory_is_refused_at_less(ask: Callable[[], Any]) -> None:
+    with pytest.raises(InputError, match="expected a whole number from 1 to"):
+        ask()
+
+
+def test_a_list_longer_than_all_candidates_costs_no_more_than_all_of_them() -> None:
+    ranks = Ranks(np.array([0, 3]), np.array([1, 0]), np.array([5, 5]))
+    np.testing.assert_allclose(ranks.ndcg(10**9), ranks.ndcg(5))
+
+
+def test_the_strongest_prior_that_may_be_asked_for_gives_independent_items() -> None:
+    items = dl.fit(BASKETS, prior=np.inf).kernel.K
+    np.testing.assert_allclose(dl.fit(BASKETS, prior=STRONGEST, tol=1e-9).kernel.K, items, atol=1e-3)

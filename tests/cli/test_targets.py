@@ -1,0 +1,146 @@
+"""No command writes over what it reads, by whatever name, nor over what is not a regular file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import dpplearn as dl
+from dpplearn.cli import app
+from dpplearn.cli.errors import exit_code, run_typer
+from helpers.made_results import made_results
+
+NEW = ["-o", "new.safetensors"]
+OVERWRITES: dict[str, list[str]] = {
+    "the data": ["fit", "s.csv", "-o", "s.csv"],
+    "the data through a link": ["fit", "s.csv", "-o", "soft"],
+    "the data by a second name": ["fit", "s.csv", "-o", "hard"],
+    "the data through a folder and back": ["fit", "s.csv", "-o", "folder/../s.csv"],
+    "data given through a link": ["fit", "soft", "--format", "csv", "-o", "s.csv"],
+    "data of a pattern": ["fit", "s*.csv", "-o", "s2.csv"],
+    "the data with a checkpoint": ["fit", "s.csv", *NEW, "--checkpoint", "s.csv"],
+    "the data with a checkpoint through a link": ["fit", "s.csv", *NEW, "--checkpoint", "soft"],
+    "baskets to test on": ["fit", "s.csv", "-o", "s2.csv", "--test", "s2.csv"],
+    "baskets to test on with a checkpoint": ["fit", "s.csv", *NEW, "--test", "s2.csv", "--checkpoint", "s2.csv"],
+    "the model to start from": ["fit", "s.csv", "--start", "m.safetensors", "-o", "m.safetensors"],
+    "the model to start from with a checkpoint": [
+        *("fit", "s.csv", *NEW, "--start", "m.safetensors", "--checkpoint", "m.safetensors")
+    ],
+    "its own checkpoint": ["fit", "s.csv", "-o", "folder/new", "--checkpoint", "folder/../folder/new"],
+    "the checkpoint it goes on from": ["fit", "s.csv", "-o", "c", "--resume", "c"],
+    "the checkpoint it went on from": ["fit", "s.csv", "-o", "c", "--resume", "c", "--checkpoint", "d"],
+    "the model it exports": ["export", "m.csv", "-o", "m.csv"],
+    "the model it exports with the items": ["export", "k_items.txt", "-o", "k.npy"],
+    "the matrix it imports": ["import", "k.csv", "-o", "k.csv"],
+    "the items it imports": ["import", "n.npy", "--kernel", "K", "-o", "n_items.txt"],
+    "the items it is given": ["import", "k.csv", "--items", "items.txt", "-o", "items.txt"],
+    "the model it draws": ["plot", "m.png", "spectrum", "-o", "m.png"],
+    "the model it draws all of": ["plot", "folder/spectrum.png", "all", "-o", "folder"],
+    "the baskets it draws": [
+        "plot",
+        "m.safetensors",
+        "reliability",
+        "--data",
+        "soft.svg",
+        "--format",
+        "csv",
+        "-o",
+        "soft.svg",
+    ],
+    "the results it reports on": ["reproduce", "--from", "folder/report.html"],
+    "registries": ["reproduce", "--data", "registries", "-o", "out"],
+    "the paper's tables": ["reproduce", "--data", "registries", "--reference", "reference", "-o", "out2"],
+}
+NOT_FILES: dict[str, list[str]] = {
+    "fit": ["fit", "s.csv", "-o", "pipe"],
+    "checkpoint": ["fit", "s.csv", *NEW, "--checkpoint", "pipe"],
+    "through a link": ["fit", "s.csv", "-o", "to_pipe"],
+    "export": ["export", "m.safetensors", "-o", "pipe.csv"],
+    "items beside": ["export", "m.safetensors", "-o", "p.npy"],
+    "import": ["import", "k.csv", "-o", "pipe"],
+    "plot": ["plot", "m.safetensors", "spectrum", "-o", "pipe.png"],
+    "reproduce": ["reproduce", "--generated", "-o", "piped"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from dpplearn.experiments.results import write_results
+
+    home = tmp_path_factory.mktemp("targets")
+    for name in ("folder", "registries", "reference", "out", "out2", "piped"):
+        (home / name).mkdir()
+    for name in ("s.csv", "s2.csv"):
+        (home / name).write_text("basket,item\n1,a\n1,b\n2,b\n3,a\n")
+    dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.1], [0.1, 0.5]]), ["a", "b"])
+    for name in ("m.safetensors", "m.csv", "k_items.txt", "m.png", "folder/spectrum.png"):
+        dpp.save(home / name)
+    dl.write_kernel(dpp, home / "k.csv")
+    dl.write_kernel(dpp, home / "n.npy")
+    (home / "items.txt").write_text("a\nb\n")
+    dl.fit([["a", "b"], ["b"], ["a"]], rng=0, max_iter=1, checkpoint=home / "c")
+    write_results(home / "folder" / "report.html", made_results())
+    (home / "registries" / "1_100_100_100_safety_regs.csv").write_text("1\n")
+    (home / "registries" / "1_100_100_100_safety_item_names.txt").write_text("1 safety: crib\n")
+    (home / "reference" / "paper_tables.json").write_text("{}")
+    for link, file in {"soft": "s.csv", "soft.svg": "s.csv", "to_pipe": "pipe"}.items():
+        (home / link).symlink_to(home / file)
+    (home / "hard").hardlink_to(home / "s.csv")
+    (home / "out" / "report.html").symlink_to(home / "registries" / "1_100_100_100_safety_regs.csv")
+    (home / "out2" / "results.parquet").symlink_to(home / "reference" / "paper_tables.json")
+    for name in ("pipe", "pipe.csv", "p_items.txt", "pipe.png", "piped/report.html"):
+        os.mkfifo(home / name)
+    return home
+
+
+def content(folder: Path) -> dict[str, object]:
+    """All that is there: bytes of files, kinds of the rest."""
+    kinds = {path: path.lstat().st_mode for path in folder.rglob("*")}
+    return {str(path): path.read_bytes() if stat.S_ISREG(mode) else mode for path, mode in kinds.items()}
+
+
+def check_refused(call: list[str], folder: Path, capfd: pytest.CaptureFixture[str], code: int, said: str) -> None:
+    """In one line, with everything as it was. In this process: starting one takes longer than all else."""
+    before = content(folder)
+    assert exit_code(lambda: run_typer(app, "dpplearn", call)) == code
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("what", OVERWRITES)
+def test_no_command_overwrites_what_it_reads(
+    what: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    check_refused(OVERWRITES[what], folder, capfd, 2, "would overwrite")
+
+
+@pytest.mark.parametrize("what", NOT_FILES)
+def test_no_command_writes_over_a_pipe(
+    what: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    check_refused(NOT_FILES[what], folder, capfd, 1, "it is a pipe, a device or the like")
+
+
+def test_a_checkpoint_may_be_the_one_that_the_fit_goes_on_from(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.txt").write_text("a,b\nb\na\n")
+    state, call = str(tmp_path / "c"), ["fit", str(tmp_path / "s.txt"), "-o", str(tmp_path / "m"), "--max-iter", "1"]
+    for options in ([], ["--resume", state]):
+        assert exit_code(lambda: run_typer(app, "dpplearn", [*call, "--checkpoint", state, *options])) == 0  # noqa: B023
+    assert capfd.readouterr().err == ""
+
+
+def test_a_matrix_and_its_items_are_not_written_to_one_file(tmp_path: Path) -> None:
+    (tmp_path / "k.npy").symlink_to(tmp_path / "k_items.txt")
+    with pytest.raises(dl.InputError, match="are links to one file"):
+        dl.write_kernel(dl.DPP(dl.Kernel.from_K([[0.5]])), tmp_path / "k.npy")
+    assert not (tmp_path / "k_items.txt").exists()

@@ -1,0 +1,556 @@
+"""Baskets: what goes in comes out, nothing can change them, and every bad input says what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import combinations_with_replacement, permutations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from dpplearn import Baskets, InputError, InputWarning
+from dpplearn.data.catalogue import LARGEST, Catalogue
+from helpers import strategies
+from helpers.strategies import Lists, label_lists, plain
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+@given(label_lists())
+def test_lists_of_names_come_back_as_sets_over_the_sorted_names(lists: Lists) -> None:
+    baskets = Baskets.from_lists(lists)
+    assert baskets.items == tuple(sorted({name for basket in lists for name in basket}))
+    assert list(baskets) == [tuple(sorted(basket)) for basket in lists]
+    assert baskets.weights.tolist() == [1.0] * len(lists)
+
+
+@given(label_lists(st.integers(0, 20)))
+def test_lists_of_integers_come_back_over_all_integers_to_the_largest(lists: Lists) -> None:
+    baskets = Baskets.from_lists(lists)
+    assert baskets.items == tuple(range(max(map(max, filter(None, lists))) + 1))
+    assert list(baskets) == [tuple(sorted(basket)) for basket in lists]
+
+
+@given(label_lists(strategies.integers), seeds)
+def test_integers_are_labels_where_the_items_are_integers(lists: Lists, seed: int) -> None:
+    items = np.random.default_rng(seed).permutation(sorted({item for basket in lists for item in basket})).tolist()
+    baskets = Baskets.from_lists(lists, items=items)
+    assert baskets.items == tuple(items)
+    assert [set(basket) for basket in baskets] == [set(basket) for basket in lists]
+
+
+def test_integers_are_positions_where_the_items_are_names() -> None:
+    assert list(Baskets.from_lists([[2, 0], [1]], items=["x", "y", "z"])) == [("x", "z"), ("y",)]
+
+
+@given(strategies.baskets())
+def test_a_matrix_and_the_lists_it_stands_for_are_the_same_baskets(baskets: Baskets) -> None:
+    matrix = np.zeros((len(baskets), baskets.n_items), dtype=int)
+    for row, basket in enumerate(baskets):
+        matrix[row, list(basket)] = 1
+    assert plain(Baskets.from_matrix(matrix, weights=baskets.weights)) == plain(baskets)
+    assert plain(Baskets.from_matrix(sp.csr_array(matrix), weights=baskets.weights)) == plain(baskets)
+
+
+def test_a_basket_may_be_any_iterable() -> None:
+    given_as = [(1, 0), {0}, np.array([1]), range(2), (item for item in [0]), {1: "x"}]
+    assert list(Baskets.from_lists(given_as)) == [(0, 1), (0,), (1,), (0, 1), (0,), (1,)]
+    assert list(Baskets.from_lists(list(np.array([["b", "a"], ["c", "a"]])))) == [("a", "b"), ("a", "c")]
+
+
+def test_every_zero_of_a_sparse_matrix_is_absent_and_twice_a_half_is_there() -> None:
+    with_zeros = sp.coo_array(([1, 0, 1], ([0, 0, 1], [2, 1, 0])), shape=(2, 3))
+    assert list(Baskets.from_matrix(with_zeros)) == [(2,), (0,)]
+    halves = sp.coo_array(([0.5, 0.5], ([0, 0], [1, 1])), shape=(1, 2))
+    assert list(Baskets.from_matrix(halves)) == [(1,)]
+
+
+def test_a_repeated_one_in_a_sparse_matrix_is_a_count_and_refused() -> None:
+    with pytest.raises(InputError, match="row 0, column 1 of the matrix holds 2; expected 0 or 1"):
+        Baskets.from_matrix(sp.coo_array(([1, 1], ([0, 0], [1, 1])), shape=(1, 2)))
+
+
+def test_the_columns_of_a_data_frame_are_the_items() -> None:
+    frame = pd.DataFrame({"crib": [1, 0], "bottle": [1, 1]})
+    assert list(Baskets.from_matrix(frame)) == [("crib", "bottle"), ("bottle",)]
+    assert list(Baskets.from_matrix(frame, items=["x", "y"])) == [("x", "y"), ("y",)]
+
+
+def test_a_single_item_a_full_basket_an_unused_item_and_only_empty_baskets_all_work() -> None:
+    assert plain(Baskets.from_lists([[0], []], n_items=1)) == ((0,), [[0], []], [1.0, 1.0])
+    assert list(Baskets.from_lists([["a", "b", "c"]], items=["c", "b", "a"])) == [("c", "b", "a")]
+    assert Baskets.from_lists([[0]], n_items=3).frequencies().tolist() == [1, 0, 0]
+    empty = Baskets.from_lists([[], []], n_items=2)
+    assert list(empty) == [(), ()]
+    assert empty.frequencies().tolist() == [0, 0]
+    assert empty.pair_frequencies().tolist() == [[0, 0], [0, 0]]
+    assert plain(empty.deduplicated()) == ((0, 1), [[]], [2.0])
+
+
+def test_no_basket_at_all_is_kept_and_has_no_frequencies() -> None:
+    none = Baskets.from_lists([], n_items=2)
+    assert len(none) == len(none.deduplicated()) == len(none.subset([])) == 0
+    assert none.by_size == ()
+    with pytest.raises(InputError, match="0 baskets with a total weight of 0"):
+        none.frequencies()
+
+
+@pytest.mark.parametrize(
+    ("lists", "options", "said"),
+    [
+        ([[0, 3]], {"n_items": 3}, "basket 0 names item 3, but the catalogue has 3 items; pass n_items=4"),
+        ([[0], [-1]], {"n_items": 3}, "basket 1 names item -1.*indices start at 0"),
+        ([[0], [2]], {"items": ["a", "b"]}, "basket 1 names item 2, but the catalogue has 2 items"),
+        ([[0], [1.0]], {}, "basket 1: item 1.0 is of type float; expected all names or all integers"),
+        ([[0, 1.5]], {"n_items": 3}, "item 1.5 is of type float"),
+        ([[0], [True]], {}, "basket 1: item True is of type bool"),
+        ([["a"], [None]], {}, "basket 1: item None is null"),
+        ([["a", float("nan")]], {}, "basket 0: item nan is null"),
+        ([["a"], [pd.NA]], {}, "basket 1: item <NA> is null"),
+        ([["a"], [pd.NaT]], {}, "basket 1: item NaT is null"),
+        ([["a"], [np.float32("nan")]], {}, "basket 1: item .*nan.* is null"),
+        ([["a"], [np.array([1, 2])]], {}, "basket 1: item .* is of type ndarray"),
+        ([["a"], [["b"]]], {}, r"basket 1: item \['b'\] is of type list"),
+        ([["a", 1]], {}, "item 1 is of type int; expected all names or all integers"),
+        ([["a"], ["c"]], {"items": ["a", "b"]}, "basket 1: item 'c' is not in the catalogue"),
+        ([[5]], {"items": [7, 9]}, "basket 0: item 5 is not in the catalogue"),
+        ([["a"], "bc"], {}, r"basket 1 is 'bc'; expected a list of items, such as \['bc'\]"),
+        ([["a"], 7], {}, "basket 1 is 7; expected a list of items"),
+        ("abc", {}, "basket 0 is 'a'; expected a list of items"),
+        ([], {}, "no basket holds an item.*items= or n_items="),
+        ([[], []], {}, "no basket holds an item.*items= or n_items="),
+        ([[0]], {"n_items": 0}, "0 items; a model needs at least one"),
+        ([["a"]], {"n_items": 5}, "n_items is 5, but there are 1 items; pass them all as items="),
+        ([["a"]], {"items": ["a", "b"], "n_items": 3}, "n_items is 3, but there are 2 items"),
+        ([["a"]], {"items": ["a", "a"]}, "'a' stands twice"),
+        ([["a"]], {"items": "abc"}, "single string 'abc'"),
+        ([[2**70]], {}, f"item {2**70} is out of range"),
+        ([[LARGEST]], {}, "pass the labels that occur as items="),
+    ],
+)
+def test_lists_that_cannot_be_used_say_which_basket_and_why(lists: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Baskets.from_lists(lists, **options)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options", "said"),
+    [
+        ([[0, 2]], {}, "row 0, column 1 of the matrix holds 2; expected 0 or 1"),
+        ([[0, 1], [-1, 0]], {}, "row 1, column 0 of the matrix holds -1"),
+        ([[0.5, 1]], {}, "holds 0.5"),
+        ([[1, float("nan")]], {}, "row 0, column 1 of the matrix holds nan"),
+        (sp.csr_array([[0.0, float("nan")]]), {}, "row 0, column 1 of the matrix holds nan"),
+        ([["a", "b"]], {}, "expected numbers 0 and 1"),
+        ([[None, 1]], {}, "holds object; expected numbers 0 and 1"),
+        ([0, 1], {}, r"shape \(2,\); expected \(baskets, items\)"),
+        ([[1], [1, 0]], {}, "not all of one length"),
+        (np.zeros((2, 0)), {}, "0 items; a model needs at least one"),
+        ([[0, 1]], {"items": ["a"]}, "the matrix has 2 columns, but items names 1"),
+    ],
+)
+def test_a_matrix_that_cannot_be_used_says_where_and_why(matrix: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Baskets.from_matrix(matrix, **options)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ([1, -0.5], "weight of basket 1 is -0.5; expected a finite number, 0 or more"),
+        ([float("nan"), 1], "weight of basket 0 is nan"),
+        ([1, float("inf")], "weight of basket 1 is inf"),
+        ([1, None], "weight of basket 1 is nan"),
+        ([1, pd.NA], "not all numbers"),
+        ([1, "heavy"], "not all numbers"),
+        ([1, 10**400], "not all numbers"),
+        ([1], r"weights have shape \(1,\), but there are 2 baskets"),
+        ([[1, 1]], r"weights have shape \(1, 2\)"),
+        (3.0, r"weights have shape \(\)"),
+    ],
+)
+def test_weights_that_are_not_one_finite_number_a_basket_are_refused(weights: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Baskets.from_lists([[0], [1]], weights=weights)
+    with pytest.raises(InputError, match=said):
+        Baskets.from_matrix(np.eye(2), weights=weights)
+
+
+def test_repeated_items_are_merged_and_counted_in_one_warning() -> None:
+    with pytest.warns(InputWarning, match=r"3 repeated items in 2 baskets \(the first is basket 1\)") as caught:
+        baskets = Baskets.from_lists([["a", "b"], ["b", "a", "b", "b"], [], ["a", "a"]])
+    assert list(baskets) == [("a", "b"), ("a", "b"), (), ("a",)]
+    assert len(caught) == 1
+    with pytest.warns(InputWarning, match=r"1 repeated item in 1 basket \(the first is basket 0\)"):
+        assert list(Baskets.from_lists([[1, 1]])) == [(1,)]
+
+
+@given(strategies.baskets())
+def test_no_array_of_a_basket_collection_can_be_written_to(baskets: Baskets) -> None:
+    groups = baskets.by_size
+    for array in (
+        *(baskets.indices, baskets.offsets, baskets.weights, baskets.sizes),
+        *(group.rows for group in groups),
+        *(group.sets for group in groups),
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+@pytest.mark.parametrize("derive", [lambda b: b.subset([0, 1]), lambda b: b.split(0.5, 0)[0], Baskets.deduplicated])
+def test_what_is_derived_from_baskets_is_as_immutable(derive: Any) -> None:
+    derived = derive(Baskets.from_lists([[0], [1], [0, 1]]))
+    for array in (derived.indices, derived.offsets, derived.weights):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_no_attribute_can_be_set() -> None:
+    with pytest.raises(AttributeError):
+        Baskets.from_lists([[0]]).weights = np.zeros(1)  # type: ignore[misc]
+
+
+def test_the_caller_keeps_arrays_that_can_be_written_to_and_do_not_change_the_baskets() -> None:
+    weights, matrix = np.array([1.0, 2.0]), np.eye(2)
+    baskets = Baskets.from_matrix(matrix, weights=weights)
+    weights[:], matrix[:] = 7, 1
+    assert plain(baskets) == ((0, 1), [[0], [1]], [1.0, 2.0])
+
+
+@given(strategies.baskets())
+def test_sizes_and_groups_by_size_hold_every_basket_once(baskets: Baskets) -> None:
+    assert baskets.sizes.tolist() == [len(basket) for basket in baskets]
+    found = {}
+    for group in baskets.by_size:
+        for row, items in zip(group.rows.tolist(), group.sets.tolist(), strict=True):
+            assert row not in found
+            found[row] = tuple(items)
+    assert [found[row] for row in range(len(baskets))] == list(baskets)
+    assert [group.sets.shape[1] for group in baskets.by_size] == sorted({len(basket) for basket in baskets})
+
+
+MARKS = np.arange(20_000) + 0.5  # weights that tell which basket it is, and are no counts
+
+
+@pytest.mark.parametrize("n", [*range(1, 101), 1_000, 19_001])
+def test_a_split_takes_seven_tenths_rounded_down_and_loses_nothing(n: int) -> None:
+    whole = Baskets.from_lists([[0]] * n, weights=MARKS[:n])
+    first, second = whole.split(0.7, rng=n)
+    assert len(first) == 7 * n // 10
+    assert sorted([*first.weights, *second.weights]) == MARKS[:n].tolist()
+
+
+@pytest.mark.parametrize(("fraction", "n", "size"), [(0.29, 100, 29), (0.57, 100, 57), (0.1, 9, 0), (0.999, 10, 9)])
+def test_the_size_of_a_split_is_not_off_by_one_for_rounding(fraction: float, n: int, size: int) -> None:
+    assert len(Baskets.from_lists([[0]] * n).split(fraction, rng=0)[0]) == size
+
+
+def test_a_split_is_the_same_for_the_same_seed_and_another_for_another() -> None:
+    whole = Baskets.from_lists([[0]] * 50, weights=MARKS[:50])
+    parts = [whole.split(0.5, rng=rng)[0].weights.tolist() for rng in (1, np.random.default_rng(1), 2, None, None)]
+    assert parts[0] == parts[1]
+    assert len({tuple(part) for part in parts}) == 4
+
+
+def test_a_split_is_spread_over_all_baskets() -> None:
+    whole = Baskets.from_lists([[0]] * 20, weights=MARKS[:20])
+    taken = Counter(row for seed in range(400) for row in whole.split(0.5, rng=seed)[0].weights)
+    assert all(150 < taken[mark] < 250 for mark in MARKS[:20])  # 200 of 400 expected, deviation 10
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.1, 70, float("nan")])
+def test_a_fraction_that_leaves_a_part_without_meaning_is_refused(fraction: float) -> None:
+    with pytest.raises(InputError, match="expected a number between 0 and 1"):
+        Baskets.from_lists([[0]]).split(fraction)
+
+
+@given(strategies.baskets(), st.data())
+def test_a_subset_is_what_the_same_index_takes_from_a_list(baskets: Baskets, data: st.DataObject) -> None:
+    n = len(baskets)
+    rows = data.draw(st.lists(st.integers(-n, n - 1)) if n else st.just([]))
+    items, lists, each = plain(baskets)
+    assert plain(baskets.subset(rows)) == (items, [lists[row] for row in rows], [each[row] for row in rows])
+    mask = data.draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    kept = [row for row in range(n) if mask[row]]
+    expected = (items, [lists[row] for row in kept], [each[row] for row in kept])
+    assert plain(baskets.subset(np.array(mask, dtype=bool))) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([3], "rows reach from 3 to 3, but there are 3 baskets"),
+        ([0, -4], "rows reach from -4 to 0, but there are 3 baskets"),
+        ([True, False], r"mask has shape \(2,\); expected \(3,\)"),
+        ([[True, False, True]], r"mask has shape \(1, 3\)"),
+        ([0.0, 1.0], "rows are float64"),
+        (["0"], "expected a list of basket numbers or a mask"),
+        ([[0], [1]], r"shape \(2, 1\); expected a list of basket numbers"),
+        (1, r"of shape \(\); expected a list of basket numbers"),
+        ([[0], [1, 2]], "not all of one length"),
+    ],
+)
+def test_rows_that_are_not_there_are_refused(rows: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Baskets.from_lists([[0], [1], []]).subset(rows)
+
+
+def counted(baskets: Baskets) -> dict[tuple[Any, ...], float]:
+    """The weight of every distinct set."""
+    totals: dict[tuple[Any, ...], float] = defaultdict(float)
+    for basket, weight in zip(baskets, baskets.weights, strict=True):
+        totals[basket] += float(weight)
+    return dict(totals)
+
+
+@given(strategies.baskets(max_items=4, max_baskets=30), seeds)
+def test_merging_equal_sets_adds_their_weights_whatever_the_order_of_rows(baskets: Baskets, seed: int) -> None:
+    merged = baskets.deduplicated()
+    assert merged.items == baskets.items
+    assert len(merged) == len(set(merged))
+    assert counted(merged) == pytest.approx(counted(baskets))
+    assert merged.total_weight == pytest.approx(baskets.total_weight)
+    shuffled = baskets.subset(np.random.default_rng(seed).permutation(len(baskets))).deduplicated()
+    assert list(shuffled) == list(merged)
+    assert shuffled.weights == pytest.approx(merged.weights)
+
+
+def test_merged_baskets_are_ordered_by_size_and_then_by_item_with_the_empty_one_kept() -> None:
+    merged = Baskets.from_lists(
+        [[1, 2], [], [2], [0, 2], [], [0], [2, 1]], weights=[1, 2, 3, 4, 5, 6, 7]
+    ).deduplicated()
+    assert plain(merged) == ((0, 1, 2), [[], [0], [2], [0, 2], [1, 2]], [7, 6, 3, 4, 8])
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 3, 1000, 2**20])
+def test_sets_are_told_apart_by_every_item_in_large_catalogues_too(n_items: int) -> None:
+    rng = np.random.default_rng(0)
+    size = min(n_items, 12)
+    base = np.sort(rng.choice(n_items, size, replace=False))
+    lists = [base.tolist()] * 2
+    for position in range(size):  # each differs from the base in one item, which is missing or another
+        lists.append(np.delete(base, position).tolist())
+        others = np.setdiff1d(np.arange(min(n_items, 50)), base)
+        lists += [[*np.delete(base, position), other] for other in (*others[:2], *others[32:33])] * 2
+    assert counted(Baskets.from_lists(lists, n_items=n_items).deduplicated()) == Counter(
+        tuple(sorted(basket)) for basket in lists
+    )
+
+
+@given(strategies.baskets().filter(lambda baskets: baskets.total_weight > 0))
+def test_frequencies_are_weighted_shares_of_the_baskets(baskets: Baskets) -> None:
+    single, pair = np.zeros(baskets.n_items), np.zeros((baskets.n_items, baskets.n_items))
+    for basket, weight in zip(baskets, baskets.weights, strict=True):
+        for i in basket:
+            single[i] += weight / baskets.total_weight
+        for i, j in combinations_with_replacement(basket, 2):
+            pair[i, j] += weight / baskets.total_weight
+            pair[j, i] = pair[i, j]
+    smallest = 1e-300  # below, numbers have few digits
+    np.testing.assert_allclose(baskets.frequencies(), single, rtol=1e-12, atol=smallest)
+    np.testing.assert_allclose(baskets.pair_frequencies(), pair, rtol=1e-12, atol=smallest)
+
+
+def test_frequencies_of_baskets_without_weight_are_refused() -> None:
+    baskets = Baskets.from_lists([[0], [1]], weights=[0, 0])
+    for count in (baskets.frequencies, baskets.pair_frequencies):
+        with pytest.raises(InputError, match="2 baskets with a total weight of 0: nothing to count"):
+            count()
+
+
+@settings(max_examples=50)
+@given(label_lists(), seeds)
+def test_baskets_over_a_reordered_larger_catalogue_are_the_same_sets(lists: Lists, seed: int) -> None:
+    baskets = Baskets.from_lists(lists, weights=range(len(lists)))
+    items = np.random.default_rng(seed).permutation(np.array([*baskets.items, "new " * 9], dtype=object)).tolist()
+    moved = baskets.over(Catalogue.of(items))
+    assert moved.items == tuple(items)
+    assert [set(basket) for basket in moved] == [set(basket) for basket in baskets]
+    assert moved.weights.tolist() == baskets.weights.tolist()
+
+
+def test_baskets_over_a_catalogue_that_lacks_an_item_name_the_basket_and_the_closest() -> None:
+    baskets = Baskets.from_lists([["crib"], [], ["crib", "monitor"]])
+    with pytest.raises(InputError, match=r"basket 2: item 'monitor' is not in .* did you mean 'monitors'"):
+        baskets.over(Catalogue.of(["crib", "monitors"]))
+
+
+def test_an_item_of_the_catalogue_that_never_occurs_may_be_missing_in_another() -> None:
+    baskets = Baskets.from_lists([["crib"]], items=["crib", "monitor"])
+    assert plain(baskets.over(Catalogue.of(["swing", "crib"]))) == (("swing", "crib"), [["crib"]], [1.0])
+
+
+def test_one_basket_is_taken_by_its_number() -> None:
+    baskets = Baskets.from_lists([["a"], [], ["b", "a"]])
+    assert baskets[0] == ("a",)
+    assert baskets[-1] == ("a", "b")
+    with pytest.raises(IndexError):
+        baskets[3]
+
+
+@pytest.mark.parametrize(
+    ("baskets", "said"),
+    [
+        (Baskets.from_lists([[0, 2], [1]]), "Baskets(2 baskets, 3 items, size 1 to 2, mean 1.50)"),
+        (Baskets.from_lists([["a"], []]), "Baskets(2 baskets, 1 empty, 1 named items, size 0 to 1, mean 0.50)"),
+        (
+            Baskets.from_lists([[0]] * 1234, weights=[0.5] * 1234),
+            "Baskets(1,234 baskets, 1 items, size 1 to 1, mean 1.00, total weight 617)",
+        ),
+        (Baskets.from_lists([], n_items=3), "Baskets(0 baskets, 3 items)"),
+    ],
+)
+def test_the_representation_tells_how_many_how_large_and_how_heavy(baskets: Baskets, said: str) -> None:
+    assert repr(baskets) == said
+
+
+def test_integers_are_refused_where_names_look_like_integers() -> None:
+    with pytest.raises(InputError, match="positions or names"):
+        Baskets.from_lists([[1, 2]], items=["1", "2", "3"])
+    assert list(Baskets.from_lists([["1", "2"]], items=["1", "2", "3"])) == [("1", "2")]
+    assert list(Baskets.from_lists([[0, 1]], items=["a", "b"])) == [("a", "b")]
+
+
+def test_merging_fractional_weights_gives_the_same_sum_to_the_last_bit_in_any_order_of_rows() -> None:
+    weights = [0.1, 0.2, 0.3]
+    sums = {Baskets.from_lists([[0]] * 3, weights=order).deduplicated().weights[0] for order in permutations(weights)}
+    assert len(sums) == 1
+    assert len({a + b + c for a, b, c in permutations(weights)}) > 1
+
+
+def test_a_slice_is_some_of_the_baskets() -> None:
+    baskets = Baskets.from_lists([[0], [1], [0, 1]], weights=[1, 2, 3])
+    assert list(baskets[1:]) == [(1,), (0, 1)]
+    assert list(baskets[1:].weights) == [2, 3]
+
+
+counted_sets = st.lists(st.tuples(st.lists(st.integers(0, 4), unique=True), st.integers(0, 5)), max_size=8)
+
+
+def of_counts(pairs: list[tuple[list[int], int]]) -> Baskets:
+    return Baskets.from_lists([items for items, _ in pairs], n_items=5, weights=[weight for _, weight in pairs])
+
+
+@settings(max_examples=50)
+@given(counted_sets, seeds)
+def test_a_split_parts_the_baskets_that_a_weight_counts(pairs: list[tuple[list[int], int]], seed: int) -> None:
+    baskets = of_counts(pairs).deduplicated()
+    baskets = baskets.subset(baskets.weights > 0)
+    first, second = baskets.split(0.7, rng=seed)
+    if baskets.weights.max(initial=0) > 1:
+        assert first.total_weight == int(0.7 * baskets.total_weight + 1e-9)
+        assert first.weights.min(initial=1) >= 1
+        assert second.weights.min(initial=1) >= 1
+    assert counted(Baskets.together([first, second])) == counted(baskets)
+    assert first.catalogue is baskets.catalogue
+
+
+def test_a_split_of_counts_has_the_law_of_a_split_of_single_baskets() -> None:
+    """Three of one kind and two of another, of which two are drawn: the number of the first kind is hypergeometric."""
+    weighted = Baskets.from_lists([["a"], ["b"]], weights=[3, 2])
+    single = Baskets.from_lists([["a"]] * 3 + [["b"]] * 2)
+    expected = 2000 * np.array([1, 6, 3]) / 10
+    for baskets in (weighted, single):
+        drawn = [counted(baskets.split(0.4, rng=seed)[0]).get(("a",), 0) for seed in range(2000)]
+        assert chisquare([drawn.count(each) for each in range(3)], expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("weights", [[0.5, 1], [1, 1e-300], [1e20, 1], [4e18] * 3], ids=str)
+def test_weights_that_are_no_counts_stay_with_their_basket(weights: list[float]) -> None:
+    baskets = Baskets.from_lists([[i] for i in range(len(weights))], weights=weights)
+    assert baskets.n_units == len(weights)
+    parts = baskets.split(0.5, rng=0)
+    assert sorted(weight for part in parts for weight in part.weights) == sorted(weights)
+
+
+@settings(max_examples=50)
+@given(counted_sets, st.integers(2, 6), seeds)
+def test_folds_add_up_to_the_baskets_and_are_of_nearly_one_size(
+    pairs: list[tuple[list[int], int]], n: int, seed: int
+) -> None:
+    baskets = of_counts(pairs)
+    found = baskets.folds(n, np.random.default_rng(seed))
+    assert found.shape == (n, len(baskets))
+    np.testing.assert_array_equal(found.sum(axis=0), baskets.weights)
+    if baskets.weights.max(initial=0) > 1:
+        assert np.ptp(found.sum(axis=1)) <= 1
+    else:
+        assert np.all((found > 0).sum(axis=0) == (baskets.weights > 0))
+
+
+def test_thirty_million_baskets_by_weight_are_parted_without_a_row_each() -> None:
+    baskets = Baskets.from_lists([["a"], ["b"], ["a", "b"], []], weights=[1e7, 1.5e7, 5e6 + 1, 3])
+    first, second = baskets.split(0.8, rng=0)
+    assert (len(first), first.total_weight) == (4, 24_000_003)
+    folds = baskets.folds(5, np.random.default_rng(0))
+    share = folds / folds.sum(axis=1)[:, None]
+    np.testing.assert_allclose(share[:, :3], np.tile(baskets.weights[:3] / baskets.total_weight, (5, 1)), rtol=0.01)
+    assert sorted(folds.sum(axis=1)) == [6_000_000, 6_000_001, 6_000_001, 6_000_001, 6_000_001]
+    assert counted(Baskets.together([first, second])) == counted(baskets)
+
+
+def test_baskets_of_all_parts_come_together_in_order() -> None:
+    whole = Baskets.from_lists([["a"], [], ["b", "a"], ["c"]], weights=[1, 2, 3, 4])
+    parts = [whole[:2], whole[:0], whole[2:]]
+    assert plain(Baskets.together(parts)) == plain(whole)
+    assert plain(Baskets.together([whole])) == plain(whole)
+
+
+def test_parts_over_different_catalogues_are_matched_by_label() -> None:
+    first = Baskets.from_lists([["b"], ["a", "b"]], items=["b", "a"], weights=[1, 2])
+    second = Baskets.from_lists([["c", "a"], []], items=["c", "a", "d"], weights=[3, 0.5])
+    third = Baskets.from_lists([["d", "b"]])
+    expected = [["b"], ["b", "a"], ["a", "c"], [], ["b", "d"]]
+    assert plain(Baskets.together([first, second, third])) == (("b", "a", "c", "d"), expected, [1, 2, 3, 0.5, 1])
+
+
+def test_parts_over_the_same_items_in_another_order_are_matched_by_label() -> None:
+    first, second = Baskets.from_lists([["a"]], items=["a", "b"]), Baskets.from_lists([["a"]], items=["b", "a"])
+    assert plain(Baskets.together([first, second])) == (("a", "b"), [["a"], ["a"]], [1, 1])
+
+
+def test_parts_of_numbered_items_come_together_over_the_larger_number() -> None:
+    first, second = Baskets.from_lists([[0, 1]], n_items=3), Baskets.from_lists([[4], [1]], n_items=6)
+    assert plain(Baskets.together([first, second])) == (tuple(range(6)), [[0, 1], [4], [1]], [1, 1, 1])
+    assert Baskets.together([second, first]).items == tuple(range(6))
+    labelled = Baskets.from_lists([[70]], items=[70, 1])
+    assert plain(Baskets.together([first, labelled])) == ((0, 1, 2, 70), [[0, 1], [70]], [1, 1])
+
+
+def test_parts_with_names_and_parts_with_integers_do_not_come_together() -> None:
+    names, numbers = Baskets.from_lists([["1"]], items=["1", "0"]), Baskets.from_lists([[1]])
+    for parts in ([names, numbers], [numbers, names]):
+        with pytest.raises(InputError, match=r"items are both names \('1'\) and integers \(0\); make them all strings"):
+            Baskets.together(parts)
+    with pytest.raises(InputError, match="at least one part"):
+        Baskets.together([])
+
+
+@pytest.mark.parametrize("weights", [[1e308, 1e308], [1.7e308, 1, 1.7e308], [9e307] * 3], ids=str)
+def test_weights_that_add_up_to_infinity_are_refused(weights: list[float]) -> None:
+    """Shares of it would all be zero, and the baskets be said to weigh nothing."""
+    with pytest.raises(InputError, match=r"the weights add up to more than the largest number.*divide them all by"):
+        Baskets.from_lists([[0]] * len(weights), weights=weights)
+    parts = [Baskets.from_lists([[0]], weights=[weight]) for weight in weights]
+    with pytest.raises(InputError, match="the weights add up to more"):
+        Baskets.together(parts)
+    assert Baskets.from_lists([[0], [1]], weights=[1.7e308, 1]).total_weight == 1.7e308
+
+
+def test_reweighting_multiplies_weights_and_leaves_the_sets_alone() -> None:
+    baskets = Baskets.from_lists([["a"], [], ["b", "a"]], weights=[1, 2, 0.5])
+    assert plain(baskets.reweighted(3.0)) == (("a", "b"), [["a"], [], ["a", "b"]], [3.0, 6.0, 1.5])
+    assert baskets.weights.tolist() == [1, 2, 0.5]
+    assert baskets.reweighted(3.0).total_weight == 10.5
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 0.3, 1e160])
+def test_weights_are_worth_the_same_number_of_baskets_whatever_their_scale(scale: float) -> None:
+    baskets = Baskets.from_lists([[0], [1], [0, 1]], weights=np.array([0.5, 0.25, 0.25]) * scale)
+    np.testing.assert_allclose(baskets.as_counts().weights, np.array([0.5, 0.25, 0.25]) / 0.375, rtol=1e-12)

@@ -1,0 +1,150 @@
+"""Labels to positions: what counts as the same label, what is refused, what is suggested."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpplearn import DPP, Baskets, InputError, Kernel
+from dpplearn.data.catalogue import LARGEST, Catalogue, is_plain_integer, labels_from_text
+from helpers.strategies import integers, names
+
+NURSERY = Catalogue.of(["crib", "monitor", "bottle", "bottle brush"])
+
+
+@given(st.lists(names, min_size=1, unique=True) | st.lists(integers, min_size=1, unique=True), st.randoms())
+def test_every_label_is_found_where_it_stands(labels: list[Any], random: Any) -> None:
+    catalogue = Catalogue.of(labels)
+    order = list(range(len(labels)))
+    random.shuffle(order)
+    assert catalogue.labels == tuple(labels)
+    assert catalogue.positions([labels[i] for i in order]).tolist() == order
+    assert catalogue.select(order) == tuple(labels[i] for i in order)
+
+
+def test_labels_are_kept_as_plain_strings_and_integers() -> None:
+    assert [type(label) for label in Catalogue.of(np.array(["a", "b"])).labels] == [str, str]
+    assert [type(label) for label in Catalogue.of(np.array([3, 1])).labels] == [int, int]
+
+
+def test_names_that_are_numbers_are_found_by_the_integer_and_not_by_position() -> None:
+    catalogue = Catalogue.of(["2", "1", "0"])
+    assert catalogue.named
+    assert catalogue.position(2) == catalogue.position("2") == catalogue.position(np.int32(2)) == 0
+
+
+def test_integers_are_found_by_their_text_and_not_by_position() -> None:
+    catalogue = Catalogue.of([20, 10])
+    assert not catalogue.named
+    assert catalogue.position("10") == catalogue.position(10) == 1
+    with pytest.raises(InputError, match="item 0 is not in the catalogue"):
+        catalogue.position(0)
+
+
+@pytest.mark.parametrize("label", ["02", "+2", "2.0", " 2", "٢"])
+def test_a_number_written_otherwise_is_another_label(label: str) -> None:
+    with pytest.raises(InputError, match="is not in the catalogue"):
+        Catalogue.of([2, 3]).position(label)
+
+
+@pytest.mark.parametrize("label", [2.0, None, float("nan"), True, np.True_, b"crib", ("crib",), ["crib"]])
+def test_a_label_that_is_neither_a_string_nor_an_integer_is_refused(label: Any) -> None:
+    with pytest.raises(InputError, match="an item is a string or an integer"):
+        NURSERY.position(label)
+    with pytest.raises(InputError, match="an item is a string or an integer"):
+        Catalogue.of([label])
+
+
+@pytest.mark.parametrize(
+    ("label", "suggested"),
+    [("crip", "did you mean 'crib'"), ("Monitor", "'monitor'"), ("botle", "'bottle' or 'bottle brush'")],
+)
+def test_an_unknown_name_is_an_error_with_the_closest_names(label: str, suggested: str) -> None:
+    with pytest.raises(InputError, match=f"item '{label}' is not in the catalogue.*{suggested}"):
+        NURSERY.position(label)
+
+
+def test_an_unknown_name_like_no_other_is_told_how_large_the_catalogue_is() -> None:
+    with pytest.raises(InputError, match=r"'xyz' is not in the catalogue; .*4 items, from 'crib' to 'bottle brush'"):
+        NURSERY.position("xyz")
+
+
+def test_a_model_asked_about_an_unknown_name_suggests_the_closest() -> None:
+    dpp = DPP(Kernel.from_L(np.eye(4)), NURSERY.labels)
+    for ask in (dpp.log_prob, dpp.inclusion_prob, dpp.given, dpp.recommend):
+        with pytest.raises(InputError, match="'monitr' is not in the catalogue; did you mean 'monitor'"):
+            ask(["crib", "monitr"])
+    with pytest.raises(InputError, match=r"basket 1: item 'monitr' is not in .* did you mean 'monitor'"):
+        dpp.log_prob(Baskets.from_lists([["crib"], ["monitr"]]))
+
+
+@pytest.mark.parametrize("one", ["crib", b"crib", 3, None])
+def test_one_item_in_place_of_a_list_is_refused(one: Any) -> None:
+    with pytest.raises(InputError, match="where a list of items was expected; write"):
+        NURSERY.positions(one)
+
+
+def test_a_label_named_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="'crib' is named 2 times"):
+        NURSERY.positions(["crib", "bottle", "crib"])
+    with pytest.raises(InputError, match="item 2 is named 2 times"):
+        Catalogue.of([1, 2]).positions([2, "2"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([], "at least one item"),
+        (["a", "b", "a"], "'a' stands twice"),
+        ([1, 2, np.int64(1)], "item 1 stands twice"),
+        (["a", 1], r"both names \('a'\) and integers \(1\)"),
+        ("crib", "single string 'crib' where a list"),
+    ],
+)
+def test_a_list_of_items_that_is_no_catalogue_is_refused(labels: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Catalogue.of(labels)
+
+
+@pytest.mark.parametrize(
+    ("n_items", "said"),
+    [
+        (0, "at least one"),
+        (-1, "whole number, 0 or more"),
+        (2.5, "whole number"),
+        (LARGEST + 1, "are labels .* items="),
+    ],
+)
+def test_a_numbered_catalogue_has_a_sensible_size(n_items: int, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Catalogue.numbered(n_items)
+
+
+def test_a_numbered_catalogue_starts_at_zero() -> None:
+    assert Catalogue.numbered(3).labels == (0, 1, 2)
+
+
+def test_a_translation_tells_where_each_label_of_another_catalogue_stands() -> None:
+    assert NURSERY.translation(Catalogue.of(["bottle", "swing", "crib"])).tolist() == [2, -1, 0]
+    assert Catalogue.of(["2", "1"]).translation(Catalogue.of([1, 2, 3])).tolist() == [1, 0, -1]
+
+
+@given(st.integers())
+def test_an_integer_of_up_to_38_digits_is_written_plainly(number: int) -> None:
+    assert is_plain_integer(str(number)) == (abs(number) < 10**38)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "--1", "-0", "00", "012", "+1", "1.0", "1e3", " 1", "1 ", "1_000", "²", "٣", "9" * 5000]
+)
+def test_other_texts_are_not_plain_integers(text: str) -> None:
+    assert not is_plain_integer(text)
+
+
+def test_texts_become_integers_only_if_all_are() -> None:
+    assert labels_from_text(["3", "-1", "20"]) == [3, -1, 20]
+    assert labels_from_text(["3", "-1", "020"]) == ["3", "-1", "020"]

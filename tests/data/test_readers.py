@@ -1,0 +1,697 @@
+"""Every reader gives the same baskets, and says what is wrong with a file that cannot be used."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from conftest import CATEGORIES
+from dpplearn import Baskets, InputError, InputWarning, read_baskets, read_registry
+from dpplearn.data import texts
+from helpers.registries import registry
+from helpers.strategies import Lists, integers, label_lists, names, plain
+
+Write = Callable[[Path, Lists, Sequence[float]], Baskets]
+
+READ = {"basket": "order", "item": "product", "weight": "times"}
+
+
+def rows(lists: Lists, weights: Sequence[float]) -> list[tuple[int, Any, float]]:
+    """One (basket, item, weight) a row; the identifiers reach past 9, so that their order as texts is another."""
+    return [(number + 1, item, weights[number]) for number, basket in enumerate(lists) for item in basket]
+
+
+def csv_text(lists: Lists, weights: Sequence[float], **dialect: Any) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, **dialect).writerows([("order", "product", "times"), *rows(lists, weights)])
+    return text.getvalue()
+
+
+def lines_text(lists: Lists, delimiter: str) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(lists)
+    return text.getvalue()
+
+
+def frame(lists: Lists, weights: Sequence[float]) -> pd.DataFrame:
+    return pd.DataFrame(rows(lists, weights), columns=list(READ.values()))
+
+
+def labels(lists: Lists) -> list[Any]:
+    return sorted({item for basket in lists for item in basket})
+
+
+def matrix(lists: Lists) -> np.ndarray[Any, Any]:
+    return np.array([[int(item in basket) for item in labels(lists)] for basket in lists])
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    content = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def halves(folder: Path, stem: str, ending: str, parts: Callable[[slice], str | bytes]) -> Path:
+    """Two files of rows, and the pattern that matches both."""
+    write(folder / f"{stem}-1{ending}", parts(slice(None, None, 2)))
+    write(folder / f"{stem}-2{ending}", parts(slice(1, None, 2)))
+    return folder / f"{stem}-*{ending}"
+
+
+def parquet_bytes(table: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), buffer)
+    return buffer.getvalue()
+
+
+def csv_by_glob(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
+    header, *lines = csv_text(
+        [[str(item) for item in basket] for basket in lists], weights, lineterminator="\n"
+    ).splitlines()
+    return read_baskets(halves(folder, "orders", ".csv", lambda part: "\n".join([header, *lines[part]])), **READ)
+
+
+def parquet_by_glob(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
+    table = frame(lists, weights)
+    return read_baskets(halves(folder, "orders", ".parquet", lambda part: parquet_bytes(table[part])), **READ)
+
+
+def in_another_order(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
+    table = frame(lists, weights).sample(frac=1, random_state=1)[["product", "times", "order"]]
+    return Baskets.from_table(table, **READ)
+
+
+WITH_WEIGHTS: dict[str, Write] = {
+    "CSV": lambda folder, lists, w: read_baskets(write(folder / "a.csv", csv_text(lists, w)), **READ),
+    "CSV, gzipped": lambda folder, lists, w: read_baskets(write(folder / "a.csv.gz", csv_text(lists, w)), **READ),
+    "CSV, all quoted": lambda folder, lists, w: read_baskets(
+        write(folder / "a.csv", csv_text(lists, w, quoting=csv.QUOTE_ALL, lineterminator="\n")), **READ
+    ),
+    "CSV, semicolons, any ending": lambda folder, lists, w: read_baskets(
+        write(folder / "a.export", csv_text(lists, w, delimiter=";")), format="csv", **READ
+    ),
+    "CSV by glob": csv_by_glob,
+    "TSV": lambda folder, lists, w: read_baskets(write(folder / "a.tsv", csv_text(lists, w, delimiter="\t")), **READ),
+    "Parquet": lambda folder, lists, w: read_baskets(
+        write(folder / "a.parquet", parquet_bytes(frame(lists, w))), **READ
+    ),
+    "Parquet by glob": parquet_by_glob,
+    "pandas": lambda _, lists, w: Baskets.from_table(frame(lists, w), **READ),
+    "pandas, in another order": in_another_order,
+    "pandas, categories": lambda _, lists, w: Baskets.from_table(
+        frame(lists, w).astype({"product": pd.CategoricalDtype(labels(lists)[::-1])}), **READ
+    ),
+    "polars": lambda _, lists, w: Baskets.from_table(pl.from_pandas(frame(lists, w)), **READ),
+    "Arrow": lambda _, lists, w: Baskets.from_table(pa.Table.from_pandas(frame(lists, w)), **READ),
+    "Arrow, dictionaries": lambda _, lists, w: Baskets.from_table(
+        pa.table({name: pa.array(column).dictionary_encode() for name, column in frame(lists, w).items()}), **READ
+    ),
+    "lists": lambda _, lists, w: Baskets.from_lists(lists, labels(lists), weights=w),
+    "dense matrix": lambda _, lists, w: Baskets.from_matrix(matrix(lists), labels(lists), weights=w),
+    "dense matrix of bool": lambda _, lists, w: Baskets.from_matrix(matrix(lists) > 0, labels(lists), weights=w),
+    "data frame as matrix": lambda _, lists, w: Baskets.from_matrix(
+        pd.DataFrame(matrix(lists), columns=labels(lists)), weights=w
+    ),
+    "sparse matrix, rows": lambda _, lists, w: Baskets.from_matrix(
+        sp.csr_array(matrix(lists)), labels(lists), weights=w
+    ),
+    "sparse matrix, columns": lambda _, lists, w: Baskets.from_matrix(
+        sp.csc_matrix(matrix(lists)), labels(lists), weights=w
+    ),
+}
+WITHOUT_WEIGHTS: dict[str, Write] = {
+    "lines, commas": lambda folder, lists, _: read_baskets(write(folder / "a.txt", lines_text(lists, ","))),
+    "lines, commas, gzipped": lambda folder, lists, _: read_baskets(write(folder / "a.txt.gz", lines_text(lists, ","))),
+    "lines in a CSV": lambda folder, lists, _: read_baskets(
+        write(folder / "a.csv", lines_text(lists, ",").replace("\n", "\r\n")), format="lines"
+    ),
+}
+BETWEEN_BLANKS: dict[str, Write] = {
+    "lines, blanks": lambda folder, lists, _: read_baskets(write(folder / "a.dat", lines_text(lists, " "))),
+    "lines, tabs, no last newline": lambda folder, lists, _: read_baskets(
+        write(folder / "a.dat", lines_text(lists, "\t").rstrip("\n"))
+    ),
+}
+READERS = WITH_WEIGHTS | WITHOUT_WEIGHTS | BETWEEN_BLANKS
+CASES: dict[str, Lists] = {
+    "names": [["crib", "monitor"], ["Ünal"], ["🍎", "苹果", "crib"], *([name, "z"] for name in "jihgfedcba")],
+    "one item": [["crib"], ["crib"]],
+    "names like numbers": [["007", "7"], ["10", "9", "7"], ["-3", "1e5", "1.0", "007"], ["9", "NULL"]],
+    "integers": [[10, 9], [2], [100, 2, 9, -5, -12, 10], [2**53, 2**53 + 1], [-5]],
+    "commas, quotes and blanks": [['22" monitor, large', "crib"], ["a 'b'", '"', "semi;colon"], ["crib", "a\\b"]],
+}
+CONTRACT = [(r, c) for r in READERS for c in CASES if not (r in BETWEEN_BLANKS and c == "commas, quotes and blanks")]
+
+
+@pytest.mark.parametrize(("reader", "case"), CONTRACT)
+def test_every_reader_gives_the_same_baskets(reader: str, case: str, tmp_path: Path) -> None:
+    lists = CASES[case]
+    weights = [0.5 + number for number in range(len(lists))]
+    found = READERS[reader](tmp_path, lists, weights)
+    expected = weights if reader in WITH_WEIGHTS else [1.0] * len(lists)
+    assert plain(found) == (tuple(labels(lists)), [sorted(basket) for basket in lists], expected)
+
+
+@pytest.mark.parametrize("reader", [name for name in READERS if "matrix" not in name])
+def test_every_reader_merges_repeated_items_with_a_warning_that_counts_them(reader: str, tmp_path: Path) -> None:
+    with pytest.warns(InputWarning, match=r"3 repeated items in 2 baskets \(the first is basket 1\)"):
+        found = READERS[reader](tmp_path, [["a", "b"], ["b", "b", "a", "b"], ["a", "a"]], [1, 1, 1])
+    assert list(found) == [("a", "b"), ("a", "b"), ("a",)]
+
+
+bare_names = names.filter(lambda name: name == name.strip())
+
+
+@settings(max_examples=20)
+@given(
+    lists=label_lists(bare_names, min_size=1) | label_lists(integers, min_size=1),
+    delimiter=st.sampled_from([",", "\t", ";", "|"]),
+)
+@example(lists=[["a,b", "a;b", "a\tb", "a|b"], ['a "b"', '"', "'"], ["a\nb", "a\r\nb", "a\rb"]], delimiter=",")
+@example(lists=[["007", "7"], ["NULL", "nan"]], delimiter=";")
+def test_any_labels_survive_a_csv_file(lists: Lists, delimiter: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "labels.csv"
+    path.write_bytes(csv_text(lists, [1] * len(lists), delimiter=delimiter).encode())
+    found = read_baskets(path, basket="order", item="product")
+    texts = [[str(item) for item in basket] for basket in lists]
+    assert [{str(item) for item in basket} for basket in found] == [set(basket) for basket in texts]
+    assert {str(item) for item in found.items} == {item for basket in texts for item in basket}
+
+
+@settings(max_examples=20)
+@given(label_lists(names, min_size=1) | label_lists(integers, min_size=1))
+def test_any_labels_survive_a_table(lists: Lists) -> None:
+    found = Baskets.from_table(frame(lists, [1] * len(lists)), basket="order", item="product")
+    assert plain(found) == (tuple(labels(lists)), [sorted(basket) for basket in lists], [1.0] * len(lists))
+
+
+@given(lists=label_lists(bare_names.filter(lambda name: not set(name) & set("\r\n"))))
+def test_any_names_on_one_line_survive_a_file_of_lines(lists: Lists, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "labels.txt"
+    path.write_bytes(lines_text([*lists, ["a", "b"]], ",").encode())  # the last line tells that commas separate
+    found = [{str(item) for item in basket} for basket in read_baskets(path)]
+    assert found == [*(set(basket) for basket in lists), {"a", "b"}]
+
+
+@pytest.mark.parametrize("odd", ["01", "-0", "+1", "9" * 39, "٣"])
+def test_digits_that_are_no_plain_integer_make_all_labels_of_a_file_names(odd: str, tmp_path: Path) -> None:
+    expected = (tuple(sorted(["9", "10", odd])), [sorted(["9", "10", odd])], [1.0])
+    assert plain(read_baskets(write(tmp_path / "a.csv", f"basket,item\n1,10\n1,{odd}\n1,9\n"))) == expected
+    assert plain(read_baskets(write(tmp_path / "a.txt", f"10 {odd} 9\n"))) == expected
+
+
+def test_an_empty_line_is_an_empty_basket(tmp_path: Path) -> None:
+    assert list(read_baskets(write(tmp_path / "a.txt", "a b\n\n  \nb\n"))) == [("a", "b"), (), (), ("b",)]
+
+
+def test_items_between_commas_keep_their_blanks_and_lose_those_around_them(tmp_path: Path) -> None:
+    text = 'red apple , pear\n"fig, dried", 22" screen\npear\n'
+    found = read_baskets(write(tmp_path / "a.txt", text))
+    assert list(found) == [("pear", "red apple"), ('22" screen', "fig, dried"), ("pear",)]
+
+
+def test_several_files_of_lines_follow_one_another_in_the_order_of_their_names(tmp_path: Path) -> None:
+    write(tmp_path / "b.txt", "c\n")
+    write(tmp_path / "a.txt", "a\nb\n")
+    assert list(read_baskets(tmp_path / "*.txt")) == [("a",), ("b",), ("c",)]
+
+
+def test_a_table_is_read_by_the_named_columns_whatever_the_others_are_called(tmp_path: Path) -> None:
+    text = ",Item,basket,item,note,note\n0,x,1,a,,\n1,x,1,b,,\n"  # an index without a name, as pandas writes it
+    assert list(read_baskets(write(tmp_path / "a.csv", text))) == [("a", "b")]
+
+
+def test_a_byte_order_mark_and_blank_lines_are_no_part_of_the_data(tmp_path: Path) -> None:
+    text = "\ufeffbasket,item\r\n1,a\r\n\r\n1,b\r\n\r\n"
+    assert list(read_baskets(write(tmp_path / "a.csv", text))) == [("a", "b")]
+    assert list(read_baskets(write(tmp_path / "a.txt", "\ufeffa b\n"))) == [("a", "b")]
+
+
+@pytest.mark.parametrize("name", ["orders[1].csv", "or*ders.csv", "or?ders.csv", "~orders.csv", "it's.csv"])
+def test_a_file_whose_name_looks_like_a_pattern_is_read_itself(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for other in ("orders1.csv", "orXders.csv"):
+        write(tmp_path / other, "basket,item\n1,wrong\n")
+    write(tmp_path / name, "basket,item\n1,right\n")
+    monkeypatch.chdir(tmp_path)
+    assert list(read_baskets(name)) == [("right",)]
+    assert list(read_baskets(tmp_path / name)) == [("right",)]
+
+
+def test_the_name_of_a_folder_is_no_column(tmp_path: Path) -> None:
+    folder = tmp_path / "item=wrong"
+    folder.mkdir()
+    assert list(read_baskets(write(folder / "a.csv", "basket,item\n1,right\n"))) == [("right",)]
+    table = pd.DataFrame({"basket": [1], "item": ["right"]})
+    assert list(read_baskets(write(folder / "a.parquet", parquet_bytes(table)))) == [("right",)]
+
+
+def test_baskets_of_a_table_come_in_the_order_of_their_identifiers() -> None:
+    for identifiers in (
+        [10.5, 9.0, -1.0],
+        ["10", "9", "-1"],
+        ["c", "b", "a"],
+        pd.to_datetime(["2003", "2002", "2001"]),
+    ):
+        table = pd.DataFrame({"basket": identifiers, "item": ["last", "middle", "first"]})
+        assert list(Baskets.from_table(table)) == [("first",), ("middle",), ("last",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("a,b,c\nb,c,d\n", {}, "columns 'a', 'b', 'c', but not 'basket', 'item'.*--format lines"),
+        ("basket,product\n1,a\n", {}, "columns 'basket', 'product', but not 'item'.*--item"),
+        ("basket,product\n1,a\n", {"format": "csv"}, "but not 'item'"),
+        ("Basket,Item\n1,a\n", {}, "columns 'Basket', 'Item', but not 'basket', 'item'"),
+        ("basket,item\n1,a\n", {"weight": "times"}, "columns 'basket', 'item', but not 'times'.*--weight"),
+        ("item,basket,item\nx,1,a\n", {}, "2 columns called 'item'"),
+        ("item,basket,item \nx,1,a\n", {}, r"2 columns called 'item' \('item', 'item '\); rename all but one"),
+        ("basket,item\n1,a\n1, \n", {}, "column 'item' of .* is null in 1 row, first in row 2"),
+        ("", {}, "a.csv is empty"),
+        ("\n", {}, "a.csv is empty, or its first line is"),
+        ("basket,item\n", {}, "a.csv has no rows"),
+        ("basket,item\n1,\n1,b\n2,\n", {}, "column 'item' of .*a.csv is null in 2 rows, first in row 1"),
+        ("basket,item\n1,a\n,b\n", {}, "column 'basket' of .*a.csv is null in 1 row, first in row 2"),
+        ('basket,item\n1,""\n', {}, "column 'item' of .* is null in 1 row"),
+        ("basket,item\n1,a\n1\n", {}, r"cannot be read(.|\n)*Line: 3(.|\n)*Expected Number of Columns: 2 Found: 1"),
+        ("basket,item\n1,a,b\n", {}, r"cannot be read(.|\n)*Line: 2(.|\n)*Expected Number of Columns: 2 Found: 3"),
+        ('basket,item\n1,"a\n1,b\n', {}, r"cannot be read(.|\n)*unterminated quote"),
+        ('basket,item\r\n1,"a\n1,b\n', {}, "line 3 of .*a.csv is not a line of CSV: unexpected end of data"),
+        ("basket,item\r\n1,a\n1\n", {}, r"a.csv cannot be read(.|\n)*Line: 3(.|\n)*Expected Number of Columns: 2"),
+        ("x" * 200_000, {}, r"line 1 of .*a.csv is not a line of CSV \(field larger than field limit"),
+        ("basket,item\n1," + "x" * 3_000_000, {}, r"cannot be read(.|\n){,800}$"),
+        (b"basket,item\n1,caf\xe9\n", {}, "a.csv is not UTF-8 text"),
+        (b"basket,item\n" + b"1,a\n" * 9000 + b"1,caf\xe9\n", {}, r"cannot be read(.|\n)*not utf-8"),
+        ("basket,item\n1,a\n".encode("utf-16"), {}, "a.csv is not UTF-8 text"),
+        ("basket,item,w\n1,a,heavy\n", {"weight": "w"}, "column 'w' of .* holds 'heavy' for basket '1'"),
+        ("basket,item,w\n1,a,\n", {"weight": "w"}, "column 'w' of .* is null in 1 row"),
+        ("basket,item,w\n1,a,2\n2,a,nan\n", {"weight": "w"}, "weight of basket 1 is nan"),
+        ("basket,item,w\n1,a,-2\n", {"weight": "w"}, "weight of basket 0 is -2.0; expected a finite number, 0 or more"),
+        ("basket,item,w\n1,a,inf\n", {"weight": "w"}, "weight of basket 0 is inf"),
+        ("basket,item,w\n7,a,1\n7,b,2\n", {"weight": "w"}, "basket '7' of .* has weights from 1 to 2 in column 'w'"),
+    ],
+)
+def test_a_csv_file_that_cannot_be_used_says_where_and_why(
+    text: str | bytes, options: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=said):
+        read_baskets(write(tmp_path / "a.csv", text), **options)
+
+
+@pytest.mark.parametrize(
+    ("columns", "weight", "said"),
+    [
+        ({"order": [1], "item": ["a"]}, None, "columns 'order', 'item', but not 'basket'"),
+        ({"basket": [1], "item": ["a"]}, "w", "but not 'w'"),
+        ({"basket": pa.array([], pa.int64()), "item": pa.array([], pa.string())}, None, "has no rows"),
+        ({"basket": [1, 2], "item": ["a", None]}, None, "column 'item' of .* is null in 1 row, first in row 2"),
+        ({"basket": [1, None], "item": [1, 2]}, None, "column 'basket' of .* is null in 1 row, first in row 2"),
+        ({"basket": [1.0, float("nan")], "item": [1, 2]}, None, "column 'basket' of .* is null in 1 row"),
+        ({"basket": [1, 2], "item": [1.0, float("nan")]}, None, "column 'item' of .* is null in 1 row, first in row 2"),
+        ({"basket": [1, 2], "item": [1.0, 2.5]}, None, "column 'item' of .* DOUBLE.* a name or an integer: cast"),
+        ({"basket": [1, 2], "item": [["a"], ["a", "b"]]}, None, "several values a row.*explode"),
+        ({"basket": [1, 2], "item": [{"id": 1}, {"id": 2}]}, None, "several values a row"),
+        ({"basket": [1], "item": ["a"], "w": [None]}, "w", "column 'w' of .* is null in 1 row"),
+        ({"basket": [1], "item": ["a"], "w": [float("nan")]}, "w", "column 'w' of .* is null in 1 row"),
+        ({"basket": [1], "item": ["a"], "w": [-1]}, "w", "weight of basket 0 is -1.0"),
+        ({"basket": [1], "item": ["a"], "w": pa.array([1], pa.date32())}, "w", "column 'w' of .* expected a number"),
+        ({"basket": [7, 7], "item": ["a", "b"], "w": [1.5, 2]}, "w", "basket 7 of .* has weights from 1.5 to 2"),
+    ],
+)
+def test_a_table_in_memory_or_in_parquet_that_cannot_be_used_says_why(
+    columns: dict[str, Any], weight: str | None, said: str, tmp_path: Path
+) -> None:
+    table = pa.table(columns)
+    with pytest.raises(InputError, match=said):
+        Baskets.from_table(table, weight=weight)
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=said):
+        read_baskets(tmp_path / "a.parquet", weight=weight)
+
+
+@pytest.mark.parametrize("table", [None, 5, "orders.csv", [("1", "a")], {"basket": [1], "item": ["a"]}, pd.DataFrame()])
+def test_what_is_no_table_is_refused(table: Any) -> None:
+    with pytest.raises(InputError, match="expected a pandas or polars DataFrame or an Arrow table"):
+        Baskets.from_table(table)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_a_null_of_pandas_is_refused_whatever_its_kind(missing: Any) -> None:
+    for kind in (object, "str"):
+        table = pd.DataFrame({"basket": [1, 2], "item": pd.Series(["a", missing], dtype=kind)})
+        with pytest.raises(InputError, match="column 'item' of the table is null in 1 row, first in row 2"):
+            Baskets.from_table(table)
+
+
+@pytest.mark.parametrize("kept", [1, 4, 11, 100, 0.5, -9, -1])
+def test_a_truncated_parquet_file_is_refused(kept: float, tmp_path: Path) -> None:
+    whole = parquet_bytes(frame(CASES["names"], [1.0] * 13))
+    cut = whole[: int(kept * len(whole)) if 0 < kept < 1 else int(kept)]
+    with pytest.raises(InputError, match=r"a.parquet cannot be read; is it whole"):
+        read_baskets(write(tmp_path / "a.parquet", cut), **READ)
+
+
+def test_a_file_of_another_format_than_its_name_says_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read; is it whole, and of the format its name says"):
+        read_baskets(write(tmp_path / "a.parquet", "basket,item\n1,a\n" * 9))
+    parquet = parquet_bytes(frame(CASES["names"], [1.0] * 13))
+    for name in ("a.csv", "a.txt"):
+        with pytest.raises(InputError, match="is not UTF-8 text"):
+            read_baskets(write(tmp_path / name, parquet))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "a.txt is empty"),
+        ("\n\n", "names no item: all its lines are empty"),
+        ("a,b\na,,b\n", "line 2 of .*a.txt has nothing before, between or after its commas: 'a,,b'"),
+        ("a,b\nb,\n", "line 2 of .* nothing before, between or after its commas"),
+        ('a,b\n"a,b\n', "line 2 of .*a.txt is not a line of CSV.*unexpected end of data"),
+        ('a,b\n"a"b,c\n', "line 2 of .*a.txt is not a line of CSV"),
+        (b"a b\ncaf\xe9\n", "a.txt is not UTF-8 text .* at byte 7"),
+    ],
+)
+def test_a_file_of_lines_that_cannot_be_used_says_where_and_why(text: str | bytes, said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        read_baskets(write(tmp_path / "a.txt", text))
+
+
+def damaged_gzip(kind: str) -> bytes:
+    whole = gzip.compress(("basket,item\n" + "".join(f"{n},{n * n}\n" for n in range(500))).encode(), mtime=0)
+    return {
+        "truncated": whole[: len(whole) // 2],
+        "without its end": whole[:-4],
+        "changed": whole[:100] + bytes(100) + whole[200:],
+        "no gzip": b"basket,item\n1,a\n",
+        "of nothing": gzip.compress(b""),
+    }[kind]
+
+
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.txt.gz"])
+@pytest.mark.parametrize("kind", ["truncated", "without its end", "changed", "no gzip", "of nothing"])
+def test_a_damaged_gzip_file_is_refused(kind: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(damaged_gzip(kind))
+    with pytest.raises(InputError, match=rf"{name} (cannot be read|is empty|names no item)"):
+        read_baskets(tmp_path / name)
+
+
+def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no file is called .*none.csv, and none matches it as a pattern"):
+        read_baskets(tmp_path / "none.csv")
+    with pytest.raises(InputError, match=r"no file is called .*none-\*.csv"):
+        read_baskets(tmp_path / "none-*.csv")
+    with pytest.raises(InputError, match=r"is a folder; name a file.*\*.parquet"):
+        read_baskets(tmp_path)
+    with pytest.raises(InputError, match="cannot be read: File name too long"):
+        read_baskets(tmp_path / ("a" * 300 + ".csv"))
+
+
+def test_a_format_that_cannot_be_told_is_asked_for_and_never_guessed(tmp_path: Path) -> None:
+    path = write(tmp_path / "orders.data", "basket,item\n1,a\n")
+    with pytest.raises(InputError, match=r"format of .*orders.data cannot be told.*--format.*lines"):
+        read_baskets(path)
+    with pytest.raises(InputError, match="format is 'json'; expected one of auto, csv, parquet, lines"):
+        read_baskets(path, format="json")
+    assert list(read_baskets(path, format="csv")) == [("a",)]
+    assert list(read_baskets(path, format="lines")) == [("basket", "item"), ("1", "a")]
+
+
+def test_files_of_two_formats_or_with_two_headers_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a1.csv", "basket,item\n1,a\n")
+    write(tmp_path / "a2.txt", "a b\n")
+    with pytest.raises(InputError, match=r"end in .csv, .txt; read one format at a time"):
+        read_baskets(tmp_path / "a*")
+    write(tmp_path / "a2.csv", "item,basket\na,1\n")
+    with pytest.raises(InputError, match=r"a2.csv has the header 'item,basket', but .*a1.csv has 'basket,item'"):
+        read_baskets(tmp_path / "a*.csv")
+    write(tmp_path / "a2.csv", "")
+    with pytest.raises(InputError, match=r"a2.csv is empty"):
+        read_baskets(tmp_path / "a*.csv")
+
+
+def test_a_column_missing_in_one_of_several_parquet_files_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"basket": [1], "item": ["a"]}), tmp_path / "a1.parquet")
+    pq.write_table(pa.table({"basket": [2], "product": ["b"]}), tmp_path / "a2.parquet")
+    with pytest.raises(InputError, match=r"a2.parquet has the columns 'basket', 'product', but not 'item'"):
+        read_baskets(tmp_path / "a*.parquet")
+
+
+def test_parquet_files_with_other_columns_beside_are_read_by_the_named_ones(tmp_path: Path) -> None:
+    nested = {"x": [{"item": "no", "y": [1, 2]}], "item ": ["b"], "basket": [2], "Basket": [9], "note": ["n"]}
+    pq.write_table(pa.table({"basket": [1], "item": ["a"]}), tmp_path / "a1.parquet")
+    pq.write_table(pa.table(nested), tmp_path / "a2.parquet")
+    assert list(read_baskets(tmp_path / "a*.parquet")) == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("name", ["item", " item"])
+def test_two_columns_of_one_name_are_refused_and_not_one_of_them_taken(name: str, tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array(["a"]), pa.array(["b"])], names=["basket", "item", name])
+    pq.write_table(table, tmp_path / "a.parquet")
+    said = rf"2 columns called 'item' \('item', '{name}'\); rename all but one"
+    with pytest.raises(InputError, match=f"a.parquet has {said}"):
+        read_baskets(tmp_path / "a.parquet")
+    for in_memory in (table, table.to_pandas()):
+        with pytest.raises(InputError, match=f"the table has {said}"):
+            Baskets.from_table(in_memory)
+
+
+@pytest.mark.parametrize("order", [["Item", "item"], ["item", "Item"]])
+def test_columns_that_differ_in_case_are_told_apart(order: list[str], tmp_path: Path) -> None:
+    columns = {"basket": [1], **{name: ["right" if name == "item" else "wrong"] for name in order}}
+    table = pa.table(columns)
+    pq.write_table(table, tmp_path / "a.parquet")
+    pd.DataFrame(columns).to_csv(tmp_path / "a.csv")
+    sources = [read_baskets(tmp_path / "a.parquet"), read_baskets(tmp_path / "a.csv")]
+    for found in (*sources, *(Baskets.from_table(each) for each in (table, table.to_pandas(), pl.from_arrow(table)))):
+        assert list(found) == [("right",)]
+
+
+def test_blanks_around_a_name_are_no_part_of_it_in_any_file(tmp_path: Path) -> None:
+    """Of items, of identifiers and of columns, quoted or not, whatever blanks they are."""
+    baskets, items = ["1", " 1", "2", "2\t"], [" a", "red apple ", "a\u00a0", " pear "]
+    expected = [("a", "red apple"), ("a", "pear")]
+    rows = [f"{basket}, {item}" for basket, item in zip(baskets, items, strict=True)]
+    for text in (
+        "\n".join(["basket , item", *rows]),
+        "\n".join(['"basket" , "item "', *('"{}" , "{}"'.format(*row.split(", ")) for row in rows)]),
+    ):
+        assert list(read_baskets(write(tmp_path / "a.csv", text))) == expected
+        assert list(read_baskets(tmp_path / "a.csv", item=" item ")) == expected
+    pq.write_table(pa.table({"basket": baskets, " item": items}), tmp_path / "a.parquet")
+    assert list(read_baskets(tmp_path / "a.parquet")) == expected
+    lines = " a, red apple \n" + '"a\u00a0" ," pear "\n'
+    with pytest.raises(InputError, match="line 2"):  # a quoted item ends with its quote, or is no line of CSV
+        read_baskets(write(tmp_path / "a.txt", lines))
+    assert list(read_baskets(write(tmp_path / "a.txt", lines.replace('" ,', '",')))) == expected
+
+
+def test_blanks_are_the_same_in_a_table_and_in_a_file_of_lines(tmp_path: Path) -> None:
+    blanks = [chr(code) for code in range(0x11000) if chr(code).isspace()]
+    assert len(blanks) > 20
+    table = pa.table({"basket": [1] * len(blanks), "item": [f"{blank}a{blank}b{blank}{blank}" for blank in blanks]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert read_baskets(tmp_path / "a.parquet").items == tuple(sorted(f"a{blank}b" for blank in blanks))
+    table = pa.table(
+        {"basket": [1, 1], "item": ["\u200ba\u200b", "\x00b"]}
+    )  # no blanks, though nothing is seen of them
+    pq.write_table(table, tmp_path / "a.parquet")
+    assert read_baskets(tmp_path / "a.parquet").items == ("\x00b", "\u200ba\u200b")
+
+
+def test_numbers_with_blanks_around_them_are_numbers(tmp_path: Path) -> None:
+    assert read_baskets(write(tmp_path / "a.csv", "basket, item, w\n1, 10, 2.5\n1 ,9 , 2.5 \n"), weight="w").items == (
+        9,
+        10,
+    )
+
+
+def test_a_table_in_memory_keeps_the_blanks_of_its_labels() -> None:
+    table = pd.DataFrame({"basket": [1, 1], "item": [" a", "a"]})
+    assert Baskets.from_table(table).items == (" a", "a")
+
+
+LINE_ENDS = {
+    "CRLF, then LF": ["\r\n", "\n", "\n", "\r\n", "\n"],
+    "LF, then CRLF": ["\n", "\r\n", "\r\n", "\n", "\r\n"],
+    "CR": ["\r"] * 5,
+    "all of them": ["\r", "\n", "\r\n", "\r", "\n"],
+}
+
+
+@pytest.mark.parametrize("ends", LINE_ENDS)
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_lines_may_end_in_any_way(ends: str, ending: str, tmp_path: Path) -> None:
+    def text(*lines: str) -> str:
+        return "".join(line + end for line, end in zip(lines, LINE_ENDS[ends], strict=False))
+
+    table = text("basket,item", "1,a", '1,"b, c"', "2,b", '2,"a"')
+    assert list(read_baskets(write(tmp_path / f"a.csv{ending}", table))) == [("a", "b, c"), ("a", "b")]
+    lines = text("a,b", "b", "", '"a"', "b")
+    assert list(read_baskets(write(tmp_path / f"a.txt{ending}", lines))) == [("a", "b"), ("b",), (), ("a",), ("b",)]
+
+
+def test_line_ends_between_quotes_stay_as_they_are_whatever_ends_the_lines(tmp_path: Path) -> None:
+    text = 'basket;item\r\n1;"a\r\nb"\n1;"a\nb"\r\n1;"a\rb"\n1;"say ""a;b"""\n'
+    found = read_baskets(write(tmp_path / "a.csv", text))
+    assert set(found[0]) == {"a\r\nb", "a\nb", "a\rb", 'say "a;b"'}
+
+
+def test_files_whose_lines_end_differently_are_read_together(tmp_path: Path) -> None:
+    for number, end in enumerate(["\n", "\r\n", "\r"]):
+        write(tmp_path / f"a{number}.csv", end.join(["basket,item", f"{number},a", f"{number},b", ""]))
+    assert list(read_baskets(tmp_path / "a*.csv")) == [("a", "b")] * 3
+
+
+def test_a_line_end_that_falls_between_two_parts_of_a_file_is_one_line_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.csv", "basket,item\r\n1,a\r\n1,b\r\n")
+    for size in range(1, 30):
+        monkeypatch.setattr(texts, "AT_ONCE", size)
+        assert texts._line_ends(str(path)) == {"\r\n"}
+
+
+FUZZED = {
+    "a.csv": (b'basket,item,w\n1,a,1\n1,bottle,1\n2,"c,d",0.5\n', {"weight": "w"}),
+    "a.txt": (b'a,b\n"c,d",a\n\nb\n', {}),
+    "a.txt.gz": (gzip.compress(b"a b\nc a\n" * 20, mtime=0), {}),
+    "a.parquet": (parquet_bytes(frame(CASES["names"], [1.0] * 13)), READ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::dpplearn.InputWarning")
+@pytest.mark.parametrize("name", FUZZED)
+def test_a_damaged_file_is_read_or_refused_and_never_fails_otherwise(name: str, tmp_path: Path) -> None:
+    whole, options = FUZZED[name]
+    rng = random.Random(name)
+    refused = 0
+    for _ in range(40 if name in ("a.csv", "a.parquet") else 400):
+        content = bytearray(whole)
+        for _ in range(rng.choice([1, 1, 1, 5])):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        (tmp_path / name).write_bytes(rng.choice([content, content, content[: rng.randrange(1, len(content))]]))
+        try:
+            assert len(read_baskets(tmp_path / name, **options)) > 0
+        except InputError:
+            refused += 1
+    assert refused > 0
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_the_registries_have_the_items_and_the_training_baskets_of_the_papers_table(
+    category: str, shared: Path
+) -> None:
+    table = json.loads((shared / "reference" / "paper_tables.json").read_text())["categories"][category]
+    baskets = registry(shared, category)
+    assert baskets.n_items == table["n_items"]
+    assert len(baskets.split(0.7, rng=0)[0]) == table["training_registries"]
+    assert min(baskets.sizes) >= 1
+
+
+def test_the_items_of_a_registry_are_numbered_from_one(shared: Path) -> None:
+    baskets = registry(shared, "media")
+    assert [baskets.items.index(item) for item in baskets[0]] == [1, 2]  # the first line is "2,3"
+    assert str(baskets.items[0]).startswith(
+        "Harold and the Purple Crayon 50th Anniversary Edition (Purple Crayon Books): "
+    )
+
+
+def test_the_registry_names_that_are_not_utf8_are_read_as_latin_letters(shared: Path) -> None:
+    marked = [name for name in registry(shared, "media").items if "®" in str(name)]
+    assert marked
+    assert not [name for name in registry(shared, "media").items if "\ufffd" in str(name) or "Â" in str(name)]
+
+
+def registry_files(folder: Path, regs: str | bytes, item_names: str | bytes) -> tuple[Path, Path]:
+    return write(folder / "regs.csv", regs), write(folder / "names.txt", item_names)
+
+
+TWO_NAMES = "1 toys: ball: red\n2 toys: bär\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1"])
+def test_registry_files_give_names_without_the_category_and_empty_lines_as_empty_baskets(
+    encoding: str, tmp_path: Path
+) -> None:
+    files = registry_files(tmp_path, "2,1\r\n\r\n1\r\n", TWO_NAMES.encode(encoding))
+    assert plain(read_registry(*files)) == (
+        ("ball: red", "bär"),
+        [["ball: red", "bär"], [], ["ball: red"]],
+        [1.0, 1.0, 1.0],
+    )
+
+
+def test_a_name_with_an_unusual_line_separator_is_one_name(tmp_path: Path) -> None:
+    files = registry_files(tmp_path, "1\n", b"1 toys: ball\x85 large\n")
+    assert read_registry(*files).items == ("ball\x85 large",)
+
+
+@pytest.mark.parametrize(
+    ("regs", "item_names", "said"),
+    [
+        ("1\n0\n", TWO_NAMES, "line 2 of .*regs.csv names item 0, but .*names.txt has the items 1 to 2"),
+        ("1\n1,3\n", TWO_NAMES, "line 2 of .*regs.csv names item 3"),
+        ("1\n1,a\n", TWO_NAMES, "line 2 of .*regs.csv holds 'a'; expected item numbers"),
+        ("1\n1.0\n", TWO_NAMES, "line 2 of .*regs.csv holds '1.0'"),
+        ("1,,2\n", TWO_NAMES, "line 1 of .*regs.csv has nothing"),
+        ("", TWO_NAMES, "regs.csv is empty"),
+        ("1\n", "", "names.txt is empty"),
+        ("1\n", "1 ball\n", "line 1 of .*names.txt is '1 ball'; expected '1 <category>: <name>'"),
+        ("1\n", "ball\n", "line 1 of .*names.txt is 'ball'; expected '1 <category>: <name>'"),
+        ("1\n", "1 toys: ball\n3 toys: bear\n", "line 2 of .*names.txt .*expected '2 <category>: <name>'"),
+        ("1\n", "1 toys: ball\n2 toys: ball\n", "'ball' stands twice"),
+    ],
+)
+def test_registry_files_that_cannot_be_used_say_where_and_why(
+    regs: str, item_names: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=said):
+        read_registry(*registry_files(tmp_path, regs, item_names))
+
+
+def test_a_registry_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    regs, item_names = registry_files(tmp_path, "1\n", TWO_NAMES)
+    with pytest.raises(InputError, match=r"none.txt cannot be read: No such file"):
+        read_registry(regs, tmp_path / "none.txt")
+    with pytest.raises(InputError, match=r"none.csv cannot be read: .*No such file"):
+        read_registry(tmp_path / "none.csv", item_names)
+
+
+def test_a_pipe_is_refused_with_advice(tmp_path: Path) -> None:
+    pipe = tmp_path / "orders.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="not a regular file"):
+        read_baskets(pipe)
+
+
+def test_ctrl_c_while_a_file_is_read_is_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What duckdb raises then is a RuntimeError."""
+    path = tmp_path / "orders.csv"
+    path.write_text("basket,item\n1,a\n")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("dpplearn.data.tables._pairs", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        read_baskets(path)

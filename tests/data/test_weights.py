@@ -1,0 +1,58 @@
+"""Weights that are counts: drawn from without replacement, however many they are, and w baskets in every variance."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from dpplearn.data import weights
+from dpplearn.data.weights import in_variance, without_replacement
+
+
+@pytest.mark.parametrize("numpys_most", [1, 10**9])
+def test_every_set_of_baskets_is_drawn_equally_often(numpys_most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By numpy, and by binomials that are put right: against Π C(w_i, x_i)/C(Σw, n), by counts."""
+    monkeypatch.setattr(weights, "NUMPYS_MOST", numpys_most)
+    rng, counts, n, draws = np.random.default_rng(0), np.array([3, 1, 4, 2]), 5, 20_000
+    drawn = [tuple(without_replacement(counts, n, rng).tolist()) for _ in range(draws)]
+    kinds = [x for x in product(*(range(w + 1) for w in counts)) if sum(x) == n]
+    ways = [float(np.prod([comb(w, each) for w, each in zip(counts, x, strict=True)])) for x in kinds]
+    assert set(drawn) <= set(kinds)
+    observed = [drawn.count(x) for x in kinds]
+    assert chisquare(observed, np.array(ways) / comb(10, n) * draws).pvalue > 1e-3
+    alike = np.full(len(kinds), draws / len(kinds))  # a wrong law, which the same test must reject
+    assert chisquare(observed, alike).pvalue < 1e-9
+
+
+@pytest.mark.parametrize("total", [10**9, 3 * 10**10, 2**52])
+def test_counts_of_any_total_are_drawn_from(total: int) -> None:
+    counts = np.array([total // 2, 0, total // 4, 7, total // 4 - 7])
+    n = total // 5
+    drawn = without_replacement(counts, n, np.random.default_rng(0))
+    assert drawn.sum() == n
+    assert np.all((drawn >= 0) & (drawn <= counts))
+    deviation = np.sqrt(n * (1 - n / total) * (counts / total) * (1 - counts / total))
+    off = np.abs(drawn - n * (counts / total))
+    assert np.all(off <= 6 * deviation + 1)
+    assert off.max() > 1e-3 * deviation.max()  # drawn, and not shared out
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.data())
+def test_as_many_are_drawn_as_asked_for_and_no_more_than_there_are(given: list[int], data: st.DataObject) -> None:
+    counts = np.array(given)
+    n = data.draw(st.integers(0, int(counts.sum())))
+    drawn = without_replacement(counts, n, np.random.default_rng(0))
+    assert drawn.sum() == n
+    assert np.all((drawn >= 0) & (drawn <= counts))
+
+
+def test_a_count_of_w_is_w_baskets_in_a_variance_and_an_importance_of_w_is_one() -> None:
+    assert in_variance(np.array([1.0, 3.0])).tolist() == [1, 3]
+    assert in_variance(np.array([0.5, 3.0])).tolist() == [0.25, 9]

@@ -1,0 +1,143 @@
+"""Reliability tables: right by plain counting, and telling a calibrated model from one that is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpplearn import DPP, Baskets, Kernel, Reliability
+from dpplearn.arrays import Floats
+from dpplearn.evaluation.baselines import independent_items, of_model
+from dpplearn.evaluation.calibration import EDGES, PairSums, pair_sums, wilson
+from helpers.problems import random_kernel
+
+
+def drawn(kernel: Kernel, n: int, seed: int) -> Baskets:
+    return Baskets.from_lists(DPP(kernel).sample(n, rng=seed), n_items=kernel.n_items)
+
+
+def given(kernel: Kernel) -> Floats:
+    found = of_model(kernel).pair_probabilities
+    assert found is not None
+    return found
+
+
+def hits(table: Reliability) -> list[bool]:
+    """Whether the share that came true may be what was predicted."""
+    return [row.low <= row.predicted <= row.high for row in table.rows]
+
+
+def test_rows_are_those_of_plain_counting() -> None:
+    rng = np.random.default_rng(0)
+    lists = [rng.choice(6, rng.integers(0, 5), replace=False).tolist() for _ in range(40)]
+    weights = rng.integers(0, 4, 40).astype(float)
+    P = rng.random((6, 6)) ** 4
+    P[3] = np.nan
+    table = pair_sums(P, Baskets.from_lists(lists, n_items=6, weights=weights)).reliability()
+    pairs = [
+        (P[a, i], i in basket, w)
+        for basket, w in zip(lists, weights, strict=True)
+        for a in basket
+        for i in range(6)
+        if i != a and a != 3
+    ]
+    gaps = []
+    for row in table.rows:
+        p, true, w = np.array([each for each in pairs if row.start <= each[0] < row.stop]).T
+        assert row.weight == pytest.approx(w.sum())
+        assert row.predicted == pytest.approx(w @ p / w.sum())
+        assert row.observed == pytest.approx(w @ true / w.sum())
+        gaps.append(w.sum() * abs(row.predicted - row.observed))
+    total = sum(w for _, _, w in pairs)
+    assert sum(row.weight for row in table.rows) == pytest.approx(total)
+    assert table.error == pytest.approx(sum(gaps) / total)
+    assert table.left_out == pytest.approx(5 * sum(w for basket, w in zip(lists, weights, strict=True) if 3 in basket))
+
+
+def test_the_model_that_made_the_data_is_calibrated_and_its_marginals_alone_are_not() -> None:
+    kernel = random_kernel(np.random.default_rng(1), 8)
+    baskets = drawn(kernel, 6000, 2)
+    right = pair_sums(given(kernel), baskets).reliability()
+    assert len(right.rows) >= 4
+    assert all(hits(right))
+    marginals = independent_items(kernel.K.diagonal()).pair_probabilities
+    assert marginals is not None
+    wrong = pair_sums(marginals, baskets).reliability()
+    assert not any(hits(wrong))
+    assert wrong.error > 3 * right.error
+
+
+def test_leaving_one_item_out_would_call_the_right_model_wrong() -> None:
+    """Why one item is given at a time: what was left out of a basket is surely in it."""
+    kernel = random_kernel(np.random.default_rng(1), 8)
+    rng, dpp = np.random.default_rng(3), DPP(kernel)
+    predicted = came_true = 0.0
+    for basket in drawn(kernel, 1500, 4):
+        if len(basket) >= 2:
+            rest = rng.permutation(list(basket))[1:].tolist()
+            predicted += sum(found.probability for found in dpp.recommend(rest, 8))
+            came_true += 1
+    assert came_true < 0.8 * predicted or came_true > 1.2 * predicted
+
+
+def test_intervals_allow_for_predictions_of_one_basket_coming_true_together() -> None:
+    kernel = random_kernel(np.random.default_rng(5), 6)
+    ours, as_if_independent = [], []
+    for seed in range(150):
+        table = pair_sums(given(kernel), drawn(kernel, 250, seed)).reliability()
+        ours += hits(table)
+        for row in table.rows:
+            low, high = wilson(np.array([row.observed]), np.array([row.weight]))
+            as_if_independent.append(low[0] <= row.predicted <= high[0])
+    assert 0.92 <= np.mean(ours) <= 0.98
+    assert np.mean(as_if_independent) < 0.91
+
+
+def test_an_interval_exists_where_nothing_came_true() -> None:
+    table = pair_sums(np.full((2, 2), 0.3), Baskets.from_lists([[0], [1], [0]], n_items=2)).reliability()
+    (row,) = table.rows
+    assert (row.observed, row.low) == (0, 0)
+    assert row.high == pytest.approx(1.959964**2 / (3 + 1.959964**2))
+
+
+def test_a_weight_of_two_is_two_baskets_and_parts_add() -> None:
+    kernel = random_kernel(np.random.default_rng(6))
+    baskets = drawn(kernel, 50, 7)
+    twice = Baskets.together([baskets, baskets])
+    weighted = Baskets.from_lists(list(baskets), n_items=6, weights=np.full(50, 2.0))
+    tables = [pair_sums(given(kernel), each) for each in (twice, weighted)]
+    parts: PairSums = pair_sums(given(kernel), baskets[:20]) + pair_sums(given(kernel), baskets[20:])
+    for left, right in ((tables[0], tables[1]), (parts + parts, tables[0])):
+        np.testing.assert_allclose(left.sums, right.sums)
+        assert left.reliability().error == pytest.approx(right.reliability().error)
+
+
+def test_what_is_left_out_adds_too() -> None:
+    P = np.full((2, 2), np.nan)
+    part = pair_sums(P, Baskets.from_lists([[0], [0, 1]], n_items=2))
+    assert (part + part).reliability().left_out == 6
+
+
+def test_scaled_weights_leave_the_intervals_alone() -> None:
+    """They are no longer counts, so that how many baskets there were must come from the baskets."""
+    kernel = random_kernel(np.random.default_rng(8))
+    baskets = drawn(kernel, 80, 9)
+    plain = pair_sums(given(kernel), baskets).reliability()
+    scaled = pair_sums(given(kernel), baskets.reweighted(0.01)).reliability()
+    for left, right in zip(plain.rows, scaled.rows, strict=True):
+        assert (left.low, left.high) == (pytest.approx(right.low), pytest.approx(right.high))
+
+
+def test_without_items_there_is_no_table() -> None:
+    empty = pair_sums(np.full((3, 3), 0.1), Baskets.from_lists([[], []], n_items=3)).reliability()
+    assert empty.rows == ()
+    assert np.isnan(empty.error)
+
+
+def test_it_prints_a_line_a_row() -> None:
+    table = pair_sums(np.full((2, 2), 0.25), Baskets.from_lists([[0, 1], [1], [0]], n_items=2)).reliability()
+    text = str(table)
+    assert "0.2500     0.5000" in text
+    assert text.endswith(f"expected calibration error {table.error:.5f}")
+    assert EDGES[0] == 0
+    assert EDGES[-1] == 1

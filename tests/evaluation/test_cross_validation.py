@@ -1,0 +1,144 @@
+"""cross_validate: every basket tested once, by models that did not see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, Evaluation, InputError
+from dpplearn.evaluation import cross_validation
+from dpplearn.kernels.independent import independent
+from helpers.problems import sampled
+
+QUICK: dict[str, Any] = {"resamples": 100, "max_iter": 10, "prior": 0}
+BASKETS = sampled(0, 301, 7)
+
+
+@pytest.fixture(scope="module")
+def found() -> Evaluation:
+    return dl.cross_validate(BASKETS, {"em": {"learner": "em"}, "auto": {}}, folds=4, **QUICK)
+
+
+def test_every_basket_is_tested_once_by_a_model_that_did_not_see_it(found: Evaluation) -> None:
+    assert found.folds is not None
+    assert sorted(np.bincount(found.folds)) == [75, 75, 75, 76]
+    differs = False
+    for fold in range(4):
+        train, rows = BASKETS.subset(found.folds != fold), found.folds == fold
+        for name, learner in (("em", "em"), ("auto", "auto")):
+            model = dl.fit(train, learner, max_iter=10, prior=0).dpp
+            np.testing.assert_allclose(
+                found.outcomes[name]["log_likelihood"][rows], model.log_prob(BASKETS.subset(rows)), atol=1e-9
+            )
+        seen = dl.fit(BASKETS, "em", max_iter=10, prior=0).dpp.log_prob(BASKETS.subset(rows))
+        differs |= not np.allclose(found.outcomes["em"]["log_likelihood"][rows], seen, atol=1e-3)
+        items = DPP(independent(train, smoothing=0.5))
+        np.testing.assert_allclose(
+            found.outcomes["independent items"]["log_likelihood"][rows],
+            items.log_prob(BASKETS.subset(rows)),
+            atol=1e-9,
+        )
+    assert differs
+
+
+def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluation) -> None:
+    assert found.models == ("em", "auto")
+    assert found.estimate("em").value == pytest.approx(found.outcomes["em"]["log_likelihood"].mean())
+    means = found.fold_means("em")
+    assert means[1] == pytest.approx(found.outcomes["em"]["log_likelihood"][found.folds == 1].mean())
+    assert means @ np.bincount(found.folds) / len(BASKETS) == pytest.approx(found.estimate("em").value)
+    assert found.n_ranked == np.count_nonzero((BASKETS.sizes >= 2) & (BASKETS.sizes < 7))
+    ranked = ~np.isnan(found.outcomes["em"]["percentile_rank"])
+    np.testing.assert_array_equal(ranked, (BASKETS.sizes >= 2) & (BASKETS.sizes < 7))
+    trials = sum(row.weight for row in found.reliability["em"].rows)
+    assert trials == 6 * BASKETS.sizes.sum()
+    lists = [each.name for each in found.diversity]
+    assert lists == ["em", "em, diverse", "auto", "auto, diverse", "popularity", "item-to-item"]
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "fold 4" in text
+    assert f"{means[2]:.4f}" in text
+    assert "log-likelihood over em" in text
+    assert found.to_dict()["rows"][0]["folds"] == means.tolist()
+
+
+def test_the_seed_makes_the_folds() -> None:
+    first, again, other = (dl.cross_validate(BASKETS, folds=2, rng=seed, **QUICK) for seed in (0, 0, 1))
+    assert first.models == ("model",)
+    assert first.to_dict() == again.to_dict()
+    assert first.folds is not None
+    assert other.folds is not None
+    assert (first.folds != other.folds).any()
+
+
+def test_options_are_for_all_models_unless_they_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def fit(baskets: Baskets, **options: Any) -> dl.FitResult:
+        asked.append(options)
+        return dl.fit(baskets, max_iter=0, prior=0)
+
+    monkeypatch.setattr(cross_validation, "fit", fit)
+    dl.cross_validate(BASKETS, {"a": {}, "b": {"tol": 0.5, "rng": 3}}, folds=2, resamples=5, tol=0.1)
+    assert [each["tol"] for each in asked] == [0.1, 0.5] * 2
+    assert [each["rng"] for each in asked[1::2]] == [3, 3]
+    assert len({each["rng"] for each in asked[::2]}) == 2
+
+
+def test_ctrl_c_ends_all_of_it() -> None:
+    """A fit that is interrupted returns what it has; folds would go on with the next."""
+
+    def interrupt(progress: dl.FitProgress) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dl.cross_validate(BASKETS, callback=interrupt, **QUICK)
+
+
+def test_impossible_baskets_keep_their_place() -> None:
+    """The item of the last basket is in no other one, so that no model that did not see it allows it."""
+    baskets = Baskets.from_lists([*([[0], [1], [0], [1], [0, 1], []] * 5), [2]], n_items=3)
+    found = dl.cross_validate(baskets, folds=3, **QUICK)
+    assert np.flatnonzero(found.impossible("model")).tolist() == [30]
+    assert found.estimate("model").value == -np.inf
+    assert np.isfinite(found.estimate("independent items").value)
+
+
+def test_each_of_the_baskets_that_a_weight_counts_is_tested_by_itself(found: Evaluation) -> None:
+    counts = BASKETS.deduplicated()
+    assert len(counts) < len(BASKETS) / 3
+    weighted = dl.cross_validate(counts, {"em": {"learner": "em"}}, folds=4, **QUICK)
+    assert weighted.folds is not None
+    assert weighted.rows is not None
+    np.testing.assert_array_equal(np.bincount(weighted.rows, weighted.weights), counts.weights)
+    assert sorted(np.bincount(weighted.folds, weighted.weights)) == [75, 75, 75, 76]
+    assert len(set(weighted.folds[weighted.rows == counts.weights.argmax()])) > 1
+    assert np.all(np.diff(weighted.rows) >= 0)
+    first = weighted.outcomes["independent items"]["log_likelihood"][0]
+    unseen = np.zeros(len(counts))
+    here = weighted.folds == weighted.folds[0]
+    unseen[weighted.rows[here]] = weighted.weights[here]
+    items = DPP(independent(counts.weighted(counts.weights - unseen), smoothing=0.5))
+    assert first == pytest.approx(items.log_prob(list(counts[weighted.rows[0]])), abs=1e-9)
+    assert weighted.estimate("em").value == pytest.approx(found.estimate("em").value, abs=0.05)
+    assert weighted.to_dict()["n_baskets"] == len(counts)
+    assert weighted.to_dict()["weight"] == len(BASKETS)
+
+
+def test_baskets_of_weight_zero_are_not_tested() -> None:
+    weights = np.ones(len(BASKETS))
+    weights[3] = 0
+    baskets = Baskets.from_lists(list(BASKETS), n_items=7, weights=weights)
+    found = dl.cross_validate(baskets, folds=2, **QUICK)
+    assert found.rows is not None
+    assert found.rows.tolist() == [row for row in range(len(BASKETS)) if row != 3]
+
+
+def test_folds_without_baskets_are_refused() -> None:
+    with pytest.raises(InputError, match="5 folds of 3 baskets"):
+        dl.cross_validate([[0], [1], [0, 1]])
+    with pytest.raises(InputError, match="folds is 1"):
+        dl.cross_validate(BASKETS, folds=1)

@@ -1,0 +1,243 @@
+"""evaluate: what a user asks and reads, end to end."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, Evaluation, InputError, Kernel
+from dpplearn.models.training import Training
+from helpers.problems import random_kernel
+
+ITEMS = ["crib", "cot", "monitor", "stroller", "bib", "bottle", "bear"]
+QUICK: dict[str, Any] = {"resamples": 200}
+
+
+def made(seed: int, n: int, kernel: Kernel) -> Baskets:
+    return Baskets.from_lists(DPP(kernel, ITEMS).sample(n, rng=seed), items=ITEMS)
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    X = np.random.default_rng(0).standard_normal((7, 3))  # few dimensions, so that items repel
+    return Kernel.from_L(2 * X @ X.T + 0.05 * np.eye(7))
+
+
+@pytest.fixture(scope="module")
+def train(kernel: Kernel) -> Baskets:
+    return made(1, 2000, kernel)
+
+
+@pytest.fixture(scope="module")
+def test(kernel: Kernel) -> Baskets:
+    return made(2, 1500, kernel)
+
+
+@pytest.fixture(scope="module")
+def truth(kernel: Kernel, train: Baskets) -> DPP:
+    return DPP(kernel, ITEMS, training=Training.of(train))
+
+
+@pytest.fixture(scope="module")
+def evaluation(truth: DPP, test: Baskets) -> Evaluation:
+    return dl.evaluate(truth, test, k=(1, 3))
+
+
+def test_means_are_those_of_the_model(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
+    found = evaluation.estimate("model")
+    assert found.value == pytest.approx(truth.log_likelihood(test), abs=1e-12)
+    assert found.low < found.value < found.high
+    spread = truth.log_prob(test).std() / math.sqrt(len(test))
+    assert found.high - found.low == pytest.approx(2 * 1.96 * spread, rel=0.15)
+    assert evaluation.measures("model") == (
+        *("log_likelihood", "percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3", "auc"),
+    )
+    given = dl.evaluate(truth, test, nonempty=True, **QUICK)
+    assert given.estimate("model").value == -np.inf  # some baskets are empty
+    assert any("baskets are empty" in note for note in given.notes)
+    filled = test.subset(test.sizes > 0)
+    given = dl.evaluate(truth, filled, nonempty=True, **QUICK)
+    assert given.estimate("model").value == pytest.approx(truth.log_likelihood(filled, nonempty=True), abs=1e-12)
+    assert not any("baskets are empty" in note for note in given.notes)
+
+
+def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrated(evaluation: Evaluation) -> None:
+    assert evaluation.baselines == ("independent items", "popularity", "item-to-item")
+    for measure, other in (
+        ("log_likelihood", "independent items"),
+        ("percentile_rank", "popularity"),
+        ("ndcg@3", "popularity"),
+        ("auc", "independent items"),
+    ):
+        found = evaluation.difference("model", other, measure)
+        assert (found.verdict, found.better) == ("better", 1)
+        assert found.value == pytest.approx(
+            evaluation.estimate("model", measure).value - evaluation.estimate(other, measure).value
+        )
+    itself = evaluation.difference("model", "model")
+    assert (itself.value, itself.low, itself.high, itself.better) == (0, 0, 0, 0.5)
+    assert evaluation.reliability["model"].error < evaluation.reliability["independent items"].error / 3
+    lists = {each.name: each for each in evaluation.diversity}
+    assert lists["model, diverse"].similarity[3] < lists["popularity"].similarity[3]
+
+
+def test_independent_items_rank_as_popularity_does(evaluation: Evaluation) -> None:
+    for measure in evaluation.measures("popularity"):
+        np.testing.assert_array_equal(
+            evaluation.outcomes["popularity"][measure], evaluation.outcomes["independent items"][measure]
+        )
+
+
+def test_baselines_learn_from_training_data_wherever_they_are(truth: DPP, train: Baskets, test: Baskets) -> None:
+    kept = dl.evaluate(truth, test, **QUICK)
+    bare = DPP(truth.kernel, ITEMS)
+    named = dl.evaluate(bare, test, train=train, **QUICK)
+    unknown = dl.evaluate(bare, test, **QUICK)
+    p = (train.frequencies() * len(train) + 0.5) / (len(train) + 1)
+    smoothed = DPP(Kernel(p, np.eye(7)), ITEMS).log_likelihood(test)
+    for found in (kept, named):
+        assert found.estimate("independent items").value == pytest.approx(smoothed, abs=1e-12)
+        assert "2,000 training baskets" in found.notes[0]
+    marginals = DPP(Kernel(truth.marginals(), np.eye(7)), ITEMS).log_likelihood(test)
+    assert unknown.estimate("independent items").value == pytest.approx(marginals, abs=1e-9)
+    assert unknown.baselines == ("independent items", "popularity")
+    assert "item-to-item is left out" in unknown.notes[0]
+    shuffled = train.over(dl.DPP(truth.kernel, ITEMS[::-1]).catalogue)
+    assert dl.evaluate(bare, test, train=shuffled, **QUICK).estimate("item-to-item", "ndcg@5") == kept.estimate(
+        "item-to-item", "ndcg@5"
+    )
+
+
+def test_several_models_are_compared_on_the_same_questions_and_resamples(truth: DPP, test: Baskets) -> None:
+    other = DPP(random_kernel(np.random.default_rng(5), 7), ITEMS)
+    order = np.random.default_rng(6).permutation(7)
+    turned = DPP(Kernel(truth.kernel.eigenvalues, truth.kernel.eigenvectors[order]), [ITEMS[i] for i in order])
+    found = dl.evaluate({"truth": truth, "other": other, "turned": turned}, test, **QUICK)
+    assert found.models == ("truth", "other", "turned")
+    for measure in found.measures("truth"):
+        np.testing.assert_allclose(found.outcomes["turned"][measure], found.outcomes["truth"][measure], atol=1e-9)
+    alone = dl.evaluate(other, test, train=None, **QUICK)
+    np.testing.assert_array_equal(alone.outcomes["model"]["auc"], found.outcomes["other"]["auc"])
+    assert found.difference("other", "truth").verdict == "worse"
+    pairs = {(each["model"], each["against"]) for each in found.to_dict()["differences"]}
+    assert ("other", "truth") in pairs
+    assert ("truth", "other") not in pairs
+
+
+def test_the_same_seed_gives_the_same_evaluation_and_another_one_another(truth: DPP, test: Baskets) -> None:
+    first, again, other = (dl.evaluate(truth, test, rng=seed, **QUICK) for seed in (0, 0, 1))
+    assert first.to_dict() == again.to_dict()
+    assert first.estimate("model", "percentile_rank") != other.estimate("model", "percentile_rank")
+    generator = dl.evaluate(truth, test, rng=np.random.default_rng(0), **QUICK)
+    assert generator.to_dict() == first.to_dict()
+
+
+def test_a_weight_of_two_is_two_baskets(truth: DPP, test: Baskets) -> None:
+    some = test[:200]
+    twice = dl.evaluate(truth, Baskets.together([some, some]), **QUICK)
+    weighted = dl.evaluate(truth, some.reweighted(2), **QUICK)
+    for name in ("model", "independent items"):
+        assert twice.estimate(name).value == pytest.approx(weighted.estimate(name).value)
+        assert twice.reliability[name].rows == weighted.reliability[name].rows
+    wide = [each.estimate("model").high - each.estimate("model").low for each in (twice, weighted)]
+    assert wide[0] == pytest.approx(wide[1], rel=0.25)
+    ignored = dl.evaluate(truth, Baskets.from_lists(list(some), items=ITEMS, weights=np.arange(200) < 100), **QUICK)
+    assert ignored.estimate("model").value == pytest.approx(truth.log_likelihood(some[:100]))
+
+
+def test_probability_zero_is_said_and_not_hidden(truth: DPP, test: Baskets) -> None:
+    no_bears = DPP(truth.restrict(ITEMS[:-1]).kernel, ITEMS[:-1])
+    K = np.zeros((7, 7))
+    K[:6, :6] = no_bears.kernel.K
+    found = dl.evaluate({"no bears": DPP(Kernel.from_K(K), ITEMS), "truth": truth}, test, **QUICK)
+    with_bears = np.array(["bear" in basket for basket in test])
+    np.testing.assert_array_equal(found.impossible("no bears"), with_bears)
+    assert found.estimate("no bears").value == -np.inf
+    row = found.to_dict()["rows"][0]
+    assert row["n_impossible"] == with_bears.sum()
+    assert row["log_likelihood_of_possible"] == pytest.approx(
+        found.outcomes["no bears"]["log_likelihood"][~with_bears].mean()
+    )
+    assert row["n_unranked"] > 0
+    assert found.difference("truth", "no bears").verdict == "better"
+    assert found.difference("truth", "no bears").value == np.inf
+    text = " ".join(str(found).split())
+    assert f"no bears: {with_bears.sum()} baskets of probability zero, so the mean log-likelihood is minus" in text
+    assert f"no bears: {row['n_unranked']} partial baskets impossible under it" in text
+    assert "given an item that it holds impossible" in text
+    assert found.reliability["no bears"].left_out == 6 * with_bears.sum()
+
+
+def test_it_prints_tables_that_fit_in_100_columns(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
+    text = str(evaluation)
+    assert max(map(len, text.splitlines())) <= 100
+    lines = {line.split("  ")[1].strip(): line for line in text.splitlines() if line.startswith("  ")}
+    value = evaluation.estimate("model")
+    assert f"{value.value:.4f} [{value.low:.4f}, {value.high:.4f}]" in text
+    assert all(name in lines for name in evaluation.names)
+    for words in (
+        "over independent items",
+        "100 %  better",
+        "recall@1",
+        "NDCG@1",
+        "calibration error",
+        "model, diverse",
+    ):
+        assert words in text
+    several = str(dl.evaluate({"a": truth, "b": truth}, test, k=4, **QUICK))
+    assert "log-likelihood over a" in several
+    assert "+0.0000 [+0.0000, +0.0000]" in several
+
+
+def test_data_without_pairs_are_evaluated_as_far_as_they_go(truth: DPP) -> None:
+    for lists in ([["crib"], ["cot"]], [[], []]):
+        found = dl.evaluate(truth, lists, **QUICK)
+        assert found.n_ranked == 0
+        assert math.isnan(found.estimate("model", "percentile_rank").value)
+        assert "No basket has two or more items" in str(found)
+
+
+def test_progress_is_shown_on_request_alone(truth: DPP, test: Baskets, capsys: pytest.CaptureFixture[str]) -> None:
+    dl.evaluate(truth, test[:50], **QUICK)
+    assert capsys.readouterr() == ("", "")
+    dl.evaluate(truth, test[:50], progress=True, **QUICK)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "item-to-item" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("models", "baskets", "options", "message"),
+    [
+        ({}, [["crib"]], {}, "no models"),
+        (Kernel(np.array([0.5]), np.eye(1)), [[0]], {}, "is a Kernel; expected a DPP"),
+        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crub"]], {}, "did you mean 'crib'"),
+        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [], {}, "nothing to evaluate on"),
+        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crib"]], {"k": 0}, "k is 0"),
+        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crib"]], {"k": ()}, "k is empty"),
+        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crib"]], {"resamples": 0}, "resamples is 0"),
+        ({"popularity": DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS)}, [["crib"]], {}, "call it something else"),
+        (
+            {"a": DPP(Kernel(np.full(2, 0.5), np.eye(2)), ["x", "y"]), "b": DPP(Kernel(np.array([0.5]), np.eye(1)))},
+            [["x"]],
+            {},
+            "the same items",
+        ),
+    ],
+)
+def test_mistakes_are_explained(models: Any, baskets: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        dl.evaluate(models, baskets, **options)
+
+
+def test_asking_for_what_was_not_measured_is_explained(evaluation: Evaluation) -> None:
+    with pytest.raises(InputError, match="'popularity' has no 'auc'; it has percentile_rank"):
+        evaluation.estimate("popularity", "auc")
+    with pytest.raises(InputError, match="'em' was not evaluated; there are 'model'"):
+        evaluation.difference("model", "em")
+    with pytest.raises(InputError, match="no folds"):
+        evaluation.fold_means("model")

@@ -1,0 +1,283 @@
+"""The oracle agrees with itself, and the paper's algorithms as printed agree with the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.linalg import expm
+
+from dpplearn.experiments import textbook
+from helpers import oracle
+
+FloatArray = NDArray[np.float64]
+Data = tuple[list[NDArray[np.int64]], list[float]]
+
+N = 5
+
+
+def spectrum(seed: int, n_items: int = N) -> tuple[FloatArray, FloatArray]:
+    """Random eigenvalues in (0.05, 0.95) and eigenvectors."""
+    rng = np.random.default_rng(seed)
+    V, _ = np.linalg.qr(rng.standard_normal((n_items, n_items)))
+    return rng.uniform(0.05, 0.95, n_items), V
+
+
+def draws(seed: int, n_draws: int, n_items: int = N) -> Data:
+    """Distinct sets drawn from a random DPP, with how often each was drawn."""
+    P = oracle.probabilities_from_K(textbook.compose(*spectrum(seed, n_items)))
+    counts = np.random.default_rng(seed).multinomial(n_draws, P / P.sum())
+    seen = np.flatnonzero(counts)
+    return [np.array(oracle.subsets(n_items)[m], dtype=np.int64) for m in seen], counts[seen].astype(float).tolist()
+
+
+def remainder_slope(f: Callable[[float], float], derivative: float) -> float:
+    """The power of η with which |f(η) − f(0) − η f'(0)| falls: 2 for the right derivative, 1 for a wrong one."""
+    etas = 2.0 ** -np.arange(6, 11)
+    remainders = [abs(f(eta) - f(0.0) - eta * derivative) for eta in etas]
+    return float(np.polyfit(np.log(etas), np.log(remainders), 1)[0])
+
+
+def skew(seed: int) -> FloatArray:
+    A = np.random.default_rng(seed).standard_normal((N, N))
+    return A - A.T
+
+
+def random_q(rng: np.random.Generator, Y: NDArray[np.int64]) -> FloatArray:
+    """A distribution over the J that could have given Y: those of its size."""
+    return oracle.normalised(np.array([rng.exponential() if len(J) == len(Y) else 0.0 for J in oracle.subsets(N)]))
+
+
+def test_subsets_are_listed_by_their_bits() -> None:
+    assert oracle.subsets(3) == [(), (0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2)]
+    assert [oracle.index(Y) for Y in oracle.subsets(N)] == list(range(2**N))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_probabilities_from_K_and_from_L_are_the_same_and_sum_to_one(seed: int) -> None:
+    lam, V = spectrum(seed)
+    from_K = oracle.probabilities_from_K((V * lam) @ V.T)
+    np.testing.assert_allclose(from_K.sum(), 1, rtol=1e-12)
+    np.testing.assert_allclose(from_K, oracle.probabilities_from_L((V * lam / (1 - lam)) @ V.T), rtol=1e-9)
+
+
+def test_inclusion_probabilities_are_minors_of_K() -> None:
+    lam, V = spectrum(0)
+    K = (V * lam) @ V.T
+    P = oracle.probabilities_from_K(K)
+    for A in oracle.subsets(N)[1:]:
+        np.testing.assert_allclose(oracle.marginal(P, A), np.linalg.det(K[np.ix_(A, A)]), rtol=1e-9)
+    np.testing.assert_allclose(oracle.item_marginals(P), np.diag(K), rtol=1e-12)
+
+
+def test_conditioning_by_the_chain_rule() -> None:
+    P = oracle.probabilities_from_K(textbook.compose(*spectrum(1)))
+    given = oracle.conditional(P, include=[0, 3], exclude=[2])
+    without_2 = oracle.conditional(P, exclude=[2])
+    np.testing.assert_allclose(given.sum(), 1, rtol=1e-12)
+    assert oracle.marginal(given, [0, 3]) == pytest.approx(1, rel=1e-12)
+    assert oracle.marginal(given, [2]) == 0
+    chain = (1 - oracle.marginal(P, [2])) * oracle.marginal(without_2, [0, 3]) * given[oracle.index([0, 1, 3])]
+    assert chain == pytest.approx(P[oracle.index([0, 1, 3])], rel=1e-12)
+
+
+def test_sizes_mix_the_k_dpps_back_into_the_dpp() -> None:
+    P = oracle.probabilities_from_K(textbook.compose(*spectrum(2)))
+    sizes = oracle.size_distribution(P)
+    assert len(sizes) == N + 1
+    np.testing.assert_allclose(sum(sizes[k] * oracle.k_dpp(P, k) for k in range(N + 1)), P, rtol=1e-12)
+
+
+def test_size_is_a_sum_of_independent_coins_with_the_eigenvalues_as_odds() -> None:
+    lam, V = spectrum(2)
+    coins = np.array([1.0])
+    for p in lam:
+        coins = np.convolve(coins, [1 - p, p])
+    P = oracle.probabilities_from_K(textbook.compose(lam, V))
+    np.testing.assert_allclose(oracle.size_distribution(P), coins, rtol=1e-9)
+
+
+def test_mixture_of_elementary_processes_is_the_dpp() -> None:
+    lam, V = spectrum(3)
+    joint = oracle.joint_with_elementary(V, lam)
+    np.testing.assert_allclose(joint.sum(axis=0), oracle.probabilities_from_K(textbook.compose(lam, V)), rtol=1e-9)
+    np.testing.assert_allclose(oracle.item_marginals(joint.sum(axis=1)), lam, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_e_step_marginals_are_those_of_the_enumerated_posterior(seed: int) -> None:
+    lam, V = spectrum(seed)
+    for Y in oracle.subsets(N):
+        marginals = textbook.marginals_given(V, lam, np.array(Y, dtype=np.int64))
+        np.testing.assert_allclose(marginals, oracle.e_step_marginals(V, lam, Y), rtol=1e-8)
+
+
+def test_eigenvalue_update_is_the_weighted_mean_of_the_posteriors() -> None:
+    lam, V = spectrum(4)
+    sets, weights = draws(4, 30)
+    expected = np.average([oracle.e_step_marginals(V, lam, Y) for Y in sets], axis=0, weights=weights)
+    np.testing.assert_allclose(textbook.eigenvalue_update(V, lam, sets, weights), expected, rtol=1e-9)
+
+
+def test_both_likelihoods_equal_the_enumerated_one() -> None:
+    lam, V = spectrum(5)
+    sets, weights = draws(6, 30)
+    K = textbook.compose(lam, V)
+    expected = oracle.log_likelihood(oracle.probabilities_from_K(K), sets, weights)
+    assert textbook.log_likelihood(V, lam, sets, weights) == pytest.approx(expected, rel=1e-10)
+    assert textbook.log_likelihood_of_K(K, sets, weights) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_set_larger_than_the_rank_has_log_likelihood_minus_infinity(seed: int) -> None:
+    lam, V = spectrum(seed)
+    lam = np.where(np.arange(N) < 2, lam, 0.0)
+    for Y in oracle.subsets(N):
+        assert np.isfinite(textbook.log_likelihood(V, lam, [np.array(Y, dtype=np.int64)], [1.0])) == (len(Y) <= 2)
+
+
+def test_a_determinant_that_is_rounding_error_is_zero() -> None:
+    eps = np.finfo(np.float64).eps
+    assert textbook.log_det(np.array([[1.0, 1.0], [1.0, 1.0 + eps]])) == -np.inf
+    assert textbook.log_det(np.array([[1.0, 1.0], [1.0, 1.0 + 2**20 * eps]])) == pytest.approx(np.log(2**20 * eps))
+    assert textbook.log_det(np.array([[1.0, 2.0], [2.0, 1.0]])) == -np.inf
+
+
+def test_a_matrix_that_is_no_kernel_does_not_pass_a_negative_probability_as_positive() -> None:
+    assert textbook.log_likelihood_of_K(np.diag([1.2, 0.5]), [np.array([1])], [1.0]) == -np.inf
+    assert textbook.log_likelihood_of_K(np.diag([0.8, 0.5]), [np.array([1])], [1.0]) == pytest.approx(np.log(0.1))
+
+
+def test_bound_touches_the_log_likelihood_at_the_posterior() -> None:
+    lam, V = spectrum(7)
+    sets, weights = draws(7, 30)
+    joint = oracle.joint_with_elementary(V, lam)
+    q = [oracle.posterior(joint, Y) for Y in sets]
+    touching = oracle.bound(q, V, lam, sets, weights)
+    assert touching == pytest.approx(textbook.log_likelihood(V, lam, sets, weights), rel=1e-10)
+
+
+def test_gap_of_the_bound_is_the_divergence_from_the_posterior() -> None:
+    lam, V = spectrum(8)
+    sets, weights = draws(8, 30)
+    joint = oracle.joint_with_elementary(V, lam)
+    rng = np.random.default_rng(8)
+    q = [random_q(rng, Y) for Y in sets]
+    divergence = np.average(
+        [oracle.kl(q_i, oracle.posterior(joint, Y)) for q_i, Y in zip(q, sets, strict=True)], weights=weights
+    )
+    gap = textbook.log_likelihood(V, lam, sets, weights) - oracle.bound(q, V, lam, sets, weights)
+    assert divergence > 0.1
+    assert gap == pytest.approx(divergence, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_eigenvector_gradient_is_that_of_the_bound_at_the_posterior(seed: int) -> None:
+    lam, V = spectrum(seed)
+    sets, weights = draws(seed + 10, 30)
+    joint = oracle.joint_with_elementary(V, lam)
+    q = [oracle.posterior(joint, Y) for Y in sets]
+    G = textbook.eigenvector_gradient(V, lam, sets, weights)
+    S = skew(seed)
+    slope = remainder_slope(lambda eta: oracle.bound(q, V @ expm(eta * S), lam, sets, weights), np.sum(G * (V @ S)))
+    assert slope == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_eigenvectors_turn_up_the_gradient_at_the_old_eigenvalues_until_the_new_ones_agree(seed: int) -> None:
+    lam, V = spectrum(seed)
+    sets, weights = draws(seed, 30)
+    new_lam = textbook.eigenvalue_update(V, lam, sets, weights)
+    G = textbook.eigenvector_gradient(V, lam, sets, weights)
+
+    def turned(eta: float) -> FloatArray:
+        return np.asarray(V @ expm(eta * (V.T @ G - G.T @ V)))
+
+    def likelihood(eta: float) -> float:
+        kernel = textbook.compose(new_lam, turned(eta))
+        return oracle.log_likelihood(oracle.probabilities_from_K(kernel), sets, weights)
+
+    first_rise = next(eta for eta in 2.0 ** -np.arange(20) if likelihood(eta) > likelihood(0))
+    new_V, eta = textbook.eigenvector_update(V, lam, new_lam, sets, weights)
+    assert eta == first_rise
+    np.testing.assert_allclose(new_V, turned(eta), atol=1e-12)
+    one_iteration = textbook.em(textbook.compose(lam, V), sets, weights, max_iter=1, cap=1)
+    np.testing.assert_allclose(one_iteration.K, textbook.compose(new_lam, new_V), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kernel_gradient_is_that_of_the_likelihood(seed: int) -> None:
+    K = textbook.compose(*spectrum(seed))
+    sets, weights = draws(seed + 20, 30)
+    H = np.random.default_rng(seed).standard_normal((N, N))
+    H = 0.02 * (H + H.T)
+    derivative = np.sum(textbook.kernel_gradient(K, sets, weights) * H)
+    slope = remainder_slope(lambda eta: textbook.log_likelihood_of_K(K + eta * H, sets, weights), derivative)
+    assert slope == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("algorithm", [textbook.em, textbook.k_ascent])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_iteration_ascends_to_the_likelihood_of_the_kernel_returned(
+    algorithm: Callable[..., textbook.Trace], seed: int
+) -> None:
+    sets, weights = draws(seed + 30, 200, n_items=6)
+    start = textbook.compose(*spectrum(seed, 6))
+    trace = algorithm(start, sets, weights, max_iter=100)
+    assert trace.converged
+    assert len(trace.objective) == len(trace.step) > 3
+    assert np.all(np.diff(trace.objective) >= 0)
+    assert trace.step[0] == 0
+    assert trace.step[1] > 0
+    for kernel, objective in [(start, trace.objective[0]), (trace.K, trace.objective[-1])]:
+        expected = oracle.log_likelihood(oracle.probabilities_from_K(kernel), sets, weights)
+        assert objective == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(trace.eigenvectors.T @ trace.eigenvectors, np.eye(6), atol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", [textbook.em, textbook.k_ascent])
+def test_stops_at_the_first_change_below_the_tolerance(algorithm: Callable[..., textbook.Trace]) -> None:
+    sets, weights = draws(31, 200)
+    start = textbook.compose(*spectrum(1))
+    objective = algorithm(start, sets, weights, tol=1e-3, max_iter=100).objective
+    changes = np.abs(np.diff(objective)) / np.abs(objective[:-1])
+    assert np.all(changes[:-1] >= 1e-3)
+    assert changes[-1] < 1e-3
+    cut = algorithm(start, sets, weights, tol=1e-3, max_iter=2)
+    assert not cut.converged
+    np.testing.assert_array_equal(cut.objective, objective[:3])
+
+
+def test_em_keeps_eigenvalues_at_the_cap_and_raise_capped_lifts_those_alone() -> None:
+    sets = [np.array([i, j]) for i in range(N) for j in range(i)]
+    trace = textbook.em(textbook.compose(*spectrum(0)), sets, np.ones(len(sets)), tol=1e-6, max_iter=100, cap=0.9)
+    lam = trace.eigenvalues
+    assert lam.max() == 0.9
+    raised = textbook.raise_capped(lam, 0.9)
+    np.testing.assert_array_equal(raised, np.where(lam == 0.9, 1.0, lam))
+    assert np.any(raised < 0.9)
+
+
+def test_line_search_halves_from_one_and_gives_up_at_its_floor() -> None:
+    tried: list[float] = []
+
+    def move(eta: float) -> float:
+        tried.append(eta)
+        return eta
+
+    assert textbook.line_search(0.0, move, lambda x: 0.3 * x - x**2) == (0.25, 0.25)
+    assert tried == [1, 0.5, 0.25]
+    assert textbook.line_search(0.0, move, lambda x: -x) == (0.0, 0.0)
+    assert 1e-8 <= tried[-1] < 2e-8
+
+
+def test_a_start_that_no_step_can_leave_is_refused() -> None:
+    sets = [np.array([0, 1, 2])]
+    rank_two = np.diag([0.5, 0.5, 0.0, 0.0, 0.0])
+    for algorithm in (textbook.em, textbook.k_ascent):
+        with pytest.raises(ValueError, match="-inf"):
+            algorithm(rank_two, sets, [1.0])
+    with pytest.raises(ValueError, match="eigenvalue of 1"):
+        textbook.em(np.eye(N), sets, [1.0])

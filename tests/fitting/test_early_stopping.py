@@ -1,0 +1,241 @@
+"""Baskets set aside say when to stop: the model returned is the one that they liked best, and is said to be no more."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, FitProgress, FitResult, InputError, Stop
+from helpers.problems import sampled
+
+fit = partial(dl.fit, prior=0)
+
+BASKETS = sampled(2, n=60)
+SETTINGS: dict[str, Any] = {"init": "wishart", "validation": 0.25, "patience": 5, "rng": 2, "tol": 1e-7}
+learners = pytest.mark.parametrize("learner", ["auto", "em", "adam"])
+
+
+def parts(baskets: Baskets, share: float, rng: int, restarts: int = 1) -> tuple[Baskets, Baskets]:
+    """What is learned from and what is set aside, as `fit` draws it from its random numbers."""
+    seed = np.random.default_rng(rng).integers(2**63, size=restarts + 2)[-1]
+    return baskets.deduplicated().split(1 - share, rng=int(seed))
+
+
+def same_model(a: FitResult, b: FitResult) -> None:
+    for name in ("eigenvalues", "eigenvectors"):
+        np.testing.assert_array_equal(getattr(a.kernel, name), getattr(b.kernel, name))
+    for name in ("log_likelihood", "validation", "step_size", "evaluations"):
+        np.testing.assert_array_equal(getattr(a.history, name), getattr(b.history, name))
+    assert a.stop is b.stop
+
+
+@learners
+def test_the_model_is_the_iteration_that_the_baskets_set_aside_liked_best(learner: str) -> None:
+    _, aside = parts(BASKETS, 0.25, 2)
+    seen: list[FitProgress] = []
+    result = fit(BASKETS, learner, **SETTINGS, callback=seen.append)
+    likelihoods = [DPP(now.kernel).log_likelihood(aside) for now in seen]
+    np.testing.assert_allclose([now.validation for now in seen], likelihoods, rtol=1e-9)
+    best = int(np.argmax(likelihoods))
+    assert 0 < best < len(seen) - 1
+    assert result.n_iter == best
+    np.testing.assert_array_equal(result.kernel.eigenvalues, seen[best].kernel.eigenvalues)
+    np.testing.assert_array_equal(result.history.validation, [now.validation for now in seen[: best + 1]])
+    assert result.dpp.learned["validation"] == 0.25
+    assert result.dpp.learned["validation_log_likelihood"] == pytest.approx(max(likelihoods))
+
+
+@learners
+@pytest.mark.parametrize("patience", [1, 2, 7])
+def test_it_stops_after_as_many_iterations_without_a_rise_as_patience_allows(learner: str, patience: int) -> None:
+    seen: list[float] = []
+    result = fit(
+        BASKETS, learner, **{**SETTINGS, "patience": patience}, callback=lambda now: seen.append(now.validation)
+    )
+    assert result.stop is Stop.VALIDATION
+    assert not result.converged
+    waited, highest = 0, -np.inf
+    for iteration, value in enumerate(seen):
+        waited = 0 if value > highest else waited + 1
+        highest = max(value, highest)
+        assert (waited == patience) == (iteration == len(seen) - 1)
+    assert "(converged)" not in repr(result)
+    assert f"set aside          25%, {highest:.4f} a basket" in repr(result)
+
+
+def test_patience_to_the_end_gives_the_same_model() -> None:
+    """What ended the run does not change which iteration was best; and that iteration has not converged."""
+    soon = fit(BASKETS, **SETTINGS)
+    for limits in ({"patience": 10**6, "tol": 1e-4}, {"patience": 10**6, "max_iter": soon.n_iter + 3}):
+        late = fit(BASKETS, **{**SETTINGS, **limits})
+        np.testing.assert_array_equal(soon.kernel.eigenvalues, late.kernel.eigenvalues)
+        assert late.n_iter == soon.n_iter
+        assert not late.converged
+
+
+def test_a_run_that_ends_with_its_best_iteration_has_converged_by_its_tolerance() -> None:
+    result = fit(sampled(0, n=2000), "em", "wishart", validation=0.5, rng=1, patience=50, tol=0.01)
+    assert result.history.validation.argmax() == result.n_iter
+    assert result.stop is Stop.TOLERANCE
+    assert result.converged
+
+
+def test_the_time_told_is_that_of_all_iterations_and_not_up_to_the_best() -> None:
+    seen: list[FitProgress] = []
+    result = fit(BASKETS, **{**SETTINGS, "patience": 40}, callback=seen.append)
+    assert len(seen) > result.n_iter + 20
+    assert result.dpp.learned["seconds"] >= seen[-1].seconds
+
+
+def test_the_rest_is_what_is_learned_from() -> None:
+    kept, aside = parts(BASKETS, 0.25, 2)
+    assert (kept.total_weight, aside.total_weight) == (45, 15)
+    result = fit(BASKETS, **SETTINGS)
+    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(kept), rel=1e-9)
+    assert result.log_likelihood == result.history.log_likelihood[-1]
+    m = kept.frequencies()
+    assert result.independent_log_likelihood == pytest.approx(float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum()))
+    training = result.dpp.training
+    assert training is not None
+    assert training.weight == 45
+    np.testing.assert_allclose(training.frequencies, kept.frequencies())
+
+
+def test_a_weight_is_as_good_as_repetition() -> None:
+    doubled = Baskets.from_lists([*BASKETS, *BASKETS], n_items=6)
+    same_model(fit(BASKETS.reweighted(2.0), **SETTINGS), fit(doubled, **SETTINGS))
+
+
+def test_without_validation_there_is_no_figure_and_nothing_is_set_aside() -> None:
+    seen: list[FitProgress] = []
+    result = fit(BASKETS, max_iter=3, callback=seen.append)
+    assert np.isnan(result.history.validation).all()
+    assert all(np.isnan(now.validation) for now in seen)
+    assert "validation" not in result.dpp.learned
+    assert "set aside" not in repr(result)
+    assert result.dpp.learned["weight"] == 60
+
+
+def test_of_several_runs_the_one_is_returned_that_the_baskets_set_aside_like_best() -> None:
+    of_run: dict[int, list[float]] = {}
+
+    def callback(now: FitProgress) -> None:
+        of_run.setdefault(now.restart, []).append(now.validation)
+
+    result = fit(BASKETS, "em", **{**SETTINGS, "rng": 4}, restarts=4, callback=callback)
+    highest = [max(values) for values in of_run.values()]
+    best = int(np.argmax(highest))
+    assert len(highest) == len(result.restarts) == 4
+    assert result.dpp.learned["validation_log_likelihood"] == highest[best]
+    assert result.log_likelihood == result.restarts[best].log_likelihood
+    assert best != int(np.argmax([line.log_likelihood for line in result.restarts]))  # else this says nothing
+    assert [line.n_iter for line in result.restarts] == [int(np.argmax(values)) for values in of_run.values()]
+
+
+NEVER_SEEN = Baskets.from_lists([[0], [1], [2], [0, 1], [3], [0, 2], [4], [1, 2], [5], [0], [1], [2]], n_items=6)
+
+
+@pytest.mark.parametrize("rng", [0, 2])
+def test_a_basket_set_aside_that_nothing_makes_possible_does_not_stop_learning_at_the_start(rng: int) -> None:
+    """It holds an item that no other basket holds, so that every model gives it probability zero."""
+    kept, aside = parts(NEVER_SEEN, 0.3, rng)
+    assert np.any((kept.frequencies() == 0) & (aside.frequencies() > 0))
+    result = fit(NEVER_SEEN, validation=0.3, patience=3, rng=rng)
+    assert np.isneginf(result.history.validation).all()
+    assert result.n_iter >= 6
+    assert result.stop is Stop.TOLERANCE
+    assert result.log_likelihood == pytest.approx(fit(kept).log_likelihood, abs=1e-3)
+
+
+def test_a_model_that_makes_the_baskets_possible_leads_over_those_that_do_not() -> None:
+    """An infinitely strong prior, and any other, makes every basket possible."""
+    for prior in (0.1, np.inf):
+        result = dl.fit(NEVER_SEEN, prior=prior, validation=0.3, rng=1)
+        assert np.isfinite(result.dpp.learned["validation_log_likelihood"])
+        _, aside = parts(NEVER_SEEN, 0.3, 1)
+        assert result.dpp.learned["validation_log_likelihood"] == pytest.approx(result.dpp.log_likelihood(aside))
+
+
+def test_given_that_baskets_are_not_empty_they_are_judged_so() -> None:
+    filled = BASKETS.subset(BASKETS.sizes > 0)
+    _, aside = parts(filled, 0.25, 2)
+    result = fit(filled, **SETTINGS, nonempty=True)
+    expected = result.dpp.log_likelihood(aside, nonempty=True)
+    assert result.dpp.learned["validation_log_likelihood"] == pytest.approx(expected, rel=1e-9)
+    assert abs(expected - result.dpp.log_likelihood(aside)) > 1e-3
+
+
+class Killed(Exception):
+    """Stands for a process that dies."""
+
+
+@learners
+@pytest.mark.parametrize("killed_at", ["the start", "the best", "two after the best", "a later run"])
+def test_a_killed_fit_goes_on_to_the_same_model(learner: str, killed_at: str, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "learner": learner, "restarts": 2}
+    whole = fit(BASKETS, **settings)
+    first = whole.restarts[0].n_iter
+    at = {"the start": (0, 0), "the best": (0, first), "two after the best": (0, first + 2), "a later run": (1, 2)}
+
+    def kill(now: FitProgress) -> None:
+        if (now.restart, now.iteration) == at[killed_at]:
+            raise Killed
+
+    path = tmp_path / "state"
+    with pytest.raises(Killed):
+        fit(BASKETS, **settings, callback=kill, checkpoint=path, checkpoint_seconds=0)
+    resumed = fit(BASKETS, **{**settings, "rng": None}, resume=path)
+    same_model(whole, resumed)
+    assert [(line.n_iter, line.stop, line.log_likelihood) for line in whole.restarts] == [
+        (line.n_iter, line.stop, line.log_likelihood) for line in resumed.restarts
+    ]
+
+
+def test_ctrl_c_returns_the_best_so_far_and_the_checkpoint_goes_on(tmp_path: Path) -> None:
+    whole, path = fit(BASKETS, **SETTINGS), tmp_path / "state"
+
+    def interrupt(now: FitProgress) -> None:
+        if now.iteration == whole.n_iter + 2:
+            raise KeyboardInterrupt
+
+    result = fit(BASKETS, **SETTINGS, callback=interrupt, checkpoint=path)
+    assert result.stop is Stop.INTERRUPTED
+    np.testing.assert_array_equal(result.kernel.eigenvalues, whole.kernel.eigenvalues)
+    same_model(whole, fit(BASKETS, **{**SETTINGS, "rng": None}, resume=path))
+
+
+def test_a_finished_fit_resumes_to_itself(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    done = fit(BASKETS, **SETTINGS, checkpoint=path)
+    same_model(done, fit(BASKETS, **{**SETTINGS, "rng": None}, resume=path))
+    with pytest.raises(InputError, match=r"validation=0.25, not validation=0.5"):
+        fit(BASKETS, **{**SETTINGS, "validation": 0.5}, resume=path)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan"), "a", True])
+def test_a_share_that_is_none_is_refused(share: Any) -> None:
+    with pytest.raises(InputError, match="validation is"):
+        fit(BASKETS, validation=share)
+
+
+@pytest.mark.parametrize(("n", "share"), [(1, 0.5), (3, 0.99), (1, 0.01)])
+def test_a_share_that_leaves_nothing_to_learn_from_or_to_validate_on_is_refused(n: int, share: float) -> None:
+    with pytest.raises(InputError, match=r"validation is .*leaves \d baskets to learn from and \d to validate on"):
+        fit(BASKETS.subset(np.arange(n)), validation=share)
+
+
+@pytest.mark.parametrize("patience", [0, -1, 2.5, None])
+def test_patience_is_a_whole_number(patience: Any) -> None:
+    with pytest.raises(InputError, match=r"patience is .*; expected a whole number, 1 or more"):
+        fit(BASKETS, validation=0.2, patience=patience)
+
+
+def test_the_share_may_be_any_number_and_is_kept_with_the_model(tmp_path: Path) -> None:
+    result = fit(BASKETS, validation=np.float32(0.25), rng=0, max_iter=2, checkpoint=tmp_path / "state")
+    result.dpp.save(tmp_path / "model")
+    assert dl.load(tmp_path / "model").learned["validation"] == 0.25

@@ -1,0 +1,228 @@
+"""What a user has survives kills, full disks, signals and second writers. docs/reliability.md says what is promised."""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.cli import INTERRUPTS, app
+from dpplearn.cli.errors import exit_code, run_typer
+from helpers.program import ENVIRONMENT, PROGRAM
+
+BASKETS = dl.datasets.make_registries("safety", 100, rng=3)
+SETTINGS = {
+    "auto, which chooses a prior first": {"rng": 5, "threads": 1, "max_iter": 20},
+    "EM with restarts": {"learner": "em", "restarts": 3, "rng": 5, "threads": 1, "tol": 0, "max_iter": 80},
+}
+FIT = """
+import json, sys
+from pathlib import Path
+import dpplearn as dl
+state, model = map(Path, sys.argv[1:3])
+baskets = dl.datasets.make_registries("safety", 100, rng=3)
+resume = state if state.exists() else None
+dl.fit(baskets, **json.loads(sys.argv[3]), checkpoint=state, checkpoint_seconds=0, resume=resume).dpp.save(model)
+"""
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_fit_killed_again_and_again_comes_to_the_same_model_bit_for_bit(setting: str, tmp_path: Path) -> None:
+    whole = dl.fit(BASKETS, **SETTINGS[setting])
+    state, model = tmp_path / "state", tmp_path / "model"
+    call = [sys.executable, "-c", FIT, str(state), str(model), json.dumps(SETTINGS[setting])]
+    rng, kills = random.Random(), 0
+    while not model.exists():
+        with subprocess.Popen(call) as process:
+            if kills < 2 and _has_begun(state, process):
+                time.sleep(rng.uniform(0, 0.3))
+                kills += process.poll() is None
+                process.kill()
+        assert process.returncode in (0, -signal.SIGKILL)
+    assert kills
+    found = dl.load(model)
+    assert found.kernel.eigenvalues.tobytes() == whole.kernel.eigenvalues.tobytes()
+    assert found.kernel.eigenvectors.tobytes() == whole.kernel.eigenvectors.tobytes()
+    assert found.training is not None
+    assert found.training.history is not None
+    for name in ("log_likelihood", "step_size", "evaluations"):
+        np.testing.assert_array_equal(found.training.history.columns[name], whole.history.columns[name])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "state"]  # and none of what kills left
+
+
+def _has_begun(state: Path, process: subprocess.Popen[bytes]) -> bool:
+    """Whether it came to a checkpoint of its own."""
+    before = state.stat().st_mtime_ns if state.exists() else 0
+    while process.poll() is None:
+        if state.exists() and state.stat().st_mtime_ns > before:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+WRITE = """
+import sys
+import numpy as np, dpplearn as dl
+n = int(sys.argv[2])
+dpp = dl.DPP(dl.Kernel(np.full(n, 1 / n), np.eye(n)))
+dpp.save(sys.argv[1])
+print("writing", flush=True)
+while True:
+    dpp.save(sys.argv[1])
+"""
+
+
+def test_of_two_writers_of_one_model_one_wins_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
+    model, seen = tmp_path / "model", set()
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE, str(model), str(n)], stdout=subprocess.PIPE) for n in (50, 80)
+    ]
+    with writers[0], writers[1]:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"writing\n"
+        deadline = time.monotonic() + 30
+        while seen != {50, 80}:
+            seen.add(_checked(dl.load(model)))
+            assert time.monotonic() < deadline, seen
+        for killed in writers:
+            killed.kill()
+            for _ in range(100):
+                _checked(dl.load(model))
+    dl.load(model).save(model)
+    assert list(tmp_path.iterdir()) == [model]
+
+
+def _checked(dpp: dl.DPP) -> int:
+    n = len(dpp.items)
+    np.testing.assert_array_equal(dpp.kernel.eigenvalues, np.full(n, 1 / n))
+    return n
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As a file; and the compiled loops are in the cache, which is written to as well."""
+    dl.fit(BASKETS, rng=0, max_iter=2)
+    path = tmp_path_factory.mktemp("faults") / "orders.txt"
+    path.write_text("".join(",".join(f'"{item}"' for item in basket) + "\n" for basket in BASKETS))
+    return path
+
+
+def limited(size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """The program where no file can become larger: the nearest to a full disk that needs no disk."""
+    return subprocess.run(
+        [str(PROGRAM), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+        check=False,
+        timeout=100,
+    )
+
+
+def maximum_likelihood(data: Path, folder: Path) -> list[object]:
+    """A fit whose checkpoints take some 150 kB, and whose model takes some 20 kB."""
+    return ["fit", data, "-o", folder / "model", "--checkpoint", folder / "state", "--prior", 0, "--json"]
+
+
+def test_without_room_for_a_checkpoint_there_is_a_model_and_one_warning(data: Path, tmp_path: Path) -> None:
+    done = limited(100_000, *maximum_likelihood(data, tmp_path))
+    assert done.returncode == 0
+    assert done.stderr.startswith("dpplearn: warning: no checkpoint: ")
+    assert "File too large; learning goes on" in done.stderr
+    assert done.stderr.count("\n") == 1
+    report = json.loads(done.stdout)
+    found = dl.load(tmp_path / "model").log_likelihood(dl.read_baskets(data))
+    assert found == pytest.approx(report["train"]["log_likelihood"], abs=1e-9)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_without_room_for_the_model_the_old_one_stays_and_the_program_says_so(data: Path, tmp_path: Path) -> None:
+    old = dl.DPP(dl.Kernel.from_K([[0.5]]))
+    old.save(tmp_path / "model")
+    before = (tmp_path / "model").read_bytes()
+    done = limited(8_000, *maximum_likelihood(data, tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    warning, error = done.stderr.splitlines()
+    assert warning.startswith("dpplearn: warning: no checkpoint: ")
+    assert error == f"dpplearn: error: {tmp_path / 'model'} cannot be written: File too large"
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert (tmp_path / "model").read_bytes() == before
+
+
+def command(*arguments: object) -> int:
+    """In this process."""
+    return exit_code(lambda: run_typer(app, "dpplearn", list(map(str, arguments))))
+
+
+def test_a_model_that_cannot_be_saved_is_had_from_the_checkpoint(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(dpp: dl.DPP, path: Path) -> None:
+        raise dl.InputError(f"{path} cannot be written: No space left on device")
+
+    call = maximum_likelihood(data, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(dl.DPP, "save", full)
+        assert command(*call) == 1
+    assert f"what was learned is kept in {tmp_path / 'state'}: make room" in capsys.readouterr().err
+    assert command(*call, "--resume", tmp_path / "state") == 0
+    again = json.loads(capsys.readouterr().out)
+    assert command(*call[:4], *call[6:]) == 0
+    assert again["train"] == json.loads(capsys.readouterr().out)["train"]
+
+
+def test_a_signal_while_the_model_is_saved_waits_until_it_is(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save = dl.DPP.save
+
+    def interrupted(dpp: dl.DPP, path: Path) -> None:
+        INTERRUPTS._take(signal.SIGTERM, None)
+        save(dpp, path)
+
+    monkeypatch.setattr(INTERRUPTS, "received", None)
+    monkeypatch.setattr(dl.DPP, "save", interrupted)
+    assert command(*maximum_likelihood(data, tmp_path)) == 128 + signal.SIGTERM
+    out, err = capsys.readouterr()
+    assert json.loads(out)["stop"] == "TOLERANCE"
+    assert "the best model so far was saved" in err
+    dl.load(tmp_path / "model")
+    with pytest.raises(KeyboardInterrupt):  # elsewhere it does not wait
+        INTERRUPTS._take(signal.SIGTERM, None)
+
+
+CLOSED: dict[str, tuple[int, Callable[[str], bool], str]] = {
+    ">&-": (1, lambda out: out == "", "dpplearn: error: the output was closed before all of it was written\n"),
+    "<&-": (0, lambda out: json.loads(out)["basket"] == [], ""),
+    "<&- >&- 2>&-": (1, lambda out: out == "", ""),
+}
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_streams_that_are_closed_are_no_reason_to_fail_in_disorder(closed: str, tmp_path: Path) -> None:
+    dl.DPP(dl.Kernel.from_K([[0.5]])).save(tmp_path / "model")
+    call = ["sh", "-c", f'"$@" {closed}', "sh", str(PROGRAM), "recommend", str(tmp_path / "model"), "--json"]
+    done = subprocess.run(call, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    code, expected, err = CLOSED[closed]
+    assert (done.returncode, done.stderr) == (code, err)
+    assert expected(done.stdout)
+
+
+def test_without_standard_error_a_warning_does_not_end_up_in_the_answer(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("a,a\nb\n")  # an item twice
+    call = ["sh", "-c", '"$@" 2>&-', "sh", str(PROGRAM), "fit", str(tmp_path / "b.txt"), "-o", str(tmp_path / "m")]
+    done = subprocess.run([*call, "--json"], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["n_baskets"] == 2

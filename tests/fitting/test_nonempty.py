@@ -1,0 +1,200 @@
+"""Probabilities and learning given that a set is not empty: against enumeration, and never below the plain fit."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, InputError, Kernel, Stop
+from dpplearn.fitting.prior import pseudo_baskets, with_prior
+from dpplearn.kernels.independent import before_truncation
+from dpplearn.kernels.symmetric.statistics import log_nonempty, mean_log_likelihood
+from dpplearn.learners import LEARNERS
+from dpplearn.learners.symmetric.factor import FactorLikelihood
+from helpers import oracle, strategies
+from helpers.problems import PROBLEMS, random_kernel, sampled
+from helpers.slopes import assert_slope_two
+
+fit = partial(dl.fit, prior=0)
+
+ABLE = [name for name, learner in LEARNERS.items() if learner.nonempty is not None]
+DIAGONAL = "ignore:no pair of items occurs together less often"
+FILLED = {
+    name: PROBLEMS[name].subset(PROBLEMS[name].sizes > 0)
+    for name in ("sampled from a DPP", "weighted", "attracting", "an item that never occurs", "one item", "one basket")
+}
+N_ITEMS = 5
+BASKETS = Baskets.from_lists([[0, 1, 2], [1, 2, 4], [0, 3], [2], [1]], n_items=N_ITEMS, weights=[1, 2, 1, 1, 0.5])
+
+
+def conditional(kernel: Kernel) -> np.ndarray:
+    """P(Y given Y ≠ ∅) of every subset, by enumeration."""
+    P = oracle.probabilities_from_K(kernel.K)
+    P[0] = 0
+    return P / P.sum()
+
+
+@settings(max_examples=40)
+@given(strategies.kernels(max_items=5))
+def test_log_probabilities_are_those_of_enumeration_without_the_empty_set(kernel: Kernel) -> None:
+    dpp, subsets = DPP(kernel), oracle.subsets(kernel.n_items)
+    found = [dpp.log_prob(Y, nonempty=True) for Y in subsets]
+    assert found[0] == -np.inf
+    if not kernel.rank:
+        assert np.isnan(found[1:]).all()
+        return
+    np.testing.assert_allclose(np.exp(found), conditional(kernel), atol=1e-9)
+    together = dpp.log_prob(Baskets.from_lists(subsets, n_items=kernel.n_items), nonempty=True)
+    np.testing.assert_allclose(together, found, rtol=1e-12)
+
+
+def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
+    V = random_kernel(np.random.default_rng(0), 3).eigenvectors
+    for scale in (0.5, 1e-3, 1e-12, 1e-200):
+        lam = scale * np.array([0.2, 0.5, 1.0])
+        exact = float(lam.sum() - lam[0] * lam[1] - lam[0] * lam[2] - lam[1] * lam[2] + np.prod(lam))
+        assert log_nonempty(Kernel(lam, V)) == pytest.approx(np.log(exact), rel=1e-14, abs=1e-14)
+    assert log_nonempty(Kernel(np.array([0.0, 0.3, 1.0]), V)) == 0
+    assert log_nonempty(Kernel(np.zeros(3), V)) == -np.inf
+
+
+def test_the_mean_is_that_of_the_baskets_and_minus_infinity_with_an_empty_one() -> None:
+    dpp = DPP(random_kernel(np.random.default_rng(1), N_ITEMS))
+    expected = oracle.log_likelihood(conditional(dpp.kernel), list(BASKETS), BASKETS.weights)
+    assert dpp.log_likelihood(BASKETS, nonempty=True) == pytest.approx(expected)
+    assert dpp.log_likelihood([[0], []], nonempty=True) == -np.inf
+    silent = Baskets.from_lists([[0], []], n_items=N_ITEMS, weights=[1, 0])
+    assert dpp.log_likelihood(silent, nonempty=True) == pytest.approx(dpp.log_prob([0], nonempty=True))
+    assert np.isnan(DPP(Kernel(np.zeros(2), np.eye(2))).log_likelihood([[0]], nonempty=True))
+
+
+def test_an_eigenvalue_at_one_leaves_nothing_to_condition_on() -> None:
+    kernel = Kernel(np.array([0.2, 0.5, 1.0]), random_kernel(np.random.default_rng(0), 3).eigenvectors)
+    assert DPP(kernel).log_prob([0, 1], nonempty=True) == DPP(kernel).log_prob([0, 1])
+
+
+def random_factor(n_columns: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
+    return scale * np.random.default_rng(seed).standard_normal((N_ITEMS, n_columns))
+
+
+widths = pytest.mark.parametrize("n_columns", [5, 3], ids=["square", "narrow"])
+
+
+@widths
+@pytest.mark.parametrize("scale", [1.0, 0.03])
+def test_the_objective_is_the_likelihood_of_enumeration(n_columns: int, scale: float) -> None:
+    B = random_factor(n_columns, scale=scale)
+    P = oracle.probabilities_from_L(B @ B.T)
+    P[0] = 0
+    expected = oracle.log_likelihood(P / P.sum(), list(BASKETS), BASKETS.weights)
+    value, _ = FactorLikelihood(BASKETS, 1, nonempty=True)(B)
+    assert value == pytest.approx(expected, rel=1e-9)
+    assert value == pytest.approx(mean_log_likelihood(Kernel.from_factor(B), BASKETS, nonempty=True), rel=1e-9)
+
+
+@widths
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_the_gradient_has_the_slope_of_the_objective(n_columns: int, scale: float) -> None:
+    B, direction = random_factor(n_columns, scale=scale), random_factor(n_columns, seed=1)
+    likelihood = FactorLikelihood(BASKETS, 1, nonempty=True)
+    before, gradient = likelihood(B)
+    slope = float((gradient * direction).sum())
+    assert_slope_two(lambda eta: abs(likelihood(B + eta * direction)[0] - before - eta * slope), first=1e-3)
+
+
+def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:
+    """Only its shape counts, and rounding must not make the likelihood of single items rise above their entropy."""
+    single = Baskets.from_lists([[0], [1], [1]], n_items=2)
+    for scale in (1e-3, 1e-6, 1e-8, 1e-9, 1e-12):
+        value, _ = FactorLikelihood(single, 1, nonempty=True)(scale * np.diag([1.0, np.sqrt(2)]))
+        assert not value > np.log(1 / 3) / 3 + np.log(2 / 3) * 2 / 3 + 1e-4, scale
+
+
+@pytest.mark.filterwarnings(DIAGONAL)
+@pytest.mark.parametrize("learner", ABLE)
+@pytest.mark.parametrize("problem", FILLED)
+def test_it_fits_at_least_as_well_as_the_plain_fit_and_reports_what_it_reached(problem: str, learner: str) -> None:
+    baskets = FILLED[problem]
+    tol, short = (1e-4, 1e-3) if learner == "adam" else (1e-6, 1e-4)
+    plain, result = fit(baskets, learner, tol=tol), fit(baskets, learner, tol=tol, nonempty=True)
+    reached = result.dpp.log_likelihood(baskets, nonempty=True)
+    assert reached >= plain.dpp.log_likelihood(baskets, nonempty=True) - short
+    assert result.log_likelihood == pytest.approx(reached, abs=1e-6)
+    assert np.all(np.diff(result.history.log_likelihood) >= -1e-9)
+    assert result.dpp.learned["nonempty"] is True
+    assert plain.dpp.learned["nonempty"] is False
+    expected = oracle.log_likelihood(conditional(result.kernel), list(baskets), baskets.weights)
+    assert reached == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> None:
+    result = fit(BASKETS, nonempty=True, max_iter=2)
+    p = before_truncation(BASKETS.frequencies())
+    beside = DPP(Kernel(p, np.eye(N_ITEMS)))
+    assert result.independent_log_likelihood == pytest.approx(beside.log_likelihood(BASKETS, nonempty=True))
+    np.testing.assert_allclose(p / (1 - np.prod(1 - p)), BASKETS.frequencies(), rtol=1e-9)
+    for other in np.random.default_rng(0).uniform(0.5, 2, (20, N_ITEMS)) * p:
+        other_items = DPP(Kernel(np.minimum(other, 1), np.eye(N_ITEMS)))
+        assert other_items.log_likelihood(BASKETS, nonempty=True) < result.independent_log_likelihood
+
+
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in ABLE])
+def test_learners_that_cannot_say_which_can(learner: str) -> None:
+    with pytest.raises(InputError, match=f"learner '{learner}' cannot .*; use one of adam, auto, lbfgs"):
+        fit(BASKETS, learner, nonempty=True)
+
+
+def test_three_learners_can() -> None:
+    assert sorted(ABLE) == ["adam", "auto", "lbfgs"]
+
+
+def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:
+    with pytest.raises(InputError, match=r"1 of 2 baskets are empty, .*subset\(baskets.sizes > 0\)"):
+        fit([[0], []], nonempty=True)
+    silent = Baskets.from_lists([[0], [1], [0, 1], []], weights=[1, 2, 1, 0])
+    without = silent.subset(silent.sizes > 0)
+    np.testing.assert_array_equal(fit(silent, nonempty=True).kernel.K, fit(without, nonempty=True).kernel.K)
+
+
+@pytest.mark.parametrize("strength", [0.3, np.inf])
+def test_with_a_prior_it_is_the_likelihood_of_the_data_given_that_they_are_not_empty(strength: float) -> None:
+    baskets = BASKETS.as_counts()
+    result = dl.fit(BASKETS, prior=strength, nonempty=True)
+    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(BASKETS, nonempty=True), rel=1e-12)
+    assert np.all(conditional(result.kernel)[1:] > 0)
+    if np.isinf(strength):
+        assert result.stop is Stop.CLOSED_FORM
+        m = (baskets.frequencies() * baskets.total_weight + 0.5) / (baskets.total_weight + 1)
+        np.testing.assert_allclose(result.kernel.K, np.diag(before_truncation(m)), atol=1e-12)
+        return
+    both = with_prior(baskets, pseudo_baskets(baskets, nonempty=True), strength, nonempty=True)
+    assert not np.any(both.sizes == 0)
+    assert result.history.log_likelihood[-1] == pytest.approx(result.dpp.log_likelihood(both, nonempty=True), rel=1e-9)
+
+
+def test_a_checkpoint_knows_what_was_learned(tmp_path: object) -> None:
+    path = f"{tmp_path}/state"
+    whole = fit(BASKETS, nonempty=True, max_iter=9, tol=0)
+    fit(BASKETS, nonempty=True, max_iter=4, tol=0, checkpoint=path)
+    np.testing.assert_array_equal(fit(BASKETS, nonempty=True, max_iter=9, tol=0, resume=path).kernel.K, whole.kernel.K)
+    with pytest.raises(InputError, match="nonempty=True, not nonempty=False"):
+        fit(BASKETS, resume=path)
+
+
+def test_single_items_have_their_frequencies_and_no_rounding_is_learned() -> None:
+    single = Baskets.from_lists([[0], [1], [1], [2]], n_items=3)
+    entropy = float(-(np.array([0.25, 0.5, 0.25]) @ np.log([0.25, 0.5, 0.25])))
+    for learner in ABLE:
+        result = fit(single, learner, "wishart", nonempty=True, rng=0, tol=1e-7, max_iter=3000)
+        assert result.log_likelihood == pytest.approx(-entropy, abs=1e-4)
+        assert result.log_likelihood <= -entropy + 1e-9
+        assert result.independent_log_likelihood == pytest.approx(-entropy, abs=1e-4)
+
+
+def test_nonempty_may_be_a_numpy_bool_and_is_kept_with_the_model(tmp_path: object) -> None:
+    fit(sampled(2).subset([0, 1, 2]), nonempty=np.False_, max_iter=1).dpp.save(f"{tmp_path}/model")
+    assert dl.load(f"{tmp_path}/model").learned["nonempty"] is False

@@ -1,0 +1,111 @@
+"""No fit ends below independent items on what it maximises, nor below the model that it was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import Baskets, FitResult, Kernel, Stop
+from dpplearn.fitting.prior import pseudo_baskets, with_prior
+from dpplearn.fitting.runs import Method
+from dpplearn.kernels.independent import independent
+from dpplearn.kernels.symmetric.kernel import BORDER
+from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
+from dpplearn.learners import LEARNERS
+from dpplearn.learners.loop import Limits, Record, Run, Step
+from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
+
+THE_PAPER_S = {"em", "k-ascent"}
+OURS = sorted(LEARNERS.keys() - THE_PAPER_S)
+DATA = {**PROBLEMS, "shopping": shopping(n=300)}
+
+pytestmark = pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
+
+
+def assert_not_below(result: FitResult, learned_from: Baskets, nonempty: bool = False) -> None:
+    yardstick = mean_log_likelihood(independent(learned_from, nonempty=nonempty), learned_from, nonempty=nonempty)
+    certain = np.count_nonzero(learned_from.frequencies() > 1 - BORDER)  # which learning leaves at 1 − 1e-5
+    assert result.history.log_likelihood[-1] >= yardstick + certain * np.log1p(-BORDER) - 1e-11 * max(1, abs(yardstick))
+
+
+@pytest.mark.parametrize("max_iter", [0, 3, 200])
+@pytest.mark.parametrize("init", ["moments", "wishart"])
+@pytest.mark.parametrize("learner", OURS)
+@pytest.mark.parametrize("data", DATA)
+def test_no_fit_ends_below_independent_items(data: str, learner: str, init: str, max_iter: int) -> None:
+    result = dl.fit(DATA[data], learner, init, prior=0, rng=0, max_iter=max_iter)
+    assert_not_below(result, DATA[data].deduplicated())
+    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(DATA[data]), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("max_iter", [3, 200])
+@pytest.mark.parametrize("learner", OURS)
+@pytest.mark.parametrize("data", ["attracting", "shopping", "weighted"])
+def test_nor_on_the_data_and_the_sets_of_a_prior(data: str, learner: str, max_iter: int) -> None:
+    baskets = DATA[data].deduplicated()
+    result = dl.fit(baskets, learner, prior=0.1, rng=0, max_iter=max_iter)
+    assert_not_below(result, with_prior(baskets, pseudo_baskets(baskets), 0.1))
+
+
+@pytest.mark.parametrize("max_iter", [3, 200])
+@pytest.mark.parametrize("learner", sorted(name for name, each in LEARNERS.items() if each.nonempty is not None))
+@pytest.mark.parametrize("data", ["attracting", "shopping", "without empty baskets"])
+def test_nor_given_that_baskets_are_not_empty(data: str, learner: str, max_iter: int) -> None:
+    baskets = DATA[data].subset(DATA[data].sizes > 0)
+    result = dl.fit(baskets, learner, prior=0, nonempty=True, rng=0, max_iter=max_iter)
+    assert_not_below(result, baskets.deduplicated(), nonempty=True)
+
+
+def test_an_item_in_every_basket_is_not_made_certain() -> None:
+    result = dl.fit(PROBLEMS["an item that always occurs"], init="wishart", prior=0, rng=0, max_iter=0)
+    assert result.dpp.learned["start"] == "independent"
+    assert result.dpp.log_prob([1]) > -20
+
+
+def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> None:
+    result = dl.fit(DATA["shopping"], init="wishart", prior=0, rng=0, max_iter=1)
+    assert (result.stop, result.converged) == (Stop.MAX_ITER, False)
+    assert result.dpp.learned["start"] == "independent"
+    np.testing.assert_allclose(result.dpp.marginals(), DATA["shopping"].frequencies())
+    assert result.restarts[0].start == "wishart"
+    assert result.restarts[0].log_likelihood < result.log_likelihood
+    assert len(result.history) == result.restarts[0].n_iter + 2  # the run as it was, and then what is returned
+
+
+@pytest.mark.parametrize("learner", sorted(THE_PAPER_S))
+def test_the_paper_s_learners_end_where_they_end_and_the_result_says_that_it_is_below(learner: str) -> None:
+    result = dl.fit(DATA["shopping"], learner, "wishart", rng=0, max_iter=3)
+    assert result.n_iter == 3
+    assert result.log_likelihood < result.independent_log_likelihood
+    assert "BELOW: the paper's learners end where they end" in repr(result)
+
+
+BASKETS = sampled(0)
+
+
+def run_that_converged(kernel: Kernel) -> Run:
+    step, record = Step(kernel, mean_log_likelihood(kernel, BASKETS), 0.0, 1), Record()
+    record.add(step, 0.0)
+    return Run(step, record, 0, Stop.TOLERANCE)
+
+
+def test_a_run_that_converged_below_its_start_does_not_make_the_start_converged() -> None:
+    better, worse = dl.fit(BASKETS, prior=0).kernel, random_kernel(np.random.default_rng(9))
+    for tol, stop in ((1e-4, Stop.NOT_BETTER), (10.0, Stop.TOLERANCE)):
+        method = Method(LEARNERS["auto"], Limits(LEARNERS["auto"].rule, tol, 9, None), lambda: 1.0, 1)
+        found = method.at_least(better, run_that_converged(worse), BASKETS)
+        assert (found.kernel, found.stop, found.n_iter) == (better, stop, 1)
+    kept = run_that_converged(better)
+    assert method.at_least(worse, kept, BASKETS) is kept
+
+
+def test_a_killed_fit_that_ends_at_independent_items_goes_on_to_the_same_result(tmp_path: Path) -> None:
+    path, settings = tmp_path / "state", {"init": "wishart", "prior": 0, "max_iter": 2, "restarts": 2}
+    whole = dl.fit(DATA["shopping"], rng=0, checkpoint=path, **settings)
+    again = dl.fit(DATA["shopping"], resume=path, **settings)
+    np.testing.assert_array_equal(whole.history.log_likelihood, again.history.log_likelihood)
+    further = dl.fit(DATA["shopping"], resume=path, **{**settings, "max_iter": 200})
+    assert further.log_likelihood > whole.log_likelihood

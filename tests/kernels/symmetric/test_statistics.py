@@ -1,0 +1,583 @@
+"""The statistics against explicit determinants and inverses, in rational arithmetic where eigenvalues are near 1."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from dpplearn import Baskets, InputError, Kernel, Statistics, statistics, sum_statistics
+from dpplearn.arrays import EPSILON, Floats
+from dpplearn.kernels.symmetric.statistics import (
+    log_determinants,
+    log_likelihood,
+    log_probabilities,
+    logdet_under_L,
+    mean_log_likelihood,
+    sums_under_L,
+)
+from dpplearn.learners.symmetric.ascent import gradient
+from dpplearn.learners.symmetric.em import posterior
+from helpers import oracle
+from helpers.spectra import Exact, eliminated, every_spectrum, exact, floats, rotation
+
+statistics_module = importlib.import_module(
+    "dpplearn.kernels.symmetric.statistics"
+)  # the package has a function of that name
+
+# A set with fewer items than eigenvalues near 1 has its probability from 1 − λ, of which rounding leaves few digits,
+# and below this none.
+TINY = 1e-16
+
+LARGE = statistics_module.LARGE
+EACH_PATH = [2, 3, 10, 11, LARGE, LARGE + 1]  # straight-line code, loops, LAPACK
+
+BORDERS = {"away from 1": [], "near 1": [1 - 1e-7], "at 1": [1.0, 1.0]}
+with_and_without_border = pytest.mark.parametrize("border", BORDERS)
+
+
+def kernel_of(n_items: int, border: str = "away from 1", seed: int = 0) -> Kernel:
+    """Eigenvalues in (0.05, 0.9), but for those of a border."""
+    lam = np.random.default_rng(seed).uniform(0.05, 0.9, n_items)
+    lam[: len(BORDERS[border])] = BORDERS[border]
+    return Kernel(lam, rotation(n_items, seed))
+
+
+def with_doubles(border: str) -> Kernel:
+    """Items 60 to 79 are items 0 to 19 again."""
+    X = np.random.default_rng(0).standard_normal((80, 60))
+    X[60:] = X[:20]
+    kernel = Kernel.from_L(X @ X.T / 60)
+    lam = kernel.eigenvalues.copy()
+    lam[len(lam) - len(BORDERS[border]) :] = BORDERS[border]
+    return Kernel(lam, kernel.eigenvectors)
+
+
+def random_baskets(n_items: int, sizes: list[int], each: int, seed: int = 0) -> Baskets:
+    """`each` sets of every size, with random weights, in random order."""
+    rng = np.random.default_rng(seed)
+    sets = [rng.choice(n_items, size, replace=False) for size in sizes for _ in range(each)]
+    rng.shuffle(sets)  # type: ignore[arg-type]
+    return Baskets.from_lists([sorted(Y.tolist()) for Y in sets], n_items=n_items, weights=rng.random(len(sets)))
+
+
+def explicit(E: Floats, n_border: int, baskets: Baskets) -> tuple[float, Floats]:
+    """Σ w log|det E_Y∪border| and Σ w B (E_Y∪border)⁻¹ Bᵀ."""
+    logdet, delta = 0.0, np.zeros_like(E)
+    for Y, weight in zip(baskets, baskets.weights, strict=True):
+        members = np.array([*Y, *range(len(E) - n_border, len(E))], dtype=int)
+        minor = E[np.ix_(members, members)]
+        logdet += weight * np.linalg.slogdet(minor)[1]
+        delta[np.ix_(members, members)] += weight * np.linalg.inv(minor)
+    return logdet, delta
+
+
+def assert_equal(one: Statistics, other: Statistics, rtol: float = 1e-12) -> None:
+    assert one.weight == pytest.approx(other.weight, rel=rtol)
+    assert one.logdet == pytest.approx(other.logdet, rel=rtol)
+    assert one.impossible == pytest.approx(other.impossible, rel=rtol)
+    assert one.n_items == other.n_items
+    scale = np.abs(other.bordered_delta).max()
+    np.testing.assert_allclose(one.bordered_delta, other.bordered_delta, rtol=0, atol=rtol * scale)
+
+
+@with_and_without_border
+@pytest.mark.parametrize("sizes", [range(8), [8, 9, 16, 17], [31, 32, 33, 40], [100, 101, 110]], ids=str)
+def test_weight_logdet_and_delta_are_the_explicit_sums(border: str, sizes: list[int]) -> None:
+    n_items = 60 if max(sizes) < 60 else 120
+    kernel = kernel_of(n_items, border)
+    sizes = [size for size in sizes if size in kernel.possible_sizes]
+    baskets = random_baskets(n_items, sizes, each=30)
+    stats = statistics(kernel, baskets)
+    logdet, delta = explicit(kernel.bordered.matrix, kernel.bordered.n_border, baskets)
+    assert stats.weight == pytest.approx(baskets.weights.sum(), rel=1e-14)
+    assert stats.logdet == pytest.approx(logdet, rel=1e-12)
+    np.testing.assert_allclose(stats.bordered_delta, delta, rtol=0, atol=1e-11 * np.abs(delta).max())
+    np.testing.assert_array_equal(stats.delta, stats.bordered_delta[:n_items, :n_items])
+    assert stats.impossible == 0
+
+
+@with_and_without_border
+def test_sets_of_every_size_give_the_same_through_the_loops_and_through_LAPACK(
+    border: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = kernel_of(50, border)
+    baskets = random_baskets(50, list(range(3, 45)), each=3)
+    results = []
+    for large in (0, 32, 100):
+        monkeypatch.setattr(statistics_module, "LARGE", large)
+        monkeypatch.setattr(statistics_module, "LARGE_BORDERED", large)
+        results.append((statistics(kernel, baskets), log_determinants(kernel, baskets)))
+    for stats, logdets in results[1:]:
+        assert_equal(stats, results[0][0], rtol=1e-11)
+        np.testing.assert_allclose(logdets, results[0][1], rtol=1e-12, atol=1e-12)
+
+
+@every_spectrum
+def test_log_probabilities_are_exact_and_minus_infinity_exactly_where_a_set_is_impossible(spectrum: str) -> None:
+    truth = exact(spectrum)
+    found = log_probabilities(truth.kernel, Baskets.from_lists(truth.subsets, n_items=6))
+    for Y, log_p, p in zip(truth.subsets, found, truth.P, strict=True):
+        if p == 0:
+            assert log_p == -np.inf
+        elif len(Y) >= truth.n_near:
+            assert log_p == pytest.approx(math.log(p), abs=1e-12)
+        elif p > TINY:
+            assert log_p == pytest.approx(math.log(p), abs=1e-2)
+        else:
+            assert log_p < math.log(2 * TINY)
+
+
+def possible(truth: Exact, *, rare: bool) -> list[oracle.Subset]:
+    """The possible sets that lack items for all the eigenvalues near 1, or those that do not."""
+    sets = [Y for Y, p in zip(truth.subsets, truth.P, strict=True) if p > (TINY if rare else 0)]
+    return [Y for Y in sets if (len(Y) < truth.n_near) == rare]
+
+
+@every_spectrum
+def test_the_gradient_in_K_is_the_mean_inverse_of_K_minus_the_outside(spectrum: str) -> None:
+    truth = exact(spectrum)
+    sets = possible(truth, rare=False)
+    weights = np.random.default_rng(0).uniform(0.5, 2, len(sets))
+    inverses = np.array([floats(eliminated(truth.minus_outside(Y))[1]) for Y in sets])
+    mean = np.tensordot(weights, inverses, 1) / weights.sum()
+    V = truth.kernel.eigenvectors
+    G = gradient(truth.kernel, statistics(truth.kernel, Baskets.from_lists(sets, n_items=6, weights=weights)))
+    np.testing.assert_allclose(V @ G @ V.T, mean, rtol=0, atol=1e-12 * np.abs(mean).max())
+
+
+@every_spectrum
+def test_the_gradient_of_a_set_that_only_eigenvalues_of_almost_one_allow_keeps_digits(spectrum: str) -> None:
+    truth = exact(spectrum)
+    V = truth.kernel.eigenvectors
+    for Y in possible(truth, rare=True):
+        inverse = floats(eliminated(truth.minus_outside(Y))[1])
+        G = gradient(truth.kernel, statistics(truth.kernel, Baskets.from_lists([Y], n_items=6)))
+        np.testing.assert_allclose(V @ G @ V.T, inverse, rtol=0, atol=1e-2 * np.abs(inverse).max())
+
+
+@every_spectrum
+def test_the_posterior_s_diagonal_is_the_enumerated_e_step(spectrum: str) -> None:
+    truth = exact(spectrum)
+    kernel, joint = truth.kernel, oracle.joint_with_elementary(truth.kernel.eigenvectors, truth.kernel.eigenvalues)
+    for rare, atol in ((False, 1e-12), (True, 1e-2)):
+        for Y in possible(truth, rare=rare):
+            T = posterior(kernel, statistics(kernel, Baskets.from_lists([Y], n_items=6)))
+            marginals = oracle.item_marginals(oracle.posterior(joint, Y))
+            np.testing.assert_allclose(T.diagonal(), marginals, atol=atol)
+
+
+@every_spectrum
+def test_the_posterior_s_skew_part_is_the_gradient_of_the_rotations(spectrum: str) -> None:
+    """Turning V turns K, so the derivative is that in K, G_ab in the eigenbasis, times λ_b − λ_a."""
+    truth = exact(spectrum)
+    kernel, lam, V = truth.kernel, truth.kernel.eigenvalues, truth.kernel.eigenvectors
+    for Y in possible(truth, rare=False):
+        T = posterior(kernel, statistics(kernel, Baskets.from_lists([Y], n_items=6)))
+        expected = (V.T @ floats(eliminated(truth.minus_outside(Y))[1]) @ V) * (lam - lam[:, None])
+        np.testing.assert_allclose(T - T.T, expected, atol=1e-11 * max(np.abs(expected).max(), 1))
+
+
+def many_baskets() -> Baskets:
+    """Enough work for five threads."""
+    return random_baskets(50, [0, 1, 2, 5, 10, 20, 30, 36, 40], each=151)
+
+
+@with_and_without_border
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_the_same_number_of_threads_gives_the_same_bits(border: str, threads: int) -> None:
+    kernel, baskets = kernel_of(50, border), many_baskets()
+    first = statistics(kernel, baskets, threads)
+    for _ in range(3):
+        again = statistics(kernel, baskets, threads)
+        assert (again.weight, again.logdet, again.impossible) == (first.weight, first.logdet, first.impossible)
+        np.testing.assert_array_equal(again.bordered_delta, first.bordered_delta)
+
+
+@with_and_without_border
+def test_any_number_of_threads_gives_the_same_sums(border: str) -> None:
+    kernel, baskets = kernel_of(50, border), many_baskets()
+    alone = statistics(kernel, baskets, 1)
+    for threads in (2, 5):
+        assert_equal(statistics(kernel, baskets, threads), alone)
+        np.testing.assert_array_equal(log_determinants(kernel, baskets, threads), log_determinants(kernel, baskets, 1))
+
+
+def test_BLAS_keeps_to_one_thread_where_each_of_ours_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine its own threads took ten times as long."""
+    limits = []
+
+    @contextmanager
+    def one_blas_thread() -> Iterator[None]:
+        limits.append(1)
+        yield
+
+    monkeypatch.setattr(statistics_module, "one_blas_thread", one_blas_thread)
+    for border, large in (("away from 1", statistics_module.LARGE), ("near 1", statistics_module.LARGE_BORDERED)):
+        kernel = kernel_of(110, border)
+        statistics(kernel, random_baskets(110, [5, large], each=2))
+        assert limits == []
+        statistics(kernel, random_baskets(110, [5, large + 1], each=2))
+        assert limits == [1]
+        limits.clear()
+
+
+def test_threads_are_used_where_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def pool(threads: int) -> ThreadPoolExecutor:
+        asked.append(threads)
+        return ThreadPoolExecutor(threads)
+
+    monkeypatch.setattr(statistics_module, "pool", pool)
+    statistics(kernel_of(50), many_baskets(), 5)
+    statistics(kernel_of(50), random_baskets(50, [1, 2], each=10), 5)
+    assert set(asked) == {5}
+    with pytest.raises(InputError, match="threads is 0; expected a whole number, 1 or more"):
+        statistics(kernel_of(50), many_baskets(), 0)
+
+
+@with_and_without_border
+def test_statistics_of_parts_add_up_to_those_of_the_whole(border: str) -> None:
+    kernel = kernel_of(20, border)
+    baskets = random_baskets(20, [0, 1, 2, 3, 5, 8], each=30)
+    numbers = np.random.default_rng(1).integers(3, size=len(baskets))
+    parts = [statistics(kernel, baskets.subset(numbers == part)) for part in (0, 1, 2, 7)]  # of 7 there is none
+    assert parts[3].weight == parts[3].logdet == 0
+    assert not parts[3].delta.any()
+    whole = statistics(kernel, baskets)
+    assert_equal(sum_statistics(parts), whole)
+    assert_equal(parts[0] + parts[1] + parts[2], whole)
+    assert (whole.impossible > 0) == (border == "at 1")  # so that this sum is seen too
+
+
+def test_weights_count_as_repetitions() -> None:
+    kernel, baskets = kernel_of(10), random_baskets(10, [0, 2, 4], each=5)
+    weighted = Baskets.from_lists(list(baskets), n_items=10, weights=np.arange(15) % 4)
+    repeated = baskets.subset(np.repeat(np.arange(15), np.arange(15) % 4))
+    repeated = Baskets.from_lists(list(repeated), n_items=10)
+    assert_equal(statistics(kernel, weighted), statistics(kernel, repeated))
+
+
+def test_an_empty_basket_counts_in_the_weight_alone() -> None:
+    kernel = kernel_of(10)
+    stats = statistics(kernel, Baskets.from_lists([[], [], []], n_items=10, weights=[1, 2, 0.5]))
+    assert (stats.weight, stats.logdet, stats.impossible) == (3.5, 0, 0)
+    assert not stats.delta.any()
+    assert log_likelihood(kernel, stats) == pytest.approx(np.log1p(-kernel.eigenvalues).sum(), rel=1e-14)
+
+
+def test_the_empty_basket_has_its_probability_from_eigenvalues_near_one_and_none_at_one() -> None:
+    empty = Baskets.from_lists([[]], n_items=6)
+    near = exact("two at 1 - 1e-12").kernel
+    assert log_probabilities(near, empty)[0] == pytest.approx(np.log1p(-near.eigenvalues).sum(), rel=1e-14)
+    at = exact("one at 1").kernel
+    assert statistics(at, empty).impossible == 1
+    assert statistics(at, empty).logdet == -np.inf
+    assert not statistics(at, empty).bordered_delta.any()
+
+
+@with_and_without_border
+def test_a_basket_of_weight_zero_changes_nothing_though_it_be_impossible(border: str) -> None:
+    kernel = Kernel(np.where(np.arange(12) < 8, kernel_of(12, border).eigenvalues, 0), rotation(12))
+    sets = [sorted(Y) for Y in random_baskets(12, [3, 4, 5], each=4)]
+    counted = Baskets.from_lists(sets, n_items=12)
+    more = Baskets.from_lists([*sets, range(10), [0, 1, 2]], n_items=12, weights=[1] * len(sets) + [0, 0])
+    assert_equal(statistics(kernel, more), statistics(kernel, counted))
+    assert statistics(kernel, more).impossible == 0
+    assert mean_log_likelihood(kernel, more) == pytest.approx(mean_log_likelihood(kernel, counted), rel=1e-14)
+
+
+@with_and_without_border
+def test_an_impossible_basket_makes_the_logdet_minus_infinity_is_counted_and_adds_nothing_to_delta(border: str) -> None:
+    kernel = Kernel(np.where(np.arange(12) < 8, kernel_of(12, border).eigenvalues, 0), rotation(12))
+    sets = [sorted(Y) for Y in random_baskets(12, [3, 4, 5], each=4)]
+    possible_ones = statistics(kernel, Baskets.from_lists(sets, n_items=12))
+    weights = [1.0] * len(sets) + [0.25, 0.5]
+    stats = statistics(kernel, Baskets.from_lists([*sets, range(9), range(12)], n_items=12, weights=weights))
+    assert stats.logdet == log_likelihood(kernel, stats) == -np.inf
+    assert stats.impossible == 0.75
+    assert stats.weight == len(sets) + 0.75
+    np.testing.assert_allclose(stats.bordered_delta, possible_ones.bordered_delta, rtol=1e-13)
+
+
+def test_an_item_that_never_occurs_makes_a_set_impossible_alone_and_with_others() -> None:
+    kernel = Kernel.from_K(np.diag([0.5, 0, 0.5, 0.5]))
+    baskets = Baskets.from_lists([[1], [0, 1], [0, 1, 2], [0], [0, 3]], n_items=4, weights=[1, 2, 4, 8, 16])
+    assert statistics(kernel, baskets).impossible == 7
+    np.testing.assert_array_equal(log_determinants(kernel, baskets) == -np.inf, [True, True, True, False, False])
+
+
+def test_doubles_are_impossible_in_sets_that_go_through_LAPACK() -> None:
+    X = np.random.default_rng(0).standard_normal((LARGE + 10, 2 * LARGE))
+    X[-1] = X[0]
+    kernel = Kernel.from_L(X @ X.T / LARGE)
+    doubles = [*range(LARGE), LARGE + 9]
+    baskets = Baskets.from_lists([doubles, range(LARGE + 1)], n_items=LARGE + 10, weights=[3, 2])
+    assert statistics(kernel, baskets).impossible == 3
+    np.testing.assert_array_equal(log_determinants(kernel, baskets) == -np.inf, [True, False])
+
+
+@pytest.mark.parametrize(("n_items", "rank"), [(8, 3), (30, 5), (100, 5), (100, 20), (60, 34)])
+@pytest.mark.parametrize("n_ones", [0, 1, 3])
+def test_no_set_larger_than_the_rank_has_a_probability(n_items: int, rank: int, n_ones: int) -> None:
+    """Rounding lifts the last pivot above k·eps in one of eight such sets."""
+    lam = np.where(np.arange(n_items) < rank, 0.5, 0)
+    lam[:n_ones] = 1
+    kernel = Kernel(lam, rotation(n_items))
+    larger = random_baskets(n_items, [rank + 1, rank + 2], each=200)
+    assert np.all(log_probabilities(kernel, larger) == -np.inf)
+    assert np.all(np.isfinite(log_probabilities(kernel, random_baskets(n_items, [rank], each=200))))
+
+
+def test_no_set_smaller_than_the_number_of_eigenvalues_at_one_has_a_probability() -> None:
+    lam = np.where(np.arange(30) < 6, 1, 0.4)
+    kernel = Kernel(lam, rotation(30))
+    assert np.all(log_probabilities(kernel, random_baskets(30, [1, 4, 5], each=200)) == -np.inf)
+    assert np.all(np.isfinite(log_probabilities(kernel, random_baskets(30, [6], each=200))))
+
+
+def test_a_pivot_of_rounding_size_is_zero_and_a_small_one_is_not() -> None:
+    """Two items that are alike up to δ: the second pivot is about 2δ of the first."""
+    V = np.array([[1, 1], [1, -1]]) / math.sqrt(2)
+    both = Baskets.from_lists([[0, 1]], n_items=2)
+    for delta, scale in ((1e-13, 1.0), (1e-13, 1e-200), (1e-4, 1e-200)):
+        odds = scale * np.array([2 - delta, delta])
+        kernel = Kernel(odds / (1 + odds), V)
+        assert log_determinants(kernel, both)[0] == pytest.approx(np.log(odds).sum(), abs=1e-2)
+    for delta, scale in ((1e-17, 1.0), (1e-20, 1.0), (1e-17, 1e-200)):
+        odds = scale * np.array([2 - delta, delta])
+        assert log_determinants(Kernel(odds / (1 + odds), V), both)[0] == -np.inf
+
+
+@with_and_without_border
+@pytest.mark.parametrize("k", [3, 6, 10, 11, 12, 32, 33, 40])
+def test_an_item_beside_its_double_is_impossible(border: str, k: int) -> None:
+    """What is left of the double is rounding, of either sign."""
+    kernel, rng = with_doubles(border), np.random.default_rng(0)
+    without = [np.append(i % 20, rng.choice(np.arange(20, 60), k - 2, replace=False)) for i in range(100)]
+    with_double = [np.append(Y, 60 + Y[0]) for Y in without]
+    for sets, expected in ((without, False), (with_double, True)):
+        baskets = Baskets.from_lists([np.sort(Y) for Y in sets], n_items=80)
+        assert np.all((log_determinants(kernel, baskets) == -np.inf) == expected)
+        assert statistics(kernel, baskets).impossible == (len(sets) if expected else 0)
+
+
+@pytest.mark.parametrize("k", [30, 32, 33, 38])
+def test_a_determinant_below_what_a_float_can_hold_keeps_its_logarithm(k: int) -> None:
+    """Of 1e-30 · A the determinant of 30 items is 1e-900; of items that are alike, the pivots' product underflows."""
+    X = np.random.default_rng(0).standard_normal((40, 80))
+    A = X @ X.T / 80
+    baskets = Baskets.from_lists([range(k)], n_items=40)
+    expected = k * math.log(1e-30) + np.linalg.slogdet(A[:k, :k])[1]
+    stats = statistics(Kernel.from_L(1e-30 * A), baskets)
+    assert stats.logdet == pytest.approx(expected, rel=1e-13)
+    inverse = np.linalg.inv(1e-30 * A[:k, :k])
+    np.testing.assert_allclose(stats.delta[:k, :k], inverse, rtol=0, atol=1e-12 * np.abs(inverse).max())
+    alike = Kernel.from_L(np.ones((40, 40)) + 1e-11 * np.eye(40))
+    expected = (k - 1) * math.log(1e-11) + math.log(k)
+    assert log_determinants(alike, baskets)[0] == pytest.approx(expected, abs=1e-2)
+
+
+@every_spectrum
+def test_the_three_ways_to_a_log_likelihood_agree_with_enumeration(spectrum: str) -> None:
+    truth = exact(spectrum)
+    sets = possible(truth, rare=False)
+    weights = np.random.default_rng(0).uniform(0, 2, len(sets))
+    baskets = Baskets.from_lists(sets, n_items=6, weights=weights)
+    expected = oracle.log_likelihood(truth.P, sets, weights.tolist())
+    assert log_likelihood(truth.kernel, statistics(truth.kernel, baskets)) == pytest.approx(expected, rel=1e-12)
+    assert mean_log_likelihood(truth.kernel, baskets) == pytest.approx(expected, rel=1e-12)
+    each = log_probabilities(truth.kernel, baskets)
+    assert np.average(each, weights=weights) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_kernel_and_baskets_of_different_sizes_are_an_error() -> None:
+    """The compiled loops check no bounds, so this would read what is not theirs."""
+    baskets = Baskets.from_lists([[0], [5]])
+    with pytest.raises(InputError, match="kernel has 2 items, but the baskets have 6"):
+        statistics(Kernel.from_K(np.eye(2) / 2), baskets)
+
+
+def definite_L(n_items: int, seed: int = 0) -> Floats:
+    X = np.random.default_rng(seed).standard_normal((n_items, 2 * n_items))
+    return X @ X.T / n_items
+
+
+def assert_sums(L: Floats, baskets: Baskets, threads: int | None = None) -> None:
+    """Both passes against explicit determinants and inverses, and against each other."""
+    logdet, delta = sums_under_L(L, baskets, threads)
+    expected_logdet, expected_delta = explicit(L, 0, baskets)
+    assert logdet == pytest.approx(expected_logdet, rel=1e-12, abs=1e-12)
+    assert logdet_under_L(L, baskets, threads) == pytest.approx(logdet, rel=1e-14, abs=1e-14)
+    np.testing.assert_allclose(delta, expected_delta, rtol=0, atol=1e-12 * np.abs(expected_delta).max(initial=1))
+    np.testing.assert_array_equal(delta, delta.T)
+
+
+@pytest.mark.parametrize("each", [1, 3, 4, 5, 9])
+def test_sums_under_L_are_the_explicit_sums_however_many_sets_there_are(each: int) -> None:
+    assert_sums(definite_L(20), random_baskets(20, list(range(14)), each))
+
+
+def test_sums_under_L_are_the_explicit_sums_for_every_size() -> None:
+    assert_sums(definite_L(LARGE + 5), random_baskets(LARGE + 5, list(range(LARGE + 3)), each=2))
+
+
+def test_no_baskets_give_zero() -> None:
+    none = Baskets.from_lists([], n_items=4)
+    logdet, delta = sums_under_L(definite_L(4), none)
+    assert logdet == logdet_under_L(definite_L(4), none) == 0
+    np.testing.assert_array_equal(delta, np.zeros((4, 4)))
+
+
+@pytest.mark.parametrize("run", [1, 5, 100, 3000])
+def test_runs_of_equal_weights_give_the_explicit_sums(run: int) -> None:
+    """Their determinants are multiplied, and of items that are almost alike the product is 1e-30000."""
+    L = np.ones((12, 12)) + 1e-11 * np.eye(12)
+    baskets = random_baskets(12, [10], each=3000)
+    weights = 1.0 + np.arange(3000) // run % 7
+    baskets = Baskets.from_lists(list(baskets), n_items=12, weights=weights)
+    expected = 9 * math.log(1e-11) + math.log(10)
+    assert logdet_under_L(L, baskets) == pytest.approx(weights.sum() * expected, rel=1e-5)
+    L = definite_L(12)
+    expected_sum = weights @ [np.linalg.slogdet(L[np.ix_(Y, Y)])[1] for Y in baskets]
+    assert logdet_under_L(L, baskets) == pytest.approx(expected_sum, rel=1e-13)
+    assert sums_under_L(L, baskets)[0] == pytest.approx(expected_sum, rel=1e-13)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_sums_under_L_are_the_same_to_the_last_bit_for_a_number_of_threads_and_equal_for_any(threads: int) -> None:
+    L, baskets = definite_L(50), many_baskets()
+    logdet, delta = sums_under_L(L, baskets, threads)
+    for _ in range(3):
+        again = sums_under_L(L, baskets, threads)
+        assert again[0] == logdet
+        np.testing.assert_array_equal(again[1], delta)
+    alone = sums_under_L(L, baskets, 1)
+    assert logdet == pytest.approx(alone[0], rel=1e-13)
+    np.testing.assert_allclose(delta, alone[1], rtol=0, atol=1e-13 * np.abs(delta).max())
+    assert logdet_under_L(L, baskets, threads) == pytest.approx(alone[0], rel=1e-13)
+
+
+@pytest.mark.parametrize("k", EACH_PATH)
+def test_a_pivot_below_rounding_size_relative_to_its_item_makes_a_set_impossible(k: int) -> None:
+    """The last pivot is δ of its L_ii. What is possible beside it is not disturbed."""
+    n_items = k + 1
+    scale = 10 ** np.random.default_rng(0).uniform(-6, 6, n_items)
+    for delta, possible in ((8 * k * EPSILON, True), (k * EPSILON / 4, False)):
+        C = np.eye(n_items)
+        C[0, k - 1] = C[k - 1, 0] = math.sqrt(1 - delta)
+        L = C * np.outer(scale, scale)
+        sets = [list(range(k)), list(range(1, k + 1))]
+        baskets = Baskets.from_lists(sets, n_items=n_items, weights=[2, 1])
+        logdet, found = sums_under_L(L, baskets)
+        assert logdet_under_L(L, baskets) == pytest.approx(logdet, rel=1e-13)
+        if possible:
+            expected = 2 * math.log(delta) + 2 * (2 * np.log(scale[:k])).sum() + (2 * np.log(scale[1:])).sum()
+            assert logdet == pytest.approx(expected, abs=2)
+        else:
+            assert logdet == -np.inf
+            np.testing.assert_allclose(found, explicit(L, 0, baskets.subset([1]))[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, *EACH_PATH])
+@pytest.mark.parametrize("diagonal", [0.0, -1.0, np.nan, np.inf])
+def test_a_set_with_an_item_that_cannot_occur_is_impossible_and_the_others_are_not_disturbed(
+    k: int, diagonal: float
+) -> None:
+    L = definite_L(k + 3)
+    if diagonal == 0:
+        L[k] = L[:, k] = 0
+    L[k, k] = diagonal
+    with_it, without = list(range(1, k + 1)), list(range(k))
+    baskets = Baskets.from_lists([with_it, without, with_it, without, without], n_items=k + 3, weights=[1, 2, 3, 4, 5])
+    logdet, delta = sums_under_L(L, baskets)
+    assert logdet == logdet_under_L(L, baskets) == -np.inf
+    counted = baskets.subset([1, 3, 4])
+    np.testing.assert_allclose(delta, explicit(L, 0, counted)[1], rtol=0, atol=1e-12 * np.abs(delta).max())
+    silent = Baskets.from_lists(list(baskets), n_items=k + 3, weights=[0, 2, 0, 4, 5])
+    expected = sums_under_L(L, counted)
+    assert sums_under_L(L, silent)[0] == pytest.approx(expected[0], rel=1e-14)
+    assert logdet_under_L(L, silent) == pytest.approx(expected[0], rel=1e-14)
+    np.testing.assert_allclose(sums_under_L(L, silent)[1], expected[1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("k", EACH_PATH)
+@pytest.mark.parametrize("entry", [np.nan, np.inf, -np.inf])
+def test_a_pair_that_is_not_a_number_never_gives_a_finite_likelihood(k: int, entry: float) -> None:
+    L = definite_L(k + 1)
+    L[0, k - 1] = L[k - 1, 0] = entry
+    baskets = Baskets.from_lists([range(k), range(1, k + 1)], n_items=k + 1)
+    logdet, delta = sums_under_L(L, baskets)
+    assert logdet == logdet_under_L(L, baskets) == -np.inf
+    np.testing.assert_allclose(delta, explicit(L, 0, baskets.subset([1]))[1], rtol=0, atol=1e-12 * np.abs(delta).max())
+
+
+def test_items_of_very_different_scale_keep_their_digits() -> None:
+    scale = 10 ** np.random.default_rng(0).uniform(-6, 6, 30)
+    C = definite_L(30)
+    baskets = random_baskets(30, [1, 2, 5, 10, 20, 29], each=6)
+    logdet, delta = sums_under_L(C * np.outer(scale, scale), baskets)
+    expected, expected_delta = explicit(C, 0, baskets)
+    expected += sum(w * 2 * np.log(scale[list(Y)]).sum() for Y, w in zip(baskets, baskets.weights, strict=True))
+    assert logdet == pytest.approx(expected, rel=1e-12)
+    atol = 1e-11 * np.abs(expected_delta).max()
+    np.testing.assert_allclose(delta * np.outer(scale, scale), expected_delta, rtol=0, atol=atol)
+
+
+def test_the_logarithm_of_lanes_is_that_of_the_library_over_the_whole_range() -> None:
+    from numba import njit, types
+    from numba.extending import intrinsic
+
+    from dpplearn.kernels.symmetric.compiled import lanes
+
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        values, count = context.make_array(signature.args[0])(context, builder, arguments[0]).data, arguments[1]
+        with lanes.loop(builder, lanes.INT(0), count) as four:
+            lanes.store(builder, values, four, lanes.log(*lanes.split(lanes.load(builder, values, four))))
+        return context.get_dummy_value()
+
+    @intrinsic
+    def logarithms(typing, values, count):  # type: ignore[no-untyped-def]
+        return types.void(values, count), emit
+
+    @njit
+    def in_place(values):  # type: ignore[no-untyped-def]
+        logarithms(values, len(values) // 4)
+
+    rng = np.random.default_rng(0)
+    tiny, huge = np.finfo(float).tiny, np.finfo(float).max
+    near_one = 1 + np.concatenate([np.arange(-500, 500) * EPSILON, rng.uniform(-1e-3, 1e-3, 1000)])
+    powers = 2.0 ** np.arange(-1022, 1024)
+    edges = np.concatenate([[tiny, huge], powers, np.nextafter(powers[1:], 0), powers[:-1] * math.sqrt(2)])
+    x = np.concatenate([near_one, edges, np.exp(rng.uniform(-708, 709, 20_000)), rng.random(20_000) + tiny])
+    x = x[: len(x) // 4 * 4]
+    found = x.copy()
+    in_place(found)
+    np.testing.assert_allclose(found, [math.log(value) for value in x], rtol=1e-15, atol=0)
+
+
+def test_a_kernel_of_rank_zero_makes_every_set_impossible_once() -> None:
+    baskets = Baskets.from_lists([[0], [0, 1], []], n_items=3, weights=[2, 1, 4])
+    stats = statistics(Kernel(np.zeros(3), np.eye(3)), baskets)
+    assert (stats.impossible, stats.logdet) == (3, -np.inf)
+
+
+def test_compiled_loops_may_be_loaded_by_several_threads_at_once() -> None:
+    """Without a lock they may wait for one another for ever."""
+    code = """
+from concurrent.futures import ThreadPoolExecutor
+import dpplearn as dl
+kernels = [dl.Kernel.from_K([[0.5, 0.1], [0.1, 0.5]]), dl.Kernel.from_K([[1.0, 0], [0, 0.5]])]
+def use(number): return dl.DPP(kernels[number % 2]).log_prob([0]), dl.DPP(kernels[0]).sample(2, rng=0)
+print(len(list(ThreadPoolExecutor(8).map(use, range(16)))))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert run.stdout.strip() == "16"

@@ -1,0 +1,211 @@
+"""The default learner: where it starts, which columns it gives up, and that it ends where EM would have got to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import Baskets, Kernel
+from dpplearn.learners.loop import Step
+from dpplearn.learners.symmetric.auto import RACE, SMALL, auto, column_scale, with_empty_share, without_lost_columns
+from dpplearn.learners.symmetric.factor import factor
+from dpplearn.learners.symmetric.race import race
+from helpers.problems import low_rank_truth, random_kernel, sampled, shopping
+
+fit = partial(dl.fit, prior=0)  # to maximum likelihood, which is what these tests are about
+
+KERNEL = Kernel(np.array([0.05, 0.1, 0.2, 0.3]), random_kernel(np.random.default_rng(0), 4).eigenvectors)
+
+
+def baskets_with_empty(n_empty: int, n: int = 10) -> Baskets:
+    return Baskets.from_lists([[]] * n_empty + [[row % 4] for row in range(n - n_empty)], n_items=4)
+
+
+def probability_of_empty(kernel: Kernel) -> float:
+    return float(np.prod(1 - kernel.eigenvalues))
+
+
+def test_without_empty_baskets_the_largest_eigenvalue_starts_all_but_at_one() -> None:
+    found = with_empty_share(KERNEL, baskets_with_empty(0))
+    np.testing.assert_array_equal(found.eigenvalues, [0.05, 0.1, 0.2, 1 - 1e-5])
+    np.testing.assert_array_equal(found.eigenvectors, KERNEL.eigenvectors)
+
+
+@pytest.mark.parametrize("n_empty", [1, 3, 4])
+def test_the_empty_set_starts_with_the_share_of_the_data(n_empty: int) -> None:
+    assert probability_of_empty(KERNEL) > 0.4
+    found = with_empty_share(KERNEL, baskets_with_empty(n_empty))
+    assert probability_of_empty(found) == pytest.approx(n_empty / 10, rel=1e-12)
+    np.testing.assert_array_equal(found.eigenvalues[:3], KERNEL.eigenvalues[:3])
+
+
+def test_the_share_is_by_weight() -> None:
+    baskets = Baskets.from_lists([[], [0], [1, 2], [3]], n_items=4, weights=[3, 1, 1, 5])
+    assert probability_of_empty(with_empty_share(KERNEL, baskets)) == pytest.approx(0.3)
+
+
+def test_no_eigenvalue_is_lowered() -> None:
+    found = with_empty_share(KERNEL, baskets_with_empty(9))
+    np.testing.assert_array_equal(found.eigenvalues, KERNEL.eigenvalues)
+
+
+@pytest.mark.parametrize(("n_empty", "largest"), [(0, 1 - 1e-5), (2, 0.9)])
+def test_a_share_too_small_for_a_number_is_no_trouble(n_empty: int, largest: float) -> None:
+    """Of 500 eigenvalues at 0.9, the product of 1 − λ is 1e-500."""
+    kernel = Kernel(np.full(500, 0.9), np.eye(500))
+    baskets = Baskets.from_lists([[]] * n_empty + [[1], [2, 3]], n_items=500)
+    assert with_empty_share(kernel, baskets).eigenvalues.max() == pytest.approx(largest)
+
+
+def test_columns_begin_with_the_length_of_the_root_of_their_eigenvalue() -> None:
+    Z = factor(KERNEL) / column_scale(KERNEL.eigenvalues)
+    np.testing.assert_allclose((Z**2).sum(axis=0), KERNEL.eigenvalues)
+    np.testing.assert_allclose(Z @ Z.T, KERNEL.K, atol=1e-12)
+
+
+ODDS = np.array([2.0, 0.5, 0.1, SMALL / 10, SMALL / 20, SMALL / 30])
+AXES = random_kernel(np.random.default_rng(1)).eigenvectors
+
+
+def turned_factor() -> np.ndarray:
+    """With these odds along these axes, and columns that are mixtures of them."""
+    return AXES * np.sqrt(ODDS) @ random_kernel(np.random.default_rng(2)).eigenvectors
+
+
+def composed(odds: np.ndarray) -> np.ndarray:
+    return AXES * odds @ AXES.T
+
+
+def shrinking(B: np.ndarray) -> np.ndarray:
+    """A gradient that wants less of every direction."""
+    return -B
+
+
+@pytest.mark.parametrize(("fewest", "n_left"), [(0, 3), (3, 3), (5, 5)])
+def test_small_directions_that_the_likelihood_wants_less_of_are_given_up(fewest: int, n_left: int) -> None:
+    B = turned_factor()
+    Z, columns = without_lost_columns(B, shrinking(B), fewest)
+    assert Z.shape == (6, n_left)
+    left = np.where(np.arange(6) < n_left, ODDS, 0)
+    np.testing.assert_allclose((Z * columns) @ (Z * columns).T, composed(left), atol=1e-13)
+
+
+def test_small_directions_that_the_likelihood_wants_more_of_stay() -> None:
+    B = turned_factor()
+    gradient = shrinking(B) + 2 * np.outer(AXES[:, 4], AXES[:, 4]) @ B
+    Z, columns = without_lost_columns(B, gradient, 0)
+    left = np.where(np.isin(np.arange(6), [3, 5]), 0, ODDS)
+    np.testing.assert_allclose((Z * columns) @ (Z * columns).T, composed(left), atol=1e-13)
+
+
+def test_nothing_is_given_up_where_nothing_is_lost() -> None:
+    B = turned_factor()
+    assert without_lost_columns(B, -shrinking(B), 0) is None
+    assert without_lost_columns(B, shrinking(B), 6) is None
+    assert without_lost_columns(10_000 * B, shrinking(B), 0) is None
+
+
+@pytest.mark.parametrize("seed", [0, 1, 6, 7])
+def test_auto_finds_the_optimum_that_em_approaches(seed: int) -> None:
+    baskets = sampled(seed, n=400, n_items=5)
+    em = fit(baskets, "em", "wishart", rng=0, tol=1e-8, max_iter=5000).log_likelihood
+    assert em - 1e-4 <= fit(baskets, tol=1e-7).log_likelihood <= em + 1e-3
+
+
+@pytest.mark.parametrize("init", ["moments", "wishart"])
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_em_finds_nothing_to_gain_where_auto_ends(seed: int, init: str) -> None:
+    baskets = sampled(seed, n=400, n_items=5)
+    auto = fit(baskets, init=init, rng=0, tol=1e-7)
+    assert fit(baskets, "em", start=auto, tol=0, max_iter=100).log_likelihood <= auto.log_likelihood + 1e-6
+
+
+SHOPPING = shopping()
+
+
+def few_repelling_pairs() -> Kernel:
+    """Independent items, but for the three pairs that nobody buys both of."""
+    K = np.diag(SHOPPING.frequencies())
+    for i, j in ((0, 1), (2, 3), (4, 5)):
+        K[i, j] = K[j, i] = 0.9 * np.sqrt(K[i, i] * K[j, j])
+    return Kernel.from_K(K)
+
+
+@pytest.mark.parametrize("init", ["moments", "wishart"])
+def test_auto_does_not_fall_into_the_basin_of_an_eigenvalue_at_one_where_another_is_better(init: str) -> None:
+    result = fit(SHOPPING, init=init, rng=0)
+    assert result.log_likelihood >= fit(SHOPPING, "lbfgs").log_likelihood - 1e-3
+    assert result.log_likelihood > result.independent_log_likelihood + 0.02
+    assert result.kernel.eigenvalues.max() < 0.99
+
+
+def test_from_a_few_repelling_pairs_auto_goes_as_far_as_lbfgs() -> None:
+    start = few_repelling_pairs()
+    result = fit(SHOPPING, start=start)
+    assert result.n_iter > 6
+    assert result.log_likelihood >= fit(SHOPPING, "lbfgs", start=start).log_likelihood - 1e-3
+
+
+@pytest.mark.parametrize("init", ["moments", "wishart"])
+def test_auto_is_above_independent_items_and_as_good_as_lbfgs_on_groceries(shared: Path, init: str) -> None:
+    baskets = dl.read_baskets(shared / "data" / "baskets" / "groceries.csv", format="lines")
+    train, _ = baskets.split(0.8, rng=0)
+    result = fit(train, init=init, rng=0)
+    assert result.log_likelihood > result.independent_log_likelihood + 0.05
+    assert result.log_likelihood >= fit(train, "lbfgs").log_likelihood - 1e-3
+
+
+@pytest.mark.parametrize("seed", [2, 4, 5])
+def test_few_items_that_repel_strongly_are_learned_as_well_as_from_the_truth(seed: int) -> None:
+    """From the moments start alone, a run ends 0.07 to 0.1 below."""
+    truth, baskets = low_rank_truth(seed)
+    assert fit(baskets).log_likelihood >= fit(baskets, start=truth).log_likelihood - 0.03
+
+
+def test_a_short_fit_is_one_run_from_the_start_asked_for() -> None:
+    _, baskets = low_rank_truth(2)
+    long, short, other = (fit(baskets, max_iter=n).history.log_likelihood[0] for n in (61, 60, 5))
+    assert short == pytest.approx(other)
+    assert abs(long - short) > 0.1  # here another start shows more promise
+
+
+def test_a_fit_that_looks_for_a_start_is_the_same_every_time() -> None:
+    _, baskets = low_rank_truth(2, n=300)
+    one, other = fit(baskets), fit(baskets)
+    np.testing.assert_array_equal(one.kernel.eigenvectors, other.kernel.eigenvectors)
+
+
+def runner(*likelihoods: float) -> Iterator[Step]:
+    return (Step(KERNEL, likelihood, 1.0, 1, {"at": np.array([likelihood])}) for likelihood in likelihoods)
+
+
+def told(steps: Iterator[Step]) -> list[tuple[float, float]]:
+    return [(step.log_likelihood, step.evaluations) for step in steps]
+
+
+def test_the_better_runner_is_told_of_and_goes_on_alone_when_the_race_is_over() -> None:
+    found = told(race([runner(-9, -5, -4, -3), runner(-6, -6, -2, -1)], 2))
+    assert found == [(-6, 2), (-5, 2), (-2, 2), (-1, 1)]
+    assert told(race([runner(-3, -2, -1), runner(-4, -3, -2)], 0)) == [(-3, 2), (-2, 1), (-1, 1)]
+
+
+def test_a_runner_that_gives_up_waits_for_the_end_of_the_race() -> None:
+    assert told(race([runner(-3, -2), runner(-4, -3, -2.5, -1, 0)], 3)) == [(-3, 2), (-2, 2), (-2, 1), (-1, 1), (0, 1)]
+
+
+@pytest.mark.parametrize("at", [0, 5, RACE - 1, RACE, RACE + 3])
+def test_auto_goes_on_from_within_a_race_as_if_it_had_never_stopped(at: int) -> None:
+    steps = []
+    for step in islice(auto(random_kernel(np.random.default_rng(1), 40), SHOPPING, 1), RACE + 6):
+        steps.append(step.log_likelihood)
+        if len(steps) == at + 1:
+            kernel, memory = step.kernel, {name: array.copy() for name, array in step.memory.items()}
+    assert ("race" in memory) == (at < RACE)
+    rest = islice(auto(kernel, SHOPPING, 1, memory), RACE + 6 - at)
+    assert [step.log_likelihood for step in rest] == steps[at:]

@@ -1,0 +1,121 @@
+"""L-BFGS: the compact form is the two-loop recursion, and the line search keeps its promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpplearn.learners.symmetric.lbfgs import FIRST_SCALE, PAIRS, SHORTEST, SUFFICIENT, Curvature, line_search
+
+SHAPE = (5, 4)
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+def pairs_of_a_bowl(n: int, seed: int = 0) -> list[Pair]:
+    """Steps, and what they change of the gradient where the inverse Hessian is one and the same."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 20))
+    hessian = X @ X.T / 20 + np.eye(20)
+    steps = rng.standard_normal((n, 20))
+    return [(s.reshape(SHAPE), (hessian @ s).reshape(SHAPE)) for s in steps]
+
+
+def taught(pairs: list[Pair]) -> Curvature:
+    curvature = Curvature.unknown(SHAPE[0] * SHAPE[1])
+    for s, y in pairs:
+        curvature.learn(s, y)
+    return curvature
+
+
+def two_loops(pairs: list[Pair], gradient: np.ndarray) -> np.ndarray:
+    """The recursion of Nocedal's textbook, algorithm 7.4."""
+    q, alphas = gradient.copy(), []
+    for s, y in reversed(pairs):
+        alphas.append((s * q).sum() / (s * y).sum())
+        q = q - alphas[-1] * y
+    s, y = pairs[-1]
+    r = (s * y).sum() / (y * y).sum() * q
+    for (s, y), alpha in zip(pairs, reversed(alphas), strict=True):
+        r = r + s * (alpha - (y * r).sum() / (s * y).sum())
+    return r
+
+
+@pytest.mark.parametrize("n", [1, 3, PAIRS, PAIRS + 5])
+def test_the_compact_form_is_the_two_loop_recursion_over_the_last_pairs(n: int) -> None:
+    pairs, gradient = pairs_of_a_bowl(n), np.random.default_rng(1).standard_normal(SHAPE)
+    np.testing.assert_allclose(taught(pairs).times(gradient), two_loops(pairs[-PAIRS:], gradient), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [3, PAIRS, PAIRS + 5])
+def test_what_a_step_remembers_is_not_changed_by_what_is_learned_after_it(n: int) -> None:
+    """An interrupt may come when a pair has been learned and the step that it belongs to has not been told."""
+    pairs, gradient = pairs_of_a_bowl(n + 1), np.random.default_rng(2).standard_normal(SHAPE)
+    curvature = taught(pairs[:n])
+    remembered, before = curvature.memory, curvature.times(gradient)
+    curvature.learn(*pairs[n])
+    np.testing.assert_array_equal(Curvature.remembered(remembered).times(gradient), before)
+
+
+def test_without_pairs_the_direction_is_the_gradient_scaled() -> None:
+    gradient = np.ones(SHAPE)
+    np.testing.assert_array_equal(Curvature.unknown(20).times(gradient), FIRST_SCALE * gradient)
+
+
+@pytest.mark.parametrize("turned", [-1.0, 0.0], ids=["negative", "none"])
+def test_pairs_without_positive_curvature_are_not_learned(turned: float) -> None:
+    pairs, gradient = pairs_of_a_bowl(4), np.ones(SHAPE)
+    curvature = taught(pairs)
+    before = curvature.times(gradient)
+    s, y = pairs_of_a_bowl(1, seed=2)[0]
+    curvature.learn(s, turned * y)
+    assert curvature.count == 4
+    np.testing.assert_array_equal(curvature.times(gradient), before)
+
+
+def test_a_remembered_curvature_is_the_same_and_leaves_the_memory_alone() -> None:
+    pairs, gradient = pairs_of_a_bowl(PAIRS + 2), np.ones(SHAPE)
+    curvature = taught(pairs)
+    memory = {name: array.copy() for name, array in curvature.memory.items()}
+    again = Curvature.remembered(memory)
+    np.testing.assert_array_equal(again.times(gradient), curvature.times(gradient))
+    again.learn(*pairs_of_a_bowl(1, seed=3)[0])
+    for name, array in curvature.memory.items():
+        np.testing.assert_array_equal(memory[name], array)
+
+
+def dome(x: np.ndarray) -> tuple[float, np.ndarray]:
+    return -float((x**2).sum()) / 2, -x
+
+
+def test_the_line_search_takes_the_whole_step_where_that_is_good() -> None:
+    x = np.ones(3)
+    step_size, _, value, gradient, tried = line_search(dome, x, dome(x)[0], -x, 3.0, 1e-12)
+    assert (step_size, value, tried) == (1, 0, 1)
+    np.testing.assert_array_equal(gradient, 0)
+
+
+def test_the_line_search_shortens_a_step_until_it_brings_its_share() -> None:
+    x, direction = np.ones(3), -40 * np.ones(3)
+    step_size, _, value, _, tried = line_search(dome, x, dome(x)[0], direction, 120.0, 1e-12)
+    assert 0 < step_size < 1
+    assert tried > 1
+    assert value >= dome(x)[0] + SUFFICIENT * step_size * 120
+    assert value == dome(x + step_size * direction)[0]
+
+
+def test_the_line_search_comes_back_from_impossible_points() -> None:
+    def edge(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return (-np.inf, x) if x[0] > 1e-3 else (float(x[0]), np.ones(1))
+
+    step_size, _, value, _, _ = line_search(edge, np.zeros(1), 0.0, np.ones(1), 1.0, 1e-15)
+    assert value == step_size
+    assert SHORTEST < step_size <= 1e-3
+
+
+def test_the_line_search_says_when_no_step_ascends_and_when_none_is_worth_it() -> None:
+    x = np.ones(3)
+    misled = line_search(dome, x, dome(x)[0], x, 3.0, 1e-12)  # a slope that the objective does not have
+    assert (misled.step_size, misled.tried > 5) == (0, True)
+    for slope in (1e-13, -1.0):
+        idle = line_search(dome, x, dome(x)[0], -x, slope, 1e-12)
+        assert (idle.step_size, idle.tried) == (0, 0)

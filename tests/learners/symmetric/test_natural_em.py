@@ -1,0 +1,120 @@
+"""Natural-gradient EM: its angles are score over information, its rotation rotates, and a step that falls is halved."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from dpplearn import Baskets, Kernel
+from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
+from dpplearn.learners.symmetric.em import posterior
+from dpplearn.learners.symmetric.natural_em import LARGEST_ANGLE, natural_angles, natural_em, rotation
+from helpers.problems import PROBLEMS, random_kernel
+from helpers.slopes import assert_slope, assert_slope_two
+
+BASKETS = PROBLEMS["sampled from a DPP"]
+
+
+def with_eigenvalues(*lam: float) -> Kernel:
+    return Kernel(np.array(lam), random_kernel(np.random.default_rng(7)).eigenvectors)
+
+
+def score_over_information(kernel: Kernel, baskets: Baskets) -> np.ndarray:
+    """Θ_ba = s_ab / I_ab, one pair of eigenvectors at a time; zero where the information is."""
+    lam, odds, V = kernel.eigenvalues, kernel.odds, kernel.eigenvectors
+    stats = statistics(kernel, baskets)
+    M = V.T @ (stats.bordered_delta / stats.weight) @ V
+    angles = np.zeros_like(M)
+    for a, b in itertools.permutations(range(len(lam)), 2):
+        score = 2 * M[a, b] * (odds[a] - odds[b])
+        information = 4 * (lam[a] * (1 - lam[b]) + lam[b] * (1 - lam[a]))
+        angles[b, a] = score / information if information else 0
+    return angles
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [with_eigenvalues(0.2, 0.3, 0.4, 0.5, 0.6, 0.7), with_eigenvalues(0, 0, 0.4, 0.5, 0.6, 0.9)],
+    ids=["inside", "two at 0"],
+)
+def test_angles_are_score_over_information(kernel: Kernel) -> None:
+    baskets = BASKETS.subset(BASKETS.sizes <= 4)
+    expected = score_over_information(kernel, baskets)
+    angles = natural_angles(kernel.eigenvalues, posterior(kernel, statistics(kernel, baskets)))
+    np.testing.assert_allclose(angles, expected * min(1, LARGEST_ANGLE / np.abs(expected).max()), atol=1e-12)
+    np.testing.assert_array_equal(angles, -angles.T)
+    assert np.abs(angles).max() > 0.01
+    empty = kernel.eigenvalues == 0
+    np.testing.assert_array_equal(angles[np.ix_(empty, empty)], 0)
+
+
+def test_no_angle_is_above_the_largest_and_smaller_ones_stay_as_they_are() -> None:
+    lam, T = np.array([0.2, 0.5, 0.8]), np.random.default_rng(0).standard_normal((3, 3))
+    large = natural_angles(lam, 100 * T)
+    assert np.abs(large).max() == pytest.approx(LARGEST_ANGLE)
+    np.testing.assert_allclose(large, natural_angles(lam, 1000 * T))
+    np.testing.assert_allclose(natural_angles(lam, 0.02 * T), 2 * natural_angles(lam, 0.01 * T))
+
+
+def test_angles_between_eigenvalues_without_information_are_zero() -> None:
+    angles = natural_angles(np.array([0.0, 0.0, 1.0, 1.0]), np.arange(16.0).reshape(4, 4))
+    np.testing.assert_array_equal(angles[:2, :2], 0)
+    np.testing.assert_array_equal(angles[2:, 2:], 0)
+    assert np.all(angles[:2, 2:] != 0)
+
+
+def test_turning_by_the_angles_has_the_slope_of_score_over_information() -> None:
+    kernel = with_eigenvalues(0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+    T = posterior(kernel, statistics(kernel, BASKETS))
+    angles = natural_angles(kernel.eigenvalues, T)
+    slope = float((2 * T * angles).sum())
+    before = mean_log_likelihood(kernel, BASKETS)
+    assert slope > 0
+
+    def remainder(eta: float) -> float:
+        moved = Kernel(kernel.eigenvalues, kernel.eigenvectors @ rotation(eta * angles))
+        return abs(mean_log_likelihood(moved, BASKETS) - before - eta * slope)
+
+    assert_slope_two(remainder, first=1e-2)
+
+
+def random_skew(n: int = 6) -> np.ndarray:
+    S = np.random.default_rng(9).standard_normal((n, n))
+    return (S - S.T) / n
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
+def test_the_rotation_is_orthogonal(scale: float) -> None:
+    R = rotation(scale * random_skew())
+    np.testing.assert_allclose(R.T @ R, np.eye(6), atol=1e-13)
+    assert np.linalg.det(R) == pytest.approx(1)
+
+
+def test_the_rotation_is_the_exponential_up_to_the_third_order() -> None:
+    S = random_skew()
+    assert_slope(lambda eta: float(np.linalg.norm(rotation(eta * S) - expm(eta * S))), 3, first=0.1)
+
+
+def test_one_evaluation_a_step_where_there_is_enough_data() -> None:
+    steps = list(itertools.islice(natural_em(random_kernel(np.random.default_rng(1)), BASKETS, 1), 30))
+    assert {step.evaluations for step in steps} == {1}
+    assert {step.step_size for step in steps[1:]} == {1.0}
+
+
+def test_a_step_that_falls_is_taken_back_and_halved() -> None:
+    """With so few baskets the information of the complete data is far from that of the baskets."""
+    baskets = Baskets.from_lists([[0, 1, 3], [1, 2], [2], [2]], n_items=4)
+    steps = list(itertools.islice(natural_em(random_kernel(np.random.default_rng(95), 4), baskets, 1), 15))
+    whole = posterior_step(steps[1].kernel, baskets)
+    assert mean_log_likelihood(whole, baskets) < steps[1].log_likelihood
+    assert (steps[2].step_size, steps[2].evaluations) == (0.5, 2)
+    assert np.all(np.diff([step.log_likelihood for step in steps]) >= 0)
+
+
+def posterior_step(kernel: Kernel, baskets: Baskets) -> Kernel:
+    """The step in full."""
+    T = posterior(kernel, statistics(kernel, baskets))
+    return Kernel(T.diagonal(), kernel.eigenvectors @ rotation(natural_angles(kernel.eigenvalues, T)))

@@ -1,0 +1,274 @@
+"""One contract for every learner, and the paper's two against the algorithms as printed."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+import dpplearn as dl
+from dpplearn.data.baskets import Baskets
+from dpplearn.datasets.registries import make_registries
+from dpplearn.experiments import textbook
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
+from dpplearn.learners import LEARNERS
+from dpplearn.learners.loop import NOTHING, Limits, Memory, Run, Step, Stop, run
+from dpplearn.learners.starts import INITIALISERS
+from dpplearn.learners.stopping import relative_change
+from dpplearn.learners.symmetric.ascent import gradient, projected
+from dpplearn.learners.symmetric.em import posterior, rotated
+from helpers import oracle
+from helpers.problems import PROBLEMS, random_kernel, sampled
+from helpers.slopes import assert_slope_two
+
+every_learner = pytest.mark.parametrize("learner", LEARNERS)
+THE_PAPER_S = {"em", "k-ascent"}
+every_problem = pytest.mark.parametrize("problem", PROBLEMS)
+
+
+def first_steps(learner: str, kernel: Kernel, baskets: Baskets, n: int = 12, memory: Memory = NOTHING) -> list[Step]:
+    """With the memory of each as it was then: a learner may go on to write into its arrays."""
+    steps = itertools.islice(LEARNERS[learner].steps(kernel, baskets, 1, memory), n)
+    return [replace(step, memory={name: array.copy() for name, array in step.memory.items()}) for step in steps]
+
+
+def assert_same_steps(some: list[Step], others: list[Step]) -> None:
+    for step, other in zip(some, others, strict=True):
+        assert step.log_likelihood == other.log_likelihood
+        np.testing.assert_array_equal(step.kernel.eigenvalues, other.kernel.eigenvalues)
+        np.testing.assert_array_equal(step.kernel.eigenvectors, other.kernel.eigenvectors)
+
+
+@every_learner
+@every_problem
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
+@pytest.mark.parametrize("init", INITIALISERS)
+def test_every_step_ascends_and_reports_its_own_likelihood(learner: str, problem: str, init: str) -> None:
+    baskets = PROBLEMS[problem]
+    start = INITIALISERS[init](baskets, np.random.default_rng(0))
+    steps = first_steps(learner, start, baskets)
+    likelihoods = np.array([step.log_likelihood for step in steps])
+    assert np.all(np.diff(likelihoods) >= -1e-12 * np.abs(likelihoods[:-1]))
+    for step in steps:
+        assert step.log_likelihood == pytest.approx(mean_log_likelihood(step.kernel, baskets), rel=1e-9, abs=1e-12)
+
+
+@every_learner
+def test_eigenvectors_stay_orthonormal_over_many_steps(learner: str) -> None:
+    baskets = PROBLEMS["sampled from a DPP"]
+    last = first_steps(learner, random_kernel(np.random.default_rng(3)), baskets, 150)[-1].kernel
+    np.testing.assert_allclose(last.eigenvectors.T @ last.eigenvectors, np.eye(6), atol=1e-12)
+
+
+@every_learner
+def test_a_learner_depends_on_its_kernel_and_memory_alone(learner: str) -> None:
+    """Continuing from a step gives the very steps that would have followed: what resuming relies on."""
+    baskets = PROBLEMS["weighted"]
+    steps = first_steps(learner, random_kernel(np.random.default_rng(4)), baskets, 6)
+    assert_same_steps(steps[3:], first_steps(learner, steps[3].kernel, baskets, 3, steps[3].memory))
+
+
+@every_learner
+@pytest.mark.parametrize("at", [15, 30])
+def test_a_learner_continues_over_many_steps_and_a_loss_of_columns(learner: str, at: int) -> None:
+    baskets = make_registries("safety", 100, rng=3)
+    steps = first_steps(learner, random_kernel(np.random.default_rng(16), baskets.n_items), baskets, 45)
+    if learner == "auto":
+        assert steps[15].memory["Z"].shape[1] > steps[30].memory["Z"].shape[1]
+    assert_same_steps(steps[at:], first_steps(learner, steps[at].kernel, baskets, len(steps) - at, steps[at].memory))
+
+
+@pytest.mark.parametrize("problem", ["sampled from a DPP", "weighted", "attracting"])
+def test_em_is_the_paper_s_step_for_step(problem: str) -> None:
+    baskets = PROBLEMS[problem]
+    start = random_kernel(np.random.default_rng(5))
+    sets = [baskets.indices[a:b] for a, b in itertools.pairwise(baskets.offsets)]
+    printed = textbook.em(start.K, sets, baskets.weights, tol=1e-4)
+    ours = dl.fit(baskets, "em", start=start)
+    assert len(printed.objective) == len(ours.history) > 5
+    np.testing.assert_allclose(ours.history.log_likelihood, printed.objective, rtol=1e-9)
+    np.testing.assert_allclose(ours.history.step_size, printed.step)
+    np.testing.assert_allclose(ours.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9)
+
+
+@pytest.mark.parametrize("problem", ["sampled from a DPP", "without empty baskets", "an item that always occurs"])
+def test_k_ascent_is_the_paper_s_step_for_step(problem: str) -> None:
+    baskets = PROBLEMS[problem]
+    start = random_kernel(np.random.default_rng(6))
+    sets = [baskets.indices[a:b] for a, b in itertools.pairwise(baskets.offsets)]
+    printed = textbook.k_ascent(start.K, sets, baskets.weights, tol=1e-4)
+    ours = dl.fit(baskets, "k-ascent", start=start)
+    assert len(printed.objective) == len(ours.history) > 2
+    np.testing.assert_allclose(ours.history.log_likelihood, printed.objective, rtol=1e-9)
+    np.testing.assert_allclose(ours.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9)
+
+
+def with_eigenvalues(*last: float) -> Kernel:
+    kernel = random_kernel(np.random.default_rng(7))
+    lam = np.concatenate([np.linspace(0.1, 0.8, 6 - len(last)), last])
+    return Kernel(lam, kernel.eigenvectors)
+
+
+kernels_up_to_one = pytest.mark.parametrize(
+    "kernel",
+    [with_eigenvalues(0.9), with_eigenvalues(1 - 1e-7), with_eigenvalues(1.0), with_eigenvalues(1 - 1e-9, 1.0)],
+    ids=["inside", "1 - 1e-7", "1", "1 - 1e-9 and 1"],
+)
+LARGE_SETS = Baskets.from_lists([[0, 1, 2], [1, 2, 4], [0, 3, 4, 5], [2, 5], [1, 3]], n_items=6)
+
+
+@kernels_up_to_one
+def test_e_step_marginals_are_those_of_enumeration(kernel: Kernel) -> None:
+    """The diagonal of T is the mean posterior of each eigenvector (Lemma 1), also where λ reaches 1."""
+    found = posterior(kernel, statistics(kernel, LARGE_SETS)).diagonal()
+    each = [oracle.e_step_marginals(kernel.eigenvectors, kernel.eigenvalues, Y) for Y in LARGE_SETS]
+    np.testing.assert_allclose(found, np.mean(each, axis=0), rtol=1e-9, atol=1e-9)
+
+
+@kernels_up_to_one
+def test_the_rotation_s_gradient_has_the_slope_of_the_likelihood(kernel: Kernel) -> None:
+    """Along V exp(ηS) the remainder of the first-order expansion falls like η²."""
+    T = posterior(kernel, statistics(kernel, LARGE_SETS))
+    S = expm_direction(6)
+    slope = float((2 * T * S).sum())  # ⟨VᵀG, S⟩
+    before = mean_log_likelihood(kernel, LARGE_SETS)
+
+    def remainder(eta: float) -> float:
+        moved = Kernel(kernel.eigenvalues, kernel.eigenvectors @ expm(eta * S))
+        return abs(mean_log_likelihood(moved, LARGE_SETS) - before - eta * slope)
+
+    assert_slope_two(remainder, first=1e-3)
+
+
+@pytest.mark.parametrize("kernel", [with_eigenvalues(0.9), with_eigenvalues(0.7, 0.95)])
+def test_the_k_gradient_has_the_slope_of_the_likelihood(kernel: Kernel) -> None:
+    """Along the projected move that K-Ascent makes, from inside where nothing is clipped."""
+    G = gradient(kernel, statistics(kernel, LARGE_SETS))
+    direction = np.random.default_rng(8).standard_normal((6, 6))
+    direction = direction + direction.T
+    before = mean_log_likelihood(kernel, LARGE_SETS)
+    slope = float((G * direction).sum())
+
+    def remainder(eta: float) -> float:
+        return abs(mean_log_likelihood(projected(kernel, eta * direction), LARGE_SETS) - before - eta * slope)
+
+    assert_slope_two(remainder, first=2e-3)
+
+
+@kernels_up_to_one
+def test_the_k_gradient_is_the_mean_inverse(kernel: Kernel) -> None:
+    """∂ log|det(K − I_Ȳ)| / ∂K = (K − I_Ȳ)⁻¹, exactly also where λ is 1."""
+    each = []
+    for Y in LARGE_SETS:
+        absent = np.diag([0.0 if item in Y else 1.0 for item in range(6)])
+        each.append(np.linalg.inv(kernel.K - absent))
+    V = kernel.eigenvectors
+    found = V @ gradient(kernel, statistics(kernel, LARGE_SETS)) @ V.T
+    np.testing.assert_allclose(found, np.mean(each, axis=0), rtol=1e-8, atol=1e-8)
+
+
+def expm_direction(n: int) -> np.ndarray:
+    S = np.random.default_rng(9).standard_normal((n, n))
+    return S - S.T
+
+
+def test_k_ascent_clips_eigenvalues_to_exactly_zero_and_one() -> None:
+    baskets = PROBLEMS["an item that always occurs"]
+    last = first_steps("k-ascent", random_kernel(np.random.default_rng(10)), baskets, 30)[-1].kernel
+    assert np.any(last.eigenvalues == 1)
+    assert np.any(last.eigenvalues == 0)
+
+
+def test_em_never_raises_an_eigenvalue_above_the_cap_nor_lowers_a_start_that_was() -> None:
+    baskets = PROBLEMS["an item that always occurs"]
+    for start, largest in ((random_kernel(np.random.default_rng(11)), 0.999), (with_eigenvalues(1.0), 1.0)):
+        last = first_steps("em", start, baskets, 60)[-1].kernel
+        assert last.eigenvalues.max() == largest
+
+
+def test_em_keeps_the_eigenvectors_where_no_step_ascends() -> None:
+    """From a diagonal kernel, a saddle, the eigenvectors do not move, and the eigenvalues still do."""
+    baskets = PROBLEMS["sampled from a DPP"]
+    start = Kernel(np.full(6, 0.5), np.eye(6))
+    last = first_steps("em", start, baskets, 5)[-1]
+    np.testing.assert_array_equal(last.kernel.eigenvectors, np.eye(6))
+    np.testing.assert_allclose(last.kernel.eigenvalues, baskets.frequencies(), atol=1e-12)
+    assert rotated(start, np.zeros((6, 6)), baskets, 1) == (start, 0.0, 0)
+
+
+def test_zero_eigenvalues_stay_zero_under_em() -> None:
+    baskets = Baskets.from_lists([[0], [1, 2], [3], [4, 5]], n_items=6)
+    start = with_eigenvalues(0.0, 0.0)
+    last = first_steps("em", start, baskets, 10)[-1].kernel
+    assert last.rank == start.rank == 4
+
+
+def follow(likelihoods: list[float], *, tol: float = 1e-3, max_iter: int = 100, observe=lambda _: False) -> Run:
+    kernel = Kernel(np.array([0.5]), np.eye(1))
+    steps = (Step(kernel, likelihood, 1.0, 1) for likelihood in likelihoods)
+    clock = iter(range(1000))
+    return run(steps, Limits(relative_change, tol, max_iter, 50.0), lambda: float(next(clock)), observe)
+
+
+def test_each_reason_to_stop_is_told_apart() -> None:
+    assert follow([-2.0, -1.0, -0.9999, -0.5]).stop is Stop.TOLERANCE
+    assert follow([-2.0, -1.0, -0.5], max_iter=1).stop is Stop.MAX_ITER
+    assert follow([-2.0, -1.0]).stop is Stop.NO_ASCENT
+    assert follow([-2.0, -1.0, -0.5], observe=lambda now: now.n_iter == 1).stop is Stop.CALLBACK
+    assert follow([-1.0 / (n + 1) for n in range(99)], tol=0).stop is Stop.MAX_SECONDS
+    assert follow([0.0, 0.0]).stop is Stop.TOLERANCE  # the change is measured against at least 1e-5
+
+
+def test_the_relative_change_is_measured_from_the_earlier_value() -> None:
+    assert follow([-1.0, -0.9991, -0.5]).stop is Stop.TOLERANCE
+    assert follow([-1.0, -0.9989, -0.5]).stop is Stop.NO_ASCENT
+
+
+def test_an_interrupt_keeps_the_last_step_and_without_one_goes_on_up() -> None:
+    def interrupt(now: Run) -> bool:
+        if now.n_iter == 1:
+            raise KeyboardInterrupt
+        return False
+
+    stopped = follow([-2.0, -1.0, -0.5], observe=interrupt)
+    assert stopped.stop is Stop.INTERRUPTED
+    assert stopped.log_likelihood == -1.0
+
+    def at_once():
+        raise KeyboardInterrupt
+        yield
+
+    with pytest.raises(KeyboardInterrupt):
+        run(at_once(), Limits(relative_change, 0, 9, None), lambda: 0.0, lambda _: False)
+
+
+def test_larger_problems_ascend_on_two_threads_as_on_one() -> None:
+    baskets = sampled(12, n=3000, n_items=12)
+    start = random_kernel(np.random.default_rng(13), 12)
+    one, two = (dl.fit(baskets, start=start, prior=0, max_iter=20, threads=threads) for threads in (1, 2))
+    np.testing.assert_allclose(one.history.log_likelihood, two.history.log_likelihood, rtol=1e-12)
+
+
+def assert_zero_exactly_where_items_never_occur(learner: str, init: str) -> None:
+    small = make_registries("carseats", 40, rng=3)
+    never = small.frequencies() == 0
+    assert never.sum() > 5
+    dpp = dl.fit(small, learner, init, prior=0, rng=0).dpp
+    np.testing.assert_array_equal(dpp.marginals() == 0, never)
+    np.testing.assert_array_equal([dpp.log_prob([item]) == -np.inf for item in np.array(dpp.items)[never]], True)
+
+
+@every_learner
+def test_items_that_never_occur_get_probability_exactly_zero_from_moments(learner: str) -> None:
+    """A decomposition that mixes them with the others leaves 1e-30, and log-probabilities near −80 for −inf."""
+    assert_zero_exactly_where_items_never_occur(learner, "moments")
+
+
+@pytest.mark.parametrize("learner", sorted(LEARNERS.keys() - THE_PAPER_S))
+def test_items_that_never_occur_get_probability_exactly_zero_from_anywhere(learner: str) -> None:
+    """Except under the paper's learners, under which they only become ever less likely."""
+    assert_zero_exactly_where_items_never_occur(learner, "wishart")

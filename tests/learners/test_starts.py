@@ -1,0 +1,271 @@
+"""Starts: what every initialiser promises, and how a model becomes a start for other data."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.kernels.independent import before_truncation, independent
+from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
+from dpplearn.learners.saddles import joined, prepared
+from dpplearn.learners.starts import INITIALISERS, adapted, moments, moments_kernel, wishart
+from helpers import oracle
+from helpers.problems import PROBLEMS, random_kernel, sampled
+
+fit = partial(dl.fit, prior=0)  # to maximum likelihood, which is what these tests are about
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("init", INITIALISERS)
+def test_every_start_is_a_kernel_that_gives_every_basket_a_probability(init: str, problem: str) -> None:
+    baskets = PROBLEMS[problem]
+    start = INITIALISERS[init](baskets, np.random.default_rng(1))
+    V = start.eigenvectors
+    np.testing.assert_allclose(V.T @ V, np.eye(baskets.n_items), atol=1e-12)
+    assert np.all(start.eigenvalues < 1)
+    assert np.isfinite(mean_log_likelihood(start, baskets))
+
+
+def test_wishart_is_x_x_transposed_over_n_from_the_generator() -> None:
+    start = wishart(PROBLEMS["weighted"], np.random.default_rng(5))
+    X = np.random.default_rng(5).standard_normal((6, 6))
+    np.testing.assert_allclose(start.L, X @ X.T / 6, atol=1e-12)
+
+
+def test_moments_has_the_frequencies_and_the_missing_pairs() -> None:
+    baskets = Baskets.from_lists([[0], [1], [0, 2], [1, 2]], n_items=3)  # 0 and 1 never meet; others as by chance
+    K = moments(baskets, RNG).K
+    np.testing.assert_allclose(K, [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.5]], atol=2e-3)
+
+
+def test_moments_raises_as_many_zeros_as_the_largest_basket_needs() -> None:
+    baskets = Baskets.from_lists([[0, 1, 2, 3], [1, 3], [0, 2]], n_items=7)  # eigenvalues 4/3, 2/3, 2/3, 0, and of the
+    start = moments(baskets, RNG)  # items that do not occur 0, 0, 0: to raise these would not help the largest basket
+    np.testing.assert_allclose(np.sort(start.eigenvalues), [0, 0, 0, 0.001, 2 / 3, 2 / 3, 0.999], atol=1e-12)
+    np.testing.assert_array_equal(start.K.diagonal()[4:], 0)
+    assert np.isfinite(mean_log_likelihood(start, baskets))
+
+
+def test_moments_says_that_it_is_diagonal_when_no_pair_repels() -> None:
+    baskets = Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2)
+    with pytest.warns(InputWarning, match="moments start is diagonal"):
+        start = moments(baskets, RNG)
+    np.testing.assert_allclose(start.K, np.diag([0.5, 0.5]))
+
+
+def test_the_moments_kernel_is_the_moments_start_without_the_warning() -> None:
+    for problem in ("weighted", "attracting", "a basket as large as the catalogue"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)
+            start = moments(PROBLEMS[problem], RNG)
+        kernel = moments_kernel(PROBLEMS[problem])
+        np.testing.assert_array_equal(kernel.eigenvalues, start.eigenvalues)
+        np.testing.assert_array_equal(kernel.eigenvectors, start.eigenvectors)
+    diagonal = moments_kernel(Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2))  # and not a word
+    np.testing.assert_allclose(diagonal.K, np.diag([0.5, 0.5]))
+
+
+def test_independent_is_the_product_of_the_frequencies() -> None:
+    baskets = PROBLEMS["weighted"]
+    m = baskets.frequencies()
+    expected = float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
+    assert mean_log_likelihood(independent(baskets), baskets) == pytest.approx(expected)
+
+
+def test_smoothing_counts_baskets_with_and_without_each_item() -> None:
+    baskets = Baskets.from_lists([[0], [0, 1], [0]], n_items=3, weights=[1, 2, 1])
+    np.testing.assert_allclose(independent(baskets, smoothing=0.5).K, np.diag([4.5, 2.5, 0.5]) / 5, atol=1e-15)
+    np.testing.assert_allclose(independent(baskets).K, np.diag([4, 2, 0]) / 4, atol=1e-15)
+
+
+def test_independent_items_that_are_not_empty_have_the_frequencies_of_the_data() -> None:
+    """By enumeration of all sets but the empty one."""
+    baskets = Baskets.from_lists([[0], [0, 1], [2, 1], [0, 1, 2], [2]], n_items=3)
+    for smoothing in (0.0, 0.5):
+        P = oracle.probabilities_from_K(independent(baskets, smoothing=smoothing, nonempty=True).K)
+        P[0] = 0
+        expected = (baskets.frequencies() * 5 + smoothing) / (5 + 2 * smoothing)
+        np.testing.assert_allclose(oracle.item_marginals(P / P.sum()), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "frequencies",
+    [[0.6, 0.5], [0.5, 0.5, 0.001], [0.3] * 10, [0.01] * 1000, [0.999, 0.2], [1.0, 0.3], [1.0], [0.9] * 400],
+    ids=lambda m: f"{len(m)} of {m[0]}",
+)
+def test_truncation_gives_the_frequencies_back(frequencies: list[float]) -> None:
+    m = np.array(frequencies)
+    p = before_truncation(m)
+    np.testing.assert_allclose(p / -np.expm1(np.log1p(-np.minimum(p, 1 - 1e-16)).sum()), m, rtol=1e-8)
+    assert np.all((p >= 0) & (p <= m))
+
+
+@pytest.mark.parametrize("frequencies", [[0.25, 0.5, 0.25], [0.1], [0.2, 0.3]])
+def test_items_that_occur_one_at_a_time_become_rare_in_proportion(frequencies: list[float]) -> None:
+    """Their frequencies add up to 1 or less: the rarer the items, the better they fit."""
+    m = np.array(frequencies)
+    p = before_truncation(m)
+    assert 0 < p.sum() <= 1e-5
+    np.testing.assert_allclose(p / p.sum(), m / m.sum(), rtol=1e-12)
+
+
+def named(names: str, seed: int = 0) -> tuple[DPP, Baskets]:
+    kernel = random_kernel(np.random.default_rng(seed), len(names))
+    dpp = DPP(kernel, list(names))
+    return dpp, Baskets.from_lists(dpp.sample(100, rng=seed), items=list(names))
+
+
+def test_the_same_items_in_another_order_are_the_same_start() -> None:
+    dpp, baskets = named("abcd")
+    other = baskets.over(Catalogue.of(list("dbca")))
+    start = adapted(dpp.kernel, dpp.catalogue, other, RNG)
+    assert mean_log_likelihood(start, other) == pytest.approx(dpp.log_likelihood(baskets), rel=1e-12)
+    np.testing.assert_allclose(start.K[0, 3], dpp.kernel.K[3, 0])
+
+
+def test_items_that_the_baskets_lack_are_marginalised_out() -> None:
+    dpp, _ = named("abcd")
+    baskets = Baskets.from_lists([["c"], ["a", "c"]], items=["c", "a"])
+    start = adapted(dpp.kernel, dpp.catalogue, baskets, RNG)
+    np.testing.assert_allclose(start.K, dpp.restrict(["c", "a"]).kernel.K, atol=1e-12)
+
+
+def test_new_items_start_near_their_frequency_and_not_on_the_saddle() -> None:
+    dpp, _ = named("abc")
+    baskets = Baskets.from_lists([["a"], ["x"], ["b", "x"], ["c", "y"], []], items=["a", "x", "b", "c", "y"])
+    start = adapted(dpp.kernel, dpp.catalogue, baskets, np.random.default_rng(2))
+    old = [0, 2, 3]
+    np.testing.assert_allclose(start.K[np.ix_(old, old)], dpp.kernel.K, atol=0.1)
+    assert start.K[1, 1] == pytest.approx(0.4, abs=0.1)
+    assert np.abs(start.K[1, old]).min() > 1e-4
+
+
+def test_a_start_that_knows_no_item_is_an_error() -> None:
+    dpp, _ = named("abc")
+    with pytest.raises(InputError, match="knows none of the 6 items"):
+        adapted(dpp.kernel, dpp.catalogue, sampled(0), RNG)
+
+
+def test_a_kernel_needs_no_warning_when_one_pair_repels() -> None:
+    assert isinstance(moments(Baskets.from_lists([[0], [1]], n_items=2), RNG), Kernel)
+
+
+ALL_OCCUR = sampled(0, n=400, n_items=5)
+REPELLING = Baskets.from_lists([[0], [1], [0, 2], [1, 2], [3], [2, 3], [], [0, 3], [4]], n_items=5)
+ATTRACTING = Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2)
+
+
+def with_spectrum(*lam: float) -> Kernel:
+    return Kernel(np.array(lam), random_kernel(np.random.default_rng(4), len(lam)).eigenvectors)
+
+
+def test_a_kernel_that_lacks_nothing_is_prepared_as_it_is() -> None:
+    kernel = with_spectrum(0.1, 0.3, 0.5, 0.7, 0.9)
+    assert prepared(kernel, ALL_OCCUR) is kernel
+
+
+def test_preparing_marginalises_items_that_never_occur() -> None:
+    baskets = Baskets.from_lists([[0, 2], [1], [2, 3], []], n_items=6)
+    kernel = random_kernel(np.random.default_rng(5))
+    K = prepared(kernel, baskets).K
+    np.testing.assert_allclose(K[:4, :4], kernel.K[:4, :4], atol=1e-12)
+    np.testing.assert_array_equal(K[4:], 0)
+    assert mean_log_likelihood(prepared(kernel, baskets), baskets) > mean_log_likelihood(kernel, baskets)
+
+
+def test_preparing_raises_zeros_but_not_those_of_items_that_never_occur() -> None:
+    raised = prepared(with_spectrum(0, 1e-13, 0.3, 0.5, 0.7), ALL_OCCUR)
+    np.testing.assert_array_equal(raised.eigenvalues, [0.001, 0.001, 0.3, 0.5, 0.7])
+    baskets = Baskets.from_lists([[0], [1, 2], [3], []], n_items=6)
+    assert prepared(random_kernel(np.random.default_rng(5)), baskets).rank == 4
+
+
+def test_preparing_brings_eigenvalues_at_one_down() -> None:
+    lowered = prepared(with_spectrum(0.1, 0.3, 0.5, 1 - 1e-9, 1), ALL_OCCUR)
+    np.testing.assert_array_equal(lowered.eigenvalues, [0.1, 0.3, 0.5, 1 - 1e-5, 1 - 1e-5])
+
+
+def test_preparing_couples_independent_items_that_repel() -> None:
+    m = REPELLING.pair_frequencies()
+    K = prepared(independent(REPELLING), REPELLING).K
+    repelling = np.sqrt(np.maximum(np.outer(m.diagonal(), m.diagonal()) - m, 0))
+    np.fill_diagonal(repelling, m.diagonal())
+    assert np.count_nonzero(repelling) > 5
+    lam, V = np.linalg.eigh(repelling)
+    np.testing.assert_allclose(K, V * np.where(lam <= 1e-12, 0.001, lam) @ V.T, atol=1e-12)
+
+
+def test_preparing_couples_a_single_independent_item_and_leaves_the_others() -> None:
+    K = with_spectrum(0.4, 0.45, 0.5, 0.55, 0.6).K.copy()
+    K[0, 1:] = K[1:, 0] = 0
+    found = prepared(Kernel.from_K(K), REPELLING).K
+    m = REPELLING.frequencies()
+    assert found[0, 1] == pytest.approx(np.sqrt(m[0] * m[1]))  # which never meet
+    np.testing.assert_allclose(found[1:, 1:], K[1:, 1:], atol=1e-12)
+
+
+def test_preparing_leaves_a_diagonal_start_alone_where_every_pair_attracts() -> None:
+    kernel = independent(ATTRACTING)
+    assert prepared(kernel, ATTRACTING) is kernel
+
+
+@pytest.mark.parametrize("learner", ["auto", "natural-em", "lbfgs", "picard", "mm", "adam"])
+def test_learners_leave_the_independent_model(learner: str) -> None:
+    result = fit(ALL_OCCUR, learner, start=independent(ALL_OCCUR), max_iter=200)
+    assert result.log_likelihood > result.independent_log_likelihood + 0.02
+
+
+@pytest.mark.parametrize("learner", ["auto", "lbfgs"])
+@pytest.mark.parametrize("seed", [0, 1, 6])
+def test_fast_learners_get_as_far_from_the_independent_model_as_from_anywhere(learner: str, seed: int) -> None:
+    baskets = sampled(seed, n=400, n_items=5)
+    saddle, wishart = fit(baskets, learner, start=independent(baskets)), fit(baskets, learner, "wishart", rng=0)
+    assert saddle.log_likelihood >= wishart.log_likelihood - 1e-3
+
+
+def two_blocks() -> Kernel:
+    K = np.zeros((4, 4))
+    K[:2, :2] = K[2:, 2:] = [[0.2, 0.1], [0.1, 0.2]]
+    return Kernel.from_K(K)
+
+
+ONE_OF_FOUR = Baskets.from_lists([[0], [1], [2], [3], []], n_items=4)
+
+
+def test_blocks_are_joined_and_a_kernel_in_one_piece_is_not_touched() -> None:
+    found = joined(two_blocks(), ONE_OF_FOUR)
+    assert found is not None
+    assert np.abs(found.K[:2, 2:]).min() > 1e-3
+    np.testing.assert_allclose(found.K, two_blocks().K, atol=0.15)
+    assert joined(random_kernel(np.random.default_rng(0), 4), ONE_OF_FOUR) is None
+    assert joined(Kernel(np.array([0.5]), np.eye(1)), Baskets.from_lists([[0], []], n_items=1)) is None
+
+
+def test_items_that_never_occur_are_not_joined_to_the_others() -> None:
+    baskets = Baskets.from_lists([[0], [1], []], n_items=3)
+    found = joined(independent(baskets), baskets)
+    assert found is not None
+    np.testing.assert_array_equal(found.K[2], 0)
+
+
+@pytest.mark.parametrize("learner", ["auto", "lbfgs", "adam"])
+def test_learners_step_off_a_saddle_of_independent_blocks_before_they_say_converged(learner: str) -> None:
+    result = fit(ONE_OF_FOUR, learner, start=two_blocks())
+    assert result.converged
+    assert result.log_likelihood == pytest.approx(-np.log(5), abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
+def test_auto_leaves_the_independent_model_where_every_pair_occurs_as_often_as_by_chance() -> None:
+    """Three items of which two or none are chosen: any two are independent, all three are not."""
+    result = fit([[], [0, 1], [0, 2], [1, 2]])
+    assert result.log_likelihood > result.independent_log_likelihood + 0.1

@@ -1,0 +1,142 @@
+"""What a basket does to a candidate: Shapley values against all orders, and what they must be by their nature."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpplearn import DPP, InputError, Kernel
+from dpplearn.kernels.symmetric.conditioning import next_item
+from helpers.problems import random_kernel
+from helpers.program import both
+from helpers.strategies import kernels
+
+
+def some_dpp(n_items: int = 7, seed: int = 0) -> DPP:
+    return DPP(random_kernel(np.random.default_rng(seed), n_items))
+
+
+def brute_force(kernel: Kernel, basket: list[int], item: int) -> np.ndarray[Any, Any]:
+    """What every item of the basket takes from log probability and log score, averaged over all orders."""
+    steps = np.zeros((len(basket), 2))
+    orders = list(permutations(range(len(basket))))
+    for order in orders:
+        before = np.log([each[item] for each in next_item(kernel, np.zeros(0, int))])
+        for place, j in enumerate(order):
+            inside = np.sort([basket[i] for i in order[: place + 1]])
+            after = np.log([each[item] for each in next_item(kernel, inside)])
+            steps[j] += before - after
+            before = after
+    return -steps[:, ::-1] / len(orders)  # next_item gives the score first
+
+
+@pytest.mark.parametrize("basket", [[3], [1, 4], [5, 0, 2], [6, 4, 1, 3]])
+def test_factors_are_shapley_values_over_all_orders(basket: list[int]) -> None:
+    dpp = some_dpp()
+    item = next(i for i in range(7) if i not in basket)
+    found = {each.item: each for each in dpp.explain(basket, item).influences}
+    for j, (probability, score) in zip(basket, brute_force(dpp.kernel, basket, item), strict=True):
+        assert np.log(found[j].factor) == pytest.approx(probability, abs=1e-12)
+        assert np.log(found[j].score_factor) == pytest.approx(score, abs=1e-12)
+
+
+@given(kernels(min_items=6), st.permutations(range(6)), st.integers(0, 4))
+def test_no_factor_is_above_one_and_together_they_lead_from_alone_to_given(
+    kernel: Kernel, order: list[int], size: int
+) -> None:
+    dpp, basket, item = DPP(kernel), order[:size], order[5]
+    try:
+        found = dpp.explain(basket, item)
+    except InputError:  # impossible
+        return
+    score, probability = next_item(kernel, np.sort(np.array(basket, int)))
+    assert found.alone == pytest.approx(kernel.K[item, item], rel=1e-9)
+    assert found.given == pytest.approx(probability[item], rel=1e-9)
+    np.testing.assert_allclose(found.score, score[item], rtol=1e-9)
+    factors = np.array([each.factor for each in found.influences])
+    assert np.all(factors <= 1 + 1e-9)
+    assert np.all(np.diff(factors) >= 0)  # the strongest first
+    assert found.alone * factors.prod() == pytest.approx(found.given, rel=1e-9, abs=1e-300)
+    if not np.isnan(found.score_alone):
+        scores = np.array([each.score_factor for each in found.influences])
+        assert np.all(scores <= 1 + 1e-9)
+        assert found.score_alone * scores.prod() == pytest.approx(found.score, rel=1e-6, abs=1e-300)
+
+
+def test_an_item_that_has_nothing_to_do_with_the_candidate_has_factor_one() -> None:
+    K = np.array([[0.5, 0.2, 0], [0.2, 0.4, 0], [0, 0, 0.3]])
+    found = {each.item: each.factor for each in DPP(Kernel.from_K(K)).explain([1, 2], 0).influences}
+    assert found[2] == pytest.approx(1, abs=1e-12)
+    assert found[1] == pytest.approx(1 - 0.2**2 / (0.5 * 0.4))
+
+
+def test_items_in_the_same_position_share_alike() -> None:
+    K = np.array([[0.5, 0.15, 0.15], [0.15, 0.4, 0.3], [0.15, 0.3, 0.4]])
+    first, second = DPP(Kernel.from_K(K)).explain([1, 2], 0).influences
+    assert first.factor == pytest.approx(second.factor, rel=1e-12)
+
+
+def test_scores_do_not_exist_where_the_empty_set_is_impossible() -> None:
+    V = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    found = DPP(Kernel(np.array([1, 0.6, 0.4, 0.2]), V)).explain([1, 2], 0)
+    assert np.isnan(found.score_alone)
+    assert all(np.isnan(each.score_factor) for each in found.influences)
+    assert found.alone * np.prod([each.factor for each in found.influences]) == pytest.approx(found.given)
+    assert found.score > 0  # of the whole basket it does
+
+
+def test_an_item_that_rules_the_candidate_out_has_factor_zero() -> None:
+    K = np.array([[0.4, 0.4, 0.1], [0.4, 0.4, 0.1], [0.1, 0.1, 0.5]])  # 0 and 1 are copies
+    found = DPP(Kernel.from_K(K)).explain([1, 2], 0)
+    assert (found.influences[0].item, found.influences[0].factor, found.given) == (1, 0, 0)
+    assert 0 < found.influences[1].factor < 1
+
+
+def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    dpp, basket = some_dpp(12, seed=3), list(range(1, 9))
+    exact = {each.item: np.log(each.factor) for each in dpp.explain(basket, 0).influences}
+    monkeypatch.setattr("dpplearn.models.explaining.ALL_SUBSETS", 7)
+    found = dpp.explain(basket, 0, n_orders=400)
+    assert found.n_orders == 400
+    assert found.alone * np.prod([each.factor for each in found.influences]) == pytest.approx(found.given, rel=1e-12)
+    off = np.array([np.log(each.factor) - exact[each.item] for each in found.influences])
+    assert 0 < np.abs(off).max() < 4 * found.error < 0.2
+    assert dpp.explain(basket, 0, n_orders=400) == found  # seeded
+    assert dpp.explain(basket, 0, n_orders=400, rng=1) != found
+    assert "averages over 400 orders" in str(found)
+
+
+def test_an_explanation_reads() -> None:
+    dpp = DPP(Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["crib", "cot"])
+    assert str(dpp.explain(["cot"], "crib")) == ("crib: probability 0.5 alone, 0.4 beside this basket\n  × 0.8000  cot")
+    assert dpp.explain([], "crib").influences == ()
+
+
+def test_what_cannot_be_explained_is_told() -> None:
+    at_most_one = DPP(Kernel(np.array([0.5, 0.0, 0.0]), np.eye(3)), ["a", "b", "c"])
+    with pytest.raises(InputError, match="'a' is in the basket already"):
+        at_most_one.explain(["a"], "a")
+    with pytest.raises(InputError, match="'b' has probability zero under this model"):
+        at_most_one.explain(["a"], "b")
+    with pytest.raises(InputError, match="probability zero, so nothing follows"):
+        at_most_one.explain(["b"], "a")
+    with pytest.raises(InputError, match="n_orders is 1"):
+        at_most_one.explain([], "a", n_orders=1)
+
+
+def test_the_program_explains_what_the_library_explains(tmp_path: Path) -> None:
+    names = [f"item {number}" for number in range(7)]
+    dpp = DPP(some_dpp().kernel, names)
+    dpp.save(tmp_path / "m.safetensors")
+    report, out = both("explain", tmp_path / "m.safetensors", names[0], *names[2:5])
+    found = dpp.explain(names[2:5], names[0])
+    assert report["influences"] == [pytest.approx(each._asdict()) for each in found.influences]
+    assert (report["candidate"], report["given"]) == (names[0], pytest.approx(found.given))
+    for value in (found.alone, found.given, found.influences[0].factor):
+        assert f"{value:.4f}" in out

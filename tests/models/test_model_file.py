@@ -1,0 +1,587 @@
+"""A model file gives back the model that was saved, or says why not; writing leaves the old file or the new."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import save as safetensors_bytes
+
+import dpplearn
+from dpplearn import DPP, Baskets, InputError, Kernel, Stop, load
+from dpplearn.fitting.checkpoint import FitState, Restart, Search, Setting, read_checkpoint, write_checkpoint
+from dpplearn.learners.loop import NOTHING, Memory, Record, Run, Step
+from dpplearn.models.history import History
+from dpplearn.models.training import Training
+from dpplearn.tools import tensor_file
+from dpplearn.tools.tensor_file import read_tensors, write_tensors
+from helpers.strategies import kernels, models
+
+KERNEL = Kernel.from_L([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])
+MODEL = DPP(KERNEL, ["crib", "monitor", "bottle"], learned={"learner": "em", "n_iter": 17, "log_likelihood": -1.5})
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "model.safetensors"
+    MODEL.save(path)
+    return path
+
+
+def same(a: DPP, b: DPP) -> bool:
+    """Equal to the last bit."""
+    arrays = [(a.kernel.eigenvalues, b.kernel.eigenvalues), (a.kernel.eigenvectors, b.kernel.eigenvectors)]
+    return (
+        a.items == b.items
+        and [type(item) for item in a.items] == [type(item) for item in b.items]
+        and a.learned == b.learned
+        and all(x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes() for x, y in arrays)
+    )
+
+
+@given(dpp=models())
+def test_a_saved_model_is_loaded_as_it_was(dpp: DPP, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "m.safetensors"
+    dpp.save(path)
+    assert same(load(path), dpp)
+
+
+def test_eigenvalues_of_exactly_zero_and_one_are_still_so_after_loading(tmp_path: Path) -> None:
+    DPP(Kernel(np.array([0.0, 0.25, 1.0]), np.eye(3))).save(tmp_path / "m")
+    assert load(tmp_path / "m").kernel.eigenvalues.tolist() == [0.0, 0.25, 1.0]
+
+
+def test_infinite_figures_in_how_it_was_learned_survive(tmp_path: Path) -> None:
+    DPP(KERNEL, learned={"best": float("inf"), "worst": float("-inf")}).save(tmp_path / "m")
+    assert load(tmp_path / "m").learned == {"best": float("inf"), "worst": float("-inf")}
+
+
+def with_training(history: bool = True) -> DPP:
+    baskets = Baskets.from_lists([[0, 1], [1, 2], [2], []], n_items=3, weights=[0.1, 2, 1 / 3, 1])
+    columns = History(*(np.array([-2.0, start, np.nan]) for start in (-1.0, 0.1, 1.0, 2.0, -4.0)))
+    return DPP(KERNEL, MODEL.items, learned=MODEL.learned, training=Training.of(baskets, columns if history else None))
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_what_a_model_was_learned_from_is_loaded_to_the_last_bit(history: bool, tmp_path: Path) -> None:
+    dpp = with_training(history)
+    dpp.save(tmp_path / "m")
+    found = load(tmp_path / "m")
+    assert same(found, dpp)
+    assert dpp.training is not None
+    assert found.training is not None
+    assert found.training.weight == dpp.training.weight
+    arrays = [
+        (getattr(found.training, name), getattr(dpp.training, name))
+        for name in ("item_weights", "pairs", "pair_weights")
+    ]
+    assert (found.training.history is not None) == history
+    if found.training.history is not None and dpp.training.history is not None:
+        arrays += zip(found.training.history.columns.values(), dpp.training.history.columns.values(), strict=True)
+    for here, there in arrays:
+        assert (here.dtype, here.shape, here.tobytes()) == (there.dtype, there.shape, there.tobytes())
+
+
+def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path) -> None:
+    result = dpplearn.fit([["crib", "cot"], ["cot"], ["mat"], []], prior=0.5, validation=0.3, rng=0)
+    result.dpp.save(tmp_path / "m")
+    found = load(tmp_path / "m")
+    assert same(found, result.dpp)
+    assert found.training is not None
+    assert found.training.history is not None
+    for name, column in result.history.columns.items():
+        np.testing.assert_array_equal(found.training.history.columns[name], column)
+    dpplearn.fit([[0], [1]], prior=np.inf).dpp.save(tmp_path / "m")
+    assert load(tmp_path / "m").learned["prior"] == np.inf
+
+
+def test_a_file_without_training_is_a_model_without(saved: Path) -> None:
+    assert load(saved).training is None
+
+
+TAMPERED: dict[str, dict[str, Any]] = {
+    "no weight": {"training.weight": np.zeros(1)},
+    "a missing weight": {"training.weight": np.empty(0)},
+    "items missing": {"training.item_weights": None},
+    "items of another catalogue": {"training.item_weights": np.ones(4)},
+    "items in two dimensions": {"training.item_weights": np.ones((3, 2))},
+    "pairs of unknown items": {"training.pairs": np.full((2, 2), 3, np.int32)},
+    "pairs of fractions": {"training.pairs": np.full((2, 2), 0.5)},
+    "pairs without weights": {"training.pair_weights": np.ones(1)},
+    "an unknown column of the history": {"history.mood": np.ones(3)},
+    "a column of the history missing": {"history.seconds": None},
+    "a column of the history shorter": {"history.seconds": np.ones(2)},
+}
+
+
+@pytest.mark.parametrize("tampered", TAMPERED)
+def test_training_data_that_cannot_be_are_refused(tampered: str, tmp_path: Path) -> None:
+    """In files whose checksum is right."""
+    dpp, path = with_training(), tmp_path / "m"
+    dpp.save(path)
+    arrays, document = read_tensors(path, "model")
+    arrays |= TAMPERED[tampered]
+    write_tensors(path, "model", {name: array for name, array in arrays.items() if array is not None}, document)
+    with pytest.raises(InputError):
+        load(path)
+
+
+def test_the_path_may_be_a_string_and_have_any_ending(tmp_path: Path) -> None:
+    MODEL.save(str(tmp_path / "nursery"))
+    assert same(load(str(tmp_path / "nursery")), MODEL)
+
+
+def test_a_loaded_kernel_cannot_be_written_to(saved: Path) -> None:
+    kernel = load(saved).kernel
+    for array in (kernel.eigenvalues, kernel.eigenvectors):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_the_file_is_ordinary_safetensors_and_names_the_versions_that_wrote_it(saved: Path) -> None:
+    with safe_open(saved, framework="numpy") as file:
+        assert set(file.keys()) == {"eigenvalues", "eigenvectors"}
+        document = json.loads(file.metadata()["document"])
+    assert document["items"] == ["crib", "monitor", "bottle"]
+    assert document["learned"] == MODEL.learned
+    assert document["versions"] == {"dpplearn": dpplearn.__version__, "numpy": np.__version__}
+    assert read_tensors(saved, "model")[1] == document
+
+
+def change_document(whole: bytes) -> bytes:
+    assert whole.count(b"monitor") == 1
+    return whole.replace(b"monitor", b"toaster")
+
+
+def change_version(whole: bytes) -> bytes:
+    wrote = f'\\"numpy\\": \\"{np.__version__}'.encode()
+    assert whole.count(wrote) == 1
+    return whole.replace(wrote, wrote[:-1] + b"X")
+
+
+def flip_in_tensors(whole: bytes) -> bytes:
+    return whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:]
+
+
+def as_type(dtype: str, length: int) -> Callable[[bytes], bytes]:
+    """The same bytes, with the first array declared as numbers of another type."""
+
+    def damage(whole: bytes) -> bytes:
+        end = 8 + int.from_bytes(whole[:8], "little")
+        header = json.loads(whole[8:end])
+        header["eigenvalues"] |= {"dtype": dtype, "shape": [length]}
+        text = json.dumps(header).encode()
+        return len(text).to_bytes(8, "little") + text + whole[end:]
+
+    return damage
+
+
+DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "a bit of a tensor flipped": (flip_in_tensors, "was changed after it was written: its checksum does not match"),
+    "an item renamed": (change_document, "was changed after it was written: its checksum does not match"),
+    "a version renamed": (change_version, "was changed after it was written: its checksum does not match"),
+    "without its checksum": (lambda whole: whole.replace(b"sha256", b"sha257"), "its checksum does not match"),
+    "without its document": (lambda whole: whole.replace(b'"document"', b'"documemt"'), "its checksum does not match"),
+    "a byte too long": (lambda whole: whole + b"\0", "is not a whole dpplearn model file"),
+    "without its start": (lambda whole: whole[1:], "is not a whole dpplearn model file"),
+    "empty": (lambda whole: b"", "is not a whole dpplearn model file"),
+    "text": (lambda whole: b"crib,monitor\ncrib,bottle\n" * 20, "is not a whole dpplearn model file"),
+    "zeros": (lambda whole: bytes(len(whole)), "is not a whole dpplearn model file"),
+    "of no kind": (lambda whole: whole.replace(b'"kind"', b'"kinD"'), "is a safetensors file of another program"),
+    "of two-byte numbers that numpy lacks": (as_type("BF16", 12), "is not a whole dpplearn model file"),
+    "of one-byte numbers that numpy lacks": (as_type("F8_E4M3", 24), "is not a whole dpplearn model file"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_model_file_is_refused(kind: str, saved: Path) -> None:
+    damage, said = DAMAGE[kind]
+    whole = saved.read_bytes()
+    assert damage(whole) != whole
+    (saved.parent / "m.safetensors").write_bytes(damage(whole))
+    with pytest.raises(InputError, match=said):
+        load(saved.parent / "m.safetensors")
+
+
+def test_a_model_file_truncated_anywhere_is_refused(saved: Path) -> None:
+    whole = saved.read_bytes()
+    for length in [*range(0, len(whole), 7), len(whole) - 1]:
+        saved.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"model.safetensors is not a whole dpplearn model file \(truncated"):
+            load(saved)
+
+
+def test_a_safetensors_file_of_another_program_is_refused(tmp_path: Path) -> None:
+    weights = {"layer.0": np.zeros((2, 2), np.float32)}
+    for metadata in (None, {"format": "pt"}):
+        (tmp_path / "other.safetensors").write_bytes(safetensors_bytes(weights, metadata=metadata))
+        with pytest.raises(InputError, match="a safetensors file of another program; expected a dpplearn model file"):
+            load(tmp_path / "other.safetensors")
+
+
+def test_a_file_of_a_newer_format_asks_for_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as newer:
+        newer.setattr(tensor_file, "FORMAT_VERSION", 2)
+        newer.setattr(tensor_file, "__version__", "9.9")
+        MODEL.save(tmp_path / "m")
+    with pytest.raises(InputError, match=r"has format 2, written by dpplearn 9\.9; .*upgrade dpplearn"):
+        load(tmp_path / "m")
+
+
+def test_a_checkpoint_is_no_model_and_a_model_no_checkpoint(saved: Path, tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "c", FitState(SETTING, (1,)))
+    with pytest.raises(InputError, match="is a dpplearn checkpoint file; expected a dpplearn model file"):
+        load(tmp_path / "c")
+    with pytest.raises(InputError, match="is a dpplearn model file; expected a dpplearn checkpoint file"):
+        read_checkpoint(saved, SETTING)
+
+
+def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no file is called .*none.safetensors"):
+        load(tmp_path / "none.safetensors")
+    with pytest.raises(InputError, match="is a folder; expected a dpplearn model file"):
+        load(tmp_path)
+
+
+ARRAYS = {"eigenvalues": KERNEL.eigenvalues, "eigenvectors": KERNEL.eigenvectors}
+DOCUMENT = {"items": ["a", "b", "c"], "learned": {}}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "document", "said"),
+    [
+        (ARRAYS, {**DOCUMENT, "items": ["a", "b"]}, "kernel has 3 items, but items names 2"),
+        (ARRAYS, {**DOCUMENT, "items": ["a", "b", "a"]}, "'a' stands twice"),
+        (ARRAYS, {**DOCUMENT, "items": ["a", "b", 1.5]}, "an item is a string or an integer"),
+        (ARRAYS, {**DOCUMENT, "items": "abc"}, "single string 'abc'"),
+        (ARRAYS, {**DOCUMENT, "items": None}, "not iterable"),
+        (ARRAYS, {**DOCUMENT, "learned": [1]}, ""),
+        (ARRAYS, {"learned": {}}, "items"),
+        (ARRAYS, {"items": ["a", "b", "c"]}, "learned"),
+        ({"eigenvalues": KERNEL.eigenvalues}, DOCUMENT, "eigenvectors"),
+        ({}, DOCUMENT, "eigenvalues"),
+        ({**ARRAYS, "eigenvalues": np.array([0.5, 0.5])}, DOCUMENT, r"expected \(n,\) and \(n, n\)"),
+        ({**ARRAYS, "eigenvalues": np.array([0.5, 0.5, 1.1])}, DOCUMENT, "expected 0 to 1"),
+        ({**ARRAYS, "eigenvalues": np.array([0.5, 0.5, np.nan])}, DOCUMENT, "expected 0 to 1"),
+        ({**ARRAYS, "eigenvectors": 2 * KERNEL.eigenvectors}, DOCUMENT, "eigenvectors are not orthonormal"),
+        ({**ARRAYS, "eigenvectors": np.full((3, 3), np.nan)}, DOCUMENT, "eigenvectors are not orthonormal"),
+    ],
+)
+def test_a_whole_file_that_holds_no_model_is_refused(
+    arrays: dict[str, Any], document: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    write_tensors(tmp_path / "m", "model", arrays, document)
+    with pytest.raises(InputError, match=f"does not hold a model: .*{said}"):
+        load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "3", "null"])
+def test_a_whole_file_whose_document_is_no_object_is_refused(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as other:
+        other.setattr(json, "dumps", lambda *_, **__: text)
+        MODEL.save(tmp_path / "m")
+    with pytest.raises(InputError, match="does not hold a model"):
+        load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("learned", [{"n": np.int64(3)}, {"data": np.zeros(2)}, {"when": object()}])
+def test_what_json_does_not_have_is_not_saved(learned: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not written: a model file keeps what JSON has"):
+        DPP(KERNEL, learned=learned).save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def failing(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync"])
+@pytest.mark.parametrize(
+    ("error", "raised", "said"),
+    [
+        (FULL, InputError, "model.safetensors cannot be written: No space left on device"),
+        (OSError("odd"), InputError, "model.safetensors cannot be written: odd"),
+        (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+    ],
+)
+def test_when_writing_fails_the_old_file_is_whole_and_nothing_else_is_left(
+    call: str,
+    error: BaseException,
+    raised: type[BaseException],
+    said: str,
+    saved: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = saved.read_bytes()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, call, failing(error))
+        with pytest.raises(raised, match=said):
+            DPP(KERNEL).save(saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+    assert same(load(saved), MODEL)
+
+
+def test_when_the_first_writing_fails_no_file_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", failing(FULL))
+        with pytest.raises(InputError, match="cannot be written"):
+            MODEL.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_sees_the_old_model_or_the_new_while_it_is_written(saved: Path) -> None:
+    large = DPP(Kernel(np.full(200, 0.5), np.eye(200)))
+    done = threading.Event()
+
+    def write() -> None:
+        for number in range(30):
+            (large if number % 2 else MODEL).save(saved)
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    seen = set()
+    while not done.is_set():
+        seen.add(len(load(saved).items))
+    writer.join()
+    assert seen == {3, 200}
+
+
+def test_a_saved_file_has_the_permissions_of_any_new_file(tmp_path: Path) -> None:
+    MODEL.save(tmp_path / "m")
+    (tmp_path / "other").touch()
+    assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
+
+
+@contextmanager
+def as_ordinary_user() -> Iterator[None]:
+    """Without the rights of root, to whom every folder is open."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(saved: Path) -> None:
+    saved.parent.chmod(0o555)
+    try:
+        with as_ordinary_user(), pytest.raises(InputError, match=r"m.safetensors cannot be written: Permission denied"):
+            MODEL.save(saved.parent / "m.safetensors")
+    finally:
+        saved.parent.chmod(0o755)
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_path_that_can_be_no_file_is_refused(saved: Path) -> None:
+    for path, said in (
+        (saved.parent / "none" / "m", "No such file or directory"),
+        (saved / "m", "Not a directory"),
+        (saved.parent, "it is a folder; name a file"),
+        (saved.parent / ("m" * 300), "File name too long"),
+    ):
+        with pytest.raises(InputError, match=f"cannot be written: ({said})"):
+            MODEL.save(path)
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+@settings(max_examples=200)
+@given(content=st.binary(max_size=200) | st.binary(max_size=100).map(lambda tail: b"\x10" + bytes(7) + tail))
+def test_random_bytes_are_refused(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.getbasetemp() / "random.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"is not a whole dpplearn model file|of another program"):
+        load(path)
+
+
+def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(saved: Path) -> None:
+    whole = saved.read_bytes()
+    rng = random.Random(0)
+    refused = 0
+    for position in range(len(whole)):  # in the header, a letter or a digit does more harm than other bytes
+        byte = rng.choice([rng.randrange(256), rng.randrange(32, 127), rng.choice(b"0123456789")])
+        saved.write_bytes(whole[:position] + bytes([byte]) + whole[position + 1 :])
+        try:
+            assert same(load(saved), MODEL)
+        except InputError:
+            refused += 1
+    assert refused > len(whole) / 2
+
+
+def test_a_learned_model_with_one_bit_flipped_is_refused_or_the_same(tmp_path: Path) -> None:
+    """A sample of flips in all parts of a file that keeps its training data and its history."""
+    path, dpp, rng = tmp_path / "m", with_training(), random.Random(1)
+    dpp.save(path)
+    whole, before = path.read_bytes(), read_tensors(path, "model")
+    refused = 0
+    for _ in range(300):
+        flipped = bytearray(whole)
+        flipped[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            assert same(load(path), dpp)
+            arrays, document = read_tensors(path, "model")
+        except InputError:
+            refused += 1
+            continue
+        assert document == before[1]
+        assert {name: array.tobytes() for name, array in arrays.items()} == {
+            name: array.tobytes() for name, array in before[0].items()
+        }
+    assert refused > 200
+
+
+SETTING = Setting("em", "wishart", restarts=3, prior=0.0, validation=0.0, nonempty=False, data="abc")
+
+
+def run_to(kernel: Kernel, history: History, stop: Stop | None = None, memory: Memory = NOTHING) -> Run:
+    last = Step(kernel, history.log_likelihood[-1], history.step_size[-1], 1, memory)
+    return Run(last, Record.of(history), len(history) - 1, stop)
+
+
+@given(best=kernels(), running=kernels(), n=st.integers(1, 5))
+def test_a_checkpoint_gives_back_the_state_of_the_fit(
+    best: Kernel, running: Kernel, n: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    history = History(
+        -1.0 / np.arange(1.0, n + 1), np.arange(n) / 7, np.full(n, 0.5), np.arange(n) + 1.5, np.full(n, np.nan)
+    )
+    line = Restart("wishart", -0.25, n - 1, 1 / 7, Stop.MAX_ITER)
+    memory = {"vectors": running.eigenvectors[:, ::-1], "count": np.array([n])}
+    state = FitState(
+        SETTING,
+        (2**63, 5),
+        Search(np.arange(6.0).reshape(2, 3), (best, running)),
+        (line,),
+        run_to(best, history, Stop.MAX_ITER),
+        run_to(running, history, None, memory),
+        1 / 3,
+    )
+    path = tmp_path_factory.getbasetemp() / "checkpoint"
+    write_checkpoint(path, state)
+    found = read_checkpoint(path, SETTING)
+    assert (found.setting, found.seeds, found.finished, found.elapsed) == (SETTING, (2**63, 5), (line,), 1 / 3)
+    assert found.search is not None
+    assert found.search.held_out.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert all(map(same, map(DPP, found.search.kernels), (DPP(best), DPP(running))))
+    for mine, theirs in ((state.best, found.best), (state.running, found.running)):
+        assert mine is not None
+        assert theirs is not None
+        assert theirs.stop == mine.stop
+        assert same(DPP(theirs.kernel), DPP(mine.kernel))
+        assert (theirs.n_iter, theirs.log_likelihood) == (n - 1, -1 / n)
+        for name, column in mine.history.columns.items():
+            np.testing.assert_array_equal(theirs.history.columns[name], column)
+        assert {name: array.tolist() for name, array in theirs.step.memory.items()} == {
+            name: array.tolist() for name, array in mine.step.memory.items()
+        }
+
+
+@settings(max_examples=25)
+@given(running=kernels(), leader=kernels())
+def test_a_checkpoint_gives_back_the_step_that_leads_beside_the_last_one(
+    running: Kernel, leader: Kernel, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    columns = np.arange(20.0).reshape(5, 4)
+    behind = run_to(leader, History(*columns[:, :2]), None, {"Z": leader.eigenvectors})
+    now = replace(run_to(running, History(*columns), None, {"Z": running.eigenvectors}), leader=behind)
+    path = tmp_path_factory.getbasetemp() / "checkpoint"
+    write_checkpoint(path, FitState(SETTING, (1,), running=now))
+    found = read_checkpoint(path, SETTING).running
+    assert found is not None
+    assert found.leader is not None
+    for mine, theirs in ((now, found), (behind, found.leader)):
+        assert same(DPP(theirs.kernel), DPP(mine.kernel))
+        assert (theirs.n_iter, theirs.merit) == (mine.n_iter, mine.merit)
+        np.testing.assert_array_equal(theirs.step.memory["Z"], mine.step.memory["Z"])
+    assert found.leader.leader is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"prior": "auto"}, "a fit with prior=0.0, not prior='auto'"),
+        ({"prior": np.inf}, "a fit with prior=0.0, not prior=inf"),
+        ({"validation": 0.1}, "a fit with validation=0.0, not validation=0.1"),
+        ({"nonempty": True}, "a fit with nonempty=False, not nonempty=True"),
+    ],
+)
+def test_a_checkpoint_of_other_data_to_learn_from_is_refused(
+    changes: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    write_checkpoint(tmp_path / "c", FitState(SETTING, (1,)))
+    with pytest.raises(InputError, match=said):
+        read_checkpoint(tmp_path / "c", replace(SETTING, **changes))
+
+
+def test_a_checkpoint_before_the_first_step_has_no_runs(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "c", FitState(SETTING, (1, 2)))
+    assert read_checkpoint(tmp_path / "c", SETTING) == FitState(SETTING, (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (Setting("k-ascent", "wishart", 3, 0.0, 0.0, False, "abc"), "a fit with learner='em', not learner='k-ascent'"),
+        (Setting("em", "moments", 3, 0.0, 0.0, False, "abc"), "a fit with init='wishart', not init='moments'"),
+        (Setting("em", "wishart", 4, 0.0, 0.0, False, "abc"), "a fit with restarts=3, not restarts=4"),
+        (Setting("em", "wishart", 3, 0.0, 0.0, False, "abd"), "a fit with other baskets"),
+    ],
+)
+def test_a_checkpoint_of_another_fit_is_refused(setting: Setting, said: str, tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "c", FitState(SETTING, (1,)))
+    with pytest.raises(InputError, match=said):
+        read_checkpoint(tmp_path / "c", setting)
+
+
+def test_a_truncated_or_changed_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    write_checkpoint(path, FitState(SETTING, (12345,), running=run_to(KERNEL, History(*np.ones((5, 1))))))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(InputError, match="is not a whole dpplearn checkpoint file"):
+        read_checkpoint(path, SETTING)
+    path.write_bytes(whole.replace(b"12345", b"12346"))
+    with pytest.raises(InputError, match="its checksum does not match"):
+        read_checkpoint(path, SETTING)
+
+
+@pytest.mark.parametrize("document", [{}, {"setting": {}}, {"setting": None}, {"setting": SETTING.__dict__}])
+def test_a_whole_file_that_holds_no_checkpoint_is_refused(document: dict[str, Any], tmp_path: Path) -> None:
+    write_tensors(tmp_path / "c", "checkpoint", {}, document)
+    with pytest.raises(InputError, match="does not hold a checkpoint"):
+        read_checkpoint(tmp_path / "c", SETTING)
+
+
+def test_saving_through_a_link_keeps_the_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "real.safetensors", tmp_path / "link.safetensors"
+    link.symlink_to(target)
+    DPP(Kernel.from_K([[0.5]])).save(link)
+    assert link.is_symlink()
+    assert load(target).marginals() == pytest.approx(0.5)
