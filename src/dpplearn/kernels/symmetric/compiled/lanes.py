@@ -2,7 +2,7 @@
 
 A `Lanes` stands for an LLVM vector while an intrinsic is being written: its operators emit instructions, so a
 formula written with them becomes straight-line code. Numba's cache does not see changes of this file: touch
-`statistics_loops.py` after one.
+`definite.py` after one.
 """
 
 from __future__ import annotations
