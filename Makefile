@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
 
+# Two workers on two cores: threads inside BLAS would only wait for one another.
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 	$(BIN)/python tests/processors.py --short
 
 # The numerical tests as on other processors, with one and with two BLAS threads; half an hour on 2 cores.

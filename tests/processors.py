@@ -18,7 +18,10 @@ import numpy as np
 
 HERE = Path(__file__).parent
 CORE = "kernels learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py experiments/trials"
-NUMERICAL = "kernels models learners fitting evaluation analysis experiments/trials experiments/test_textbook.py"
+NUMERICAL = (
+    "tools/test_threads.py kernels models learners fitting evaluation analysis experiments/trials "
+    "experiments/test_textbook.py"
+)
 
 
 @dataclass(frozen=True)
