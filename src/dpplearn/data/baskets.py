@@ -11,7 +11,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Bools, Floats, Ints, Items, Seed, read_only
+from dpplearn.arrays import Floats, Ints, Items, Seed, read_only
+from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import (
     all_integers,
@@ -28,42 +29,6 @@ from dpplearn.data.checks import (
 )
 from dpplearn.data.weights import are_counts, can_be_divided, effective_number, without_replacement
 from dpplearn.errors import InputError
-
-LANES = 4  # sets that the compiled loops take at a time, one a lane of a processor's vectors
-
-
-@dataclass(frozen=True)
-class SizeGroup:
-    """All baskets of one size, as the rows of one matrix."""
-
-    rows: Ints  # (n,) which baskets
-    sets: Items  # (n, size) their items, ascending
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """All baskets, smallest first, LANES of one size at a time: the order in which compiled loops read them.
-
-    Where a size has no multiple of LANES baskets, its last is repeated with weight 0.
-    """
-
-    items: Items  # item i of the sets of a block side by side, block after block
-    weights: Floats  # (n_places,)
-    groups: Ints  # (n_sizes, 4) size, first of `items`, first of `weights`, number of blocks
-    places: Ints  # (n_baskets,) where in `weights` a basket is
-    item_weights: Floats  # (n_items,) the weight of the baskets that hold an item
-    alone: Floats  # (n_items,) the weight of the baskets that hold nothing else
-
-    @cached_property
-    def largest(self) -> int:
-        """The size of the largest set."""
-        return int(self.groups[:, 0].max(initial=0))
-
-    @cached_property
-    def work(self) -> int:
-        """About the nanoseconds that one core needs for all: gathering is O(k²), factoring O(k³)."""
-        size, n_sets = self.groups[:, 0], LANES * self.groups[:, 3]
-        return int((n_sets * size**2 * (10 + size)).sum()) // 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,50 +193,12 @@ class Baskets:
     @cached_property
     def by_size(self) -> tuple[SizeGroup, ...]:
         """The baskets grouped by size, smallest first."""
-        return tuple(
-            SizeGroup(read_only(rows), read_only(self._sets(rows, size))) for size, rows in self._rows_of_each_size()
-        )
+        return grouped(self.indices, self.offsets)
 
     @cached_property
     def blocks(self) -> Blocks:
         """The baskets as the compiled loops read them."""
-        items, weights, groups = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros((0, 4), np.int64)]
-        places = np.empty(len(self), np.int64)
-        first_item = first_place = 0
-        for size, rows in self._rows_of_each_size():
-            missing = -len(rows) % LANES
-            padded = np.concatenate([rows, np.repeat(rows[-1:], missing)])
-            n_blocks = len(padded) // LANES
-            places[rows] = first_place + np.arange(len(rows))
-            items.append(self._sets(padded, size).reshape(n_blocks, LANES, size).transpose(0, 2, 1).reshape(-1))
-            weights.append(np.concatenate([self.weights[rows], np.zeros(missing)]))
-            groups.append(np.array([[size, first_item, first_place, n_blocks]]))
-            first_item, first_place = first_item + items[-1].size, first_place + len(padded)
-        return Blocks(
-            items=read_only(np.concatenate(items)),
-            weights=read_only(np.concatenate(weights)),
-            groups=read_only(np.concatenate(groups)),
-            places=read_only(places),
-            item_weights=read_only(self._weight_of_items(np.ones(len(self), bool))),
-            alone=read_only(self._weight_of_items(self.sizes == 1)),
-        )
-
-    def _weight_of_items(self, counted: Bools) -> Floats:
-        """The weight of the counted baskets that hold each item."""
-        weights = np.repeat(np.where(counted, self.weights, 0), self.sizes)
-        return np.bincount(self.indices, weights, self.n_items).astype(float)
-
-    def _rows_of_each_size(self) -> list[tuple[int, Ints]]:
-        """The sizes that occur, ascending, each with the numbers of its baskets."""
-        if not len(self):
-            return []
-        order = np.argsort(self.sizes, kind="stable")
-        sizes, starts = np.unique(self.sizes[order], return_index=True)
-        return list(zip(sizes.tolist(), np.split(order, starts[1:]), strict=True))
-
-    def _sets(self, rows: Ints, size: int) -> Items:
-        """The items of baskets of one size, as the rows of a matrix."""
-        return np.ascontiguousarray(self.indices[self.offsets[rows][:, None] + np.arange(size)])
+        return in_blocks(self.indices, self.offsets, self.weights, self.n_items)
 
     def subset(self, rows: npt.ArrayLike) -> Baskets:
         """Some of the baskets, by number or by a mask, over the same catalogue."""

@@ -12,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Items, read_only
-from dpplearn.data.baskets import LANES, Baskets
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.blocks import LANES
 from dpplearn.errors import InputError
 from dpplearn.kernels.symmetric.compiled import loops
 from dpplearn.kernels.symmetric.independence import doubtful_pivot, log_determinant, two_smallest, zero_pivot

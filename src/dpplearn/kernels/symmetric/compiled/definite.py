@@ -20,7 +20,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dpplearn.data.baskets import LANES
+from dpplearn.data.blocks import LANES
 from dpplearn.kernels.symmetric.compiled.lanes import (
     INT,
     ITEM,

@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 
-from dpplearn.data.baskets import LANES
+from dpplearn.data.blocks import LANES
 
 INT = ir.IntType(64)
 ITEM = ir.IntType(32)
