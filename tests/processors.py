@@ -19,8 +19,10 @@ import numpy as np
 HERE = Path(__file__).parent
 CORE = "kernels learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py experiments/trials"
 NUMERICAL = (
-    "tools/test_threads.py kernels models learners fitting evaluation analysis experiments/trials "
-    "experiments/test_textbook.py"
+    "tools/test_threads.py kernels models/test_dpp.py models/test_explaining.py models/test_training.py learners "
+    "fitting/test_fit.py fitting/test_prior.py fitting/test_prior_choice.py fitting/test_nonempty.py "
+    "fitting/test_yardstick.py fitting/test_early_stopping.py evaluation analysis/test_cooccurrence.py "
+    "analysis/test_substitutes.py experiments/trials experiments/test_textbook.py"
 )
 
 
