@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,3 +103,19 @@ print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values(
     for _ in range(2):
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[(1, 0), (1, 0), (1, 0), (1, 0)]"
+
+
+def test_compiled_code_is_made_anew_when_a_file_that_it_is_made_of_changes(tmp_path: Path) -> None:
+    shutil.copytree(SOURCE, tmp_path / "dpplearn", ignore=shutil.ignore_patterns("__pycache__"))
+    code = """
+from dpplearn.kernels.symmetric.compiled.definite import definite
+print(sum(definite.stats.cache_hits.values()), sum(definite.stats.cache_misses.values()))
+"""
+    found = []
+    for change in ("", "", "# changed\n"):
+        with open(tmp_path / "dpplearn/kernels/symmetric/compiled/lanes.py", "a", encoding="utf-8") as file:
+            file.write(change)
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        run = [sys.executable, "-c", code]
+        found.append(subprocess.run(run, capture_output=True, text=True, check=True, env=environment).stdout.strip())
+    assert found == ["0 1", "1 0", "0 1"]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpplearn.kernels.symmetric.compiled.definite import compiled
+from dpplearn.kernels.symmetric.compiled.signatures import compiled
 
 
 @compiled

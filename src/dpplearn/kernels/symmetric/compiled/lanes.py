@@ -1,8 +1,7 @@
 """Arithmetic on four numbers at once, one a set, for code that numba's own compiler would not vectorise.
 
 A `Lanes` stands for an LLVM vector while an intrinsic is being written: its operators emit instructions, so a
-formula written with them becomes straight-line code. Numba's cache does not see changes of this file: touch
-`definite.py` after one.
+formula written with them becomes straight-line code.
 """
 
 from __future__ import annotations
