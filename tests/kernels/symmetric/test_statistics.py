@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 
 from dpplearn import Baskets, InputError, Kernel, Statistics, statistics, sum_statistics
 from dpplearn.arrays import EPSILON, Floats
+from dpplearn.kernels.symmetric import statistics as statistics_module
 from dpplearn.kernels.symmetric.statistics import (
     log_determinants,
     log_likelihood,
@@ -27,10 +27,6 @@ from dpplearn.learners.symmetric.ascent import gradient
 from dpplearn.learners.symmetric.em import posterior
 from helpers import oracle
 from helpers.spectra import Exact, eliminated, every_spectrum, exact, floats, rotation
-
-statistics_module = importlib.import_module(
-    "dpplearn.kernels.symmetric.statistics"
-)  # the package has a function of that name
 
 # A set with fewer items than eigenvalues near 1 has its probability from 1 − λ, of which rounding leaves few digits,
 # and below this none.

@@ -140,12 +140,19 @@ def _add_decided(kernel: Kernel, baskets: Baskets, rows: Ints, delta: Floats) ->
     for row in rows:
         members = np.concatenate([baskets.positions(row), border])
         if len(border):
-            inverse = np.linalg.inv(kernel.bordered.matrix[np.ix_(members, members)])
+            inverse = _inverse(kernel.bordered.matrix[np.ix_(members, members)])
         else:
             B = kernel.eigenvectors[members] * np.sqrt(kernel.odds)
             R_inverse = np.linalg.inv(np.linalg.qr(B.T, mode="r"))
             inverse = R_inverse @ R_inverse.T
         delta[np.ix_(members, members)] += baskets.weights[row] * inverse
+
+
+def _inverse(minor: Floats) -> Floats:
+    try:
+        return np.asarray(np.linalg.inv(minor), dtype=np.float64)
+    except np.linalg.LinAlgError:  # rounding may leave a pivot of exactly zero
+        return np.asarray(np.linalg.pinv(minor, rtol=0, hermitian=True))
 
 
 def log_probabilities(
