@@ -17,7 +17,11 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-CORE = "kernels learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py experiments/trials"
+SYMMETRIC = "kernels/symmetric/test_"
+CORE = (
+    f"{SYMMETRIC}statistics.py {SYMMETRIC}independence.py {SYMMETRIC}kernel.py "
+    "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py experiments/trials/test_recovery.py"
+)
 NUMERICAL = (
     "tools/test_threads.py kernels models/test_dpp.py models/test_explaining.py models/test_training.py learners "
     "fitting/test_fit.py fitting/test_prior.py fitting/test_prior_choice.py fitting/test_nonempty.py "
