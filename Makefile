@@ -14,7 +14,7 @@ test: lint
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 	$(BIN)/python tests/processors.py --short
 
-# The numerical tests as on other processors, with one and with two BLAS threads; half an hour on 2 cores.
+# The numerical tests as on other processors, with one and with two BLAS threads; 20 minutes on 2 cores.
 test-processors: $(VENV)/.installed-test
 	$(BIN)/python tests/processors.py
 
