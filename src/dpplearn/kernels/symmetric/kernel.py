@@ -63,13 +63,13 @@ class Kernel:
             object.__setattr__(self, name, array)
 
     @classmethod
-    def from_K(cls, K: npt.ArrayLike, *, rounding: float = ROUNDING) -> Kernel:
+    def from_K(cls, K: npt.ArrayLike) -> Kernel:
         """From the marginal kernel, P(A ⊆ Y) = det K_A.
 
-        Eigenvalues beyond 0 and 1 by no more than `rounding` are taken as 0 and 1; of numbers with fewer digits, such
-        as float32, by no more than those leave.
+        Eigenvalues beyond 0 and 1 by no more than 1e-9 are taken as 0 and 1; of numbers with fewer digits, such as
+        float32, by no more than those leave.
         """
-        lam, V, rounding = _eigh(K, "K", rounding)
+        lam, V, rounding = _eigh(K, "K")
         if lam[-1] > 1 + rounding:
             raise InputError(
                 f"the largest eigenvalue of K is {lam[-1]:.12g}, above 1 by {lam[-1] - 1:.3g}; "
@@ -81,7 +81,7 @@ class Kernel:
     def from_L(cls, L: npt.ArrayLike) -> Kernel:
         """From the L-ensemble kernel, P(Y) = det L_Y / det(L + I), positive semidefinite up to rounding: that of the
         numbers that came, float32 or float64."""
-        odds, V, _ = _eigh(L, "L", ROUNDING)
+        odds, V, _ = _eigh(L, "L")
         lam = odds / (1 + odds)
         if lam[-1] == 1:
             raise InputError(
@@ -208,7 +208,7 @@ def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
     raise InputError(f"{name} is complex; expected real numbers")
 
 
-def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Floats, float]:
+def _eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats, float]:
     """The decomposition of a matrix that must be symmetric and positive semidefinite up to rounding; and how much that
     is, of the largest entry.
 
@@ -218,7 +218,7 @@ def _eigh(matrix: npt.ArrayLike, name: str, rounding: float) -> tuple[Floats, Fl
     came = _as_real(matrix, name)
     if came.ndim != 2 or came.shape[0] != came.shape[1] or not came.size:
         raise InputError(f"{name} has shape {came.shape}; expected a square matrix")
-    rounding = max(rounding, min(4 * len(came) * float(np.finfo(came.dtype).eps), COARSEST))
+    rounding = max(ROUNDING, min(4 * len(came) * float(np.finfo(came.dtype).eps), COARSEST))
     matrix = came.astype(float)
     if not np.all(np.isfinite(matrix)):
         raise InputError(f"{name} holds NaN or infinity; expected finite numbers")
