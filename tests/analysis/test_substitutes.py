@@ -12,6 +12,7 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, Kernel, Stability, stability, substitute_groups, substitute_pairs
 from dpplearn.analysis.substitutes import _from_baskets
 from dpplearn.kernels.independent import before_truncation
+from dpplearn.models.provenance import Provenance
 from helpers import oracle
 from helpers.problems import random_kernel
 from helpers.program import both, table
@@ -67,7 +68,7 @@ def test_of_a_model_learned_given_that_sets_are_not_empty_it_is_against_chance_g
     P /= P.sum()
     m = oracle.item_marginals(P)
     p = before_truncation(m)
-    law = DPP(kernel, learned={"nonempty": True}).together
+    law = DPP(kernel, learned=Provenance(nonempty=True)).together
     for i, j in ((0, 1), (2, 4), (3, 1)):
         chance = p[i] * p[j] / (1 - np.prod(1 - p))  # of independent items, given that they are not all absent
         assert law.both[i, j] == pytest.approx(oracle.marginal(P, [i, j]))

@@ -98,7 +98,7 @@ def test_fit_reports_how_the_prior_was_chosen(shop: Path, dpp: dl.DPP, orders: d
     report = parsed((shop / "fit.json").read_text())
     same = dl.fit(orders, rng=5)
     assert same.prior_choice is not None
-    assert report["prior"] == dpp.learned["prior"] == same.prior
+    assert report["prior"] == dpp.learned.prior == same.prior
     lines = report["prior_choice"]
     assert [line["strength"] for line in lines] == ["inf", *same.prior_choice.strengths[1:].tolist()]
     np.testing.assert_allclose(
@@ -120,7 +120,7 @@ def test_fit_takes_prior_validation_and_nonempty(shop: Path, orders: dl.Baskets)
     same = dl.fit(orders, prior=0.5, validation=0.25, patience=3, nonempty=True, rng=1, threads=1)
     assert (report["prior"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
     assert (report["prior_choice"], report["stop"], report["n_iter"]) == (None, same.stop.name, same.n_iter)
-    held = same.dpp.learned["validation_log_likelihood"]
+    held = same.dpp.learned.validation_log_likelihood
     assert report["validation_log_likelihood"] == pytest.approx(held, abs=1e-9)
     assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
     np.testing.assert_array_equal(dl.load(shop / "p.safetensors").kernel.K, same.kernel.K)

@@ -46,8 +46,8 @@ def test_the_model_is_the_iteration_that_the_baskets_set_aside_liked_best(learne
     assert result.n_iter == best
     np.testing.assert_array_equal(result.kernel.eigenvalues, seen[best].kernel.eigenvalues)
     np.testing.assert_array_equal(result.history.validation, [now.validation for now in seen[: best + 1]])
-    assert result.dpp.learned["validation"] == 0.25
-    assert result.dpp.learned["validation_log_likelihood"] == pytest.approx(max(likelihoods))
+    assert result.dpp.learned.validation == 0.25
+    assert result.dpp.learned.validation_log_likelihood == pytest.approx(max(likelihoods))
 
 
 @learners
@@ -65,7 +65,7 @@ def test_it_stops_after_as_many_iterations_without_a_rise_as_patience_allows(lea
         highest = max(value, highest)
         assert (waited == patience) == (iteration == len(seen) - 1)
     assert "(converged)" not in repr(result)
-    assert f"set aside          25%, {highest:.4f} a basket" in repr(result)
+    assert f"set aside          25%, {highest:.4f} per basket" in repr(result)
 
 
 def test_patience_to_the_end_gives_the_same_model() -> None:
@@ -89,7 +89,7 @@ def test_the_time_told_is_that_of_all_iterations_and_not_up_to_the_best() -> Non
     seen: list[FitProgress] = []
     result = fit(BASKETS, **{**SETTINGS, "patience": 40}, callback=seen.append)
     assert len(seen) > result.n_iter + 20
-    assert result.dpp.learned["seconds"] >= seen[-1].seconds
+    assert result.dpp.learned.seconds >= seen[-1].seconds
 
 
 def test_the_rest_is_what_is_learned_from() -> None:
@@ -116,9 +116,9 @@ def test_without_validation_there_is_no_figure_and_nothing_is_set_aside() -> Non
     result = fit(BASKETS, max_iter=3, callback=seen.append)
     assert np.isnan(result.history.validation).all()
     assert all(np.isnan(now.validation) for now in seen)
-    assert "validation" not in result.dpp.learned
+    assert result.dpp.learned.validation is None
     assert "set aside" not in repr(result)
-    assert result.dpp.learned["weight"] == 60
+    assert result.dpp.learned.weight == 60
 
 
 def test_of_several_runs_the_one_is_returned_that_the_baskets_set_aside_like_best() -> None:
@@ -131,7 +131,7 @@ def test_of_several_runs_the_one_is_returned_that_the_baskets_set_aside_like_bes
     highest = [max(values) for values in of_run.values()]
     best = int(np.argmax(highest))
     assert len(highest) == len(result.restarts) == 4
-    assert result.dpp.learned["validation_log_likelihood"] == highest[best]
+    assert result.dpp.learned.validation_log_likelihood == highest[best]
     assert result.log_likelihood == result.restarts[best].log_likelihood
     assert best != int(np.argmax([line.log_likelihood for line in result.restarts]))  # else this says nothing
     assert [line.n_iter for line in result.restarts] == [int(np.argmax(values)) for values in of_run.values()]
@@ -156,9 +156,9 @@ def test_a_model_that_makes_the_baskets_possible_leads_over_those_that_do_not() 
     """An infinitely strong prior, and any other, makes every basket possible."""
     for prior in (0.1, np.inf):
         result = dl.fit(NEVER_SEEN, prior=prior, validation=0.3, rng=1)
-        assert np.isfinite(result.dpp.learned["validation_log_likelihood"])
+        assert np.isfinite(result.dpp.learned.validation_log_likelihood)
         _, aside = parts(NEVER_SEEN, 0.3, 1)
-        assert result.dpp.learned["validation_log_likelihood"] == pytest.approx(result.dpp.log_likelihood(aside))
+        assert result.dpp.learned.validation_log_likelihood == pytest.approx(result.dpp.log_likelihood(aside))
 
 
 def test_given_that_baskets_are_not_empty_they_are_judged_so() -> None:
@@ -166,7 +166,7 @@ def test_given_that_baskets_are_not_empty_they_are_judged_so() -> None:
     _, aside = parts(filled, 0.25, 2)
     result = fit(filled, **SETTINGS, nonempty=True)
     expected = result.dpp.log_likelihood(aside, nonempty=True)
-    assert result.dpp.learned["validation_log_likelihood"] == pytest.approx(expected, rel=1e-9)
+    assert result.dpp.learned.validation_log_likelihood == pytest.approx(expected, rel=1e-9)
     assert abs(expected - result.dpp.log_likelihood(aside)) > 1e-3
 
 
@@ -238,4 +238,4 @@ def test_patience_is_a_whole_number(patience: Any) -> None:
 def test_the_share_may_be_any_number_and_is_kept_with_the_model(tmp_path: Path) -> None:
     result = fit(BASKETS, validation=np.float32(0.25), rng=0, max_iter=2, checkpoint=tmp_path / "state")
     result.dpp.save(tmp_path / "model")
-    assert dl.load(tmp_path / "model").learned["validation"] == 0.25
+    assert dl.load(tmp_path / "model").learned.validation == 0.25

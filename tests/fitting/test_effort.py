@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from dpplearn.fitting import fit as fitting
 from dpplearn.fitting.effort import LONG, Effort, LongWork, duration
 from dpplearn.learners import LEARNERS
 from dpplearn.learners.starts import INITIALISERS, moments_kernel
+from dpplearn.models.provenance import Provenance
 from dpplearn.tools import memory
 from helpers.program import run
 
@@ -33,7 +35,8 @@ def never(*_: Any, **__: Any) -> Any:
 
 @pytest.fixture
 def no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs.Method, "make", property(lambda self: never))
+    for name, learner in LEARNERS.items():
+        monkeypatch.setitem(LEARNERS, name, replace(learner, steps=never))
 
 
 def slow(seconds: float) -> Callable[..., Kernel]:
@@ -230,7 +233,7 @@ def test_a_diagnosis_says_so(slow_machine: None) -> None:
 
 def test_resamples_of_a_model_say_so_once(slow_machine: None) -> None:
     model = dl.fit(BASKETS, "em", prior=np.inf).dpp
-    (said,) = told(lambda: dl.stability(dl.DPP(model.kernel, model.items, learned={"learner": "em"}), BASKETS, 2))
+    (said,) = told(lambda: dl.stability(dl.DPP(model.kernel, model.items, learned=Provenance("em")), BASKETS, 2))
     assert said.startswith("learning the model again will take about ")
 
 

@@ -17,10 +17,10 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, FitProgress, InputError, InputWarning, Kernel, Stop
 from dpplearn.arrays import Seed
 from dpplearn.datasets.registries import make_registries
-from dpplearn.fitting import fit as fitting
-from dpplearn.fitting import runs
+from dpplearn.fitting import checkpoint, runs
 from dpplearn.fitting.result import Agreement
 from dpplearn.learners import LEARNERS
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.stopping import still_to_gain
 from dpplearn.tools.tensor_file import read_tensors
 from helpers.problems import PROBLEMS, random_kernel, sampled
@@ -327,10 +327,10 @@ def test_ctrl_c_beside_a_saddle_ends_the_whole_fit(monkeypatch: pytest.MonkeyPat
 
 
 INTERRUPTIBLE = {
-    "the last checkpoint": (fitting, "write_checkpoint", 12),
+    "the last checkpoint": (checkpoint, "write_checkpoint", 12),
     "beside a saddle": (runs, "joined", 1),
     "the comparison with the start": (runs.Method, "ended_at", 1),
-    "the figures of the result": (fitting, "independent", 1),
+    "the figures of the result": (Problem, "independent_items", 1),
 }
 AFTER_ALL_RUNS = {"the comparison with the start", "the figures of the result"}
 
@@ -466,7 +466,7 @@ def test_runs_already_finished_stay_as_they_are_when_limits_change(tmp_path: Pat
 def test_without_choices_it_is_auto_from_moments() -> None:
     result = dl.fit(BASKETS, rng=0)
     same_model(result, fit(BASKETS, "auto", "moments", prior="auto", rng=0))
-    assert (result.dpp.learned["learner"], result.dpp.learned["start"]) == ("auto", "moments")
+    assert (result.dpp.learned.learner, result.dpp.learned.start) == ("auto", "moments")
 
 
 @pytest.mark.parametrize("n_baskets", [300, 2000])
@@ -523,7 +523,7 @@ def test_evaluations_add_up_and_a_step_takes_at_least_one(learner: str) -> None:
     assert evaluations[0] == 1
     assert np.all(np.diff(evaluations) >= 1)
     assert result.history.evaluations[: len(seen)].tolist() == evaluations
-    assert result.dpp.learned["evaluations"] == result.history.evaluations[-1]
+    assert result.dpp.learned.evaluations == result.history.evaluations[-1]
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -14,6 +14,7 @@ from dpplearn.fitting.prior import pseudo_baskets, with_prior
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.kernels.symmetric.statistics import log_nonempty, mean_log_likelihood
 from dpplearn.learners import LEARNERS
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.symmetric.factor import FactorLikelihood
 from helpers import oracle, strategies
 from helpers.problems import PROBLEMS, random_kernel, sampled
@@ -21,7 +22,7 @@ from helpers.slopes import assert_slope_two
 
 fit = partial(dl.fit, prior=0)
 
-ABLE = [name for name, learner in LEARNERS.items() if learner.nonempty is not None]
+ABLE = [name for name, learner in LEARNERS.items() if learner.learns_nonempty]
 DIAGONAL = "ignore:no pair of items occurs together less often"
 FILLED = {
     name: PROBLEMS[name].subset(PROBLEMS[name].sizes > 0)
@@ -91,7 +92,7 @@ def test_the_objective_is_the_likelihood_of_enumeration(n_columns: int, scale: f
     P = oracle.probabilities_from_L(B @ B.T)
     P[0] = 0
     expected = oracle.log_likelihood(P / P.sum(), list(BASKETS), BASKETS.weights)
-    value, _ = FactorLikelihood(BASKETS, 1, nonempty=True)(B)
+    value, _ = FactorLikelihood(Problem(BASKETS, 1, nonempty=True))(B)
     assert value == pytest.approx(expected, rel=1e-9)
     assert value == pytest.approx(mean_log_likelihood(Kernel.from_factor(B), BASKETS, nonempty=True), rel=1e-9)
 
@@ -100,7 +101,7 @@ def test_the_objective_is_the_likelihood_of_enumeration(n_columns: int, scale: f
 @pytest.mark.parametrize("scale", [1.0, 0.3])
 def test_the_gradient_has_the_slope_of_the_objective(n_columns: int, scale: float) -> None:
     B, direction = random_factor(n_columns, scale=scale), random_factor(n_columns, seed=1)
-    likelihood = FactorLikelihood(BASKETS, 1, nonempty=True)
+    likelihood = FactorLikelihood(Problem(BASKETS, 1, nonempty=True))
     before, gradient = likelihood(B)
     slope = float((gradient * direction).sum())
     assert_slope_two(lambda eta: abs(likelihood(B + eta * direction)[0] - before - eta * slope), first=1e-3)
@@ -110,7 +111,7 @@ def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:
     """Only its shape counts, and rounding must not make the likelihood of single items rise above their entropy."""
     single = Baskets.from_lists([[0], [1], [1]], n_items=2)
     for scale in (1e-3, 1e-6, 1e-8, 1e-9, 1e-12):
-        value, _ = FactorLikelihood(single, 1, nonempty=True)(scale * np.diag([1.0, np.sqrt(2)]))
+        value, _ = FactorLikelihood(Problem(single, 1, nonempty=True))(scale * np.diag([1.0, np.sqrt(2)]))
         assert not value > np.log(1 / 3) / 3 + np.log(2 / 3) * 2 / 3 + 1e-4, scale
 
 
@@ -125,8 +126,8 @@ def test_it_fits_at_least_as_well_as_the_plain_fit_and_reports_what_it_reached(p
     assert reached >= plain.dpp.log_likelihood(baskets, nonempty=True) - short
     assert result.log_likelihood == pytest.approx(reached, abs=1e-6)
     assert np.all(np.diff(result.history.log_likelihood) >= -1e-9)
-    assert result.dpp.learned["nonempty"] is True
-    assert plain.dpp.learned["nonempty"] is False
+    assert result.dpp.learned.nonempty is True
+    assert plain.dpp.learned.nonempty is False
     expected = oracle.log_likelihood(conditional(result.kernel), list(baskets), baskets.weights)
     assert reached == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
@@ -197,4 +198,4 @@ def test_single_items_have_their_frequencies_and_no_rounding_is_learned() -> Non
 
 def test_nonempty_may_be_a_numpy_bool_and_is_kept_with_the_model(tmp_path: object) -> None:
     fit(sampled(2).subset([0, 1, 2]), nonempty=np.False_, max_iter=1).dpp.save(f"{tmp_path}/model")
-    assert dl.load(f"{tmp_path}/model").learned["nonempty"] is False
+    assert dl.load(f"{tmp_path}/model").learned.nonempty is False

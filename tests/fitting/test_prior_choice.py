@@ -15,14 +15,14 @@ import pytest
 
 import dpplearn
 from dpplearn import DPP, Baskets, FitResult, InputError, Kernel, Stop, fit
-from dpplearn.fitting import fit as fitting
-from dpplearn.fitting import prior_choice
+from dpplearn.fitting import checkpoint, prior_choice
 from dpplearn.fitting.checkpoint import FitState, Search
 from dpplearn.fitting.prior_choice import STRENGTHS, PriorChoice, choose_prior
 from dpplearn.fitting.runs import Method
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.learners import LEARNERS, Learner
 from dpplearn.learners.loop import Limits, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.stopping import still_to_gain
 
 
@@ -154,7 +154,6 @@ def method(**changes: Any) -> Method:
         "learner": LEARNERS["auto"],
         "limits": Limits(still_to_gain, 1e-4, 1000, None),
         "clock": lambda: 0.0,
-        "threads": 1,
     }
     return Method(**{**settings, **changes})
 
@@ -164,7 +163,7 @@ def test_the_figures_are_of_models_that_did_not_see_the_basket(nonempty: bool) -
     """With four baskets each is left out once; the model of an infinitely strong prior is known."""
     baskets = Baskets.from_lists([[0, 1], [1], [0, 2], [1, 2] if nonempty else []], n_items=3)
     kept: list[Search] = []
-    choice = choose_prior(baskets, method(nonempty=nonempty), 0, None, kept.append)
+    choice = choose_prior(Problem(baskets, 1, nonempty), method(), 0, None, kept.append)
     expected = []
     for row in range(4):
         others = baskets.subset(np.arange(4) != row)
@@ -195,8 +194,8 @@ def test_the_model_is_that_of_the_strength_chosen() -> None:
     again = fit(FEW, prior=result.prior, threads=1)
     np.testing.assert_array_equal(result.kernel.K, again.kernel.K)
     assert f"{result.prior:g} of the data's weight (chosen by cross-validation)" in repr(result)
-    assert result.dpp.learned["prior_chosen"] is True
-    assert again.dpp.learned["prior_chosen"] is False
+    assert result.dpp.learned.prior_chosen is True
+    assert again.dpp.learned.prior_chosen is False
 
 
 def test_the_choice_follows_the_seed_and_nothing_else() -> None:
@@ -251,7 +250,7 @@ def test_counts_are_judged_as_the_same_baskets_one_by_one(monkeypatch: pytest.Mo
             [
                 (choice.log_likelihood[0], choice.held_out[0] ** 2 @ choice.weights / 100)
                 for baskets in (single, counted)
-                for choice in [choose_prior(baskets, method(), seed, None, lambda search: None)]
+                for choice in [choose_prior(Problem(baskets, 1), method(), seed, None, lambda search: None)]
             ]
             for seed in range(100)
         ]
@@ -266,7 +265,7 @@ def test_thirty_million_baskets_by_weight_choose_as_their_kinds_deserve() -> Non
     """No kind of basket is unseen as a whole, which would make every model but independent items look bad."""
     counts = repelling(1500).deduplicated()
     result = fit(counts.reweighted(20_000.0), rng=0)
-    assert result.dpp.learned["weight"] == 30_000_000
+    assert result.dpp.learned.weight == 30_000_000
     assert result.prior <= 0.1
     choice = result.prior_choice
     assert choice is not None
@@ -276,7 +275,7 @@ def test_thirty_million_baskets_by_weight_choose_as_their_kinds_deserve() -> Non
 
 def test_a_checkpoint_with_other_folds_is_refused() -> None:
     with pytest.raises(InputError, match="another version"):
-        choose_prior(FEW, method(), 0, Search(np.zeros((1, 3))), lambda search: None)
+        choose_prior(Problem(FEW, 1), method(), 0, Search(np.zeros((1, 3))), lambda search: None)
 
 
 def test_a_few_baskets_of_enormous_weight_are_not_taken_one_by_one() -> None:
@@ -316,7 +315,7 @@ def test_a_fit_killed_while_it_chooses_goes_on_to_the_same_result(
     assert whole.prior_choice is not None
     n_strengths = len(whole.prior_choice.strengths)
     at = {"after the first strength": 1, "amid the strengths": n_strengths - 2, "after the choice": n_strengths}[when]
-    write = fitting.write_checkpoint
+    write = checkpoint.write_checkpoint
 
     def kill(path: Any, state: FitState) -> None:
         write(path, state)
@@ -325,7 +324,7 @@ def test_a_fit_killed_while_it_chooses_goes_on_to_the_same_result(
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "write_checkpoint", kill)
+        patch.setattr(checkpoint, "write_checkpoint", kill)
         with pytest.raises(Killed):
             fit(FEW, rng=3, threads=1, checkpoint=path, checkpoint_seconds=0)
     assert written[-1].search is not None
@@ -346,7 +345,7 @@ def test_what_was_tried_before_a_kill_is_not_tried_again(tmp_path: Path, monkeyp
     def never(*_: Any) -> None:
         raise AssertionError("tried again")
 
-    monkeypatch.setattr("dpplearn.fitting.prior_choice._learned", never)
+    monkeypatch.setattr("dpplearn.fitting.prior_choice.learned_at", never)
     assert fit(FEW, threads=1, resume=path).prior == done.prior
 
 

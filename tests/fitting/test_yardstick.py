@@ -16,6 +16,7 @@ from dpplearn.kernels.symmetric.kernel import BORDER
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
 from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Limits, Record, Run, Step
+from dpplearn.learners.problem import Problem
 from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
 
 THE_PAPER_S = {"em", "k-ascent"}
@@ -51,7 +52,7 @@ def test_nor_on_the_data_and_the_sets_of_a_prior(data: str, learner: str, max_it
 
 
 @pytest.mark.parametrize("max_iter", [3, 200])
-@pytest.mark.parametrize("learner", sorted(name for name, each in LEARNERS.items() if each.nonempty is not None))
+@pytest.mark.parametrize("learner", sorted(name for name, each in LEARNERS.items() if each.learns_nonempty))
 @pytest.mark.parametrize("data", ["attracting", "shopping", "without empty baskets"])
 def test_nor_given_that_baskets_are_not_empty(data: str, learner: str, max_iter: int) -> None:
     baskets = DATA[data].subset(DATA[data].sizes > 0)
@@ -61,14 +62,14 @@ def test_nor_given_that_baskets_are_not_empty(data: str, learner: str, max_iter:
 
 def test_an_item_in_every_basket_is_not_made_certain() -> None:
     result = dl.fit(PROBLEMS["an item that always occurs"], init="wishart", prior=0, rng=0, max_iter=0)
-    assert result.dpp.learned["start"] == "independent"
+    assert result.dpp.learned.start == "independent"
     assert result.dpp.log_prob([1]) > -20
 
 
 def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> None:
     result = dl.fit(DATA["shopping"], init="wishart", prior=0, rng=0, max_iter=1)
     assert (result.stop, result.converged) == (Stop.MAX_ITER, False)
-    assert result.dpp.learned["start"] == "independent"
+    assert result.dpp.learned.start == "independent"
     np.testing.assert_allclose(result.dpp.marginals(), DATA["shopping"].frequencies())
     assert result.restarts[0].start == "wishart"
     assert result.restarts[0].log_likelihood < result.log_likelihood
@@ -95,11 +96,11 @@ def run_that_converged(kernel: Kernel) -> Run:
 def test_a_run_that_converged_below_its_start_does_not_make_the_start_converged() -> None:
     better, worse = dl.fit(BASKETS, prior=0).kernel, random_kernel(np.random.default_rng(9))
     for tol, stop in ((1e-4, Stop.NOT_BETTER), (10.0, Stop.TOLERANCE)):
-        method = Method(LEARNERS["auto"], Limits(LEARNERS["auto"].rule, tol, 9, None), lambda: 1.0, 1)
-        found = method.at_least(better, run_that_converged(worse), BASKETS)
+        method = Method(LEARNERS["auto"], Limits(LEARNERS["auto"].rule, tol, 9, None), lambda: 1.0)
+        found = method.at_least(better, run_that_converged(worse), Problem(BASKETS, 1))
         assert (found.kernel, found.stop, found.n_iter) == (better, stop, 1)
     kept = run_that_converged(better)
-    assert method.at_least(worse, kept, BASKETS) is kept
+    assert method.at_least(worse, kept, Problem(BASKETS, 1)) is kept
 
 
 def test_a_killed_fit_that_ends_at_independent_items_goes_on_to_the_same_result(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from dpplearn import DPP, Baskets, Kernel
+from dpplearn.models.provenance import Provenance
 
 Lists = list[list[Any]]
 
@@ -78,13 +79,16 @@ def kernels(draw: st.DrawFn, *, min_items: int = 1, max_items: int = 6) -> Kerne
 
 @st.composite
 def models(draw: st.DrawFn) -> DPP:
-    """Named or numbered items, with any JSON as the account of how it was learned."""
+    """Named or numbered items, with anything that may be known of how it was learned."""
     kernel = draw(kernels())
     labels = draw(st.sampled_from([names, integers]))
     items = draw(st.lists(labels, min_size=kernel.n_items, max_size=kernel.n_items, unique=True))
-    values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
-    learned = draw(st.dictionaries(st.text(), values | st.lists(values, max_size=3), max_size=4))
-    return DPP(kernel, items, learned=learned)
+    numbers = st.none() | st.floats(allow_nan=False)
+    counts, texts, either = st.none() | st.integers(), st.none() | st.text(), st.none() | st.booleans()
+    learned = st.builds(
+        Provenance, learner=texts, start=texts, n_iter=counts, weight=numbers, prior=numbers, nonempty=either
+    )
+    return DPP(kernel, items, learned=draw(learned))
 
 
 def plain(baskets: Baskets) -> tuple[tuple[Any, ...], Lists, list[float]]:

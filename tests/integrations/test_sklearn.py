@@ -138,7 +138,7 @@ def test_an_integer_random_state_gives_the_model_of_fit_with_that_seed(learner: 
     there = dl.fit(dl.Baskets.from_matrix(X), learner, init, restarts=2, tol=1e-3, max_iter=77, rng=3)
     here = estimator(learner=learner, init=init, restarts=2, max_iter=77, random_state=3).fit(X)
     np.testing.assert_array_equal(here.dpp_.kernel.K, there.kernel.K)
-    assert here.dpp_.learned["restarts"] == 2
+    assert here.dpp_.learned.restarts == 2
     assert (here.n_iter_, here.converged_, here.stop_) == (there.n_iter, there.converged, there.stop)
     assert here.log_likelihood_ == there.log_likelihood
 
@@ -313,7 +313,7 @@ def test_ctrl_c_ends_a_grid_search_too_and_leaves_the_best_model_so_far(monkeypa
         yield Step(kernel, -1.0, 0.0, 1)
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(LEARNERS, "em", Learner(interrupted, relative_change))
+    monkeypatch.setitem(LEARNERS, "em", Learner(interrupted, relative_change, as_published=True))
     model = estimator()
     with pytest.raises(KeyboardInterrupt, match="best model so far"):
         model.fit(draws())

@@ -16,7 +16,8 @@ from dpplearn.experiments import textbook
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
 from dpplearn.learners import LEARNERS
-from dpplearn.learners.loop import NOTHING, Limits, Memory, Run, Step, Stop, run
+from dpplearn.learners.loop import NO_MEMORY, Limits, Memory, Run, Step, Stop, run
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.stopping import relative_change
 from dpplearn.learners.symmetric.ascent import gradient, projected
@@ -30,9 +31,9 @@ THE_PAPER_S = {"em", "k-ascent"}
 every_problem = pytest.mark.parametrize("problem", PROBLEMS)
 
 
-def first_steps(learner: str, kernel: Kernel, baskets: Baskets, n: int = 12, memory: Memory = NOTHING) -> list[Step]:
+def first_steps(learner: str, kernel: Kernel, baskets: Baskets, n: int = 12, memory: Memory = NO_MEMORY) -> list[Step]:
     """With the memory of each as it was then: a learner may go on to write into its arrays."""
-    steps = itertools.islice(LEARNERS[learner].steps(kernel, baskets, 1, memory), n)
+    steps = itertools.islice(LEARNERS[learner].steps(kernel, Problem(baskets, 1), memory), n)
     return [replace(step, memory={name: array.copy() for name, array in step.memory.items()}) for step in steps]
 
 
@@ -197,7 +198,7 @@ def test_em_keeps_the_eigenvectors_where_no_step_ascends() -> None:
     last = first_steps("em", start, baskets, 5)[-1]
     np.testing.assert_array_equal(last.kernel.eigenvectors, np.eye(6))
     np.testing.assert_allclose(last.kernel.eigenvalues, baskets.frequencies(), atol=1e-12)
-    assert rotated(start, np.zeros((6, 6)), baskets, 1) == (start, 0.0, 0)
+    assert rotated(start, np.zeros((6, 6)), Problem(baskets, 1)) == (start, 0.0, 0)
 
 
 def test_zero_eigenvalues_stay_zero_under_em() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given
 import dpplearn
 from dpplearn import DPP, Baskets, InputError, Kernel, Recommendation, Substitute
 from dpplearn.kernels.independent import before_truncation
+from dpplearn.models.provenance import Provenance
 from helpers import oracle
 from helpers.spectra import every_spectrum, exact, law
 from helpers.strategies import kernels
@@ -351,7 +352,7 @@ def test_a_model_needs_a_kernel_and_a_name_for_every_item() -> None:
 
 def test_a_model_says_what_it_is() -> None:
     assert repr(exact("inside").dpp) == "DPP(6 items, expected size 3.45)"
-    learned = DPP(exact("inside").kernel, NAMES, learned={"learner": "em"})
+    learned = DPP(exact("inside").kernel, NAMES, learned=Provenance(learner="em"))
     assert repr(learned) == "DPP(6 named items, expected size 3.45, learned by em)"
     assert list(named().greedy_map(2)) == list(named().greedy_map(2).items)
 

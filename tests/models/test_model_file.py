@@ -24,15 +24,16 @@ from safetensors.numpy import save as safetensors_bytes
 import dpplearn
 from dpplearn import DPP, Baskets, InputError, Kernel, Stop, load
 from dpplearn.fitting.checkpoint import FitState, Restart, Search, Setting, read_checkpoint, write_checkpoint
-from dpplearn.learners.loop import NOTHING, Memory, Record, Run, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Record, Run, Step
 from dpplearn.models.history import History
+from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools import tensor_file
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
 from helpers.strategies import kernels, models
 
 KERNEL = Kernel.from_L([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])
-MODEL = DPP(KERNEL, ["crib", "monitor", "bottle"], learned={"learner": "em", "n_iter": 17, "log_likelihood": -1.5})
+MODEL = DPP(KERNEL, ["crib", "monitor", "bottle"], learned=Provenance("em", n_iter=17, log_likelihood=-1.5))
 
 
 @pytest.fixture
@@ -66,8 +67,8 @@ def test_eigenvalues_of_exactly_zero_and_one_are_still_so_after_loading(tmp_path
 
 
 def test_infinite_figures_in_how_it_was_learned_survive(tmp_path: Path) -> None:
-    DPP(KERNEL, learned={"best": float("inf"), "worst": float("-inf")}).save(tmp_path / "m")
-    assert load(tmp_path / "m").learned == {"best": float("inf"), "worst": float("-inf")}
+    DPP(KERNEL, learned=Provenance(prior=float("inf"), log_likelihood=float("-inf"))).save(tmp_path / "m")
+    assert load(tmp_path / "m").learned == Provenance(prior=float("inf"), log_likelihood=float("-inf"))
 
 
 def with_training(history: bool = True) -> DPP:
@@ -106,7 +107,7 @@ def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path
     for name, column in result.history.columns.items():
         np.testing.assert_array_equal(found.training.history.columns[name], column)
     dpplearn.fit([[0], [1]], prior=np.inf).dpp.save(tmp_path / "m")
-    assert load(tmp_path / "m").learned["prior"] == np.inf
+    assert load(tmp_path / "m").learned.prior == np.inf
 
 
 def test_a_file_without_training_is_a_model_without(saved: Path) -> None:
@@ -157,7 +158,7 @@ def test_the_file_is_ordinary_safetensors_and_names_the_versions_that_wrote_it(s
         assert set(file.keys()) == {"eigenvalues", "eigenvectors"}
         document = json.loads(file.metadata()["document"])
     assert document["items"] == ["crib", "monitor", "bottle"]
-    assert document["learned"] == MODEL.learned
+    assert document["learned"] == MODEL.learned.to_dict()
     assert document["versions"] == {"dpplearn": dpplearn.__version__, "numpy": np.__version__}
     assert read_tensors(saved, "model")[1] == document
 
@@ -300,10 +301,30 @@ def test_a_whole_file_whose_document_is_no_object_is_refused(
         load(tmp_path / "m")
 
 
-@pytest.mark.parametrize("learned", [{"n": np.int64(3)}, {"data": np.zeros(2)}, {"when": object()}])
-def test_what_json_does_not_have_is_not_saved(learned: dict[str, Any], tmp_path: Path) -> None:
+def test_a_file_names_the_family_of_its_kernel(tmp_path: Path) -> None:
+    MODEL.save(tmp_path / "m")
+    assert read_tensors(tmp_path / "m", "model")[1]["family"] == "symmetric"
+
+
+def test_a_file_of_a_family_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    write_tensors(tmp_path / "m", "model", ARRAYS, {**DOCUMENT, "family": "quantum"})
+    with pytest.raises(InputError, match="its family of kernels is 'quantum', and this version knows symmetric"):
+        load(tmp_path / "m")
+
+
+def test_a_file_from_before_families_had_names_still_loads(tmp_path: Path) -> None:
+    learned = {"learner": "em", "prior": 0.5, "something of a later version": 3}
+    write_tensors(tmp_path / "m", "model", ARRAYS, {"items": ["a", "b", "c"], "learned": learned})
+    dpp = load(tmp_path / "m")
+    assert dpp.items == ("a", "b", "c")
+    assert dpp.learned == Provenance(learner="em", prior=0.5)
+    np.testing.assert_array_equal(dpp.kernel.eigenvectors, ARRAYS["eigenvectors"])
+
+
+@pytest.mark.parametrize("strange", [np.int64(3), np.zeros(2), object()])
+def test_what_json_does_not_have_is_not_saved(strange: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not written: a model file keeps what JSON has"):
-        DPP(KERNEL, learned=learned).save(tmp_path / "m")
+        DPP(KERNEL, learned=Provenance(start=strange)).save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -460,7 +481,7 @@ def test_a_learned_model_with_one_bit_flipped_is_refused_or_the_same(tmp_path: P
 SETTING = Setting("em", "wishart", restarts=3, prior=0.0, validation=0.0, nonempty=False, data="abc")
 
 
-def run_to(kernel: Kernel, history: History, stop: Stop | None = None, memory: Memory = NOTHING) -> Run:
+def run_to(kernel: Kernel, history: History, stop: Stop | None = None, memory: Memory = NO_MEMORY) -> Run:
     last = Step(kernel, history.log_likelihood[-1], history.step_size[-1], 1, memory)
     return Run(last, Record.of(history), len(history) - 1, stop)
 
@@ -510,17 +531,17 @@ def test_a_checkpoint_gives_back_the_step_that_leads_beside_the_last_one(
 ) -> None:
     columns = np.arange(20.0).reshape(5, 4)
     behind = run_to(leader, History(*columns[:, :2]), None, {"Z": leader.eigenvectors})
-    now = replace(run_to(running, History(*columns), None, {"Z": running.eigenvectors}), leader=behind)
+    now = replace(run_to(running, History(*columns), None, {"Z": running.eigenvectors}), best_so_far=behind)
     path = tmp_path_factory.getbasetemp() / "checkpoint"
     write_checkpoint(path, FitState(SETTING, (1,), running=now))
     found = read_checkpoint(path, SETTING).running
     assert found is not None
-    assert found.leader is not None
-    for mine, theirs in ((now, found), (behind, found.leader)):
+    assert found.best_so_far is not None
+    for mine, theirs in ((now, found), (behind, found.best_so_far)):
         assert same(DPP(theirs.kernel), DPP(mine.kernel))
-        assert (theirs.n_iter, theirs.merit) == (mine.n_iter, mine.merit)
+        assert (theirs.n_iter, theirs.score) == (mine.n_iter, mine.score)
         np.testing.assert_array_equal(theirs.step.memory["Z"], mine.step.memory["Z"])
-    assert found.leader.leader is None
+    assert found.best_so_far.best_so_far is None
 
 
 @pytest.mark.parametrize(

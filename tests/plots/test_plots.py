@@ -107,10 +107,10 @@ def test_the_learning_curve_is_the_history(fitted: dl.DPP) -> None:
     axes = plots.learning_curve(fitted).axes[0]
     history = fitted.training.history
     np.testing.assert_array_equal(axes.lines[0].get_ydata(), history.log_likelihood)
-    np.testing.assert_allclose(axes.lines[1].get_ydata(), fitted.learned["independent_log_likelihood"])
+    np.testing.assert_allclose(axes.lines[1].get_ydata(), fitted.learned.independent_log_likelihood)
     assert len(axes.lines) == 2  # nothing was set aside
     low, high = axes.get_ylim()
-    assert low < fitted.learned["independent_log_likelihood"] < high
+    assert low < fitted.learned.independent_log_likelihood < high
     assert low < history.log_likelihood[-1] < high
 
 
@@ -136,7 +136,7 @@ def test_the_learning_curve_with_a_prior_tells_the_data_alone_apart() -> None:
         len(dpp.training.history) - 1,
         pytest.approx(dpp.log_likelihood(train)),
     )
-    assert independent.get_ydata()[0] == dpp.learned["independent_log_likelihood"]
+    assert independent.get_ydata()[0] == dpp.learned.independent_log_likelihood
 
 
 def test_a_model_without_history_says_what_to_do() -> None:

@@ -212,13 +212,13 @@ def _learned_again(dpp: DPP, baskets: Baskets, threads: int | None) -> DPP:
 
 def _how(dpp: DPP) -> dict[str, Any]:
     """The options of `fit` that it was learned with."""
-    usual = {"learner": "auto", "prior": 0.0, "nonempty": False}
-    return {name: dpp.learned.get(name, value) for name, value in usual.items()}
+    how = dpp.learned
+    return {"learner": how.learner or "auto", "prior": how.prior or 0.0, "nonempty": bool(how.nonempty)}
 
 
 def _drawn(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Callable[[np.random.Generator], Baskets]:
     if baskets is None:
-        n = dpp.training.weight if dpp.training is not None else dpp.learned.get("weight")
+        n = dpp.training.weight if dpp.training is not None else dpp.learned.weight
         if n is None:
             raise InputError(
                 "the model does not tell what it was learned from; pass the baskets, or learn it again with fit"
@@ -247,6 +247,6 @@ def _sets(dpp: DPP, n: int, rng: np.random.Generator) -> Iterator[Ints]:
     missing = max(n, 1)
     while missing:
         sets = sample_sets(dpp.kernel, missing, None, rng, None)
-        kept = [each for each in sets if len(each)] if dpp.learned.get("nonempty") else sets
+        kept = [each for each in sets if len(each)] if dpp.learned.nonempty else sets
         yield from kept
         missing -= len(kept)

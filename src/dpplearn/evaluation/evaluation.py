@@ -82,7 +82,7 @@ def evaluate(
     questions = ask(baskets, rng)
     with bar(dict.fromkeys(predictors, len(questions.partial)), progress) as advance:
         answers = answer(predictors, questions, setting, rng, advance)
-    if not nonempty and any(dpp.learned.get("nonempty") for dpp in dpps.values()):
+    if not nonempty and any(dpp.learned.nonempty for dpp in dpps.values()):
         note += " A model was learned given that baskets are not empty, and is judged without that: see nonempty=True."
     return summary(answers, baskets, setting, rng, note)
 

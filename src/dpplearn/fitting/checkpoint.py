@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import count, takewhile
 from os import PathLike, fspath
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, InputWarning
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Record, Run, Step, Stop
 from dpplearn.models.history import History
@@ -74,6 +75,7 @@ class FitState:
     best: Run | None = None
     running: Run | None = None
     elapsed: float = 0.0  # seconds since the fit began
+    best_number: int | None = None  # of the best among the finished
 
     def with_running(self, run: Run) -> FitState:
         return replace(self, running=run, elapsed=run.seconds)
@@ -82,9 +84,19 @@ class FitState:
         assert run.stop is not None
         seconds = run.seconds - run.record.seconds[0]
         line = Restart(start, run.log_likelihood, run.n_iter, seconds, run.stop)
-        better = self.best is None or run.merit > self.best.merit
-        state = self.with_running(run)
-        return replace(state, finished=(*self.finished, line), best=run if better else self.best, running=None)
+        state = replace(self.with_running(run), finished=(*self.finished, line), running=None)
+        if self.best is not None and not run.score > self.best.score:
+            return state
+        return replace(state, best=run, best_number=len(self.finished))
+
+    @property
+    def best_start(self) -> str:
+        """What the best of the finished runs started from."""
+        assert self.best_number is not None
+        return self.finished[self.best_number].start
+
+
+Saver = Callable[[FitState, bool], None]  # the state, and whether it is to be written whatever the time
 
 
 def fingerprint(baskets: Baskets) -> str:
@@ -101,8 +113,9 @@ def write_checkpoint(path: str | PathLike[str], state: FitState) -> None:
         arrays["search"] = state.search.held_out
         for fold, kernel in enumerate(state.search.kernels):
             arrays |= _kernel_arrays(f"fold.{fold}", kernel)
-    leader = state.running.leader if state.running is not None else None
-    for name, run in (("best", state.best), ("running", state.running), ("leader", leader)):
+    best_so_far = state.running.best_so_far if state.running is not None else None
+    # "leader" is what files have called the best step so far from the first
+    for name, run in (("best", state.best), ("running", state.running), ("leader", best_so_far)):
         if run is not None:
             arrays |= {
                 **_kernel_arrays(name, run.kernel),
@@ -114,6 +127,7 @@ def write_checkpoint(path: str | PathLike[str], state: FitState) -> None:
         "seeds": list(state.seeds),
         "elapsed": state.elapsed,
         "finished": [{**asdict(line), "stop": line.stop.name} for line in state.finished],
+        "best_number": state.best_number,
         "best_stop": state.best.stop.name if state.best is not None and state.best.stop is not None else None,
     }
     write_tensors(path, "checkpoint", arrays, document)
@@ -142,9 +156,12 @@ def _state(setting: Setting, arrays: Mapping[str, npt.NDArray[Any]], document: M
     if best is not None:
         best = replace(best, stop=Stop[document["best_stop"]])
     if running is not None:
-        running = replace(running, leader=_run(arrays, "leader"))
+        running = replace(running, best_so_far=_run(arrays, "leader"))
     seeds, search = tuple(document["seeds"]), _search(arrays)
-    return FitState(setting, seeds, search, finished, best, running, document["elapsed"])
+    number = document.get("best_number")
+    if number is None and finished:  # an older file, which does not say
+        number = max(range(len(finished)), key=lambda each: finished[each].log_likelihood)
+    return FitState(setting, seeds, search, finished, best, running, document["elapsed"], number)
 
 
 def _kernel_arrays(name: str, kernel: Kernel) -> dict[str, npt.NDArray[Any]]:
@@ -171,3 +188,27 @@ def _run(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Run | None:
     memory = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
     last = Step(kernel, float(history.log_likelihood[-1]), float(history.step_size[-1]), 0, memory)
     return Run(last, Record.of(history), len(history) - 1)
+
+
+def saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
+    """To write the state if it is time or asked for. Where that fails, learning goes on, and the next may do better."""
+    if path is None:
+        return None
+    tried, failed = -np.inf, False
+
+    def save(state: FitState, now: bool) -> None:
+        nonlocal tried, failed
+        if not now and state.elapsed - tried < every:
+            return
+        tried = state.elapsed
+        try:
+            write_checkpoint(path, state)
+            failed = False
+        except InputError as error:
+            if not failed:
+                warnings.warn(
+                    f"no checkpoint: {error}; learning goes on, and so do attempts", InputWarning, stacklevel=2
+                )
+            failed = True
+
+    return save

@@ -1,14 +1,11 @@
-"""fit: a start, a learner, restarts, and the result."""
+"""fit: the data, the prior, the runs, the result."""
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-from numbers import Real
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,9 +14,9 @@ import numpy as np
 
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.weights import are_counts
-from dpplearn.errors import InputError, InputWarning, whole_number
-from dpplearn.fitting.checkpoint import FitState, Search, Setting, fingerprint, read_checkpoint, write_checkpoint
+from dpplearn.errors import InputError
+from dpplearn.fitting.checkpoint import FitState, Saver, Search, Setting, fingerprint, read_checkpoint, saver
+from dpplearn.fitting.data import Data
 from dpplearn.fitting.effort import (
     LONG,
     NO_TIME,
@@ -30,24 +27,21 @@ from dpplearn.fitting.effort import (
     fit_effort,
     tell_if_long,
 )
-from dpplearn.fitting.prior import as_strength, centre, pseudo_baskets, with_prior
+from dpplearn.fitting.options import FitOptions
+from dpplearn.fitting.prior import centre, pseudo_baskets, with_prior
 from dpplearn.fitting.prior_choice import STRENGTHS, PriorChoice, choose_prior
 from dpplearn.fitting.result import Agreement, FitProgress, FitResult
-from dpplearn.fitting.runs import Method, Observer, Saver, Work, all_runs, outcome
-from dpplearn.kernels.independent import independent
+from dpplearn.fitting.runs import Method, Observer, Work, all_runs, outcome
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Limits, Record, Run, Stop, Validation
-from dpplearn.learners.starts import INITIALISERS
-from dpplearn.learners.stopping import relative_change
 from dpplearn.models.dpp import DPP
+from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.files import check_writable
 from dpplearn.tools.threads import suitable_blas
 
-MOST_RESTARTS = 100_000
-DEFAULT_PRIOR: dict[str, float | str] = {"auto": "auto"}  # of the other learners, none
+Start = Kernel | DPP | FitResult | None
+Callback = Callable[[FitProgress], Any]
 
 
 def fit(
@@ -55,7 +49,7 @@ def fit(
     learner: str = "auto",
     init: str = "moments",
     *,
-    start: Kernel | DPP | FitResult | None = None,
+    start: Start = None,
     restarts: int = 1,
     rng: Seed = None,
     tol: float = 1e-4,
@@ -66,7 +60,7 @@ def fit(
     validation: float = 0.0,
     patience: int = 10,
     nonempty: bool = False,
-    callback: Callable[[FitProgress], Any] | None = None,
+    callback: Callback | None = None,
     progress: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_seconds: float = 10.0,
@@ -132,125 +126,132 @@ def fit(
     Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`. While a prior is chosen there is none
     yet, and `KeyboardInterrupt` is raised; with a checkpoint, what is known of the strengths is kept.
     """
+    options = FitOptions(
+        learner=learner,
+        init=init,
+        restarts=restarts,
+        tol=tol,
+        max_iter=max_iter,
+        max_seconds=max_seconds,
+        threads=threads,
+        prior=prior,
+        validation=validation,
+        patience=patience,
+        nonempty=nonempty,
+        progress=progress,
+        checkpoint=checkpoint,
+        checkpoint_seconds=checkpoint_seconds,
+        resume=resume,
+    )
+    return fit_with(options, baskets, start=start, rng=rng, callback=callback)
+
+
+def fit_with(
+    options: FitOptions,
+    baskets: Baskets | Iterable[Iterable[Any]],
+    *,
+    start: Start = None,
+    rng: Seed = None,
+    callback: Callback | None = None,
+) -> FitResult:
+    """`fit`, with its options in one value."""
     baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
     start = start.dpp if isinstance(start, FitResult) else start
     if not isinstance(start, Kernel | DPP | None):
         raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
-    nonempty = bool(nonempty)
-    _check_choices(learner, init, nonempty)
-    _check_numbers(restarts, tol, max_iter, max_seconds, checkpoint_seconds, validation, patience)
-    _check_baskets(baskets, nonempty)
-    prior, validation = _strength(prior, learner), float(validation)
-    check_fit_memory(baskets.n_items, learner, prior, threads)
-    positive = baskets.subset(baskets.weights > 0).as_counts()
-    data = positive.deduplicated()
-    parted = data if are_counts(positive.weights) else positive  # equal baskets may be in different parts
-    if checkpoint is not None:
-        check_writable(Path(checkpoint))
-    first = init if start is None else "given"
-    setting = Setting(learner, first, restarts, prior, validation, nonempty, fingerprint(data))
-    if resume is not None:
-        state = read_checkpoint(resume, setting)
-    else:
-        seeds = np.random.default_rng(rng).integers(2**63, size=restarts + 2)
-        state = FitState(setting, tuple(int(seed) for seed in seeds))
+    options.check_baskets(baskets)
+    check_fit_memory(baskets.n_items, options.learner, options.strength, options.threads)
+    if options.checkpoint is not None:
+        check_writable(Path(options.checkpoint))
+    data = Data.of(baskets)
+    state = _state(options, data.distinct, "given" if start is not None else options.init, rng)
     began = time.perf_counter() - state.elapsed
-    if resume is None and (max_seconds is None or max_seconds >= LONG):
-        effort = fit_effort(data, learner, prior, restarts=restarts, max_iter=max_iter, threads=threads)
-        limited = "sets a limit" if max_seconds is None else f"ends it after {duration(max_seconds)}"
-        tell_if_long(effort, "this fit", f"max_seconds (--max-seconds) {limited}, with the best model so far")
-    with suitable_blas(data.n_items, threads):
-        if validation:
-            parted, aside = _set_aside(parted, validation, state.seeds[-1])
-            data = parted.deduplicated()
-        else:
-            aside = None
-        expected = around_a_run(data.n_items, learner) if max_seconds is not None else NO_TIME
-        method = Method(
-            LEARNERS[learner],
-            Limits(LEARNERS[learner].rule, tol, max_iter, max_seconds, expected.ending),
-            clock=lambda: time.perf_counter() - began,
-            threads=threads,
-            nonempty=nonempty,
-            validation=_validation(aside, patience, threads, nonempty),
-            starting=expected.starting,
-        )
-        save = _saver(checkpoint, checkpoint_seconds)
-        choice, state = _chosen_prior(prior, parted, method, state, save, progress)
-        strength = choice.strength if choice is not None else float(prior)
+    if options.resume is None:
+        _tell_if_long(options, data.distinct)
+    with suitable_blas(baskets.n_items, options.threads):
+        data = data.without(options.validation, state.seeds[-1])
+        method = _method(options, data, lambda: time.perf_counter() - began)
+        save = saver(options.checkpoint, options.checkpoint_seconds)
+        choice, state = _chosen_prior(options, data, method, state, save)
+        strength = choice.strength if choice is not None else float(options.strength)
         if np.isinf(strength):
-            in_time = choice is None or choice.complete
-            why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
-            best, came_from, stop = method.ended_at(centre(data, nonempty=nonempty), data, why, Record()), "prior", None
-            if save is not None:  # what was cut short goes on with the choice, and then from a start of its own
-                save(state.with_running(best) if in_time else state, True)
-            state = state.with_finished(best, came_from)
+            end = _independent_items(options, data, method, state, save, choice)
         else:
-            pseudo = pseudo_baskets(data, nonempty=nonempty) if strength else data
-            learned_from = with_prior(data, pseudo, strength, nonempty=nonempty)
-            with _observers(restarts, progress, callback) as observers:
-                work = Work(method, learned_from, start, observers, save)
-                state, stop = all_runs(work, state)
-            best, came_from = outcome(work, state)
-        result = partial(_result, baskets, parted, data, method, state, best, came_from, strength, choice)
+            pseudo = pseudo_baskets(data.distinct, nonempty=options.nonempty) if strength else data.distinct
+            problem = data.problem(options, with_prior(data.distinct, pseudo, strength, nonempty=options.nonempty))
+            with _observers(options.restarts, options.progress, callback) as observers:
+                end = _best_run(Work(method, problem, start, observers, save), state)
         try:
-            return result(stop)
+            return _result(options, data, method, end, strength, choice)
         except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
-            return result(Stop.INTERRUPTED)
+            return _result(options, data, method, replace(end, stop=Stop.INTERRUPTED), strength, choice)
 
 
-def expected_effort(
-    baskets: Baskets,
-    learner: str = "auto",
-    init: str = "moments",
-    *,
-    prior: float | str | None = None,
-    restarts: int = 1,
-    max_iter: int = 1000,
-    max_seconds: float | None = None,
-    threads: int | None = None,
-    nonempty: bool = False,
-    **others: Any,
-) -> Effort:
+def expected_effort(baskets: Baskets, **options: Any) -> Effort:
     """What `fit` with these options will take; what it refuses is refused."""
-    _check_choices(learner, init, nonempty)
-    _check_numbers(restarts, 0.0, max_iter, max_seconds, 0.0, 0.0, 1)
-    _check_baskets(baskets, nonempty)
-    prior = _strength(prior, learner)
-    check_fit_memory(baskets.n_items, learner, prior, threads)
-    data = baskets.deduplicated()
-    found = fit_effort(data, learner, prior, restarts=restarts, max_iter=max_iter, threads=threads)
-    return found._replace(seconds=min(found.seconds, max_seconds or np.inf))
+    asked = FitOptions(**options)
+    asked.check_baskets(baskets)
+    check_fit_memory(baskets.n_items, asked.learner, asked.strength, asked.threads)
+    found = _effort(asked, baskets.deduplicated())
+    return found._replace(seconds=min(found.seconds, asked.max_seconds or np.inf))
 
 
-def _strength(prior: float | str | None, learner: str) -> float | str:
-    """How strong the prior is, "auto", or what is usual for the learner."""
-    prior = DEFAULT_PRIOR.get(learner, 0.0) if prior is None else prior
-    return prior if isinstance(prior, str) and prior == "auto" else as_strength(prior)
+def _state(options: FitOptions, distinct: Baskets, first_start: str, rng: Seed) -> FitState:
+    """Where the fit begins, or goes on."""
+    setting = Setting(
+        options.learner,
+        first_start,
+        options.restarts,
+        options.strength,
+        options.validation,
+        options.nonempty,
+        fingerprint(distinct),
+    )
+    if options.resume is not None:
+        return read_checkpoint(options.resume, setting)
+    seeds = np.random.default_rng(rng).integers(2**63, size=options.restarts + 2)
+    return FitState(setting, tuple(int(seed) for seed in seeds))
 
 
-def _set_aside(baskets: Baskets, share: float, seed: int) -> tuple[Baskets, Baskets]:
-    """What to learn from, and the baskets that say when to stop."""
-    kept, aside = baskets.split(1 - share, rng=seed)
-    if not len(kept) or not len(aside):
-        raise InputError(
-            f"validation is {share:g}, which leaves {kept.n_units} baskets to learn from and {aside.n_units} to "
-            "validate on; expected a share that leaves some of both"
-        )
-    return kept, aside.deduplicated()
+def _effort(options: FitOptions, distinct: Baskets) -> Effort:
+    return fit_effort(
+        distinct,
+        options.learner,
+        options.strength,
+        restarts=options.restarts,
+        max_iter=options.max_iter,
+        threads=options.threads,
+    )
 
 
-def _validation(aside: Baskets | None, patience: int, threads: int | None, nonempty: bool) -> Validation | None:
-    if aside is None:
-        return None
-    return Validation(partial(mean_log_likelihood, baskets=aside, threads=threads, nonempty=nonempty), patience)
+def _tell_if_long(options: FitOptions, distinct: Baskets) -> None:
+    limit = options.max_seconds
+    if limit is not None and limit < LONG:
+        return
+    limited = "sets a limit" if limit is None else f"ends it after {duration(limit)}"
+    instead = f"max_seconds (--max-seconds) {limited}, with the best model so far"
+    tell_if_long(_effort(options, distinct), "this fit", instead)
+
+
+def _method(options: FitOptions, data: Data, clock: Callable[[], float]) -> Method:
+    expected = around_a_run(data.distinct.n_items, options.learner) if options.max_seconds is not None else NO_TIME
+    validation = None
+    if data.aside is not None:
+        validation = Validation(data.problem(options, data.aside).log_likelihood, options.patience)
+    return Method(
+        options.how,
+        Limits(options.how.rule, options.tol, options.max_iter, options.max_seconds, expected.ending),
+        clock,
+        validation,
+        expected.starting,
+    )
 
 
 def _chosen_prior(
-    prior: float | str, data: Baskets, method: Method, state: FitState, save: Saver | None, progress: bool
+    options: FitOptions, data: Data, method: Method, state: FitState, save: Saver | None
 ) -> tuple[PriorChoice | None, FitState]:
     """The strength by cross-validation, if that is asked for; what is done of it is kept."""
-    if prior != "auto":
+    if options.strength != "auto":
         return None, state
 
     def keep(search: Search) -> None:
@@ -260,9 +261,37 @@ def _chosen_prior(
             save(state, True)
         show(len(search.held_out))
 
-    with _choice_progress(progress) as show:
-        choice = choose_prior(data, method, state.seeds[-2], state.search, keep)
+    with _choice_progress(options.progress) as show:
+        choice = choose_prior(data.problem(options, data.units), method, state.seeds[-2], state.search, keep)
     return choice, state
+
+
+@dataclass(frozen=True)
+class End:
+    """The run whose model is returned, what that started from, all runs, and why the fit ended if not as that run."""
+
+    run: Run
+    start: str
+    state: FitState
+    stop: Stop | None = None
+
+
+def _independent_items(
+    options: FitOptions, data: Data, method: Method, state: FitState, save: Saver | None, choice: PriorChoice | None
+) -> End:
+    """What an infinitely strong prior gives, without a run."""
+    in_time = choice is None or choice.complete
+    why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
+    kernel = centre(data.distinct, nonempty=options.nonempty)
+    run = method.ended_at(kernel, data.problem(options), why, Record())
+    if save is not None:  # what was cut short goes on with the choice, and then from a start of its own
+        save(state.with_running(run) if in_time else state, True)
+    return End(run, "prior", state.with_finished(run, "prior"))
+
+
+def _best_run(work: Work, state: FitState) -> End:
+    state, stop = all_runs(work, state)
+    return End(*outcome(work, state), state, stop)
 
 
 @contextmanager
@@ -306,120 +335,33 @@ def _choice_progress(progress: bool) -> Iterator[Callable[[int], None]]:
         yield show
 
 
-def _saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
-    """Write the state if it is time or asked for. Where that fails, learning goes on, and the next may do better."""
-    if path is None:
-        return None
-    tried, failed = -np.inf, False
-
-    def save(state: FitState, now: bool) -> None:
-        nonlocal tried, failed
-        if not now and state.elapsed - tried < every:
-            return
-        tried = state.elapsed
-        try:
-            write_checkpoint(path, state)
-            failed = False
-        except InputError as error:
-            if not failed:
-                warnings.warn(
-                    f"no checkpoint: {error}; learning goes on, and so do attempts", InputWarning, stacklevel=2
-                )
-            failed = True
-
-    return save
-
-
-def _check_choices(learner: str, init: str, nonempty: bool) -> None:
-    for what, name, known in (("learner", learner, LEARNERS), ("init", init, INITIALISERS)):
-        if name not in known:
-            raise InputError(f"{what} is {name!r}; expected one of {', '.join(sorted(known))}")
-    if nonempty and LEARNERS[learner].nonempty is None:
-        able = ", ".join(sorted(name for name, each in LEARNERS.items() if each.nonempty is not None))
-        raise InputError(f"learner {learner!r} cannot learn from sets given that they are not empty; use one of {able}")
-
-
-def _check_numbers(
-    restarts: int,
-    tol: float,
-    max_iter: int,
-    max_seconds: float | None,
-    checkpoint_seconds: float,
-    validation: float,
-    patience: int,
-) -> None:
-    whole_number("restarts", restarts, 1, MOST_RESTARTS)
-    whole_number("max_iter", max_iter, 0)
-    whole_number("patience", patience, 1)
-    numbers = {
-        "tol": tol,
-        "max_seconds": max_seconds,
-        "checkpoint_seconds": checkpoint_seconds,
-        "validation": validation,
-    }
-    for what, number in numbers.items():
-        if number is not None and not isinstance(number, Real):
-            raise InputError(f"{what} is {number!r}; expected a number")
-    for what, number in (("tol", tol), ("checkpoint_seconds", checkpoint_seconds)):
-        if not number >= 0:
-            raise InputError(f"{what} is {number}; expected 0 or more")
-    if max_seconds is not None and not max_seconds > 0:
-        raise InputError(f"max_seconds is {max_seconds}; expected a positive number, or None")
-    if not 0 <= validation < 1:
-        raise InputError(f"validation is {validation}; expected a share of the baskets, from 0 to less than 1")
-
-
-def _check_baskets(baskets: Baskets, nonempty: bool) -> None:
-    if not baskets.total_weight > 0:
-        raise InputError(
-            f"there is nothing to learn from: {len(baskets)} baskets of total weight {baskets.total_weight:g}"
-        )
-    empty = baskets.weights[baskets.sizes == 0] > 0
-    if nonempty and empty.any():
-        raise InputError(
-            f"{np.count_nonzero(empty)} of {len(baskets)} baskets are empty, which given that baskets are not empty is "
-            "impossible; leave nonempty out, or leave them out (baskets.subset(baskets.sizes > 0))"
-        )
-
-
 def _result(
-    baskets: Baskets,
-    parted: Baskets,
-    data: Baskets,
-    method: Method,
-    state: FitState,
-    best: Run,
-    came_from: str,
-    strength: float,
-    choice: PriorChoice | None,
-    stop: Stop | None,
+    options: FitOptions, data: Data, method: Method, end: End, strength: float, choice: PriorChoice | None
 ) -> FitResult:
-    assert best.stop is not None
-    stop, nonempty = stop or best.stop, method.nonempty
-    baseline = mean_log_likelihood(independent(data, nonempty=nonempty), data, method.threads, nonempty=nonempty)
-    of_data = mean_log_likelihood(best.kernel, data, method.threads, nonempty=nonempty)
-    learned = {
-        "learner": state.setting.learner,
-        "start": came_from,
-        "restarts": len(state.finished),
-        "n_iter": best.n_iter,
-        "evaluations": float(best.history.evaluations[-1]),
-        "stop": stop.name,
-        "prior": strength,
-        "prior_chosen": choice is not None,
-        "nonempty": nonempty,
-        "log_likelihood": best.log_likelihood if not strength else of_data,
-        "independent_log_likelihood": baseline,
-        "n_baskets": len(baskets),
-        "n_distinct": len(data),
-        "weight": baskets.total_weight,
-        "seconds": method.clock(),
-    }
-    if method.validation is not None:
-        learned["validation"] = state.setting.validation
-        learned["validation_log_likelihood"] = best.merit
-    tol = method.limits.tol
-    in_nats = tol * abs(best.log_likelihood) if method.learner.rule is relative_change else tol
-    agreement = Agreement.of([line.log_likelihood for line in state.finished], 2 * in_nats)
-    dpp = DPP(best.kernel, data.items, learned=learned, training=Training.of(parted, best.history))
-    return FitResult(dpp, best.history, stop, state.finished, baseline, agreement, choice)
+    run, problem = end.run, data.problem(options)
+    stop = end.stop or run.stop
+    assert stop is not None
+    baseline, of_data = problem.log_likelihood(problem.independent_items()), problem.log_likelihood(run.kernel)
+    learned = Provenance(
+        learner=options.learner,
+        start=end.start,
+        restarts=len(end.state.finished),
+        n_iter=run.n_iter,
+        evaluations=float(run.history.evaluations[-1]),
+        stop=stop.name,
+        prior=strength,
+        prior_chosen=choice is not None,
+        nonempty=options.nonempty,
+        log_likelihood=run.log_likelihood if not strength else of_data,
+        independent_log_likelihood=baseline,
+        n_baskets=len(data.given),
+        n_distinct=len(data.distinct),
+        weight=data.given.total_weight,
+        seconds=method.clock(),
+        validation=options.validation if data.aside is not None else None,
+        validation_log_likelihood=run.score if data.aside is not None else None,
+    )
+    within = 2 * options.how.in_nats(options.tol, run.log_likelihood)
+    agreement = Agreement.of([line.log_likelihood for line in end.state.finished], within)
+    dpp = DPP(run.kernel, data.distinct.items, learned=learned, training=Training.of(data.units, run.history))
+    return FitResult(dpp, run.history, stop, end.state.finished, baseline, agreement, choice)

@@ -21,8 +21,8 @@ from dpplearn.fitting.runs import Method
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import log_probabilities
 from dpplearn.learners.loop import Stop
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import moments_kernel
-from dpplearn.learners.stopping import relative_change
 from dpplearn.tools.threads import one_blas_thread, thread_count
 
 STRENGTHS = (np.inf, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.0)  # strongest first: each fit starts from the one before
@@ -48,7 +48,7 @@ class PriorChoice:
 
     @cached_property
     def log_likelihood(self) -> Floats:
-        """The mean a basket, for every strength; −inf where a basket was impossible."""
+        """The mean per basket, for every strength; −inf where a basket was impossible."""
         return np.asarray((self.held_out * self.weights).sum(axis=1) / self.weights.sum())
 
     @property
@@ -57,7 +57,7 @@ class PriorChoice:
         return int(np.argmax(self.log_likelihood))
 
     def difference(self, a: int, b: int) -> tuple[float, float]:
-        """How far strength number a is above number b in the mean, and the standard error of that."""
+        """How far strength number a is above number b on average, and the standard error of that."""
         with np.errstate(invalid="ignore"):
             apart = float(self.log_likelihood[a] - self.log_likelihood[b])
         if not np.isfinite(apart):
@@ -79,7 +79,7 @@ class PriorChoice:
 
     @property
     def gain(self) -> tuple[float, float]:
-        """How far the strength taken is above independent items in the mean, and the standard error of that."""
+        """How far the strength taken is above independent items on average, and the standard error of that."""
         return self.difference(self.chosen, int(np.argmax(self.strengths)))
 
     @property
@@ -112,13 +112,14 @@ class PriorChoice:
 
 
 def choose_prior(
-    baskets: Baskets, method: Method, rng: Seed, earlier: Search | None, keep: Callable[[Search], None]
+    problem: Problem, method: Method, rng: Seed, earlier: Search | None, keep: Callable[[Search], None]
 ) -> PriorChoice:
     """Cross-validate strength after strength, the folds in parallel, until one is clearly worse than the best.
 
     Or until the time of the fit is over; then the choice is among the strengths that were tried.
     `keep` is given the search after every strength; an earlier one goes on from there.
     """
+    baskets = problem.baskets
     if baskets.n_units < 2:  # nothing can be left out, and so nothing speaks for anything but independent items
         return PriorChoice(np.array([np.inf]), np.full((1, len(baskets)), np.nan), baskets.weights)
     n_folds = min(FOLDS, baskets.n_units)
@@ -130,7 +131,7 @@ def choose_prior(
         raise InputError("the checkpoint is of another version of dpplearn, with other folds; begin without it")
     choice = _choice(search, weights)
     if not choice.complete:
-        with _folds(baskets, unseen, method) as of_folds:
+        with _folds(problem, unseen, method) as of_folds:
             while not choice.complete:
                 found = of_folds(STRENGTHS[len(choice.strengths)], search.kernels)
                 if found is None:
@@ -151,17 +152,18 @@ OfFolds = Callable[[float, Sequence[Kernel]], list[tuple[Kernel, Floats]] | None
 
 
 @contextmanager
-def _folds(baskets: Baskets, unseen: Floats, method: Method) -> Iterator[OfFolds]:
+def _folds(problem: Problem, unseen: Floats, method: Method) -> Iterator[OfFolds]:
     """Within, call the function with a strength, and the models of the folds at the strength before: each fold's
     model, and the log-probabilities of the baskets that it did not see; None if the time of the fit is over before all
     are learned to the end. The folds share the threads."""
     n_folds = len(unseen)
     limits = replace(method.limits, max_iter=MAX_ITER)
-    if method.learner.rule is not relative_change:
+    if not method.learner.as_published:
         limits = replace(limits, tol=max(limits.tol, TOLERANCE))
-    threads = thread_count(method.threads)
+    method = replace(method, limits=limits, validation=None)
+    threads, baskets, nonempty = thread_count(problem.threads), problem.baskets, problem.nonempty
     workers = min(threads, n_folds)
-    method = replace(method, threads=threads // workers, limits=limits, validation=None)
+    problem = replace(problem, threads=threads // workers)
 
     parts = [baskets.weighted(baskets.weights - left_out) for left_out in unseen]
     pseudo: list[Baskets] = []
@@ -169,17 +171,18 @@ def _folds(baskets: Baskets, unseen: Floats, method: Method) -> Iterator[OfFolds
 
     def one(fold: int, strength: float, kernel: Kernel | None) -> tuple[Kernel, Floats] | None:
         beside = pseudo[fold] if np.isfinite(strength) else None
-        learned = _learned(parts[fold], beside, strength, kernel, method, cancelled)
+        part = replace(problem, baskets=parts[fold])
+        learned = learned_at(part, beside, strength, kernel, method, cancelled)
         if learned is None:
             return None
         left_out = baskets.weighted(unseen[fold])
-        return learned, log_probabilities(learned, left_out, method.threads, nonempty=method.nonempty)
+        return learned, log_probabilities(learned, left_out, problem.threads, nonempty=nonempty)
 
     def all_folds(strength: float, kernels: Sequence[Kernel]) -> list[tuple[Kernel, Floats]] | None:
         for part in parts[len(pseudo) :] if np.isfinite(strength) else ():
             if method.out_of_time():
                 return None
-            pseudo.append(pseudo_baskets(part, nonempty=method.nonempty))
+            pseudo.append(pseudo_baskets(part, nonempty=nonempty))
         before: Sequence[Kernel | None] = kernels or [None] * n_folds
         futures = [executor.submit(one, fold, strength, before[fold]) for fold in range(n_folds)]
         while wait(futures, POLL).not_done:  # a main thread that sleeps until the end may not hear of Ctrl-C
@@ -196,16 +199,18 @@ def _folds(baskets: Baskets, unseen: Floats, method: Method) -> Iterator[OfFolds
             executor.shutdown(wait=True, cancel_futures=True)
 
 
-def _learned(
-    train: Baskets, pseudo: Baskets | None, strength: float, kernel: Kernel | None, method: Method, cancelled: Event
+def learned_at(
+    train: Problem, pseudo: Baskets | None, strength: float, kernel: Kernel | None, method: Method, cancelled: Event
 ) -> Kernel | None:
     """The model of a strength, from that of the strength before; None if there is no time to learn it to the end.
     Without sets of the prior, independent items: an infinite strength. They are no start: a saddle."""
     if pseudo is None:
-        return centre(train, nonempty=method.nonempty)
-    data = with_prior(train, pseudo, strength, nonempty=method.nonempty)
+        return centre(train.baskets, nonempty=train.nonempty)
+    baskets = with_prior(train.baskets, pseudo, strength, nonempty=train.nonempty)
     saddle = kernel is None or np.count_nonzero(kernel.eigenvectors) == kernel.n_items
     run = method.run(
-        lambda: moments_kernel(data) if saddle or kernel is None else kernel, data, lambda now: cancelled.is_set()
+        lambda: moments_kernel(baskets) if saddle or kernel is None else kernel,
+        replace(train, baskets=baskets),
+        lambda now: cancelled.is_set(),
     )
     return run.kernel if run.stop is not Stop.MAX_SECONDS else None

@@ -9,8 +9,8 @@ import numpy as np
 
 from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.prior_choice import PriorChoice
+from dpplearn.kernels.interface import log_nonempty
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.statistics import log_nonempty
 from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Step, Stop
 from dpplearn.models.dpp import DPP
@@ -38,7 +38,7 @@ class FitProgress:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether the runs from different starts found the same optimum. In nats a basket.
+    """Whether the runs from different starts found the same optimum. In nats per basket.
 
     A run that stopped by its tolerance may be that much short of its optimum, so that two at the same optimum lie
     within twice as much. The rule of "em" and "k-ascent" promises no such thing: runs of theirs that do not agree may
@@ -70,7 +70,7 @@ class Agreement:
 
 @dataclass(frozen=True, repr=False)
 class FitResult:
-    """The best model found, how it was found, and how good it is. All log-likelihoods are means a basket."""
+    """The best model found, how it was found, and how good it is. All log-likelihoods are means per basket."""
 
     dpp: DPP
     history: History
@@ -90,12 +90,14 @@ class FitResult:
 
         The history has the likelihood that learning maximised: with a prior, of the data and its pseudo-baskets.
         """
-        return float(self.dpp.learned["log_likelihood"])
+        assert self.dpp.learned.log_likelihood is not None
+        return self.dpp.learned.log_likelihood
 
     @property
     def prior(self) -> float:
         """The strength of the prior; inf for independent items."""
-        return float(self.dpp.learned["prior"])
+        assert self.dpp.learned.prior is not None
+        return self.dpp.learned.prior
 
     @property
     def n_iter(self) -> int:
@@ -104,7 +106,7 @@ class FitResult:
     @property
     def expected_size(self) -> float:
         """E|Y| under the model, given that Y is not empty if it was learned so."""
-        nonempty = np.exp(log_nonempty(self.kernel)) if self.dpp.learned["nonempty"] else 1.0
+        nonempty = np.exp(log_nonempty(self.dpp.law)) if self.dpp.learned.nonempty else 1.0
         return float(self.dpp.expected_size / nonempty) if nonempty else 0.0
 
     @property
@@ -115,27 +117,25 @@ class FitResult:
     def __repr__(self) -> str:
         how = self.dpp.learned
         gain = self.log_likelihood - self.independent_log_likelihood
-        given = ", given that it is not empty" if how["nonempty"] else ""
+        given = ", given that it is not empty" if how.nonempty else ""
         beside = f"the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'}"
-        if gain < 0 and not self.prior and LEARNERS[how["learner"]].as_published:
+        if gain < 0 and not self.prior and LEARNERS[how.learner or ""].as_published:
             beside += ": the paper's learners end where they end; learner='auto' does not end below"
         if np.isinf(self.prior):
             beside = "the model, but for its smoothing"
         lines = [
-            f"FitResult: {how['learner']} from {how['start']}, {how['n_baskets']:,} baskets "
-            f"({how['n_distinct']:,} distinct) of {len(self.dpp.items):,} items",
+            f"FitResult: {how.learner} from {how.start}, {how.n_baskets:,} baskets "
+            f"({how.n_distinct:,} distinct) of {len(self.dpp.items):,} items",
             f"  stopped            after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
             f"{' (converged)' if self.converged else ''}: {self.stop.value}",
-            f"  log-likelihood     {self.log_likelihood:.4f} a basket{given}",
-            f"  independent items  {self.independent_log_likelihood:.4f} a basket ({beside})",
+            f"  log-likelihood     {self.log_likelihood:.4f} per basket{given}",
+            f"  independent items  {self.independent_log_likelihood:.4f} per basket ({beside})",
             f"  expected size      {self.expected_size:.2f} items{given}",
         ]
         if self.prior or self.prior_choice is not None:
             lines.insert(2, f"  prior              {self._prior}")
-        if "validation" in how:
-            lines.append(
-                f"  set aside          {how['validation']:.0%}, {how['validation_log_likelihood']:.4f} a basket"
-            )
+        if how.validation is not None:
+            lines.append(f"  set aside          {how.validation:.0%}, {how.validation_log_likelihood:.4f} per basket")
         if len(self.restarts) > 1:
             lines += [f"  restarts           {self.agreement}"]
             lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.fitting.checkpoint import FitState, Setting
-from dpplearn.kernels.independent import independent
+from dpplearn.fitting.checkpoint import FitState, Saver, Setting
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
-from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners import Learner, Steps
-from dpplearn.learners.loop import NOTHING, Limits, Record, Run, Step, Stop, Validation, run
+from dpplearn.learners import Learner
+from dpplearn.learners.loop import NO_MEMORY, Limits, Record, Run, Step, Stop, Validation, run
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.saddles import joined
 from dpplearn.learners.starts import DETERMINISTIC, INITIALISERS, adapted, wishart
 from dpplearn.models.dpp import DPP
@@ -27,7 +25,6 @@ ENDS_THE_FIT = {*ASKED_TO_STOP, Stop.MAX_SECONDS}
 
 Observe = Callable[[Run], bool]
 Observer = Callable[[int, Run], Any]
-Saver = Callable[[FitState, bool], None]
 
 
 @dataclass(frozen=True)
@@ -37,88 +34,78 @@ class Method:
     learner: Learner
     limits: Limits
     clock: Callable[[], float]
-    threads: int | None
-    nonempty: bool = False
     validation: Validation | None = None
     starting: float = 0.0  # seconds that a start is expected to take
 
-    @property
-    def make(self) -> Steps:
-        """Where the steps come from."""
-        make = self.learner.nonempty if self.nonempty else self.learner.steps
-        assert make is not None
-        return make
-
-    def run(self, start: Callable[[], Kernel], data: Baskets, observe: Observe, earlier: Run | None = None) -> Run:
+    def run(self, start: Callable[[], Kernel], problem: Problem, observe: Observe, earlier: Run | None = None) -> Run:
         """One run, or the rest of one; where there is no time for a step, what there is instead."""
         if earlier is not None and earlier.n_iter:
-            steps = self.make(earlier.kernel, data, self.threads, earlier.step.memory)
+            steps = self.learner.steps(earlier.kernel, problem, earlier.step.memory)
         else:  # what came before the first step may not be a start, and the same start comes again
             earlier = None
             if self.out_of_time(self.starting):
-                return self._instead(data)
+                return self._instead(problem)
             kernel = start()
             if self.out_of_time():
-                return self._instead(data, kernel)
-            steps = self.make(kernel, data, self.threads, NOTHING)
+                return self._instead(problem, kernel)
+            steps = self.learner.steps(kernel, problem, NO_MEMORY)
         last = run(steps, self.limits, self.clock, observe, earlier, self.validation)
         try:
-            return self._off_saddle(last, data, observe)
+            return self._off_saddle(last, problem, observe)
         except KeyboardInterrupt:
             return replace(last, stop=Stop.INTERRUPTED)
 
-    def _off_saddle(self, last: Run, data: Baskets, observe: Observe) -> Run:
+    def _off_saddle(self, last: Run, problem: Problem, observe: Observe) -> Run:
         """A run that converged where items fall into independent blocks goes on from beside that point, if that is
         better. The paper's learners stop where they stop."""
         if last.stop is not Stop.TOLERANCE or self.learner.as_published or self.out_of_time(self.starting):
             return last
-        beside = joined(last.kernel, data)
+        beside = joined(last.kernel, problem.baskets)
         if beside is None:
             return last
-        again = self.make(beside, data, self.threads, NOTHING)
+        again = self.learner.steps(beside, problem, NO_MEMORY)
         other = run(again, self.limits, self.clock, observe, validation=self.validation)
-        better = other if other.merit > last.merit + self.limits.tol else last
+        better = other if other.score > last.score + self.limits.tol else last
         return replace(better, stop=other.stop) if other.stop in ASKED_TO_STOP else better
 
-    def most_promising(self, starts: Iterable[Kernel], data: Baskets) -> Kernel:
+    def most_promising(self, starts: Iterable[Kernel], problem: Problem) -> Kernel:
         """The start from which a short run got highest.
 
         And not where it got to: how much is still to be gained, the rule judges by the whole way from a start.
         """
-        return max(starts, key=lambda start: self._short_run(start, data).merit)
+        return max(starts, key=lambda start: self._short_run(start, problem).score)
 
-    def _short_run(self, start: Kernel, data: Baskets) -> Run:
+    def _short_run(self, start: Kernel, problem: Problem) -> Run:
         limits = replace(self.limits, tol=max(self.limits.tol, SHORT_TOL), max_iter=SHORT_RUN)
-        end = run(self.make(start, data, self.threads, NOTHING), limits, self.clock, lambda _: False)
+        end = run(self.learner.steps(start, problem, NO_MEMORY), limits, self.clock, lambda _: False)
         if end.stop is Stop.INTERRUPTED:  # no run has begun that could end there
             raise KeyboardInterrupt
         return end
 
-    def ended_at(self, kernel: Kernel, data: Baskets, stop: Stop, record: Record) -> Run:
+    def ended_at(self, kernel: Kernel, problem: Problem, stop: Stop, record: Record) -> Run:
         """A run whose last step, after what the record has, is this kernel."""
-        likelihood = mean_log_likelihood(kernel, data, self.threads, nonempty=self.nonempty)
-        step = Step(kernel, likelihood, 0.0, 0.5)
+        step = Step(kernel, problem.log_likelihood(kernel), 0.0, 0.5)
         record.add(step, self.clock(), self.validation.score(kernel) if self.validation is not None else np.nan)
         return Run(step, record, len(record.log_likelihood) - 1, stop)
 
-    def at_least(self, kernel: Kernel, last: Run, data: Baskets) -> Run:
+    def at_least(self, kernel: Kernel, last: Run, problem: Problem) -> Run:
         """The run, or if it ended below this kernel, that as its last step; then the run's convergence says nothing."""
         assert last.stop is not None
-        other = self.ended_at(kernel, data, last.stop, Record.of(last.history))
-        if not other.merit > last.merit:
+        other = self.ended_at(kernel, problem, last.stop, Record.of(last.history))
+        if not other.score > last.score:
             return last
-        apart = other.merit > last.merit + self.limits.tol
+        apart = other.score > last.score + self.limits.tol
         return replace(other, stop=Stop.NOT_BETTER) if apart and last.stop is Stop.TOLERANCE else other
 
     def out_of_time(self, expected: float = 0.0) -> bool:
         """Whether there is no time left for work of so many seconds."""
         return self.limits.out_of_time(self.clock() + expected)
 
-    def _instead(self, data: Baskets, *starts: Kernel) -> Run:
+    def _instead(self, problem: Problem, *starts: Kernel) -> Run:
         """The start if there is one yet, or independent items where these are likelier."""
-        kernels = (*starts, independent(data, nonempty=self.nonempty))
-        runs = [self.ended_at(kernel, data, Stop.MAX_SECONDS, Record()) for kernel in kernels]
-        return max(runs, key=lambda run: run.merit)
+        kernels = (*starts, problem.independent_items())
+        runs = [self.ended_at(kernel, problem, Stop.MAX_SECONDS, Record()) for kernel in kernels]
+        return max(runs, key=lambda run: run.score)
 
 
 @dataclass(frozen=True)
@@ -126,7 +113,7 @@ class Work:
     """What stays the same over the runs of a fit."""
 
     method: Method
-    data: Baskets
+    problem: Problem
     first_start: Kernel | DPP | None
     observers: Sequence[Observer]
     save: Saver | None
@@ -159,7 +146,7 @@ def outcome(work: Work, state: FitState) -> tuple[Run, str]:
     a start, or else independent items. The paper's learners from their own starts end where they end."""
     best = state.best
     assert best is not None
-    came_from = next(line.start for line in state.finished if line.log_likelihood == best.log_likelihood)
+    came_from = state.best_start
     if work.first_start is not None:
         name, yardstick = "given", _given(work, state)
     elif work.method.learner.as_published:
@@ -167,7 +154,7 @@ def outcome(work: Work, state: FitState) -> tuple[Run, str]:
     else:
         name, yardstick = "independent", _independent_items(work)
     try:
-        at_least = work.method.at_least(yardstick, best, work.data)
+        at_least = work.method.at_least(yardstick, best, work.problem)
     except KeyboardInterrupt:
         return replace(best, stop=Stop.INTERRUPTED), came_from
     return at_least, came_from if at_least is best else name
@@ -175,7 +162,7 @@ def outcome(work: Work, state: FitState) -> tuple[Run, str]:
 
 def _independent_items(work: Work) -> Kernel:
     """No item is certain, as it is not where learning starts: for 1e-5 nats, no set need be impossible without it."""
-    kernel = independent(work.data, nonempty=work.method.nonempty)
+    kernel = work.problem.independent_items()
     return Kernel(np.minimum(kernel.eigenvalues, 1 - BORDER), kernel.eigenvectors)
 
 
@@ -186,7 +173,7 @@ def _one_run(work: Work, state: FitState) -> Run:
         answers = [observer(len(state.finished), now) for observer in work.observers]
         return any(answers)
 
-    return work.method.run(lambda: _start(work, state), work.data, observe, state.running)
+    return work.method.run(lambda: _start(work, state), work.problem, observe, state.running)
 
 
 def _start_name(setting: Setting, number: int) -> str:
@@ -199,29 +186,29 @@ def _start(work: Work, state: FitState) -> Kernel:
     name = _start_name(state.setting, number)
     if name == "given":
         return _given(work, state)
-    kernel = INITIALISERS[name](work.data, np.random.default_rng(state.seeds[number]))
+    kernel = INITIALISERS[name](work.problem.baskets, np.random.default_rng(state.seeds[number]))
     return kernel if name not in DETERMINISTIC else _or_elsewhere(kernel, work)
 
 
 def _or_elsewhere(kernel: Kernel, work: Work) -> Kernel:
     """The signs of a start from pair frequencies are a guess, and where items are few and repel strongly, a wrong guess
     ends in a lesser optimum. Some other starts, the same for the same data, are then tried beside it."""
-    method, data = work.method, work.data
-    if not method.learner.tries_starts or data.n_items > FEW_ITEMS or method.limits.max_iter <= SHORT_RUN:
+    method, baskets = work.method, work.problem.baskets
+    if not method.learner.tries_starts or baskets.n_items > FEW_ITEMS or method.limits.max_iter <= SHORT_RUN:
         return kernel
     rng = np.random.default_rng(0)
-    return method.most_promising([kernel, *(wishart(data, rng) for _ in range(STARTS - 1))], data)
+    return method.most_promising([kernel, *(wishart(baskets, rng) for _ in range(STARTS - 1))], work.problem)
 
 
 def _given(work: Work, state: FitState) -> Kernel:
     """The start of the first run, over the catalogue of the data."""
     given = work.first_start
     if isinstance(given, DPP):
-        return adapted(given.kernel, given.catalogue, work.data, np.random.default_rng(state.seeds[0]))
+        return adapted(given.kernel, given.catalogue, work.problem.baskets, np.random.default_rng(state.seeds[0]))
     assert given is not None
-    if given.n_items != work.data.n_items:
+    if given.n_items != work.problem.baskets.n_items:
         raise InputError(
-            f"the start has {given.n_items} items, but the baskets have {work.data.n_items}; "
+            f"the start has {given.n_items} items, but the baskets have {work.problem.baskets.n_items}; "
             "pass a DPP, whose items are matched by label"
         )
     return given

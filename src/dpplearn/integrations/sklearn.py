@@ -13,8 +13,8 @@ from scipy.sparse import csr_array, issparse
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, whole_number
-from dpplearn.fitting.fit import fit
-from dpplearn.kernels.symmetric.sampling import sample_sets
+from dpplearn.fitting.fit import fit_with
+from dpplearn.fitting.options import FitOptions
 from dpplearn.learners.loop import Stop
 from dpplearn.models.dpp import DPP
 
@@ -60,7 +60,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     dpp_ : DPP
         The model. Column labels of a DataFrame (strings or integers) are its items; otherwise they are numbers.
     log_likelihood_ : float
-        Of the training data under `dpp_`, the mean a basket.
+        Of the training data under `dpp_`, the mean per basket.
     n_iter_ : int
         Iterations of the best run.
     converged_ : bool
@@ -119,21 +119,9 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         converged. Ctrl-C is raised again, so that it also ends a grid search; `dpp_` is then the best model so far.
         """
         matrix = self._validated(X, reset=True)
-        result = fit(
-            _baskets(matrix, self._labels(X), sample_weight),
-            self.learner,
-            self.init,
-            restarts=self.restarts,
-            rng=_generator(self.random_state),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_seconds=self.max_seconds,
-            prior=self.prior,
-            validation=self.validation,
-            patience=self.patience,
-            nonempty=self.nonempty,
-            threads=self.threads,
-        )
+        baskets = _baskets(matrix, self._labels(X), sample_weight)
+        options = {name: value for name, value in self.get_params().items() if name != "random_state"}
+        result = fit_with(FitOptions(**options), baskets, rng=_generator(self.random_state))
         self.dpp_ = result.dpp
         self.log_likelihood_ = result.log_likelihood
         self.n_iter_ = result.n_iter
@@ -167,9 +155,8 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         The matrix is of the kind that `fit` was given: a `csr_array` after sparse X, a dense array otherwise.
         """
         check_is_fitted(self)
-        sets = sample_sets(
-            self.dpp_.kernel, whole_number("n_samples", n_samples, 0), k, _generator(random_state), self.threads
-        )
+        n = whole_number("n_samples", n_samples, 0)
+        sets = self.dpp_.law.sample(n, k, _generator(random_state), self.threads)
         matrix = _indicator_matrix(sets, len(self.dpp_.items))
         return matrix if self._fitted_on_sparse else matrix.toarray()
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Memory, Rule, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.stopping import relative_change, still_to_gain
 from dpplearn.learners.symmetric.adam import adam
 from dpplearn.learners.symmetric.ascent import k_ascent
@@ -17,7 +17,7 @@ from dpplearn.learners.symmetric.mm import mm
 from dpplearn.learners.symmetric.natural_em import natural_em
 from dpplearn.learners.symmetric.picard import picard
 
-Steps = Callable[[Kernel, Baskets, int | None, Memory], Iterator[Step]]
+Steps = Callable[[Kernel, Problem, Memory], Iterator[Step]]
 
 
 @dataclass(frozen=True)
@@ -33,38 +33,30 @@ class Cost:
 
 @dataclass(frozen=True)
 class Learner:
-    """Where steps come from, and the rule whose figure is compared with the tolerance.
-
-    `nonempty` makes the steps for P(Y given Y ≠ ∅), where the learner can. `tries_starts` says whether `fit` may look
-    for a better start than the one asked for.
-    """
+    """Where steps come from, the rule whose figure is compared with the tolerance, and what `fit` may do with it."""
 
     steps: Steps
     rule: Rule
-    nonempty: Steps | None = None
     cost: Cost = Cost()
-    tries_starts: bool = False
+    as_published: bool = False  # its runs are the authors' step by step, end where theirs do, and by a relative rule
+    learns_nonempty: bool = False  # whether it can learn P(Y given Y ≠ ∅)
+    tries_starts: bool = False  # whether `fit` may look for a better start than the one asked for
 
-    @property
-    def as_published(self) -> bool:
-        """Whether it is one of the paper's, whose runs are the authors' step by step and end where theirs do."""
-        return self.rule is relative_change
+    def in_nats(self, tol: float, log_likelihood: float) -> float:
+        """The tolerance in nats per basket, of a run that ended at this log-likelihood."""
+        return tol * abs(log_likelihood) if self.as_published else tol
 
 
 SVD = 2.0  # of a factor, in eigendecompositions
 
 LEARNERS: dict[str, Learner] = {
-    "auto": Learner(
-        auto, still_to_gain, partial(auto, nonempty=True), Cost(300, 0.9, 37, SVD, 0.25), tries_starts=True
-    ),
-    "em": Learner(em, relative_change, cost=Cost(40, 1.0, 23)),
-    "k-ascent": Learner(k_ascent, relative_change, cost=Cost(40, 2.2, 23)),
-    "natural-em": Learner(natural_em, still_to_gain, cost=Cost(150, 1.2, 17)),
-    "lbfgs": Learner(lbfgs, still_to_gain, partial(lbfgs, nonempty=True), Cost(300, 0.9, 37, SVD)),
-    "picard": Learner(picard, still_to_gain, cost=Cost(1000, 0.6, 14, 1.0)),
-    "mm": Learner(mm, still_to_gain, cost=Cost(500, 2.7, 18, 1.0)),
+    "auto": Learner(auto, still_to_gain, Cost(300, 0.9, 37, SVD, 0.25), learns_nonempty=True, tries_starts=True),
+    "em": Learner(em, relative_change, Cost(40, 1.0, 23), as_published=True),
+    "k-ascent": Learner(k_ascent, relative_change, Cost(40, 2.2, 23), as_published=True),
+    "natural-em": Learner(natural_em, still_to_gain, Cost(150, 1.2, 17)),
+    "lbfgs": Learner(lbfgs, still_to_gain, Cost(300, 0.9, 37, SVD), learns_nonempty=True),
+    "picard": Learner(picard, still_to_gain, Cost(1000, 0.6, 14, 1.0)),
+    "mm": Learner(mm, still_to_gain, Cost(500, 2.7, 18, 1.0)),
     # a few steps of Adam without a new best mean nothing
-    "adam": Learner(
-        adam, partial(still_to_gain, fewest_steps=100), partial(adam, nonempty=True), Cost(1000, 0.6, 18, SVD)
-    ),
+    "adam": Learner(adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
 }

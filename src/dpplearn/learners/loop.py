@@ -18,7 +18,7 @@ from dpplearn.models.history import History
 Memory = Mapping[str, npt.NDArray[Any]]
 Rule = Callable[[Sequence[float]], float]
 
-NOTHING: Memory = {}
+NO_MEMORY: Memory = {}
 
 
 class Stop(Enum):
@@ -27,7 +27,9 @@ class Stop(Enum):
     TOLERANCE = "the stopping rule fell below its tolerance"
     MAX_ITER = "the limit on iterations was reached before the tolerance"
     MAX_SECONDS = "the time limit was reached before the tolerance"
-    VALIDATION = "the baskets set aside have become no likelier for a while; this is the model that they liked best"
+    VALIDATION = (
+        "the baskets set aside have become no likelier for a while; this is the model under which they were likeliest"
+    )
     CLOSED_FORM = "nothing was to be learned: an infinitely strong prior gives the model of independent items"
     NOT_BETTER = "no step led above the model given as a start, or above independent items; that model is returned"
     NO_ASCENT = "no step, however small, raised the log-likelihood"
@@ -87,10 +89,10 @@ class Run:
     record: Record = field(repr=False)
     n_iter: int
     stop: Stop | None = None
-    leader: Run | None = field(default=None, repr=False)  # the step so far that the baskets set aside like best
+    best_so_far: Run | None = field(default=None, repr=False)  # the best step so far on the baskets set aside
 
     @property
-    def merit(self) -> float:
+    def score(self) -> float:
         """What runs are compared by: how likely the baskets set aside are, or where there are none, the data."""
         validation = self.record.validation[self.n_iter]
         return self.log_likelihood if np.isnan(validation) else validation
@@ -152,7 +154,7 @@ def run(
 ) -> Run:
     """Follow a learner until a limit is reached, `observe` says stop, it gives up, or Ctrl-C comes.
 
-    With a validation, until that says stop; then the step that it liked best is the result, whatever ended the run.
+    With a validation, until that says stop; then the step that was best by it is the result, whatever ended the run.
 
     A learner depends on its kernel and its memory alone, so a run continues from an earlier one by starting the
     learner there; the step that the learner then yields first is the last of the earlier history.
@@ -169,8 +171,8 @@ def run(
             resumed = False
             state = _followed(state, Run(step, record, len(record.log_likelihood) - 1), validation)
             stop = limits.reached(record)
-            if validation is not None and state.leader is not None:
-                waited = state.n_iter - state.leader.n_iter
+            if validation is not None and state.best_so_far is not None:
+                waited = state.n_iter - state.best_so_far.n_iter
                 stop = stop or (Stop.VALIDATION if waited >= validation.patience else None)
             if observe(state) and stop is None:
                 stop = Stop.CALLBACK
@@ -185,21 +187,22 @@ def run(
 
 
 def _followed(before: Run | None, now: Run, validation: Validation | None) -> Run:
-    """The state with its leader. As long as a basket set aside is impossible, the last step leads."""
+    """The state with the best step on the baskets set aside; as long as one of them is impossible, that is the last."""
     if validation is None:
         return now
-    leader = before.leader if before is not None else None
-    if leader is None or now.merit > leader.merit or leader.merit == -np.inf:
-        leader = now
-    return replace(now, leader=leader)
+    best_so_far = before.best_so_far if before is not None else None
+    if best_so_far is None or now.score > best_so_far.score or best_so_far.score == -np.inf:
+        best_so_far = now
+    return replace(now, best_so_far=best_so_far)
 
 
 def _stopped(state: Run, stop: Stop) -> Run:
-    """At the leader, if there is one; if that is not the last step, it was not the tolerance that chose it."""
-    best = state.leader or state
+    """At the best step on the baskets set aside, if there are any; one before the last was not chosen by the
+    tolerance."""
+    best = state.best_so_far or state
     if stop is Stop.TOLERANCE and best.n_iter < state.n_iter:
         stop = Stop.VALIDATION
-    return replace(best, stop=stop, leader=None)
+    return replace(best, stop=stop, best_so_far=None)
 
 
 def _check_start(step: Step) -> None:

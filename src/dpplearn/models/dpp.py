@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -16,17 +16,17 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import check_is_not_a_matrix
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
+from dpplearn.kernels.interface import check_size, log_nonempty
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.sampling import sample_sets
-from dpplearn.kernels.symmetric.selection import NOTHING, Greedy, greedy_map
-from dpplearn.kernels.symmetric.sizes import check_size, inclusion_given_size, log_size_distribution
-from dpplearn.kernels.symmetric.statistics import log_probabilities, mean_log_likelihood
+from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.meetings import Together, together
+from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 
 Basket = Iterable[Label]
+
+NO_ITEMS = np.zeros(0, dtype=np.int64)
 
 
 class Recommendation(NamedTuple):
@@ -71,14 +71,15 @@ class DPP:
         kernel: Kernel,
         items: Sequence[Label] | None = None,
         *,
-        learned: Mapping[str, Any] | None = None,
+        learned: Provenance | None = None,
         training: Training | None = None,
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InputError(f"got a {type(kernel).__name__}; expected a Kernel (Kernel.from_L(L) or Kernel.from_K(K))")
+        self.law = SymmetricLaw(kernel)
         self.kernel = kernel
         self.catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(kernel.n_items)
-        self.learned: Mapping[str, Any] = dict(learned or {})
+        self.learned = learned or Provenance()
         self.training = training
         if len(self.catalogue) != kernel.n_items:
             raise InputError(f"the kernel has {kernel.n_items} items, but items names {len(self.catalogue)}")
@@ -88,7 +89,7 @@ class DPP:
             )
 
     def __repr__(self) -> str:
-        how = f", learned by {self.learned['learner']}" if "learner" in self.learned else ""
+        how = f", learned by {self.learned.learner}" if self.learned.learner else ""
         named = "named " if self.catalogue.named else ""
         return f"DPP({len(self.items)} {named}items, expected size {self.expected_size:.2f}{how})"
 
@@ -108,10 +109,13 @@ class DPP:
         """
         one = not isinstance(basket, Baskets)
         baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._known([basket])
-        values = log_probabilities(self.kernel, baskets, nonempty=nonempty and k is None)
+        values = self.law.log_probabilities(baskets)
         if k is not None:
-            check_size(self.kernel, k)
-            values = np.where(baskets.sizes == k, values - log_size_distribution(self.kernel)[k], -np.inf)
+            check_size(self.law.possible_sizes, k)
+            values = np.where(baskets.sizes == k, values - self.law.log_sizes()[k], -np.inf)
+        elif nonempty:
+            with np.errstate(invalid="ignore"):
+                values = np.where(baskets.sizes > 0, values - log_nonempty(self.law), -np.inf)
         return float(values[0]) if one else values
 
     def log_likelihood(self, baskets: Baskets | Iterable[Basket], *, nonempty: bool = False) -> float:
@@ -119,33 +123,34 @@ class DPP:
         baskets = self._known(baskets)
         if not baskets.total_weight > 0:
             raise InputError(f"{len(baskets)} baskets with a total weight of {baskets.total_weight:g}: no mean exists")
-        return mean_log_likelihood(self.kernel, baskets, nonempty=nonempty)
+        if not nonempty:
+            return self.law.mean_log_likelihood(baskets)
+        if np.any(baskets.weights[baskets.sizes == 0] > 0):
+            return -np.inf
+        return self.law.mean_log_likelihood(baskets) - log_nonempty(self.law)
 
     def marginals(self, k: int | None = None) -> Floats:
         """P(i ∈ Y) for every item, in the order of `items`. With k, given that Y has k items."""
-        if k is None:
-            return self.kernel.K.diagonal().copy()
-        check_size(self.kernel, k)
-        return inclusion_given_size(self.kernel, k) @ self.kernel.squared_eigenvectors
+        return self.law.marginals(k)
 
     def inclusion_prob(self, items: Basket) -> float:
         """P(A ⊆ Y) = det K_A."""
-        return inclusion_probability(self.kernel, self.catalogue.positions(items))
+        return self.law.inclusion(self.catalogue.positions(items))
 
     @cached_property
     def size_distribution(self) -> Floats:
         """P(|Y| = k) for k = 0..N."""
-        return read_only(np.exp(log_size_distribution(self.kernel)))
+        return read_only(np.exp(self.law.log_sizes()))
 
     @cached_property
     def together(self) -> Together:
         """How often every two items meet in a set, under the model and by chance."""
-        return together(self.kernel, nonempty=bool(self.learned.get("nonempty")))
+        return together(self.law, nonempty=bool(self.learned.nonempty))
 
     @property
     def expected_size(self) -> float:
-        """E|Y| = Σ λ_j."""
-        return float(self.kernel.eigenvalues.sum())
+        """E|Y|."""
+        return self.law.expected_size
 
     def given(self, include: Basket = (), exclude: Basket = ()) -> DPP:
         """The DPP over the remaining items, given that Y holds all of `include` and none of `exclude`."""
@@ -155,15 +160,15 @@ class DPP:
             raise InputError(f"item {self.items[both[0]]!r} is to be both included and excluded")
         if len(A) + len(B) == len(self.items):
             raise InputError("every item is included or excluded, so nothing remains to have a distribution")
-        kernel, remaining = conditioned(self.kernel, A, B)
-        return DPP(kernel, self.catalogue.select(remaining))
+        law, remaining = self.law.given(A, B)
+        return DPP(law.kernel, self.catalogue.select(remaining))
 
     def restrict(self, items: Basket) -> DPP:
         """The law of Y ∩ S: the DPP of K_S, over the items of S in the order given."""
         S = self.catalogue.positions(items)
         if not len(S):
             raise InputError("no items to restrict to; name at least one")
-        return DPP(Kernel.from_K(self.kernel.K[np.ix_(S, S)]), self.catalogue.select(S))
+        return DPP(self.law.restricted(S).kernel, self.catalogue.select(S))
 
     @overload
     def recommend(
@@ -198,7 +203,7 @@ class DPP:
         return found
 
     def _recommend(self, basket: Ints | Any, k: int, candidate: Any) -> list[Recommendation]:
-        score, probability = next_item(self.kernel, basket)
+        score, probability = self.law.next_item(basket)
         by = probability if np.isnan(score).any() else score
         wanted = candidate & (by > 0)
         wanted[basket] = False
@@ -211,27 +216,27 @@ class DPP:
         A = self.catalogue.positions(basket)
         if whole_number("k", k, 0) < len(A):
             raise InputError(f"k is {k}, but the basket already has {len(A)} items; k counts them too")
-        return self._selection(greedy_map(self.kernel, k, A), k)
+        return self._selection(k, A)
 
     def greedy_map(self, k: int | None = None) -> Selection:
         """A set of k items of high probability, grown greedily; without k, until no item raises the probability."""
         if k is not None:
             k = whole_number("k", k, 0)
-        return self._selection(greedy_map(self.kernel, k), k)
+        return self._selection(k, NO_ITEMS)
 
-    def _selection(self, found: Greedy, k: int | None) -> Selection:
-        items = self.catalogue.select(found.positions)
+    def _selection(self, k: int | None, include: Ints) -> Selection:
+        positions, gains = self.law.greedy(k, include)
+        items, sizes = self.catalogue.select(positions), self.law.possible_sizes
         log_prob, note = self.log_prob(items), ""
         if log_prob == -np.inf:
-            sizes = self.kernel.possible_sizes
             only = f", where a set has {sizes[0]} to {sizes[-1]} items" if len(items) not in sizes else ""
             note = f"this set has probability zero under this model{only}"
         elif k is not None and len(items) < k:
             note = (
                 f"stopped at {len(items)} of {k} items: no further item can be added, "
-                f"as every larger set has probability zero (the rank of the kernel is {self.kernel.rank})"
+                f"as every larger set has probability zero (the rank of the kernel is {sizes[-1]})"
             )
-        return Selection(items, tuple(found.gains.tolist()), log_prob, note)
+        return Selection(items, tuple(gains.tolist()), log_prob, note)
 
     @overload
     def sample(
@@ -249,7 +254,7 @@ class DPP:
         The same seed gives the same draws whatever the number of threads.
         """
         count = 1 if n is None else whole_number("n", n, 0)
-        sets = sample_sets(self.kernel, count, k, rng, threads)
+        sets = self.law.sample(count, k, rng, threads)
         named = [list(self.catalogue.select(positions)) for positions in sets]
         return named[0] if n is None else named
 
@@ -260,7 +265,7 @@ class DPP:
         `substitute_groups` go by the same.
         """
         i = self.catalogue.position(item)
-        if not self.kernel.K[i, i] > 0:
+        if not self.law.marginals()[i] > 0:
             raise InputError(f"item {item!r} has probability zero under this model, so it repels nothing")
         apart = self.together.substitution[i]
         others = np.flatnonzero(apart > 0)
@@ -274,7 +279,7 @@ class DPP:
         averages over random orders; `n_orders` and `rng` are for those.
         """
         positions = self.catalogue.positions(basket)
-        return explanation(self.kernel, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
+        return explanation(self.law, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one safetensors file; `dpplearn.load` reads it."""
@@ -301,4 +306,4 @@ class DPP:
         check_is_not_a_matrix(baskets)
         lists = [np.sort(self.catalogue.positions(basket)) for basket in baskets]
         rows = np.repeat(np.arange(len(lists)), [len(positions) for positions in lists])
-        return Baskets.from_pairs(rows, np.concatenate([NOTHING, *lists]), len(lists), self.catalogue)
+        return Baskets.from_pairs(rows, np.concatenate([NO_ITEMS, *lists]), len(lists), self.catalogue)

@@ -12,8 +12,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.symmetric.conditioning import next_item
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.interface import Law
 
 ALL_SUBSETS = 10  # items of a basket up to which every subset is looked at: 1024
 N_ORDERS = 200  # random orders for larger ones
@@ -56,15 +55,15 @@ class Explanation:
 
 
 def explanation(
-    kernel: Kernel, catalogue: Catalogue, basket: Ints, item: int, n_orders: int = N_ORDERS, rng: Seed = 0
+    law: Law, catalogue: Catalogue, basket: Ints, item: int, n_orders: int = N_ORDERS, rng: Seed = 0
 ) -> Explanation:
     """Exact for baskets of up to ten items; for larger ones an average over random orders, each also reversed."""
     n_pairs = whole_number("n_orders", n_orders, 4) // 2
     if item in basket:
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
-    if not kernel.K[item, item] > 0:
+    if not law.marginals()[item] > 0:
         raise InputError(f"item {catalogue.labels[item]!r} has probability zero under this model, with any basket")
-    value = _value(kernel, item)
+    value = _value(law, item)
     if len(basket) <= ALL_SUBSETS:
         shapley, error = _exact(value, basket), np.zeros(2)
     else:
@@ -84,9 +83,9 @@ def explanation(
     )
 
 
-def _value(kernel: Kernel, item: int) -> Value:
+def _value(law: Law, item: int) -> Value:
     def value(part: Ints) -> Floats:
-        score, probability = next_item(kernel, np.sort(part))
+        score, probability = law.next_item(np.sort(part))
         with np.errstate(divide="ignore"):
             return np.log([probability[item], score[item]])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, read_only
 from dpplearn.kernels.independent import before_truncation
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.interface import Law
 
 NEVER_EMPTY = 0.25  # a model that has the empty set so much less often than independent items was made to
 HARDLY_ANY = 0.05  # less room than this for a second item leaves no chance to compare with
@@ -32,16 +33,15 @@ class Together:
         return read_only(found)
 
 
-def together(kernel: Kernel, *, nonempty: bool = False) -> Together:
+def together(law: Law, *, nonempty: bool = False) -> Together:
     """A model of data without empty baskets keeps all items apart a little, only to say that no set is empty. There
     chance is that of independent items given that they are not all absent, and what a pair is kept apart beyond that
     is its own; so it is for models learned given that sets are not empty (`nonempty`). Where sets hold hardly more than
     one item nothing would be left to compare with, and chance is that of plain independence.
     """
-    K, empty = kernel.K.diagonal(), float(np.prod(1 - kernel.eigenvalues))
-    both = (1 - kernel.repulsion) * np.outer(K, K)
-    if not nonempty and empty >= NEVER_EMPTY * np.prod(1 - K):
-        return Together(both, np.outer(K, K))
-    m = np.minimum(K / (1 - empty), 1)  # given that Y is not empty
+    alone, both, empty = law.marginals(), law.pairs(), math.exp(law.log_empty())
+    if not nonempty and empty >= NEVER_EMPTY * np.prod(1 - alone):
+        return Together(both, np.outer(alone, alone))
+    m = np.minimum(alone / (1 - empty), 1)  # given that Y is not empty
     p = before_truncation(m)
     return Together(both / (1 - empty), np.outer(m, p if p.sum() > HARDLY_ANY * m.sum() else m))

@@ -6,25 +6,32 @@ from os import PathLike, fspath
 
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.families import FAMILIES
+from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.models.dpp import DPP
+from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
 
+FIRST_FAMILY = SymmetricLaw.family  # of files written before there were others, which do not say
+
 
 def save(dpp: DPP, path: str | PathLike[str]) -> None:
-    """Items, kernel, how it was learned and from what, in one safetensors file, written atomically."""
-    arrays = {"eigenvalues": dpp.kernel.eigenvalues, "eigenvectors": dpp.kernel.eigenvectors}
-    arrays |= dpp.training.arrays if dpp.training is not None else {}
-    write_tensors(path, "model", arrays, {"items": list(dpp.items), "learned": dict(dpp.learned)})
+    """Items, law, how it was learned and from what, in one safetensors file, written atomically."""
+    arrays = dpp.law.arrays() | (dpp.training.arrays if dpp.training is not None else {})
+    document = {"family": dpp.law.family, "items": list(dpp.items), "learned": dpp.learned.to_dict()}
+    write_tensors(path, "model", arrays, document)
 
 
 def load(path: str | PathLike[str]) -> DPP:
     """The model in a file that `save` wrote."""
     arrays, document = read_tensors(path, "model")
     try:
-        kernel = Kernel(arrays["eigenvalues"], arrays["eigenvectors"])
-        items, training = Catalogue.of(document["items"]).labels, Training.from_arrays(arrays)
-        return DPP(kernel, items, learned=document["learned"], training=training)
+        family = document.get("family", FIRST_FAMILY)
+        if family not in FAMILIES:
+            raise InputError(f"its family of kernels is {family!r}, and this version knows {', '.join(FAMILIES)}")
+        law = FAMILIES[family].from_arrays(arrays)
+        items, learned = Catalogue.of(document["items"]).labels, Provenance.of(document["learned"])
+        return DPP(law.kernel, items, learned=learned, training=Training.from_arrays(arrays))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{fspath(path)} does not hold a model: {error}") from None

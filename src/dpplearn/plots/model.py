@@ -56,18 +56,16 @@ def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
     which is what independent items compare with, is a point at the end.
     """
     history, learned = _history(dpp), dpp.learned
-    prior = learned.get("prior", 0) > 0
+    prior = (learned.prior or 0) > 0
     with _style():
         figure = figure or _figure(6.4, 4)
         axes = figure.subplots()
         _curve(axes, "training data and prior" if prior else "training data", history.log_likelihood, OURS)
         if not np.isnan(history.validation).all():
             _curve(axes, "data set aside", history.validation, KA)
-        if prior:
-            alone = learned["log_likelihood"]
+        if prior and (alone := learned.log_likelihood) is not None:
             axes.plot(len(history) - 1, alone, "*", color=OURS, ms=9, label=f"training data alone: {_minus(alone)}")
-        if "independent_log_likelihood" in learned:
-            level = learned["independent_log_likelihood"]
+        if (level := learned.independent_log_likelihood) is not None:
             axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {_minus(level)}")
         axes.set_xlabel("iteration")
         axes.set_ylabel("mean log-likelihood of a basket")

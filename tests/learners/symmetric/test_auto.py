@@ -13,6 +13,7 @@ import pytest
 import dpplearn as dl
 from dpplearn import Baskets, Kernel
 from dpplearn.learners.loop import Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.symmetric.auto import RACE, SMALL, auto, column_scale, with_empty_share, without_lost_columns
 from dpplearn.learners.symmetric.factor import factor
 from dpplearn.learners.symmetric.race import race
@@ -202,10 +203,10 @@ def test_a_runner_that_gives_up_waits_for_the_end_of_the_race() -> None:
 @pytest.mark.parametrize("at", [0, 5, RACE - 1, RACE, RACE + 3])
 def test_auto_goes_on_from_within_a_race_as_if_it_had_never_stopped(at: int) -> None:
     steps = []
-    for step in islice(auto(random_kernel(np.random.default_rng(1), 40), SHOPPING, 1), RACE + 6):
+    for step in islice(auto(random_kernel(np.random.default_rng(1), 40), Problem(SHOPPING, 1)), RACE + 6):
         steps.append(step.log_likelihood)
         if len(steps) == at + 1:
             kernel, memory = step.kernel, {name: array.copy() for name, array in step.memory.items()}
     assert ("race" in memory) == (at < RACE)
-    rest = islice(auto(kernel, SHOPPING, 1, memory), RACE + 6 - at)
+    rest = islice(auto(kernel, Problem(SHOPPING, 1), memory), RACE + 6 - at)
     assert [step.log_likelihood for step in rest] == steps[at:]

@@ -11,6 +11,7 @@ import pytest
 from dpplearn import Baskets, Kernel
 from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Memory, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.symmetric.mm import ACCELERATED_STEPS, acceleration, solution
 from helpers.problems import PROBLEMS, random_kernel
 
@@ -20,7 +21,7 @@ L, ONE = START.L, np.eye(START.n_items)
 
 
 def two_steps(learner: str, memory: Memory | None = None) -> list[Step]:
-    return list(itertools.islice(LEARNERS[learner].steps(START, PROBLEM, 1, memory or {}), 2))
+    return list(itertools.islice(LEARNERS[learner].steps(START, Problem(PROBLEM, 1), memory or {}), 2))
 
 
 def mean_inverse(L: np.ndarray, baskets: Baskets) -> np.ndarray:

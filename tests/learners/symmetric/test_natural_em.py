@@ -10,6 +10,7 @@ from scipy.linalg import expm
 
 from dpplearn import Baskets, Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.symmetric.em import posterior
 from dpplearn.learners.symmetric.natural_em import LARGEST_ANGLE, natural_angles, natural_em, rotation
 from helpers.problems import PROBLEMS, random_kernel
@@ -99,7 +100,7 @@ def test_the_rotation_is_the_exponential_up_to_the_third_order() -> None:
 
 
 def test_one_evaluation_a_step_where_there_is_enough_data() -> None:
-    steps = list(itertools.islice(natural_em(random_kernel(np.random.default_rng(1)), BASKETS, 1), 30))
+    steps = list(itertools.islice(natural_em(random_kernel(np.random.default_rng(1)), Problem(BASKETS, 1)), 30))
     assert {step.evaluations for step in steps} == {1}
     assert {step.step_size for step in steps[1:]} == {1.0}
 
@@ -107,7 +108,7 @@ def test_one_evaluation_a_step_where_there_is_enough_data() -> None:
 def test_a_step_that_falls_is_taken_back_and_halved() -> None:
     """With so few baskets the information of the complete data is far from that of the baskets."""
     baskets = Baskets.from_lists([[0, 1, 3], [1, 2], [2], [2]], n_items=4)
-    steps = list(itertools.islice(natural_em(random_kernel(np.random.default_rng(95), 4), baskets, 1), 15))
+    steps = list(itertools.islice(natural_em(random_kernel(np.random.default_rng(95), 4), Problem(baskets, 1)), 15))
     whole = posterior_step(steps[1].kernel, baskets)
     assert mean_log_likelihood(whole, baskets) < steps[1].log_likelihood
     assert (steps[2].step_size, steps[2].evaluations) == (0.5, 2)

@@ -128,7 +128,7 @@ def compared(fits: dict[str, FitResult], train: Baskets, test: Baskets) -> Row:
     row: Row = {
         "n_items": train.n_items,
         "n_train": len(train),
-        "n_distinct": fits["em"].dpp.learned["n_distinct"],
+        "n_distinct": fits["em"].dpp.learned.n_distinct,
         "n_test": len(test),
         "independent_train": baseline.log_likelihood(train),
         "independent_test": baseline.log_likelihood(test),

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 
@@ -18,16 +18,14 @@ MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999
 TINY = 1e-8
 
 
-def adam(
-    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING, *, nonempty: bool = False
-) -> Iterator[Step]:
+def adam(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
     """Yields the best point so far after every step, since steps of a fixed rate do not always ascend."""
-    likelihood = FactorLikelihood(baskets, threads, nonempty)
+    likelihood = FactorLikelihood(problem)
     if memory:
         B, best, mean, square = (memory[name].copy() for name in ("B", "best", "mean", "square"))
         step, highest = int(memory["step"][0]), float(memory["highest"][0])
     else:
-        B = best = factor(prepared(kernel, baskets))
+        B = best = factor(prepared(kernel, problem.baskets))
         mean, square, step, highest = np.zeros_like(B), np.zeros_like(B), 0, -np.inf
     while True:
         value, gradient = likelihood(B)

@@ -7,24 +7,24 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
 from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.line_search import step_sizes
-from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.problem import Problem
 
 
-def k_ascent(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
+def k_ascent(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
     """Step along the gradient in K, clip the eigenvalues to [0, 1], halve the step until the likelihood rises."""
     step_size, tried = 0.0, 0
     while True:
-        stats = statistics(kernel, baskets, threads)
+        stats = statistics(kernel, problem.baskets, problem.threads)
         before = log_likelihood(kernel, stats)
         yield Step(kernel, before, step_size, 1 + tried / 2)
         G = gradient(kernel, stats)
         for number, step_size in enumerate(step_sizes(), 1):
             candidate = projected(kernel, step_size * G)
-            if mean_log_likelihood(candidate, baskets, threads) > before:
+            if mean_log_likelihood(candidate, problem.baskets, problem.threads) > before:
                 kernel, tried = candidate, number
                 break
         else:

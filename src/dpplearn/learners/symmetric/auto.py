@@ -15,7 +15,8 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
-from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 from dpplearn.learners.symmetric.lbfgs import Curvature, ascend
@@ -27,16 +28,14 @@ NEGLIGIBLE = 0.01  # change of an eigenvalue that makes no other start
 RACE = 12  # steps; which start is ahead then was so after 30 on all data tried, and after 8 on some was not
 
 
-def auto(
-    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING, *, nonempty: bool = False
-) -> Iterator[Step]:
+def auto(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
     """L-BFGS in Z where B = Z diag(1/√(1 − λ)) with the λ of the start, so that Z Zᵀ begins as K.
 
     An eigenvalue at 1 may be a basin of its own, of which no step leads out. Where it takes much to give the empty set
     the data's share, a start that does and the start as it is race.
     """
-    likelihood = FactorLikelihood(baskets, threads, nonempty)
-    fewest = max(ROOM * int(baskets.sizes.max(initial=0)), FEWEST)
+    likelihood = FactorLikelihood(problem)
+    fewest = max(ROOM * int(problem.baskets.sizes.max(initial=0)), FEWEST)
     fewer_columns = partial(without_lost_columns, fewest=fewest)
 
     def from_memory(memory: Memory) -> Iterator[Step]:
@@ -51,10 +50,10 @@ def auto(
         return race([from_memory(each) for each in of_each(memory)], RACE, int(memory["race"][0]))
     if memory:
         return from_memory(memory)
-    kernel = prepared(kernel, baskets)
-    if nonempty:  # the likelihood does not ask how likely the empty set is
+    kernel = prepared(kernel, problem.baskets)
+    if problem.nonempty:  # the likelihood does not ask how likely the empty set is
         return from_kernel(kernel)
-    shared = with_empty_share(kernel, baskets)
+    shared = with_empty_share(kernel, problem.baskets)
     if np.abs(shared.eigenvalues - kernel.eigenvalues).max() <= NEGLIGIBLE:
         return from_kernel(shared)
     return race([from_kernel(shared), from_kernel(kernel)], RACE)

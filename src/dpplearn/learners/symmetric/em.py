@@ -7,23 +7,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.line_search import step_sizes
-from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import CAP
 
 
-def em(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
+def em(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
     """Alternate the eigenvalue update and the eigenvector step; each raises the likelihood or leaves it."""
     step_size, tried = 0.0, 0
     while True:
-        stats = statistics(kernel, baskets, threads)
+        stats = statistics(kernel, problem.baskets, problem.threads)
         yield Step(kernel, log_likelihood(kernel, stats), step_size, 1 + tried / 2)
         T = posterior(kernel, stats)
         kernel = Kernel(capped(T.diagonal(), kernel.eigenvalues), kernel.eigenvectors)
-        kernel, step_size, tried = rotated(kernel, 2 * (T - T.T), baskets, threads)
+        kernel, step_size, tried = rotated(kernel, 2 * (T - T.T), problem)
 
 
 def posterior(kernel: Kernel, stats: Statistics) -> Floats:
@@ -54,16 +54,16 @@ def capped(marginals: Floats, eigenvalues: Floats) -> Floats:
     return np.clip(marginals, 0, np.maximum(CAP, eigenvalues))
 
 
-def rotated(kernel: Kernel, skew: Floats, baskets: Baskets, threads: int | None) -> tuple[Kernel, float, int]:
+def rotated(kernel: Kernel, skew: Floats, problem: Problem) -> tuple[Kernel, float, int]:
     """V exp(η S) for the first η of the line search that raises the likelihood, or V as it is; η, and how many
     likelihoods it took."""
     if not skew.any():
         return kernel, 0.0, 0
     from scipy.linalg import expm
 
-    before = mean_log_likelihood(kernel, baskets, threads)
+    before = mean_log_likelihood(kernel, problem.baskets, problem.threads)
     for tried, step_size in enumerate(step_sizes(), 2):
         candidate = Kernel(kernel.eigenvalues, kernel.eigenvectors @ expm(step_size * skew))
-        if mean_log_likelihood(candidate, baskets, threads) > before:
+        if mean_log_likelihood(candidate, problem.baskets, problem.threads) > before:
             return candidate, step_size, tried
     return kernel, 0.0, tried

@@ -12,6 +12,7 @@ from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import sums_under_L
+from dpplearn.learners.problem import Problem
 
 SMALLEST = 1e-8  # P(Y ≠ ∅); below, what det(I+L) leaves above 1 is rounding
 
@@ -21,26 +22,25 @@ Sums = Callable[[Floats, Baskets, int | None], tuple[float, Floats]]
 @dataclass(frozen=True)
 class FactorLikelihood:
     """B to the mean log-likelihood of the baskets and its gradient, 2 (Delta − (I+L)⁻¹) B; −inf where a basket is
-    impossible. B has as many rows as items and as many columns as the rank may be."""
+    impossible. Of P(Y given Y ≠ ∅) = det L_Y / (det(I+L) − 1) where that is the law. B has as many rows as items and as
+    many columns as the rank may be."""
 
-    baskets: Baskets
-    threads: int | None = None
-    nonempty: bool = False  # of P(Y given Y ≠ ∅) = det L_Y / (det(I+L) − 1)
+    problem: Problem
     sums: Sums = sums_under_L  # Σ w log det L_Y and Σ w B (L_Y)⁻¹ Bᵀ
 
     def __call__(self, B: Floats) -> tuple[float, Floats]:
         L: Floats = B @ B.T
-        logdet, delta = self.sums(L, self.baskets, self.threads)
+        logdet, delta = self.sums(L, self.problem.baskets, self.problem.threads)
         log_normaliser, inverse_times_B = normaliser(B, L)
-        if self.nonempty:  # log(Z − 1), whose derivative is that of log Z over P(Y ≠ ∅)
+        if self.problem.nonempty:  # log(Z − 1), whose derivative is that of log Z over P(Y ≠ ∅)
             not_empty = -math.expm1(-log_normaliser)
             log_normaliser += math.log(not_empty) if not_empty > SMALLEST else math.inf
             inverse_times_B /= max(not_empty, SMALLEST)
         gradient = delta @ B
-        gradient *= 1 / self.baskets.total_weight
+        gradient *= 1 / self.problem.baskets.total_weight
         gradient -= inverse_times_B
         gradient *= 2
-        return logdet / self.baskets.total_weight - log_normaliser, gradient
+        return logdet / self.problem.baskets.total_weight - log_normaliser, gradient
 
 
 def normaliser(B: Floats, L: Floats) -> tuple[float, Floats]:
@@ -57,18 +57,18 @@ def normaliser(B: Floats, L: Floats) -> tuple[float, Floats]:
     return 2 * float(np.log(cholesky.diagonal()).sum()), solved
 
 
-def in_L(L: Floats, baskets: Baskets, threads: int | None = None) -> tuple[float, Floats, Floats]:
+def in_L(L: Floats, problem: Problem) -> tuple[float, Floats, Floats]:
     """The mean log-likelihood, Delta of the mean basket, and (I+L)⁻¹, whose difference is the gradient in L."""
     from scipy.linalg import lapack
 
-    logdet, delta = sums_under_L(L, baskets, threads)
+    logdet, delta = sums_under_L(L, problem.baskets, problem.threads)
     plus_one = L.copy()
     plus_one.flat[:: len(L) + 1] += 1
     cholesky, failed = lapack.dpotrf(plus_one.T, overwrite_a=1)  # of the transpose: LAPACK counts along columns
     if failed or not np.isfinite(logdet):
         return -np.inf, delta, delta
-    value = logdet / baskets.total_weight - 2 * float(np.log(cholesky.diagonal()).sum())
-    delta /= baskets.total_weight
+    value = logdet / problem.baskets.total_weight - 2 * float(np.log(cholesky.diagonal()).sum())
+    delta /= problem.baskets.total_weight
     return value, delta, _symmetric(lapack.dpotri(cholesky, overwrite_c=1)[0])
 
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats, Ints
-from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 
@@ -36,14 +36,12 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 FewerColumns = Callable[[Floats, Floats], tuple[Floats, Floats] | None]
 
 
-def lbfgs(
-    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING, *, nonempty: bool = False
-) -> Iterator[Step]:
+def lbfgs(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
     """L-BFGS on B as it is."""
-    likelihood = FactorLikelihood(baskets, threads, nonempty)
+    likelihood = FactorLikelihood(problem)
     if memory:
         return ascend(likelihood, memory["Z"], memory["columns"], Curvature.remembered(memory))
-    B = factor(prepared(kernel, baskets))
+    B = factor(prepared(kernel, problem.baskets))
     return ascend(likelihood, B, np.ones(len(B)), Curvature.unknown(B.size))
 
 

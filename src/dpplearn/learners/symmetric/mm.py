@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
 from dpplearn.learners.line_search import has_fallen
-from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.symmetric.factor import in_L
 
@@ -19,11 +19,11 @@ ACCELERATED_STEPS = 5
 MARGIN = 0.15  # what keeps the accelerated equation away from the end of where it has a solution
 
 
-def mm(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
+def mm(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
     """The first five steps solve the accelerated equation X G X = Q, with the plain one where that does not ascend."""
-    L = memory["L"] if memory else np.array(prepared(kernel, baskets).L)
+    L = memory["L"] if memory else np.array(prepared(kernel, problem.baskets).L)
     step = int(memory["step"][0]) if memory else 0
-    value, delta, inverse = in_L(L, baskets, threads)
+    value, delta, inverse = in_L(L, problem)
     step_size, evaluations = 0.0, 1
     while True:
         yield Step(partial(Kernel.from_L, L), value, step_size, evaluations, {"L": L, "step": np.array([step])})
@@ -31,7 +31,7 @@ def mm(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Mem
         tries = (acceleration(L, delta), 0.0) if step <= ACCELERATED_STEPS else (0.0,)
         for number, mu in enumerate(tries, 1):
             candidate = solution(inverse + mu * delta, (1 + mu) * L @ delta @ L)
-            new = in_L(candidate, baskets, threads)
+            new = in_L(candidate, problem)
             if not has_fallen(new[0], value):
                 step_size, evaluations = 1 + abs(mu), number
                 break

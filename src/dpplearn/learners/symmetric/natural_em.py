@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
 from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics
 from dpplearn.learners.line_search import has_fallen, step_sizes
-from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.symmetric.em import posterior
 
@@ -19,12 +19,10 @@ LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
 
 
-def natural_em(
-    kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING
-) -> Iterator[Step]:
+def natural_em(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
     """The paper's eigenvalue update and the natural rotation, in full; a step that falls is taken back and halved."""
-    kernel = kernel if memory else prepared(kernel, baskets)
-    stats = statistics(kernel, baskets, threads)
+    kernel = kernel if memory else prepared(kernel, problem.baskets)
+    stats = statistics(kernel, problem.baskets, problem.threads)
     value = log_likelihood(kernel, stats)
     step_size, evaluations = 0.0, 1
     while True:
@@ -35,7 +33,7 @@ def natural_em(
         for number, step_size in enumerate(step_sizes(), 1):
             lam = kernel.eigenvalues + step_size * (marginals - kernel.eigenvalues)
             candidate = Kernel(np.clip(lam, 0, 1), kernel.eigenvectors @ rotation(step_size * angles))
-            stats = statistics(candidate, baskets, threads)
+            stats = statistics(candidate, problem.baskets, problem.threads)
             if not has_fallen(new_value := log_likelihood(candidate, stats), value):
                 evaluations = number
                 break

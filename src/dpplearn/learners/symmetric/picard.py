@@ -8,20 +8,20 @@ from functools import partial
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
-from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.line_search import has_fallen
-from dpplearn.learners.loop import NOTHING, Memory, Step
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.symmetric.factor import in_L
 
 BOLD, SAFE = 1.3, 1.0  # values of a: above 1 often faster; at 1 the likelihood cannot fall
 
 
-def picard(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory: Memory = NOTHING) -> Iterator[Step]:
+def picard(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
     """With a = 1.3 where that ascends, and else with a = 1."""
-    L = memory["L"] if memory else np.array(prepared(kernel, baskets).L)
-    value, delta, inverse = in_L(L, baskets, threads)
+    L = memory["L"] if memory else np.array(prepared(kernel, problem.baskets).L)
+    value, delta, inverse = in_L(L, problem)
     step_size, evaluations = 0.0, 1
     while True:
         yield Step(partial(Kernel.from_L, L), value, step_size, evaluations, {"L": L})
@@ -31,7 +31,7 @@ def picard(kernel: Kernel, baskets: Baskets, threads: int | None = None, memory:
             candidate = L + step_size * (move + move.T) / 2
             if step_size == SAFE or is_positive(candidate):
                 evaluations += 1
-                new = in_L(candidate, baskets, threads)
+                new = in_L(candidate, problem)
                 if not has_fallen(new[0], value):
                     break
         else:

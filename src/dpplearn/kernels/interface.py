@@ -1,0 +1,107 @@
+"""What a family of kernels answers: all that a model asks, whatever the family. Items are positions here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.data.baskets import Baskets
+from dpplearn.errors import InputError
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class Law(Protocol):
+    """A law of random sets Y of the items 0..N−1. It is a value: no method changes it."""
+
+    family: ClassVar[str]  # what model files call it
+
+    @property
+    def n_items(self) -> int: ...
+
+    @property
+    def possible_sizes(self) -> range:
+        """Of the sets that have a probability."""
+        ...
+
+    def log_probabilities(self, baskets: Baskets, threads: int | None = None) -> Floats:
+        """log P(Y) of every basket; −inf where it is zero."""
+        ...
+
+    def mean_log_likelihood(self, baskets: Baskets, threads: int | None = None) -> float:
+        """The weighted mean of log P(Y)."""
+        ...
+
+    def log_empty(self) -> float:
+        """log P(∅)."""
+        ...
+
+    @property
+    def expected_size(self) -> float:
+        """E|Y|."""
+        ...
+
+    def marginals(self, k: int | None = None) -> Floats:
+        """P(i ∈ Y) of every item; with k, given that |Y| = k."""
+        ...
+
+    def pairs(self) -> Floats:
+        """P(i, j ∈ Y) of every two items; what stands on the diagonal means nothing."""
+        ...
+
+    def inclusion(self, items: Ints) -> float:
+        """P(A ⊆ Y)."""
+        ...
+
+    def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
+        """Of every item the score P(A ∪ i)/P(A) and the probability P(i ∈ Y given A ⊆ Y); zero for those of A. The
+        score is NaN where P(A) is zero although P(A ⊆ Y) is not."""
+        ...
+
+    def given(self, include: Ints, exclude: Ints) -> tuple[Self, Ints]:
+        """The law of the remaining items given that Y holds all of `include` and none of `exclude`; which remain."""
+        ...
+
+    def restricted(self, items: Ints) -> Self:
+        """The law of Y ∩ S, over the items of S in the order given."""
+        ...
+
+    def log_sizes(self) -> Floats:
+        """log P(|Y| = k) for k = 0..N."""
+        ...
+
+    def sample(self, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
+        """Independent draws; with k, of sets of k items."""
+        ...
+
+    def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
+        """A set grown from `include`, each time by the item that raises P most, to k items, or without k until none
+        does: the items as they were taken, and the factor by which each raised P."""
+        ...
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All of it by name, as a model file keeps it."""
+        ...
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Self:
+        """What `arrays` gave."""
+        ...
+
+
+def check_size(possible: range, k: int) -> None:
+    """Refuse a size that no set has."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k not in possible:
+        sizes = f"{possible[0]} to {possible[-1]} items"
+        raise InputError(f"k is {k!r}; under this model a set has {sizes}, so k must be from that range")
+
+
+def log_nonempty(law: Law) -> float:
+    """log P(Y ≠ ∅); −inf where the empty set is all there is."""
+    not_empty = -math.expm1(law.log_empty())
+    return math.log(not_empty) if not_empty > 0 else -math.inf

@@ -1,0 +1,44 @@
+"""How a model came about: what it was learned by and from, and how good it was on that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What `fit` says of the model that it returns; None is what is not known, and of a model made by hand that is all.
+
+    Log-likelihoods are means per basket, under the law that `nonempty` names.
+    """
+
+    learner: str | None = None
+    start: str | None = None  # what the best run started from
+    restarts: int | None = None
+    n_iter: int | None = None  # of the best run
+    evaluations: float | None = None  # of the statistics
+    stop: str | None = None  # the name of a `Stop`
+    prior: float | None = None  # its strength
+    prior_chosen: bool | None = None  # by cross-validation
+    nonempty: bool | None = None  # whether it was learned given that baskets are not empty
+    log_likelihood: float | None = None
+    independent_log_likelihood: float | None = None
+    n_baskets: int | None = None
+    n_distinct: int | None = None
+    weight: float | None = None
+    seconds: float | None = None
+    validation: float | None = None  # the share of the baskets set aside
+    validation_log_likelihood: float | None = None
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Provenance:
+        """From what `to_dict` gave; what a later version may have added is left out."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in dict(document).items() if name in known})
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known, by name."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in named.items() if value is not None}

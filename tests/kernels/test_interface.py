@@ -1,0 +1,162 @@
+"""What every family of kernels must answer, against enumeration of all subsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dpplearn import Baskets, InputError
+from dpplearn.kernels.families import FAMILIES
+from dpplearn.kernels.interface import Law, check_size, log_nonempty
+from dpplearn.kernels.symmetric.law import SymmetricLaw
+from helpers.problems import random_kernel
+
+N = 5
+SUBSETS = list(chain.from_iterable(combinations(range(N), size) for size in range(N + 1)))
+HOLDS = np.array([[i in subset for i in range(N)] for subset in SUBSETS])  # (2^N, N)
+ALL = Baskets.from_lists(SUBSETS, n_items=N)
+
+
+def symmetric(seed: int) -> Law:
+    return SymmetricLaw(random_kernel(np.random.default_rng(seed), N))
+
+
+EXAMPLES: dict[str, Callable[[int], Law]] = {SymmetricLaw.family: symmetric}
+
+every_law = pytest.mark.parametrize(("family", "seed"), [(family, seed) for family in FAMILIES for seed in (0, 1)])
+
+
+def positions(*items: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array(items, dtype=np.int64)
+
+
+def probability(law: Law) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.exp(law.log_probabilities(ALL))
+
+
+@every_law
+def test_probabilities_add_up_and_the_mean_is_theirs(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    assert law.family == family
+    assert law.n_items == N
+    P = probability(law)
+    assert P.sum() == pytest.approx(1, rel=1e-12)
+    weights = np.arange(1.0, len(P) + 1)
+    expected = weights @ np.log(P) / weights.sum()
+    assert law.mean_log_likelihood(ALL.weighted(weights)) == pytest.approx(expected, rel=1e-12)
+    assert law.log_empty() == pytest.approx(np.log(P[0]), rel=1e-12)
+    assert log_nonempty(law) == pytest.approx(np.log1p(-P[0]), rel=1e-12)
+
+
+@every_law
+def test_items_pairs_and_sizes_are_sums_over_sets(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    P, sizes = probability(law), HOLDS.sum(axis=1)
+    np.testing.assert_allclose(law.marginals(), P @ HOLDS, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(law.log_sizes()), np.bincount(sizes, P), rtol=1e-10)
+    assert law.expected_size == pytest.approx(P @ sizes, rel=1e-12)
+    both = np.einsum("s,si,sj->ij", P, HOLDS, HOLDS)
+    off_diagonal = ~np.eye(N, dtype=bool)
+    np.testing.assert_allclose(law.pairs()[off_diagonal], both[off_diagonal], rtol=1e-10)
+    assert law.inclusion(positions(0, 2, 3)) == pytest.approx(P @ HOLDS[:, [0, 2, 3]].all(axis=1), rel=1e-10)
+    for k in range(1, N + 1):
+        given_size = np.where(sizes == k, P, 0) / P[sizes == k].sum()
+        np.testing.assert_allclose(law.marginals(k), given_size @ HOLDS, rtol=1e-9)
+
+
+@every_law
+def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    P = probability(law)
+    for basket in ((), (1,), (0, 3), (1, 2, 4)):
+        score, chance = law.next_item(positions(*basket))
+        inside = HOLDS[:, basket].all(axis=1)
+        expected = (P * inside) @ HOLDS / (P @ inside)
+        expected[list(basket)] = 0
+        np.testing.assert_allclose(chance, expected, rtol=1e-9)
+        alone = P[SUBSETS.index(basket)]
+        for i in set(range(N)) - set(basket):
+            assert score[i] == pytest.approx(P[SUBSETS.index(tuple(sorted((*basket, i))))] / alone, rel=1e-9)
+        assert not score[list(basket)].any()
+
+
+@every_law
+def test_what_is_given_leaves_the_law_of_the_rest(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    P = probability(law)
+    rest, remaining = law.given(positions(3), positions(1))
+    assert remaining.tolist() == [0, 2, 4]
+    possible = HOLDS[:, 3] & ~HOLDS[:, 1]
+    for subset in chain.from_iterable(combinations(range(3), size) for size in range(4)):
+        whole = tuple(sorted((3, *(int(remaining[i]) for i in subset))))
+        found = rest.log_probabilities(Baskets.from_lists([subset], n_items=3))[0]
+        assert np.exp(found) == pytest.approx(P[SUBSETS.index(whole)] / P[possible].sum(), rel=1e-9)
+
+
+@every_law
+def test_restricted_to_some_items_it_is_the_law_of_what_is_seen_of_them(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    P, S = probability(law), [4, 0, 2]
+    seen = law.restricted(positions(*S))
+    for subset in chain.from_iterable(combinations(range(3), size) for size in range(4)):
+        shown = np.isin(np.arange(3), subset)
+        found = seen.log_probabilities(Baskets.from_lists([subset], n_items=3))[0]
+        assert np.exp(found) == pytest.approx(P[(HOLDS[:, S] == shown).all(axis=1)].sum(), rel=1e-9)
+
+
+@every_law
+@pytest.mark.parametrize("k", [None, 2])
+def test_draws_have_the_probabilities_of_the_sets(family: str, seed: int, k: int | None) -> None:
+    law, n = EXAMPLES[family](seed), 20_000
+    P = probability(law)
+    if k is not None:
+        P = np.where(HOLDS.sum(axis=1) == k, P, 0) / P[HOLDS.sum(axis=1) == k].sum()
+    drawn = [SUBSETS.index(tuple(each.tolist())) for each in law.sample(n, k, seed, 2)]
+    assert drawn == [SUBSETS.index(tuple(each.tolist())) for each in law.sample(n, k, seed, 1)]
+    counts = np.bincount(drawn, minlength=len(P))
+    assert not counts[P == 0].any()
+
+    def distance(law_of_sets: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+        often = law_of_sets * n >= 5
+        expected = n * law_of_sets[often]
+        return float(((counts[often] - expected) ** 2 / expected).sum())
+
+    assert distance(P) < chi2.isf(1e-6, np.count_nonzero(P))
+    another = probability(EXAMPLES[family](seed + 7))
+    if k is not None:
+        another = np.where(P > 0, another, 0) / another[P > 0].sum()
+    assert distance(another) > chi2.isf(1e-6, np.count_nonzero(P))
+
+
+@every_law
+def test_greedy_takes_what_raises_the_probability_most_and_says_by_how_much(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    P = probability(law)
+    taken, gains = law.greedy(4, positions(2))
+    assert taken[0] == 2
+    for size in range(1, 4):
+        now = P[SUBSETS.index(tuple(sorted(taken[:size].tolist())))]
+        ratio = {
+            i: P[SUBSETS.index(tuple(sorted([*taken[:size].tolist(), i])))] / now
+            for i in set(range(N)) - set(taken[:size].tolist())
+        }
+        assert gains[size] == pytest.approx(max(ratio.values()), rel=1e-9)
+        assert ratio[int(taken[size])] == pytest.approx(max(ratio.values()), rel=1e-9)
+
+
+@every_law
+def test_stored_arrays_give_back_the_law_to_the_last_bit(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    again = FAMILIES[family].from_arrays(law.arrays())
+    assert again.log_probabilities(ALL, 1).tolist() == law.log_probabilities(ALL, 1).tolist()
+    assert again.possible_sizes == law.possible_sizes
+
+
+@pytest.mark.parametrize("k", [0, 4, True, 2.0, "2"])
+def test_a_size_that_no_set_has_is_refused(k: object) -> None:
+    with pytest.raises(InputError, match="under this model a set has 1 to 3 items"):
+        check_size(range(1, 4), k)  # type: ignore[arg-type]
