@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,10 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 class Law(Protocol):
     """A law of random sets Y of the items 0..N−1. It is a value: no method changes it."""
 
-    family: ClassVar[str]  # what model files call it
+    @property
+    def family(self) -> str:
+        """What model files call it."""
+        ...
 
     @property
     def n_items(self) -> int: ...
@@ -63,11 +66,11 @@ class Law(Protocol):
         score is NaN where P(A) is zero although P(A ⊆ Y) is not."""
         ...
 
-    def given(self, include: Ints, exclude: Ints) -> tuple[Self, Ints]:
+    def given(self, include: Ints, exclude: Ints) -> tuple[Law, Ints]:
         """The law of the remaining items given that Y holds all of `include` and none of `exclude`; which remain."""
         ...
 
-    def restricted(self, items: Ints) -> Self:
+    def restricted(self, items: Ints) -> Law:
         """The law of Y ∩ S, over the items of S in the order given."""
         ...
 
@@ -86,11 +89,6 @@ class Law(Protocol):
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it by name, as a model file keeps it."""
-        ...
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Self:
-        """What `arrays` gave."""
         ...
 
 

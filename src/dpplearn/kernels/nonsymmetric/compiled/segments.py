@@ -1,0 +1,63 @@
+"""The compiled inner loops over baskets and segments: how likely each segment is, given a basket."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import types
+
+from dpplearn.kernels.symmetric.compiled.signatures import (
+    ITEMS,
+    MATRIX,
+    NUMBERS,
+    OUT_MATRIX,
+    OUT_NUMBERS,
+    compiled_as,
+)
+
+OFFSETS = types.Array(types.int64, 1, "C", readonly=True)
+
+
+@compiled_as(
+    types.float64(
+        *(ITEMS, OFFSETS, NUMBERS, MATRIX, NUMBERS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS)
+    )
+)
+def responsibilities(indices, offsets, weights, log_odds, bias, start, stop, counts, shares, each):  # type: ignore[no-untyped-def]
+    """Σ w log Σ_c exp(bias_c + log_odds_c · x_Y) over the baskets from start to stop, and unless they are empty:
+    counts[i, c] += Σ w r_c over the baskets that hold i, shares[c] += Σ w r_c, and each basket's own logarithm.
+
+    `log_odds` is (n_items, n_segments): what a basket reads of an item lies together.
+    """
+    m = len(bias)
+    r = np.empty(m)
+    total = 0.0
+    for basket in range(start, stop):
+        for c in range(m):
+            r[c] = bias[c]
+        for place in range(offsets[basket], offsets[basket + 1]):
+            row = log_odds[indices[place]]
+            for c in range(m):
+                r[c] += row[c]
+        highest = r[0]
+        for c in range(1, m):
+            highest = max(highest, r[c])
+        sum_ = 0.0
+        for c in range(m):
+            r[c] = math.exp(r[c] - highest)
+            sum_ += r[c]
+        value = highest + math.log(sum_)
+        total += weights[basket] * value
+        if len(each):
+            each[basket] = value
+        if len(counts):
+            scale = weights[basket] / sum_
+            for c in range(m):
+                r[c] *= scale
+                shares[c] += r[c]
+            for place in range(offsets[basket], offsets[basket + 1]):
+                row = counts[indices[place]]
+                for c in range(m):
+                    row[c] += r[c]
+    return total

@@ -1,0 +1,83 @@
+"""What a mixture says once some items are known to be in, or out. The symmetric parts stay at least I all along."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.errors import InputError
+from dpplearn.kernels.compiling import loops
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+
+
+def conditioned(kernel: MixtureKernel, include: Ints, exclude: Ints) -> tuple[MixtureKernel, Ints]:
+    """The law of the remaining items given that Y holds all of `include` and none of `exclude`; and which remain.
+
+    det (L_c)_{A ∪ R} = exp(log_odds_c · x_A) det C_A · det (D_c C' D_c)_R with C' the Schur complement of C on what
+    remains: segments that share a C share C'. Their weights become π_c exp(log_odds_c · x_A) det C_A Z'_c / Z_c.
+    """
+    remaining = np.setdiff1d(np.arange(kernel.n_items), np.concatenate([include, exclude]))
+    left = kernel.interaction[:, remaining[:, None], remaining]
+    log_weights = kernel.log_weights - kernel.log_normalisers + kernel.log_odds[:, include].sum(axis=1)
+    if len(include):
+        inside = kernel.interaction[:, include[:, None], include]
+        solved = np.linalg.solve(inside, kernel.interaction[:, include[:, None], remaining])
+        left = left - kernel.interaction[:, remaining[:, None], include] @ solved
+        log_weights = log_weights + np.linalg.slogdet(inside)[1]
+    log_odds = kernel.log_odds[:, remaining]
+    even = MixtureKernel(np.full(kernel.n_segments, 1 / kernel.n_segments), log_odds, left)
+    log_weights = log_weights + even.log_normalisers
+    return MixtureKernel(_shares(log_weights), log_odds, left), remaining
+
+
+def restricted(kernel: MixtureKernel, items: Ints) -> MixtureKernel:
+    """The law of Y ∩ S: L'_c = L_S − L_SR (I + L_R)⁻¹ L_RS with R the other items, D_S C'_c D_S with a C' of its own
+    for every segment."""
+    others = np.setdiff1d(np.arange(kernel.n_items), items)
+    log_odds = kernel.log_odds[:, items]
+    interaction = np.empty((kernel.n_segments, len(items), len(items)))
+    for c in range(kernel.n_segments):
+        L, d = kernel.L(c), np.exp(log_odds[c] / 2)
+        solved = np.linalg.solve(L[np.ix_(others, others)] + np.eye(len(others)), L[np.ix_(others, items)])
+        interaction[c] = (L[np.ix_(items, items)] - L[np.ix_(items, others)] @ solved) / np.outer(d, d)
+    return MixtureKernel(kernel.weights, log_odds, interaction)
+
+
+def inclusion_probability(kernel: MixtureKernel, items: Ints) -> float:
+    """P(A ⊆ Y) = Σ_c π_c det (K_c)_A."""
+    return float(kernel.weights @ np.linalg.det(kernel.K[:, items[:, None], items]))
+
+
+def next_item(kernel: MixtureKernel, basket: Ints) -> tuple[Floats, Floats]:
+    """For every item i the score P(A ∪ i)/P(A) and the probability P(i ∈ Y given A ⊆ Y); zero for those of A.
+
+    The score is (C_ii − C_iA C_A⁻¹ C_Ai) Σ_c ρ_c exp(log_odds_ci), ρ_c how likely segment c is given Y = A; the
+    probability Σ_c ρ'_c (K_ii − K_iA K_A⁻¹ K_Ai)_c, ρ'_c how likely it is given A ⊆ Y.
+    """
+    score, probability = np.empty(kernel.n_items), np.empty(kernel.n_items)
+    possible = loops("nonsymmetric", "next_item").next_item(
+        kernel.interaction,
+        kernel.K,
+        kernel.log_odds,
+        kernel.log_weights,
+        kernel.log_normalisers,
+        np.asarray(basket, dtype=np.int64),
+        score,
+        probability,
+    )
+    if not possible:
+        raise InputError(
+            "the items of the basket together are so unlikely under this model that no probability is left; leave one out"
+        )
+    return score, probability
+
+
+def segment_probabilities(kernel: MixtureKernel, basket: Ints) -> Floats:
+    """How likely each segment is given that Y holds all of the basket."""
+    with np.errstate(divide="ignore"):
+        return _shares(kernel.log_weights + np.linalg.slogdet(kernel.K[:, basket[:, None], basket])[1])
+
+
+def _shares(log_weights: Floats) -> Floats:
+    p = np.exp(log_weights - log_weights.max())
+    return np.asarray(p / p.sum())

@@ -1,0 +1,1 @@
+"""Learning mixtures of DPPs that attract and repel."""
