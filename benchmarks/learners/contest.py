@@ -19,7 +19,8 @@ from dpplearn.learners.loop import NOTHING, Limits, Rule, Run, Step, run
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.stopping import relative_change, still_to_gain
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
-from dpplearn.learners.symmetric.lbfgs import Curvature, ascend
+from dpplearn.learners.quasi_newton import Curvature
+from dpplearn.learners.symmetric.lbfgs import ascend
 from dpplearn.tools.threads import suitable_blas
 
 PAPER = "em to 1e-4"  # the paper's EM with the paper's stopping rule

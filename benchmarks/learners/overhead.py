@@ -13,7 +13,7 @@ from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import NOTHING, Limits, run
 from dpplearn.learners.stopping import still_to_gain
 from dpplearn.learners.symmetric.factor import FactorLikelihood
-from dpplearn.learners.symmetric.lbfgs import PAIRS, Curvature
+from dpplearn.learners.quasi_newton import PAIRS, Curvature
 from dpplearn.tools.threads import suitable_blas
 
 STEPS = 18  # before the first change of the number of columns

@@ -62,7 +62,7 @@ def test_every_family_has_an_example() -> None:
 @every_law
 def test_probabilities_add_up_and_the_mean_is_theirs(family: str, seed: int) -> None:
     law = EXAMPLES[family](seed)
-    assert law.family == family.split(',')[0]
+    assert law.family == family.split(",")[0]
     assert law.n_items == N
     P = probability(law)
     assert P.sum() == pytest.approx(1, rel=1e-12)

@@ -36,7 +36,9 @@ class MixtureKernel:
         if C.ndim != 3 or len(C) not in (1, len(pi)) or C.shape[1:] != (n, n):
             raise InputError(f"an interaction of shape {C.shape}; expected (1, {n}, {n}) or ({len(pi)}, {n}, {n})")
         if not (np.all(pi >= 0) and abs(pi.sum() - 1) <= ROUNDING):
-            raise InputError(f"weights of segments from {pi.min():g}, which add up to {pi.sum():g}; expected shares of 1")
+            raise InputError(
+                f"weights of segments from {pi.min():g}, which add up to {pi.sum():g}; expected shares of 1"
+            )
         if not (np.isfinite(log_odds).all() and np.isfinite(C).all()):
             raise InputError("log-odds or an interaction are not finite numbers")
         _check_definite(C)

@@ -72,7 +72,11 @@ def segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int 
         counts, shares = np.zeros(table.shape), np.zeros(m)
         given = (baskets.indices, baskets.offsets, baskets.weights, table, bias)
         start, stop = n * thread // of, n * (thread + 1) // of
-        return loops("nonsymmetric", "segments").responsibilities(*given, start, stop, counts, shares, NO_NUMBERS), shares, counts
+        return (
+            loops("nonsymmetric", "segments").responsibilities(*given, start, stop, counts, shares, NO_NUMBERS),
+            shares,
+            counts,
+        )
 
     parts = _over_threads(share, SEGMENT * n * m, threads)
     log_sum, shares, counts = parts[0]

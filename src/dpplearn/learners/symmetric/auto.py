@@ -17,9 +17,10 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
 from dpplearn.learners.loop import NO_MEMORY, Memory, Step
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.quasi_newton import Curvature
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
-from dpplearn.learners.symmetric.lbfgs import Curvature, ascend
+from dpplearn.learners.symmetric.lbfgs import ascend
 from dpplearn.learners.symmetric.race import of_each, race
 
 SMALL = 1e-4  # odds of an eigenvector that may be given up
