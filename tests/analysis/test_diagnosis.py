@@ -6,6 +6,8 @@ import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import current_thread
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from dpplearn import Baskets, Verdict, diagnose
 from dpplearn.analysis.cooccurrence import Strength
 from dpplearn.analysis.diagnosis import SENTENCES, Diagnosis, Gain, measured_gain, most_frequent
 from dpplearn.arrays import Bools
+from dpplearn.fitting.runs import Method
+from dpplearn.learners.loop import Run
 from helpers.problems import sampled
 from helpers.program import both, run
 from helpers.registries import registry
@@ -89,6 +93,36 @@ def test_that_no_basket_is_empty_is_neither_repulsion_nor_gain() -> None:
     assert knowing.verdict is Verdict.INDEPENDENT
     assert knowing.gain.mean < 0.005
     assert measured_gain(baskets, nonempty=False).mean > 0.02
+
+
+@pytest.mark.parametrize("factor", [1, 0.3])  # counts, and weights that are none
+def test_the_gain_is_that_of_the_prior_that_a_fit_would_choose(factor: float) -> None:
+    baskets = made("kinds", 100).reweighted(factor)
+    choice = dl.fit(baskets, prior="auto", rng=7).prior_choice
+    assert choice is not None
+    assert measured_gain(baskets, 7, nonempty=False) == pytest.approx((*choice.gain, choice.strength))
+
+
+def test_nothing_is_learned_but_from_the_folds_of_the_cross_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, threads = Method.run, []
+
+    def seen(*given: Any, **options: Any) -> Run:
+        threads.append(current_thread().name)
+        return run(*given, **options)
+
+    monkeypatch.setattr(Method, "run", seen)
+    assert diagnose(made("kinds", 300)).gain.strength < np.inf
+    assert threads
+    assert [name for name in threads if not name.startswith("dpplearn-fold")] == []
+
+
+def test_an_interrupt_while_folds_are_learned_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpplearn.fitting.prior_choice.wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        diagnose(made("kinds", 50))
 
 
 @pytest.mark.parametrize("baskets", [[["a"]], [["a"], ["b"], ["b"], ["a"]] * 30, [["a"], []], [[], []]])

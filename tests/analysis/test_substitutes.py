@@ -226,12 +226,9 @@ def test_an_interrupt_ends_it_although_a_fit_would_return_what_it_has(
     dpp: DPP, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted = replace(dl.fit(shop(50, 0), prior=0.0), stop=dl.Stop.INTERRUPTED)
-    for module in ("substitutes", "diagnosis"):
-        monkeypatch.setattr(f"dpplearn.analysis.{module}.fit", lambda *data, **options: interrupted)
+    monkeypatch.setattr("dpplearn.analysis.substitutes.fit", lambda *data, **options: interrupted)
     with pytest.raises(KeyboardInterrupt):
         stability(dpp, resamples=2)
-    with pytest.raises(KeyboardInterrupt):
-        dl.diagnose(shop(50, 0))
 
 
 def test_weights_that_are_counts_are_drawn_as_counts() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -14,10 +16,15 @@ from dpplearn.analysis.cooccurrence import LEVEL, PairTests, pair_tests
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputWarning, whole_number
 from dpplearn.fitting.effort import tell_if_long
-from dpplearn.fitting.fit import expected_effort, fit
-from dpplearn.learners.loop import Stop
+from dpplearn.fitting.fit import expected_effort
+from dpplearn.fitting.prior_choice import MAX_ITER, STRENGTHS, TOLERANCE, choose_prior
+from dpplearn.fitting.runs import Method
+from dpplearn.learners import LEARNERS
+from dpplearn.learners.loop import Limits
+from dpplearn.tools.threads import suitable_blas
 
 MOST_ITEMS = 200  # looked at by default, as cross-validation takes long for more
 WORTH_HAVING = 0.01  # nats per basket
@@ -224,19 +231,34 @@ def diagnose(
 def measured_gain(
     baskets: Baskets, rng: Seed = 0, *, nonempty: bool, threads: int | None = None, progress: bool = False
 ) -> Gain:
-    """By cross-validation, with the strength of the prior that it chooses.
+    """By cross-validation, with the strength of the prior that it chooses: that which `fit` would choose.
 
     With `nonempty` both the DPP and independent items are taken given that a basket is not empty: else much of the gain
     would be that a DPP can say so.
     """
-    with warnings.catch_warnings():
+    counted = baskets.subset(baskets.weights > 0).as_counts()
+    data = counted.deduplicated() if are_counts(counted.weights) else counted  # equal ones may be in different folds
+    seed = int(np.random.default_rng(rng).integers(2**63, size=3)[1])  # as `fit` draws it
+    learner = LEARNERS["auto"]
+    began = time.perf_counter()
+    method = Method(
+        learner,
+        Limits(learner.rule, TOLERANCE, MAX_ITER, None),
+        clock=lambda: time.perf_counter() - began,
+        threads=threads,
+        nonempty=nonempty,
+    )
+    with warnings.catch_warnings(), suitable_blas(data.n_items, threads), _progress(progress) as show:
         warnings.simplefilter("ignore", InputWarning)  # where no pair repels, that is for the verdict to say
-        found = fit(baskets, prior="auto", nonempty=nonempty, rng=rng, threads=threads, progress=progress)
-    if found.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
-    choice = found.prior_choice
-    assert choice is not None
+        choice = choose_prior(data, method, seed, None, lambda search: show(len(search.held_out)))
     return Gain(*choice.gain, choice.strength)
+
+
+def _progress(show: bool) -> AbstractContextManager[Callable[[int], None]]:
+    """Within, call the function with the number of strengths tried."""
+    from dpplearn.tools.progress import choice_progress
+
+    return choice_progress(len(STRENGTHS)) if show else nullcontext(lambda done: None)
 
 
 def most_frequent(baskets: Baskets, most_items: int) -> Baskets:
