@@ -10,7 +10,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, Kernel, Stability, stability, substitute_groups, substitute_pairs
-from dpplearn.analysis.substitutes import _from_baskets
+from dpplearn.analysis.substitutes import resampled
 from dpplearn.kernels.independent import before_truncation
 from helpers import oracle
 from helpers.problems import random_kernel
@@ -125,7 +125,7 @@ def test_a_group_is_apart_at_least_so_much(at_least: float) -> None:
 def test_generated_registries_fall_into_their_kinds() -> None:
     """Of the kinds that sell, at least."""
     model = learned(dl.datasets.make_registries("safety", 5000, rng=0))
-    (first, *_), kinds = substitute_groups(model), dl.datasets.substitute_groups("safety")
+    (first, *_), kinds = substitute_groups(model), dl.datasets.items_by_kind("safety")
     assert set(first.items) == set(max(kinds, key=len))
 
 
@@ -233,7 +233,7 @@ def test_an_interrupt_ends_it_although_a_fit_would_return_what_it_has(
 
 def test_weights_that_are_counts_are_drawn_as_counts() -> None:
     baskets = Baskets.from_lists([["a"], ["b"], ["c"]], weights=[900, 90, 10])
-    drawn = _from_baskets(baskets, np.random.default_rng(0))
+    drawn = resampled(baskets, np.random.default_rng(0))
     assert drawn.total_weight == 1000
     np.testing.assert_allclose(drawn.frequencies(), [0.9, 0.09, 0.01], atol=0.03)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpplearn.analysis.cooccurrence import LEVEL, PairTests, pair_tests
 from dpplearn.arrays import Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputWarning, whole_number
@@ -219,7 +219,7 @@ def diagnose(
     threads, progress
         As in `fit`.
     """
-    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    baskets = as_baskets(baskets)
     looked_at = most_frequent(baskets, most_items)
     effort = expected_effort(looked_at, prior="auto", threads=threads)
     tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Seed, read_only
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError, whole_number
@@ -224,11 +224,11 @@ def _drawn(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Calla
                 "the model does not tell what it was learned from; pass the baskets, or learn it again with fit"
             )
         return lambda rng: _from_model(dpp, min(round(n), MOST_DRAWN), rng)
-    known = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets, dpp.items)
-    return lambda rng: _from_baskets(known.over(dpp.catalogue), rng)
+    known = as_baskets(baskets, dpp.catalogue)
+    return lambda rng: resampled(known, rng)
 
 
-def _from_baskets(baskets: Baskets, rng: np.random.Generator) -> Baskets:
+def resampled(baskets: Baskets, rng: np.random.Generator) -> Baskets:
     """As many, with replacement: of weights that are counts as many as they count, of others their share."""
     counts = are_counts(baskets.weights)
     weights = baskets.weights if counts else np.ones(len(baskets))

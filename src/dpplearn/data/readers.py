@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Catalogue, Label, is_plain_integer, labels_from_text
+from dpplearn.data.catalogue import Label, is_plain_integer, labels_from_text
 from dpplearn.data.tables import Columns, pairs_of_csv, pairs_of_parquet
 from dpplearn.data.texts import lines_of, with_one_line_end
 from dpplearn.errors import InputError
@@ -62,7 +62,7 @@ def read_baskets(
         header, delimiter = _csv_header(paths, columns)
         with with_one_line_end(paths, delimiter) as files:
             pairs = pairs_of_csv(files, paths, columns, header, delimiter)
-    return Baskets.from_pairs(pairs.rows, pairs.positions, pairs.n_baskets, Catalogue.of(pairs.labels), pairs.weights)
+    return Baskets.from_pairs(*pairs)
 
 
 def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str]) -> Baskets:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Ints, Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
 from dpplearn.evaluation.diversity import Diversity
@@ -70,7 +70,7 @@ def cross_validate(
     fit_options
         Options of `fit` for all models.
     """
-    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    baskets = as_baskets(baskets)
     options = {name: {**fit_options, **each} for name, each in (models or {ONLY: {}}).items()}
     setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     rng = np.random.default_rng(rng)
