@@ -1,6 +1,6 @@
 """Pictures of a model."""
 
-from dpplearn.plots.model import (
+from dpplearn.plots.maps import (
     figure_format,
     kernel_map,
     learning_curve,
