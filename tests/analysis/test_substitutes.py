@@ -10,7 +10,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, Kernel, Stability, stability, substitute_groups, substitute_pairs
-from dpplearn.analysis.substitutes import resampled
+from dpplearn.analysis.stability import resampled
 from dpplearn.kernels.independent import before_truncation
 from helpers import oracle
 from helpers.problems import random_kernel
@@ -212,7 +212,7 @@ def test_a_model_is_learned_again_as_it_was_learned(monkeypatch: pytest.MonkeyPa
         calls.append({"learner": learner, "n": len(baskets), "smallest": baskets.sizes.min(), **options})
         return dl.fit(baskets, learner, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("dpplearn.analysis.substitutes.fit", spy)
+    monkeypatch.setattr("dpplearn.analysis.stability.fit", spy)
     done: list[int] = []
     stability(model, resamples=2, done=done.append)
     assert done == [1, 1]
@@ -226,7 +226,7 @@ def test_an_interrupt_ends_it_although_a_fit_would_return_what_it_has(
     dpp: DPP, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted = replace(dl.fit(shop(50, 0), prior=0.0), stop=dl.Stop.INTERRUPTED)
-    monkeypatch.setattr("dpplearn.analysis.substitutes.fit", lambda *data, **options: interrupted)
+    monkeypatch.setattr("dpplearn.analysis.stability.fit", lambda *data, **options: interrupted)
     with pytest.raises(KeyboardInterrupt):
         stability(dpp, resamples=2)
 

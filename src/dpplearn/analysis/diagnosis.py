@@ -218,6 +218,21 @@ def diagnose(
         Seed or generator of the parts for cross-validation.
     threads, progress
         As in `fit`.
+
+    Returns
+    -------
+    Diagnosis
+        What the data hold, pairs against chance, the gain, and a verdict in words. Printed, it is a summary.
+
+    Examples
+    --------
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 30
+    >>> found = diagnose(baskets)
+    >>> found.verdict.value
+    'repulsion'
+    >>> pair = found.pairs.strongest(found.pairs.repels, 1)[0]
+    >>> pair.first, pair.second
+    ('cot', 'crib')
     """
     baskets = as_baskets(baskets)
     looked_at = most_frequent(baskets, most_items)

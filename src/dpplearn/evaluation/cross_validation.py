@@ -69,6 +69,20 @@ def cross_validate(
         Seed or generator of the folds, the fits, the items held out, the random sets and the bootstrap.
     fit_options
         Options of `fit` for all models.
+
+    Returns
+    -------
+    Evaluation
+        As of `evaluate`, over all baskets; `fold_means` tells the folds apart.
+
+    Examples
+    --------
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
+    >>> found = cross_validate(baskets, {"em": {"learner": "em"}}, folds=2, resamples=100)
+    >>> found.names
+    ('em', 'independent items', 'popularity', 'item-to-item')
+    >>> found.fold_means("em").shape
+    (2,)
     """
     baskets = as_baskets(baskets)
     options = {name: {**fit_options, **each} for name, each in (models or {ONLY: {}}).items()}

@@ -68,6 +68,21 @@ def evaluate(
         Of the bootstrap.
     progress
         Show a progress bar on standard error.
+
+    Returns
+    -------
+    Evaluation
+        Means with 95 % intervals, and differences on the same baskets. Printed, it is a table.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
+    >>> found = evaluate(dl.fit(baskets, prior=0.1), baskets, resamples=100)
+    >>> found.names
+    ('model', 'independent items', 'popularity', 'item-to-item')
+    >>> found.difference("model", "independent items").verdict
+    'better'
     """
     dpps = {name: model.dpp if isinstance(model, FitResult) else model for name, model in _named(models).items()}
     catalogue = next(iter(dpps.values())).catalogue

@@ -4,11 +4,11 @@ Every function draws into the `figure` given or into a new one, and returns it. 
 is shown or kept by itself; a notebook displays what is returned.
 """
 
+from dpplearn.plots.eigenvalues import spectrum
 from dpplearn.plots.figures import figure_format, write_figure
 from dpplearn.plots.learning import learning_curve
 from dpplearn.plots.maps import kernel_map, substitutes_map
 from dpplearn.plots.reliability import reliability_diagram, reliability_of
-from dpplearn.plots.spectrum import spectrum
 
 __all__ = [
     "figure_format",

@@ -45,7 +45,24 @@ def whole_numbers(axes: Axes) -> None:
 
 
 def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
-    """Write a .png or .svg file; the same figure gives the same file."""
+    """Write a figure to a file; the same figure gives the same file.
+
+    Parameters
+    ----------
+    figure
+        From a function of `dpplearn.plots`, or any of matplotlib.
+    path
+        A file that ends in .png or .svg.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpplearn as dl
+    >>> from dpplearn.plots import spectrum
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_figure(spectrum(dpp), Path(folder) / "spectrum.svg")
+    """
     path = Path(path)
     format = figure_format(path)
     file = io.BytesIO()
@@ -62,7 +79,23 @@ def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
 
 
 def figure_format(path: Path) -> str:
-    """By the ending of a file."""
+    """The format of a figure, by the ending of its file.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .png or .svg.
+
+    Returns
+    -------
+    str
+        "png" or "svg".
+
+    Examples
+    --------
+    >>> figure_format(Path("curve.SVG"))
+    'svg'
+    """
     format = path.suffix.lower().removeprefix(".")
     if format not in METADATA:
         raise InputError(f"{path} cannot be drawn: its name must end in .png or .svg")

@@ -24,6 +24,25 @@ def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
 
     With a prior, what is learned from are the baskets and those of the prior; where that ended for the baskets alone,
     which is what independent items compare with, is a point at the end.
+
+    Parameters
+    ----------
+    dpp
+        A model that `fit` made.
+    figure
+        A matplotlib figure to draw into; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not shown, and not written to a file: see `write_figure`.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> axes = learning_curve(dl.fit([["cot"], ["crib"], ["cot", "crib"]], "em").dpp).axes[0]
+    >>> axes.get_xlabel()
+    'iteration'
     """
     history, learned = _history(dpp), dpp.learned
     prior = learned.get("prior", 0) > 0
@@ -40,7 +59,7 @@ def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
             level = learned["independent_log_likelihood"]
             axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {_minus(level)}")
         axes.set_xlabel("iteration")
-        axes.set_ylabel("mean log-likelihood of a basket")
+        axes.set_ylabel("mean log-likelihood per basket")
         axes.set_ylim(_limits([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]))
         whole_numbers(axes)
         axes.legend(loc="lower right")

@@ -29,7 +29,29 @@ POINTS = 72  # per inch
 
 
 def kernel_map(dpp: DPP, top: int | None = None, figure: Figure | None = None) -> Figure:
-    """How much every two items repel each other, alike ones side by side; with `top`, of the likeliest items alone."""
+    """How much every two items repel each other, alike ones side by side.
+
+    Parameters
+    ----------
+    dpp
+        A model.
+    top
+        Of so many of the likeliest items; by default of all.
+    figure
+        A matplotlib figure to draw into; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not shown, and not written to a file: see `write_figure`.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> [label.get_text() for label in kernel_map(dpp).axes[0].get_yticklabels()]
+    ['cot', 'crib']
+    """
     chosen = _likeliest(dpp, len(dpp.items) if top is None else top)
     chosen = chosen[by_cluster(_apart(dpp, chosen))]
     shares = _apart(dpp, chosen)
@@ -58,7 +80,28 @@ def substitutes_map(
 ) -> Figure:
     """Items as points, near each other where they repel each other, with lines for the strongest pairs.
 
-    Of the `top` likeliest items (default: 40); with `item`, of it and the `top` that it repels most (default: 15).
+    Parameters
+    ----------
+    dpp
+        A model.
+    item
+        Of this item and those that it repels most; by default of the likeliest items.
+    top
+        Of how many items; by default of the 40 likeliest, or of 15 around `item`.
+    figure
+        A matplotlib figure to draw into; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not shown, and not written to a file: see `write_figure`.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> [text.get_text() for text in substitutes_map(dpp).axes[0].texts][:2]
+    ['cot', 'crib']
     """
     if item is None:
         chosen = _likeliest(dpp, MAP_ITEMS if top is None else top)

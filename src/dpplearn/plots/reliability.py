@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT as INDEPENDENT_ITEMS
 from dpplearn.evaluation.baselines import baselines_of, baselines_without_training, of_model
@@ -24,9 +24,29 @@ if TYPE_CHECKING:
 SERIES = (OURS, KA, PAPER, "#009e73", "#cc79a7")
 
 
-def reliability_of(dpp: DPP, baskets: Baskets) -> dict[str, Reliability]:
-    """Whether the probabilities of a model come true on baskets, and those of independent items."""
-    baskets = baskets.over(dpp.catalogue)
+def reliability_of(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]]) -> dict[str, Reliability]:
+    """Whether the probabilities of a model come true on baskets, and those of independent items.
+
+    Parameters
+    ----------
+    dpp
+        A model.
+    baskets
+        `Baskets`, best such that the model was not learned from, or a list of lists; items are found by label.
+
+    Returns
+    -------
+    dict of str to Reliability
+        Under "model" and "independent items".
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> list(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]]))
+    ['model', 'independent items']
+    """
+    baskets = as_baskets(baskets, dpp.catalogue)
     known = dpp.training
     baselines = baselines_without_training(dpp.kernel) if known is None else baselines_of(known)
     predictors = {"model": of_model(dpp.kernel), INDEPENDENT_ITEMS: baselines[INDEPENDENT_ITEMS]}
@@ -37,7 +57,25 @@ def reliability_of(dpp: DPP, baskets: Baskets) -> dict[str, Reliability]:
 def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None = None) -> Figure:
     """Probabilities predicted against the share that came true, with its interval; on the diagonal they agree.
 
-    `tables` are those of `reliability_of`, or the `reliability` of an evaluation.
+    Parameters
+    ----------
+    tables
+        From `reliability_of`, or the `reliability` of an evaluation.
+    figure
+        A matplotlib figure to draw into; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not shown, and not written to a file: see `write_figure`.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> axes = reliability_diagram(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]])).axes[0]
+    >>> axes.get_xlabel()
+    'probability predicted'
     """
     rows = [row for table in tables.values() for row in table.rows]
     if not rows:

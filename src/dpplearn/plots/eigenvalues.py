@@ -19,7 +19,27 @@ EDGE = 1e-8  # eigenvalues closer than this to 0 or 1 are drawn at the edge
 
 
 def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
-    """The eigenvalues of K, largest first, on a scale of log-odds; and the distribution of the size of a set."""
+    """The eigenvalues of K, largest first, on a scale of log-odds; and the distribution of the size of a set.
+
+    Parameters
+    ----------
+    dpp
+        A model.
+    figure
+        A matplotlib figure to draw into; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not shown, and not written to a file: see `write_figure`.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> [axes.get_ylabel() for axes in spectrum(dpp).axes]
+    ['eigenvalue (scale of log-odds)', 'probability']
+    """
     lam = np.sort(dpp.kernel.eigenvalues)[::-1]
     with styled():
         figure = figure or new_figure(9.4, 3.8)
