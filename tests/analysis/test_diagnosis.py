@@ -233,7 +233,7 @@ def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
 
 
 def test_no_negative_repulsion_is_shown_without_a_word_on_what_it_means(tmp_path: Path) -> None:
-    """Where all go together, even fewer pairs seem to avoid each other than luck has it."""
+    """Where all go together, even fewer pairs seem to avoid each other than by chance."""
     rng = np.random.default_rng(0)
     held = rng.random((300, 12)) < rng.choice([0.1, 0.8], (300, 1))  # some baskets are larger than others
     lines = [",".join(f"item {item}" for item in np.flatnonzero(row)) for row in held if row.any()]

@@ -485,7 +485,7 @@ def test_folds_add_up_to_the_baskets_and_are_of_nearly_one_size(
         assert np.all((found > 0).sum(axis=0) == (baskets.weights > 0))
 
 
-def test_thirty_million_baskets_by_weight_are_parted_without_a_row_each() -> None:
+def test_thirty_million_baskets_by_weight_are_split_without_a_row_each() -> None:
     baskets = Baskets.from_lists([["a"], ["b"], ["a", "b"], []], weights=[1e7, 1.5e7, 5e6 + 1, 3])
     first, second = baskets.split(0.8, rng=0)
     assert (len(first), first.total_weight) == (4, 24_000_003)

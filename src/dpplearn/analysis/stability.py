@@ -74,7 +74,7 @@ class Stability:
         Parameters
         ----------
         first, second
-            Two items.
+            The two items of the pair.
 
         Returns
         -------

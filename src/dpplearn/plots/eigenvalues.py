@@ -31,7 +31,7 @@ def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Not shown, and not written to a file: see `write_figure`.
+        Eigenvalues on the left, sizes on the right.
 
     Examples
     --------

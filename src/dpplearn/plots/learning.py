@@ -35,7 +35,7 @@ def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Not shown, and not written to a file: see `write_figure`.
+        One curve per kind of data, and a line at the level of independent items.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def kernel_map(dpp: DPP, top: int | None = None, figure: Figure | None = None) -
     Returns
     -------
     matplotlib.figure.Figure
-        Not shown, and not written to a file: see `write_figure`.
+        A heat map, with the names of the items where there is room.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def substitutes_map(
     Returns
     -------
     matplotlib.figure.Figure
-        Not shown, and not written to a file: see `write_figure`.
+        A map of points with the names of the items.
 
     Examples
     --------

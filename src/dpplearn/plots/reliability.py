@@ -67,7 +67,7 @@ def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None
     Returns
     -------
     matplotlib.figure.Figure
-        Not shown, and not written to a file: see `write_figure`.
+        One series of points per table.
 
     Examples
     --------
