@@ -65,7 +65,7 @@ def made(sort: str, n: int, seed: int = 0, *, nonempty: bool = False) -> Baskets
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Diagnosis]:
-    return {sort: diagnose(made(sort, 1000)) for sort in SORTS}
+    return {sort: diagnose(made(sort, 500)) for sort in SORTS}
 
 
 @pytest.mark.parametrize("sort", SORTS)
@@ -212,7 +212,7 @@ def test_registries_have_monitors_that_compete_and_attraction_that_a_dpp_misses(
 
 
 def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
-    baskets = made("kinds and bundles", 400)
+    baskets = made("bundles", 150)
     with open(tmp_path / "orders.csv", "w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["order", "product"])
@@ -235,7 +235,7 @@ def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
 def test_no_negative_repulsion_is_shown_without_a_word_on_what_it_means(tmp_path: Path) -> None:
     """Where all go together, even fewer pairs seem to avoid each other than by chance."""
     rng = np.random.default_rng(0)
-    held = rng.random((300, 12)) < rng.choice([0.1, 0.8], (300, 1))  # some baskets are larger than others
+    held = rng.random((100, 8)) < rng.choice([0.1, 0.8], (100, 1))  # some baskets are larger than others
     lines = [",".join(f"item {item}" for item in np.flatnonzero(row)) for row in held if row.any()]
     (tmp_path / "orders.txt").write_text("\n".join(lines))
     report, out = both("diagnose", tmp_path / "orders.txt", "--format", "lines")
