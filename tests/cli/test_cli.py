@@ -295,7 +295,7 @@ def test_describe_an_item_gives_its_substitutes(model: Path, dpp: dl.DPP) -> Non
 def test_demo_counts_what_it_shows() -> None:
     category = "safety"
     report, out = both("demo", "--category", category, "-n", 300)
-    group = max(dl.datasets.substitute_groups(category), key=len)
+    group = max(dl.datasets.items_by_kind(category), key=len)
     assert report["held"] in group
     for model in ("em", "popularity"):
         found = [each["item"] for each in report["suggestions"][model]]

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
-from dpplearn.datasets.registries import make_registries, substitute_groups
+from dpplearn.datasets.registries import items_by_kind, make_registries
 from dpplearn.evaluation.metrics import relative_gain
 from dpplearn.fitting.fit import fit
 from dpplearn.fitting.result import FitResult
@@ -101,7 +101,7 @@ def run_demo(category: str, n: int, seed: int, *, progress: bool = False) -> Dem
     runs = {learner: _two_stops(train, learner, seed, progress) for learner in ("k-ascent", "em")}
     auto = fit(train, rng=seed, progress=progress)
     popularity = DPP(independent(train), train.items)
-    group = max(substitute_groups(category), key=len)
+    group = max(items_by_kind(category), key=len)
     held = _most_popular(train, group)
     return Demo(
         category=category,

@@ -9,12 +9,11 @@ import numpy as np
 import typer
 
 import dpplearn
+from dpplearn.analysis.stability import Stability, stability
 from dpplearn.analysis.substitutes import (
     AT_LEAST,
-    Stability,
     SubstituteGroup,
     SubstitutePair,
-    stability,
     substitute_groups,
     substitute_pairs,
 )

@@ -46,31 +46,31 @@ class Asked(NamedTuple):
 
 
 def _curve(asked: Asked) -> Figure:
-    from dpplearn.plots.model import learning_curve
+    from dpplearn.plots import learning_curve
 
     return learning_curve(asked.dpp)
 
 
 def _spectrum(asked: Asked) -> Figure:
-    from dpplearn.plots.model import spectrum
+    from dpplearn.plots import spectrum
 
     return spectrum(asked.dpp)
 
 
 def _kernel(asked: Asked) -> Figure:
-    from dpplearn.plots.model import kernel_map
+    from dpplearn.plots import kernel_map
 
     return kernel_map(asked.dpp, asked.top)
 
 
 def _substitutes(asked: Asked) -> Figure:
-    from dpplearn.plots.model import substitutes_map
+    from dpplearn.plots import substitutes_map
 
     return substitutes_map(asked.dpp, asked.around, asked.top)
 
 
 def _reliability(asked: Asked) -> Figure:
-    from dpplearn.plots.model import reliability_diagram, reliability_of
+    from dpplearn.plots import reliability_diagram, reliability_of
 
     assert asked.baskets is not None
     return reliability_diagram(reliability_of(asked.dpp, asked.baskets))
@@ -141,7 +141,7 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
 
 def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dict[str, Path]:
     """Where each picture goes; found out before anything is drawn that it cannot be written."""
-    from dpplearn.plots.model import figure_format
+    from dpplearn.plots import figure_format
 
     files = {kind: output}
     if kind == ALL:
@@ -167,7 +167,7 @@ def _lacking(asked: Asked) -> dict[str, str]:
 
 
 def _draw(asked: Asked, files: Mapping[str, Path]) -> list[str]:
-    from dpplearn.plots.model import write_figure
+    from dpplearn.plots import write_figure
 
     for kind, path in files.items():
         write_figure(KINDS[kind](asked), path)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Ints, Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
 from dpplearn.evaluation.diversity import Diversity
@@ -69,8 +69,22 @@ def cross_validate(
         Seed or generator of the folds, the fits, the items held out, the random sets and the bootstrap.
     fit_options
         Options of `fit` for all models.
+
+    Returns
+    -------
+    Evaluation
+        As of `evaluate`, over all baskets; `fold_means` tells the folds apart.
+
+    Examples
+    --------
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
+    >>> found = cross_validate(baskets, {"em": {"learner": "em"}}, folds=2, resamples=100)
+    >>> found.names
+    ('em', 'independent items', 'popularity', 'item-to-item')
+    >>> found.fold_means("em").shape
+    (2,)
     """
-    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    baskets = as_baskets(baskets)
     options = {name: {**fit_options, **each} for name, each in (models or {ONLY: {}}).items()}
     setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     rng = np.random.default_rng(rng)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Ints, Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.baselines import ITEM_TO_ITEM, Predictor, baselines_of, baselines_without_training, of_model
@@ -68,14 +68,29 @@ def evaluate(
         Of the bootstrap.
     progress
         Show a progress bar on standard error.
+
+    Returns
+    -------
+    Evaluation
+        Means with 95 % intervals, and differences on the same baskets. Printed, it is a table.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
+    >>> found = evaluate(dl.fit(baskets, prior=0.1), baskets, resamples=100)
+    >>> found.names
+    ('model', 'independent items', 'popularity', 'item-to-item')
+    >>> found.difference("model", "independent items").verdict
+    'better'
     """
     dpps = {name: model.dpp if isinstance(model, FitResult) else model for name, model in _named(models).items()}
     catalogue = next(iter(dpps.values())).catalogue
-    baskets = over(baskets, catalogue)
+    baskets = as_baskets(baskets, catalogue)
     setting = Setting(tuple(dpps), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
-    training, note = _training(dpps, None if train is None else over(train, catalogue))
+    training, note = _training(dpps, None if train is None else as_baskets(train, catalogue))
     rng = np.random.default_rng(rng)
     kernels = {name: _kernel(name, dpp, catalogue) for name, dpp in dpps.items()}
     predictors = predictors_of(kernels, training, nonempty)
@@ -170,12 +185,6 @@ def summary(
         folds=folds,
         rows=rows,
     )
-
-
-def over(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue) -> Baskets:
-    if isinstance(baskets, Baskets):
-        return baskets.over(catalogue)
-    return Baskets.from_lists(baskets, items=catalogue.labels)
 
 
 def _remarks(baskets: Baskets, n_ranked: int, nonempty: bool) -> Iterator[str]:

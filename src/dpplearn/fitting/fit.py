@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import FitState, Saver, Search, Setting, fingerprint, read_checkpoint, saver
 from dpplearn.fitting.data import Data
@@ -155,7 +155,7 @@ def fit_with(
     callback: Callback | None = None,
 ) -> FitResult:
     """`fit`, with its options in one value."""
-    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    baskets = as_baskets(baskets)
     start = start.dpp if isinstance(start, FitResult) else start
     if not isinstance(start, Kernel | DPP | None):
         raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
@@ -185,6 +185,17 @@ def fit_with(
             return _result(options, data, method, end, strength, choice)
         except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
             return _result(options, data, method, replace(end, stop=Stop.INTERRUPTED), strength, choice)
+
+
+def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> PriorChoice:
+    """The strength of the prior that `fit` would choose by cross-validation, and how it did so: a fit without runs."""
+    options, data, began = replace(options, prior="auto"), Data.of(baskets), time.perf_counter()
+    options.check_baskets(baskets)
+    with suitable_blas(baskets.n_items, options.threads):
+        method = _method(options, data, lambda: time.perf_counter() - began)
+        choice, _ = _chosen_prior(options, data, method, _state(options, data.distinct, options.init, rng), None)
+    assert choice is not None
+    return choice
 
 
 def expected_effort(baskets: Baskets, **options: Any) -> Effort:

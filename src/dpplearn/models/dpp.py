@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Seed, read_only
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.checks import check_is_not_a_matrix
 from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.interface import check_size, log_nonempty
 from dpplearn.kernels.symmetric.kernel import Kernel
@@ -108,7 +107,7 @@ class DPP:
         With `nonempty`, given that Y is not empty.
         """
         one = not isinstance(basket, Baskets)
-        baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._known([basket])
+        baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._one(basket)
         values = self.law.log_probabilities(baskets)
         if k is not None:
             check_size(self.law.possible_sizes, k)
@@ -120,7 +119,7 @@ class DPP:
 
     def log_likelihood(self, baskets: Baskets | Iterable[Basket], *, nonempty: bool = False) -> float:
         """The weighted mean of log P(Y) over the baskets; with `nonempty`, given that Y is not empty."""
-        baskets = self._known(baskets)
+        baskets = as_baskets(baskets, self.catalogue)
         if not baskets.total_weight > 0:
             raise InputError(f"{len(baskets)} baskets with a total weight of {baskets.total_weight:g}: no mean exists")
         if not nonempty:
@@ -299,11 +298,7 @@ class DPP:
             return FiniteDPP("correlation", K=kernel.K, K_eig_dec=(kernel.eigenvalues, kernel.eigenvectors))
         return FiniteDPP("likelihood", L=kernel.L, L_eig_dec=(kernel.odds, kernel.eigenvectors))
 
-    def _known(self, baskets: Baskets | Iterable[Basket]) -> Baskets:
-        """The baskets over this catalogue, their items found by label."""
-        if isinstance(baskets, Baskets):
-            return baskets.over(self.catalogue)
-        check_is_not_a_matrix(baskets)
-        lists = [np.sort(self.catalogue.positions(basket)) for basket in baskets]
-        rows = np.repeat(np.arange(len(lists)), [len(positions) for positions in lists])
-        return Baskets.from_pairs(rows, np.concatenate([NO_ITEMS, *lists]), len(lists), self.catalogue)
+    def _one(self, basket: Basket) -> Baskets:
+        """A single basket, its items found by label."""
+        positions = np.sort(self.catalogue.positions(basket))
+        return Baskets.from_pairs(np.zeros_like(positions), positions, 1, self.catalogue)
