@@ -19,7 +19,7 @@ from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.sampling import sample_sets
-from dpplearn.kernels.symmetric.selection import NOTHING, Greedy, greedy_map
+from dpplearn.kernels.symmetric.selection import NO_ITEMS, Greedy, greedy_map
 from dpplearn.kernels.symmetric.sizes import check_size, inclusion_given_size, log_size_distribution
 from dpplearn.kernels.symmetric.statistics import log_probabilities, mean_log_likelihood
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
@@ -301,4 +301,4 @@ class DPP:
         check_is_not_a_matrix(baskets)
         lists = [np.sort(self.catalogue.positions(basket)) for basket in baskets]
         rows = np.repeat(np.arange(len(lists)), [len(positions) for positions in lists])
-        return Baskets.from_pairs(rows, np.concatenate([NOTHING, *lists]), len(lists), self.catalogue)
+        return Baskets.from_pairs(rows, np.concatenate([NO_ITEMS, *lists]), len(lists), self.catalogue)

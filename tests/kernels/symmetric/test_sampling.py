@@ -14,7 +14,7 @@ from scipy import fft, stats
 from dpplearn import DPP, InputError, Kernel
 from dpplearn.arrays import Floats, Ints
 from dpplearn.kernels.symmetric.compiled.sampling import choose_k
-from dpplearn.kernels.symmetric.sampling import SAMPLERS, _choose_k, _inclusion_table, sample_sets
+from dpplearn.kernels.symmetric.sampling import SAMPLERS, inclusion_table, sample_sets
 from dpplearn.kernels.symmetric.sizes import inclusion_given_size
 from helpers import oracle
 from helpers.spectra import SPECTRA, exact
@@ -157,9 +157,9 @@ def large_kernel(lam: Floats) -> Kernel:
 def test_2000_items_and_draws_of_200_are_stable() -> None:
     lam = np.random.default_rng(0).permutation(np.geomspace(1e-12, 0.95, 2000))
     kernel = large_kernel(lam)
-    table = _inclusion_table(lam, 200)
+    table = inclusion_table(lam, 200)
     assert np.all((table >= 0) & (table <= 1 + 1e-9))
-    chosen, offsets = _choose_k(table, 500, np.random.default_rng(0))
+    chosen, offsets = SAMPLERS["k-dpp"](kernel, 200)(500, np.random.default_rng(0))
     np.testing.assert_array_equal(np.diff(offsets), 200)
     expected = 500 * inclusion_given_size(kernel, 200)
     groups = np.digitize(lam, [1e-6, 1e-3, 1e-2, 0.05, 0.1, 0.3, 0.6])
@@ -185,7 +185,7 @@ def test_no_uniform_number_however_large_leaves_a_draw_short_of_eigenvectors() -
     largest_uniform = np.full((1, 60), np.nextafter(1, 0))
     for k in range(1, 51):
         chosen = np.full((1, k), -1)
-        choose_k(_inclusion_table(lam, k), largest_uniform, chosen)
+        choose_k(inclusion_table(lam, k), largest_uniform, chosen)
         assert chosen[0, 0] >= 0
         assert np.all(np.diff(chosen[0]) > 0)
         assert np.all(lam[chosen[0]] > 0)

@@ -59,10 +59,10 @@ def _independent_eigenvectors(kernel: Kernel, k: None) -> Chooser:
 
 def _k_eigenvectors(kernel: Kernel, k: int) -> Chooser:
     """k eigenvectors with the probabilities of the flips given that k come up. [KT12, Algorithm 8]"""
-    return partial(_choose_k, _inclusion_table(kernel.eigenvalues, k))
+    return partial(_choose_k, inclusion_table(kernel.eigenvalues, k))
 
 
-def _inclusion_table(lam: Floats, k: int) -> Floats:
+def inclusion_table(lam: Floats, k: int) -> Floats:
     """P(flip n comes up given that l of the flips 0..n do): λ_n P_n(l − 1) / P_{n+1}(l)."""
     table = log_size_table(lam, k)
     inclusion = np.zeros((len(lam), k + 1))
