@@ -32,7 +32,7 @@ class BorderedMinors:
         self.inverse = np.ones(len(E))
         with np.errstate(divide="ignore"):
             self.inverse[: self.n_items] = np.where(scale > 0, 1 / scale, 0)
-            self.log_scale = 2 * np.log(scale)  # what scaling took from log det, an item
+            self.log_scale = 2 * np.log(scale)  # what scaling took from log det, per item
             self.log_empty = float(np.log(-E[self.border, self.border]).sum())
         self.C = E * self.inverse[:, None]
         self.C *= self.inverse

@@ -51,7 +51,7 @@ def greedy_map(kernel: Kernel, k: int | None, include: Ints = NO_ITEMS) -> Greed
 def greedy(L: Floats, rank: int, k: int | None, include: Ints = NO_ITEMS) -> Greedy | None:
     """Greedy maximisation of det L_Y; the items of `include` come first, in their order. None where L has too few
     digits to tell which item is next. [CZZ18]"""
-    rows = np.empty((rank if k is None else min(k, rank), len(L)))  # the Cholesky factor, one row a taken item
+    rows = np.empty((rank if k is None else min(k, rank), len(L)))  # the Cholesky factor, one row per taken item
     taken = 0
 
     def take(best: int, gain: float, left: Floats) -> None:

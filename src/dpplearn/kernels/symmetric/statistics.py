@@ -38,6 +38,13 @@ class Statistics:
     `logdet` is Σ w_i log det L_{Y_i} and `delta` is Σ w_i B_i (L_{Y_i})⁻¹ B_iᵀ. For a kernel with eigenvalues near 1
     both are of the bordered matrix (`Kernel.bordered`), and `bordered_delta` has its rows and columns last.
     A basket of probability zero makes `logdet` −inf, adds nothing to delta, and counts in `impossible`.
+
+    Examples
+    --------
+    >>> kernel = Kernel.from_L([[1.0, 0.0], [0.0, 0.5]])
+    >>> parts = [statistics(kernel, Baskets.from_lists([Y], n_items=2)) for Y in ([0], [0, 1])]
+    >>> (parts[0] + parts[1]).delta.round(6).tolist()
+    [[2.0, 0.0], [0.0, 2.0]]
     """
 
     weight: float
@@ -48,6 +55,7 @@ class Statistics:
 
     @property
     def delta(self) -> Floats:
+        """Σ w_i B_i (L_{Y_i})⁻¹ B_iᵀ, one row and one column per item."""
         return self.bordered_delta[: self.n_items, : self.n_items]
 
     def __add__(self, other: Statistics) -> Statistics:
@@ -61,14 +69,48 @@ class Statistics:
 
 
 def sum_statistics(parts: Iterable[Statistics]) -> Statistics:
-    """The statistics of all the parts together."""
+    """The statistics of all the parts together.
+
+    Parameters
+    ----------
+    parts
+        Statistics of some baskets each, under one kernel.
+
+    Returns
+    -------
+    Statistics
+
+    Examples
+    --------
+    >>> kernel = Kernel.from_L([[1.0, 0.0], [0.0, 0.5]])
+    >>> parts = [Baskets.from_lists([Y], n_items=2) for Y in ([0], [0, 1])]
+    >>> sum_statistics(statistics(kernel, part) for part in parts).weight
+    2.0
+    """
     return reduce(add, parts)
 
 
 def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Statistics:
     """Weight, log det and Delta, in O(n k³).
 
-    The result is the same to the last bit for a given number of threads (by default, all cores).
+    Parameters
+    ----------
+    kernel
+        What the baskets are seen under; it has as many items as they have.
+    baskets
+        The data, with their weights.
+    threads
+        How many to use at most, by default one per core. The result is the same to the last bit for a given number.
+
+    Returns
+    -------
+    Statistics
+
+    Examples
+    --------
+    >>> stats = statistics(Kernel.from_L([[1.0, 0.5], [0.5, 1.0]]), Baskets.from_lists([[0], [0, 1]]))
+    >>> round(stats.logdet, 4)
+    -0.2877
     """
     minors = _minors(kernel, baskets, threads)
     logdet, left_out, delta = minors.sums()

@@ -1,6 +1,6 @@
 """The compiled inner loops of the statistics.
 
-One SIMD lane a set: every arithmetic operation works on LANES sets of equal size, and nothing is allocated for a
+One SIMD lane per set: every arithmetic operation works on LANES sets of equal size, and nothing is allocated for a
 basket. A small size has straight-line code of its own, in which everything is a register or a slot of the stack;
 the other sizes share one set of loops.
 

@@ -14,7 +14,7 @@ OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"
 
 @njit(types.void(MATRIX, MATRIX, types.int64[:, ::1]), **OPTIONS)
 def choose_k(inclusion, uniforms, chosen):  # type: ignore[no-untyped-def]
-    """Exactly k eigenvectors a draw, from the last to the first; inclusion[n, l] is the probability of taking
+    """Exactly k eigenvectors per draw, from the last to the first; inclusion[n, l] is the probability of taking
     eigenvector n when l are still to come."""
     draws, n = uniforms.shape
     k = inclusion.shape[1] - 1

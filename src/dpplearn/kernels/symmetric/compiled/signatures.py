@@ -1,7 +1,7 @@
 """What the compiled loops are given.
 
-How they are compiled stands in the file of each loop: numba finds compiled code again by that file and by these types, and
-would not notice other options from elsewhere.
+How they are compiled stands in the file of each loop: numba finds compiled code again by that file and by these types,
+and would not notice other options from elsewhere.
 """
 
 from __future__ import annotations
