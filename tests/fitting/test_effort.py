@@ -157,10 +157,10 @@ def test_a_sparse_kernel_is_not_made_dense_where_that_cannot_fit(monkeypatch: py
 
 
 def test_the_program_refuses_in_one_line_what_cannot_fit(tmp_path: Path) -> None:
-    (tmp_path / "s.csv").write_text("basket,item\n" + "".join(f"{i},x{i}\n" for i in range(2_000_000)))
+    (tmp_path / "s.csv").write_text("basket,item\n" + "".join(f"{i},x{i}\n" for i in range(200_000)))
     answer = run("fit", tmp_path / "s.csv", "-o", tmp_path / "m")
     assert answer.returncode == 1
-    assert "needs about 1,180 TB of memory" in answer.stderr or "TB of memory, and there are" in answer.stderr
+    assert "TB of memory, and there are" in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
 
 

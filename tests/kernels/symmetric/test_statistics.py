@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import pytest
@@ -182,6 +183,7 @@ def test_the_posterior_s_skew_part_is_the_gradient_of_the_rotations(spectrum: st
         np.testing.assert_allclose(T - T.T, expected, atol=1e-11 * max(np.abs(expected).max(), 1))
 
 
+@cache
 def many_baskets() -> Baskets:
     """Enough work for five threads."""
     return random_baskets(50, [0, 1, 2, 5, 10, 20, 30, 36, 40], each=151)
