@@ -10,8 +10,9 @@ import pytest
 from scipy.stats import chi2
 
 from dpplearn import Baskets, InputError
-from dpplearn.kernels.families import FAMILIES
-from dpplearn.kernels.interface import Law, check_size, log_nonempty
+from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.families import FAMILIES, law_from
+from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 from helpers.problems import random_kernel
 
@@ -25,9 +26,13 @@ def symmetric(seed: int) -> Law:
     return SymmetricLaw(random_kernel(np.random.default_rng(seed), N))
 
 
-EXAMPLES: dict[str, Callable[[int], Law]] = {SymmetricLaw.family: symmetric}
+EXAMPLES: dict[str, Callable[[int], Law]] = {
+    SymmetricLaw.family: symmetric,
+    "symmetric, never empty": lambda seed: WithEmptyShare(symmetric(seed)),
+    "symmetric, seldom empty": lambda seed: WithEmptyShare(symmetric(seed), 0.05),
+}
 
-every_law = pytest.mark.parametrize(("family", "seed"), [(family, seed) for family in FAMILIES for seed in (0, 1)])
+every_law = pytest.mark.parametrize(("family", "seed"), [(family, seed) for family in EXAMPLES for seed in (0, 1, 2)])
 
 
 def positions(*items: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -38,18 +43,22 @@ def probability(law: Law) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.exp(law.log_probabilities(ALL))
 
 
+def test_every_family_has_an_example() -> None:
+    assert FAMILIES.keys() <= EXAMPLES.keys()
+
+
 @every_law
 def test_probabilities_add_up_and_the_mean_is_theirs(family: str, seed: int) -> None:
     law = EXAMPLES[family](seed)
-    assert law.family == family
+    assert law.family == family.split(",")[0]
     assert law.n_items == N
     P = probability(law)
     assert P.sum() == pytest.approx(1, rel=1e-12)
-    weights = np.arange(1.0, len(P) + 1)
-    expected = weights @ np.log(P) / weights.sum()
+    weights = np.where(P > 0, np.arange(1.0, len(P) + 1), 0)
+    expected = weights[P > 0] @ np.log(P[P > 0]) / weights.sum()
     assert law.mean_log_likelihood(ALL.weighted(weights)) == pytest.approx(expected, rel=1e-12)
-    assert law.log_empty() == pytest.approx(np.log(P[0]), rel=1e-12)
-    assert log_nonempty(law) == pytest.approx(np.log1p(-P[0]), rel=1e-12)
+    assert np.exp(law.log_empty()) == pytest.approx(P[0], rel=1e-12)
+    assert law.mean_log_likelihood(ALL) == (-np.inf if not P[0] else pytest.approx(np.log(P).mean(), rel=1e-12))
 
 
 @every_law
@@ -79,6 +88,9 @@ def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(family: str, seed:
         expected[list(basket)] = 0
         np.testing.assert_allclose(chance, expected, rtol=1e-9)
         alone = P[SUBSETS.index(basket)]
+        if not alone:
+            assert np.isnan(score).all()
+            continue
         for i in set(range(N)) - set(basket):
             assert score[i] == pytest.approx(P[SUBSETS.index(tuple(sorted((*basket, i))))] / alone, rel=1e-9)
         assert not score[list(basket)].any()
@@ -149,9 +161,35 @@ def test_greedy_takes_what_raises_the_probability_most_and_says_by_how_much(fami
 
 
 @every_law
+def test_greedy_without_a_size_goes_on_as_long_as_the_probability_rises(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    P = probability(law)
+    taken, gains = law.greedy(None, positions())
+    path = [P[SUBSETS.index(tuple(sorted(taken[:size].tolist())))] for size in range(len(taken) + 1)]
+    assert np.all(np.diff(path) > 0)
+    further = [P[SUBSETS.index(tuple(sorted([*taken.tolist(), i])))] for i in set(range(N)) - set(taken.tolist())]
+    assert max(further, default=0) <= path[-1]
+    for size in range(0 if path[0] else 1, len(taken)):
+        assert gains[size] == pytest.approx(path[size + 1] / path[size], rel=1e-9)
+
+
+@every_law
+def test_given_only_what_is_out_it_is_the_law_of_the_others(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    P = probability(law)
+    rest, remaining = law.given(positions(), positions(1, 3))
+    possible = ~HOLDS[:, [1, 3]].any(axis=1)
+    for subset in chain.from_iterable(combinations(range(3), size) for size in range(4)):
+        whole = tuple(int(remaining[i]) for i in subset)
+        found = rest.log_probabilities(Baskets.from_lists([subset], n_items=3))[0]
+        assert np.exp(found) == pytest.approx(P[SUBSETS.index(whole)] / P[possible].sum(), rel=1e-9)
+
+
+@every_law
 def test_stored_arrays_give_back_the_law_to_the_last_bit(family: str, seed: int) -> None:
     law = EXAMPLES[family](seed)
-    again = FAMILIES[family].from_arrays(law.arrays())
+    again = law_from(law.family, law.arrays())
+    again = WithEmptyShare(again, law.share) if isinstance(law, WithEmptyShare) else again
     assert again.log_probabilities(ALL, 1).tolist() == law.log_probabilities(ALL, 1).tolist()
     assert again.possible_sizes == law.possible_sizes
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,10 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 class Law(Protocol):
     """A law of random sets Y of the items 0..N−1. It is a value: no method changes it."""
 
-    family: ClassVar[str]  # what model files call it
+    @property
+    def family(self) -> str:
+        """What model files call it."""
+        ...
 
     @property
     def n_items(self) -> int: ...
@@ -63,11 +65,11 @@ class Law(Protocol):
         score is NaN where P(A) is zero although P(A ⊆ Y) is not."""
         ...
 
-    def given(self, include: Ints, exclude: Ints) -> tuple[Self, Ints]:
+    def given(self, include: Ints, exclude: Ints) -> tuple[Law, Ints]:
         """The law of the remaining items given that Y holds all of `include` and none of `exclude`; which remain."""
         ...
 
-    def restricted(self, items: Ints) -> Self:
+    def restricted(self, items: Ints) -> Law:
         """The law of Y ∩ S, over the items of S in the order given."""
         ...
 
@@ -88,20 +90,9 @@ class Law(Protocol):
         """All of it by name, as a model file keeps it."""
         ...
 
-    @classmethod
-    def from_arrays(cls, arrays: Arrays) -> Self:
-        """What `arrays` gave."""
-        ...
-
 
 def check_size(possible: range, k: int) -> None:
     """Refuse a size that no set has."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k not in possible:
         sizes = f"{possible[0]} to {possible[-1]} items"
         raise InputError(f"k is {k!r}; under this model a set has {sizes}, so k must be from that range")
-
-
-def log_nonempty(law: Law) -> float:
-    """log P(Y ≠ ∅); −inf where the empty set is all there is."""
-    not_empty = -math.expm1(law.log_empty())
-    return math.log(not_empty) if not_empty > 0 else -math.inf

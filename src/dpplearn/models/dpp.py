@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints, Seed, read_only
+from dpplearn.arrays import NO_ITEMS, Floats, Ints, Seed, read_only
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.interface import check_size, log_nonempty
+from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
@@ -24,8 +25,6 @@ from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 
 Basket = Iterable[Label]
-
-NO_ITEMS = np.zeros(0, dtype=np.int64)
 
 
 class Recommendation(NamedTuple):
@@ -108,13 +107,10 @@ class DPP:
         """
         one = not isinstance(basket, Baskets)
         baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._one(basket)
-        values = self.law.log_probabilities(baskets)
+        values = self._law(nonempty and k is None).log_probabilities(baskets)
         if k is not None:
             check_size(self.law.possible_sizes, k)
             values = np.where(baskets.sizes == k, values - self.law.log_sizes()[k], -np.inf)
-        elif nonempty:
-            with np.errstate(invalid="ignore"):
-                values = np.where(baskets.sizes > 0, values - log_nonempty(self.law), -np.inf)
         return float(values[0]) if one else values
 
     def log_likelihood(self, baskets: Baskets | Iterable[Basket], *, nonempty: bool = False) -> float:
@@ -122,11 +118,7 @@ class DPP:
         baskets = as_baskets(baskets, self.catalogue)
         if not baskets.total_weight > 0:
             raise InputError(f"{len(baskets)} baskets with a total weight of {baskets.total_weight:g}: no mean exists")
-        if not nonempty:
-            return self.law.mean_log_likelihood(baskets)
-        if np.any(baskets.weights[baskets.sizes == 0] > 0):
-            return -np.inf
-        return self.law.mean_log_likelihood(baskets) - log_nonempty(self.law)
+        return self._law(nonempty).mean_log_likelihood(baskets)
 
     def marginals(self, k: int | None = None) -> Floats:
         """P(i ∈ Y) for every item, in the order of `items`. With k, given that Y has k items."""
@@ -297,6 +289,9 @@ class DPP:
         if kernel.near_one.any():
             return FiniteDPP("correlation", K=kernel.K, K_eig_dec=(kernel.eigenvalues, kernel.eigenvectors))
         return FiniteDPP("likelihood", L=kernel.L, L_eig_dec=(kernel.odds, kernel.eigenvectors))
+
+    def _law(self, nonempty: bool) -> Law:
+        return WithEmptyShare(self.law) if nonempty else self.law
 
     def _one(self, basket: Basket) -> Baskets:
         """A single basket, its items found by label."""

@@ -1,0 +1,135 @@
+"""Whether sets can be empty is a property of the data: any law, with the empty set as likely as it is there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import NO_ITEMS, Floats, Ints, Seed
+from dpplearn.data.baskets import Baskets
+from dpplearn.kernels.interface import Law, check_size
+
+NAME = "empty_share"  # in model files
+FEWEST = 16  # draws at a time, where some may turn out empty
+
+
+@dataclass(frozen=True)
+class WithEmptyShare:
+    """A law whose empty set has the probability `share`, and all other sets what is left, in the old proportions.
+
+    With a share of 0 it is P(Y given Y ≠ ∅). What some items show of such a law is one with another share.
+    """
+
+    law: Law
+    share: float = 0.0
+
+    @property
+    def family(self) -> str:
+        return self.law.family
+
+    @property
+    def n_items(self) -> int:
+        return self.law.n_items
+
+    @property
+    def possible_sizes(self) -> range:
+        sizes = self.law.possible_sizes
+        return range(0 if self.share else max(sizes[0], 1), sizes[-1] + 1)
+
+    @property
+    def log_scale(self) -> float:
+        """Of the probability of a set that is not empty; inf where the law has none, and then nothing is a number."""
+        with np.errstate(divide="ignore"):
+            return math.log1p(-self.share) - float(np.log(-math.expm1(self.law.log_empty())))
+
+    def log_probabilities(self, baskets: Baskets, threads: int | None = None) -> Floats:
+        with np.errstate(invalid="ignore"):
+            values = self.law.log_probabilities(baskets, threads) + self.log_scale
+        return np.where(baskets.sizes > 0, values, self.log_empty())
+
+    def mean_log_likelihood(self, baskets: Baskets, threads: int | None = None) -> float:
+        empty = float(baskets.weights[baskets.sizes == 0].sum()) / baskets.total_weight
+        if empty and not self.share:
+            return -math.inf
+        of_empty = empty * (self.log_empty() - self.law.log_empty()) if empty else 0.0
+        return self.law.mean_log_likelihood(baskets, threads) + (1 - empty) * self.log_scale + of_empty
+
+    def log_empty(self) -> float:
+        return math.log(self.share) if self.share else -math.inf
+
+    @property
+    def scale(self) -> float:
+        return math.exp(self.log_scale)
+
+    @property
+    def expected_size(self) -> float:
+        return self.scale * self.law.expected_size
+
+    def marginals(self, k: int | None = None) -> Floats:
+        if k is None:
+            return np.minimum(self.scale * self.law.marginals(), 1)
+        check_size(self.possible_sizes, k)
+        return self.law.marginals(k)
+
+    def pairs(self) -> Floats:
+        return self.scale * self.law.pairs()
+
+    def inclusion(self, items: Ints) -> float:
+        return self.scale * self.law.inclusion(items) if len(items) else 1.0
+
+    def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
+        score, probability = self.law.next_item(basket)
+        if len(basket):
+            return score, probability
+        ratio = self.scale * math.exp(self.law.log_empty()) / self.share if self.share else math.nan
+        return score * ratio, self.marginals()
+
+    def given(self, include: Ints, exclude: Ints) -> tuple[Law, Ints]:
+        law, remaining = self.law.given(include, exclude)
+        if len(include):  # what is in says that the set is not empty
+            return law, remaining
+        of_rest = math.exp(self.law.log_empty() - law.log_empty()) - math.exp(self.law.log_empty())
+        share = self.share / (self.share + self.scale * of_rest) if self.share else 0.0
+        return WithEmptyShare(law, share), remaining
+
+    def restricted(self, items: Ints) -> Law:
+        law = self.law.restricted(items)
+        return WithEmptyShare(law, max(1 + self.scale * math.expm1(law.log_empty()), 0.0))
+
+    def log_sizes(self) -> Floats:
+        sizes = self.law.log_sizes() + self.log_scale
+        sizes[0] = self.log_empty()
+        return sizes
+
+    def sample(self, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
+        if k is not None:
+            check_size(self.possible_sizes, k)
+            return self.law.sample(n, k, rng, threads)
+        stream = np.random.default_rng(rng)
+        empty = (stream.random(n) < self.share).tolist()
+        wanted = empty.count(False)
+        drawn: list[Ints] = []
+        while len(drawn) < wanted:
+            more = self.law.sample(max(wanted - len(drawn), FEWEST), None, stream, threads)
+            drawn += [each for each in more if len(each)]
+        others = iter(drawn)
+        return [NO_ITEMS if none else next(others) for none in empty]
+
+    def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
+        if len(include):
+            return self.law.greedy(k, include)
+        first, gains = self.law.greedy(1 if k is None else min(k, 1), include)
+        if not len(first):
+            return first, gains
+        gains = gains * (self.scale * math.exp(self.law.log_empty()) / self.share if self.share else math.nan)
+        if k is None and gains[0] <= 1:
+            return first[:0], gains[:0]
+        items, all_gains = self.law.greedy(k, first)
+        return items, np.concatenate([gains, all_gains[1:]])
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {**self.law.arrays(), NAME: np.array([self.share])}
