@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dpplearn as dl
-from dpplearn.cli import app
+from dpplearn.cli.app import app
 from dpplearn.cli.errors import exit_code, run_typer
 from helpers.made_results import made_results
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.cli import INTERRUPTS, app
+from dpplearn.cli.app import INTERRUPTS, app
 from dpplearn.cli.errors import exit_code, run_typer
 from helpers.program import ENVIRONMENT, PROGRAM
 

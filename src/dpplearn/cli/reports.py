@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from dpplearn.cli.demo import Demo, Score
+from dpplearn.cli.commands.demo import Demo, Score
 from dpplearn.cli.output import Report
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label

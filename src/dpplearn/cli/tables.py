@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpplearn.cli.demo import percent
+from dpplearn.cli.commands.demo import percent
 from dpplearn.cli.output import Report
 
 MINUS_INFINITY = "some basket has probability zero under the model, so the mean log-likelihood is minus infinity"

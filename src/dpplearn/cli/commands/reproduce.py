@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import typer
 
+from dpplearn.cli.commands.reproduce_options import DATA, OUTPUT, SEED
 from dpplearn.cli.errors import UsageError, complain
 from dpplearn.cli.output import Report
 from dpplearn.cli.process import INTERRUPTS
-from dpplearn.cli.reproduction import DATA, OUTPUT, SEED
 from dpplearn.cli.targets import check_target
 from dpplearn.errors import InputError
 from dpplearn.experiments.plan import FULL, QUICK, QUICK_CATEGORIES, Scale

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import dpplearn
+from dpplearn.cli.commands.fit import prior_strength
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.fitting import prior_strength
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,

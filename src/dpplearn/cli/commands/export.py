@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.fitting import Output
+from dpplearn.cli.commands.fit import Output
 from dpplearn.cli.options import AsJson, Model, one_of
 from dpplearn.cli.output import Report, write
 from dpplearn.cli.targets import check_target

@@ -10,7 +10,7 @@ import typer
 
 from dpplearn.analysis.cooccurrence import LEVEL, Pair
 from dpplearn.analysis.diagnosis import MOST_ITEMS, Diagnosis
-from dpplearn.cli.fitting import Threads
+from dpplearn.cli.commands.fit import Threads
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
