@@ -21,10 +21,15 @@ def save(dpp: DPP, path: str | PathLike[str]) -> None:
 
 def load(path: str | PathLike[str]) -> DPP:
     """The model in a file that `save` wrote."""
+    return read_model(path)[0]
+
+
+def read_model(path: str | PathLike[str]) -> tuple[DPP, dict[str, str]]:
+    """The model in a file that `save` wrote, and the versions of the programs that wrote it."""
     arrays, document = read_tensors(path, "model")
     try:
         kernel = Kernel(arrays["eigenvalues"], arrays["eigenvectors"])
         items, training = Catalogue.of(document["items"]).labels, Training.from_arrays(arrays)
-        return DPP(kernel, items, learned=document["learned"], training=training)
+        return DPP(kernel, items, learned=document["learned"], training=training), document.get("versions", {})
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{fspath(path)} does not hold a model: {error}") from None

@@ -36,21 +36,21 @@ def percent(value: float | None, digits: int = 2) -> str:
     """A difference that is in percent already.
 
     >>> percent(2.5), percent(0.004), percent(None)
-    ('+2.50 %', '0.00 %', '-')
+    ('+2.50%', '0.00%', '-')
     """
     if value is None or math.isnan(value):
         return MISSING
     text = number(value, digits)
-    return f"{'+' if value > 0 and text != number(0, digits) else ''}{text} %"
+    return f"{'+' if value > 0 and text != number(0, digits) else ''}{text}%"
 
 
 def share(value: float | None, digits: int = 0) -> str:
     """A part of a whole, from 0 to 1.
 
     >>> share(0.256), share(0.0312, 1)
-    ('26 %', '3.1 %')
+    ('26%', '3.1%')
     """
-    return MISSING if value is None or math.isnan(value) else f"{number(100 * value, digits)} %"
+    return MISSING if value is None or math.isnan(value) else f"{number(100 * value, digits)}%"
 
 
 def count(value: float | None, what: str = "") -> str:
@@ -118,14 +118,16 @@ def contents(labels: Iterable[Any]) -> str:
 
 
 def typeset(text: str) -> str:
-    """What the functions above wrote, with a minus sign, a dash for what does not exist, and a sign for infinity.
+    """What the functions above wrote as a page shows it: with a minus sign, a sign for infinity, a dash for what does
+    not exist, and the percent sign set apart.
 
-    >>> typeset(number(-1234.5, 1)), typeset(number(float("-inf"))), typeset(number(None))
-    ('−1,234.5', '−∞', '–')
+    >>> typeset(number(-1234.5, 1)), typeset(number(float("-inf"))), typeset(number(None)), typeset(percent(2.5))
+    ('−1,234.5', '−∞', '–', '+2.50 %')
     """
     if text == MISSING:
         return "–"
-    return re.sub(r"(?<![\w.])-(?=[\d∞])", "−", re.sub(r"\binf\b", "∞", text))
+    text = re.sub(r"(?<=\d)%", " %", re.sub(r"\binf\b", "∞", text))
+    return re.sub(r"(?<![\w.])-(?=[\d∞])", "−", text)
 
 
 def _missing(value: float | None) -> bool:

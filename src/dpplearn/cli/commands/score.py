@@ -1,16 +1,14 @@
-"""dpplearn score and compare: how well models predict, beside baselines."""
+"""dpplearn score: how well models predict baskets, beside baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import dpplearn
-from dpplearn.cli.commands.fit import prior_strength
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
     AsJson,
@@ -22,17 +20,13 @@ from dpplearn.cli.options import (
     Quiet,
     Reader,
     WeightColumn,
-    one_of,
 )
-from dpplearn.cli.output import Report, busy, wants_progress, write
+from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
 from dpplearn.data.baskets import Baskets
-from dpplearn.errors import InputError
-from dpplearn.learners import LEARNERS
-from dpplearn.learners.starts import INITIALISERS
+from dpplearn.tools.tables import Facts, TextTable
+from dpplearn.tools.words import contents, count, number, shown
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from dpplearn.evaluation.result import Evaluation
     from dpplearn.models.dpp import DPP
 
@@ -90,18 +84,32 @@ def score(
 
     dpps = _loaded([model, *(against or [])])
     first = next(iter(dpps.values()))
-    reader, show = Reader(format, basket, item, weight), wants_progress(quiet)
-    with busy(f"reading {data}", show):
+    reader, progress = Reader(format, basket, item, weight), wants_progress(quiet)
+    with busy(f"reading {data}", progress):
         baskets = reader.read(data).over(first.catalogue)
-        learned_from = None if train is None else _training(reader, train, first)
+        learned_from = None if train is None else reader.read_for("--train", train, first.catalogue)
     found = evaluate(
-        dpps, baskets, train=learned_from, nonempty=nonempty, k=k or KS, rng=seed, resamples=resamples, progress=show
+        dpps,
+        baskets,
+        train=learned_from,
+        nonempty=nonempty,
+        k=k or KS,
+        rng=seed,
+        resamples=resamples,
+        progress=progress,
     )
-    where = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
-    report = {**where, **_headline(found), **found.to_dict()}
-    if each:
-        report["each"] = _each(baskets, found)
-    write(report, score_tables, as_json)
+    if as_json:
+        where = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
+        of_each = {"each": _each(baskets, found)} if each else {}
+        write_json({**where, **_headline(found), **found.to_dict(), **of_each})
+        return
+    facts = [
+        ("model", shown(model)),
+        *(("against", shown(other)) for other in against or ()),
+        ("data", described(data, found)),
+        ("seed", str(seed)),
+    ]
+    show([*([_each_table(baskets, found)] if each else []), *_tables(facts, found)])
 
 
 def _loaded(paths: Sequence[Path]) -> dict[str, DPP]:
@@ -116,13 +124,6 @@ def _loaded(paths: Sequence[Path]) -> dict[str, DPP]:
     if twice is not None:
         raise UsageError(f"{twice} is named twice; compare different models")
     return {name: dpplearn.load(path) for name, path in zip(names, paths, strict=True)}
-
-
-def _training(reader: Reader, path: str, dpp: DPP) -> Baskets:
-    try:
-        return reader.read(path).over(dpp.catalogue)
-    except InputError as error:
-        raise InputError(f"--train {path}: {error}") from None
 
 
 def _headline(found: Evaluation) -> Report:
@@ -148,122 +149,36 @@ def _each(baskets: Baskets, found: Evaluation) -> list[Report]:
     ]
 
 
-def score_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import facts, grid, listed, number, shown
-
-    if "each" in report:
-        yield grid(
-            "Log-likelihood of each basket",
-            ["basket>", "weight>", "log-likelihood>", "items"],
-            [
-                (str(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), listed(each["items"]))
-                for each in report["each"]
-            ],
-        )
-    first = report["rows"][0]
-    rows = [
-        ("model", shown(report["model"])),
-        *(("against", shown(other)) for other in report["against"]),
-        ("data", f"{shown(report['data'])}: {report['n_baskets']:,} baskets of total weight {report['weight']:,g}"),
-        ("seed", str(report["seed"])),
-        ("baskets of probability zero", f"{first['n_impossible']:,}"),
-    ]
-    if first["n_impossible"]:
-        rows.append(("mean of the other baskets", number(first["log_likelihood_of_possible"])))
-    yield facts("Score", rows)
-    yield from evaluation_tables(report)
+def described(data: str, found: Evaluation) -> str:
+    """The file of baskets, and how much is in it."""
+    return f"{shown(data)}: {count(found.n_baskets, 'basket')} of total weight {found.weight:,g}"
 
 
-def evaluation_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import grid, notes, shown
+def _each_table(baskets: Baskets, found: Evaluation) -> TextTable:
+    return TextTable(
+        "Log-likelihood of each basket",
+        ["basket>", "weight>", "log-likelihood>", "items"],
+        [
+            (str(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), contents(each["items"]))
+            for each in _each(baskets, found)
+        ],
+    )
+
+
+def _tables(facts: Sequence[tuple[str, str]], found: Evaluation) -> Iterator[Shown]:
+    first = found.models[0]
+    impossible = int(found.impossible(first).sum())
+    rows = [*facts, ("baskets of probability zero", count(impossible))]
+    if impossible:
+        rows.append(("mean of the other baskets", number(found.mean_of_possible(first))))
+    yield Facts("Score", rows)
+    yield from evaluation_tables(found)
+
+
+def evaluation_tables(found: Evaluation) -> Iterator[Shown]:
+    """Its tables and remarks; names of models may come from names of files."""
     from dpplearn.evaluation.text import remarks, tables
 
-    for table in tables(report):
-        yield grid(table.title, table.columns, [tuple(map(shown, row)) for row in table.rows])
-    yield from notes(*remarks(report))
-
-
-Learners = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--learner",
-        metavar="|".join(LEARNERS),
-        callback=lambda values: [one_of(LEARNERS)(value) for value in values or []],
-        help="A learner to compare; repeat for more. By default auto.",
-    ),
-]
-Inits = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--init",
-        metavar="|".join(INITIALISERS),
-        callback=lambda values: [one_of(INITIALISERS)(value) for value in values or []],
-        help="A start to compare; repeat for more. By default moments.",
-    ),
-]
-Priors = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--prior", metavar="auto|STRENGTH", help="A prior to compare; repeat for more. By default that of the learner."
-    ),
-]
-Folds = Annotated[int, typer.Option(min=2, help="How many parts; each is tested by models of the others.")]
-
-
-def compare(
-    data: Data,
-    learner: Learners = None,
-    init: Inits = None,
-    prior: Priors = None,
-    folds: Folds = 5,
-    nonempty: Nonempty = False,
-    k: Lengths = None,
-    seed: FixedSeed = 0,
-    resamples: Resamples = 1000,
-    format: Format = "auto",
-    basket: BasketColumn = "basket",
-    item: ItemColumn = "item",
-    weight: WeightColumn = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
-    """Compare ways of learning from the same baskets, all combinations, by cross-validation and beside baselines."""
-    from dpplearn.evaluation.cross_validation import cross_validate
-    from dpplearn.evaluation.evaluation import KS
-
-    options = combinations({"learner": learner, "init": init, "prior": list(map(prior_strength, prior or []))})
-    show = wants_progress(quiet)
-    with busy(f"reading {data}", show):
-        baskets = Reader(format, basket, item, weight).read(data)
-    found = cross_validate(
-        baskets, options, folds=folds, nonempty=nonempty, k=k or KS, rng=seed, resamples=resamples, progress=show
-    )
-    where = {"data": data, "folds": folds, "seed": seed, "models": options}
-    write({**where, **found.to_dict()}, compare_tables, as_json)
-
-
-def combinations(choices: Mapping[str, Sequence[Any] | None]) -> dict[str, dict[str, Any]]:
-    """Options of every model by its name: what was chosen for it. Choices that were not made are left to `fit`."""
-    made = {name: list(dict.fromkeys(values)) for name, values in choices.items() if values}
-    models = {}
-    for values in product(*made.values()):
-        options = dict(zip(made, values, strict=True))
-        words = (_word(name, value) for name, value in options.items())
-        models[", ".join(words) or "auto"] = options
-    return models
-
-
-def _word(option: str, value: float | str) -> str:
-    text = value if isinstance(value, str) else f"{value:g}"
-    return f"prior {text}" if option == "prior" else text
-
-
-def compare_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import facts, shown
-
-    rows = [
-        ("data", f"{shown(report['data'])}: {report['n_baskets']:,} baskets of total weight {report['weight']:,g}"),
-        ("cross-validation", f"{report['folds']} folds, seed {report['seed']}"),
-    ]
-    yield facts("Comparison", rows)
-    yield from evaluation_tables(report)
+    for table in tables(found):
+        yield table._replace(rows=[tuple(map(shown, row)) for row in table.rows])
+    yield from remarks(found)
