@@ -15,8 +15,8 @@ from dpplearn import Baskets, Verdict, diagnose
 from dpplearn.analysis.cooccurrence import Strength
 from dpplearn.analysis.diagnosis import SENTENCES, Diagnosis, Gain, measured_gain, most_frequent
 from dpplearn.arrays import Bools
+from helpers.command import both, run
 from helpers.problems import sampled
-from helpers.program import both, run
 from helpers.registries import registry
 
 Rng = np.random.Generator

@@ -13,8 +13,8 @@ from dpplearn import DPP, Baskets, InputError, Kernel, Stability, stability, sub
 from dpplearn.analysis.substitutes import _from_baskets
 from dpplearn.kernels.independent import before_truncation
 from helpers import oracle
+from helpers.command import both, table
 from helpers.problems import random_kernel
-from helpers.program import both, table
 from helpers.registries import registry
 
 KINDS = [{"a1", "a2", "a3"}, {"b1", "b2"}]

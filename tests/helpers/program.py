@@ -16,9 +16,7 @@ from typing import Any
 
 import pytest
 
-from helpers.command import both, parsed
-
-__all__ = ["both", "parsed"]  # both need no process of their own
+from helpers.command import parsed
 
 PROGRAM = Path(sys.executable).parent / "dpplearn"
 # PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.

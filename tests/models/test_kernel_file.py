@@ -12,8 +12,8 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.models.kernel_file import items_file
+from helpers.command import answer, both, run
 from helpers.problems import random_kernel
-from helpers.program import answer, both, run
 
 NAMES = ['crib, oak "slim"', "cot", " night light ", "line\nend", "Größe\r\n7", "=1+1"]
 PLAIN = ["crib", "cot", " night light", "12", "Größe 7", "x,y"]
