@@ -109,7 +109,7 @@ def _differences(found: Evaluation) -> TextTable:
         difference = found.difference(model, opponent, measure)
         interval = _with_interval(difference, DIGITS.get(measure, 3), sign=True)
         rows.append((f"  {line}", interval, share(difference.better), difference.verdict))
-    title = "Differences on the same baskets, and in how many bootstrap resamples it is ahead"
+    title = "Differences on the same baskets, and in how many bootstrap resamples the model is ahead"
     return TextTable(title, ["", "difference>", "ahead in>", ""], rows)
 
 

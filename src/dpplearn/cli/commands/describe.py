@@ -33,15 +33,22 @@ RELIABLE = 0.5  # groups that come back in fewer resamples are counted and not s
 
 SHOWN = 12  # items of a group
 APART = "apart: of the sets that would hold both items by chance, the share in which the model keeps them apart"
-WORDS = {  # of what is recorded of learning
+LEARNED = {  # what is recorded of learning, in the order shown
+    "learner": "learner",
+    "start": "start",
+    "restarts": "runs",
+    "stop": "stopped by",
     "n_iter": "iterations",
-    "prior_chosen": "prior chosen by cross-validation",
-    "nonempty": "given that baskets are not empty",
-    "log_likelihood": "log-likelihood per basket",
-    "independent_log_likelihood": "log-likelihood of independent items",
+    "evaluations": "evaluations",
+    "seconds": "seconds",
     "n_baskets": "baskets",
     "n_distinct": "distinct baskets",
     "weight": "total weight",
+    "nonempty": "given that baskets are not empty",
+    "prior": "prior",
+    "prior_chosen": "prior chosen by cross-validation",
+    "log_likelihood": "log-likelihood per basket",
+    "independent_log_likelihood": "of independent items, not smoothed",
     "validation": "share set aside",
     "validation_log_likelihood": "log-likelihood of what was set aside",
 }
@@ -72,7 +79,8 @@ GroupsAtLeast = Annotated[
     typer.Option(
         "--groups-at-least",
         metavar="SHARE",
-        help="Group items of which at least this share of chance meetings is missing, on average.",
+        help="Group items that are kept apart in at least this share of the sets which would hold both by chance, "
+        "on average.",
     ),
 ]
 ItemColumnOfData = Annotated[
@@ -189,7 +197,8 @@ def item_report(dpp: DPP, item: str, top: int) -> Report:
 
 def describe_tables(report: Report) -> Iterator[Shown]:
     size = report["size"]
-    learned = [(WORDS.get(name, name.replace("_", " ")), _plain(value)) for name, value in report["learned"].items()]
+    learned = [(word, _plain(report["learned"][name])) for name, word in LEARNED.items() if name in report["learned"]]
+    learned += [(shown(name), _plain(value)) for name, value in report["learned"].items() if name not in LEARNED]
     versions = ", ".join(f"{name} {version}" for name, version in report["written_with"].items())
     rows = [
         ("model", shown(report["model"])),
@@ -242,9 +251,12 @@ def _group_tables(report: Report) -> Iterator[Shown]:
         )
         for each in reliable[: report["top"]]
     ]
-    last = ["met>", "by chance>"] if rows and rows[0][-2] else ["", "missing\nper set>"]
-    columns = ["group", "apart>", *(["again>"] if sure else []), *last]
-    yield TextTable("Items that stand in for each other", columns, rows)
+    if rows:
+        last = ["met>", "by chance>"] if rows[0][-2] else ["", "missing\nper set>"]
+        columns = ["group", "apart>", *(["again>"] if sure else []), *last]
+        yield TextTable("Items that stand in for each other", columns, rows)
+    else:
+        yield "Items that stand in for each other: no group to rely on."
     more, unsure = len(reliable) - len(rows), len(report["groups"]) - len(reliable)
     if more:
         yield f"{count(more, 'more group')}, kept apart in fewer baskets: --top shows them."
@@ -284,6 +296,8 @@ def _reliance(report: Report) -> Iterator[Shown]:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:,.6g}" if isinstance(value, float) else shown(value)
 
 

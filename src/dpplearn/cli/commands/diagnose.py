@@ -127,7 +127,7 @@ def _pair_rows(report: Report) -> list[tuple[str, str]]:
         ("repel", of_all(pairs["repel"])),
         ("attract", of_all(pairs["attract"])),
         ("neither", of_all(neither)),
-        ("frequent enough", f"{of_all(pairs['could_be_told_to_repel'])} to be told to repel, had they never met"),
+        ("frequent enough", f"{of_all(pairs['could_be_told_to_repel'])} to tell that they repel, had they never met"),
         ("repulsion", _side(pairs["repelling"])),
         ("attraction", _side(pairs["attracting"])),
         (

@@ -199,13 +199,10 @@ def fit(
         checkpoint=checkpoint or resume,
         resume=resume,
     )
-    with INTERRUPTS.held():
-        save_model(result.dpp, output, checkpoint or resume)
+    save_model(result.dpp, output, checkpoint or resume)
     report = fit_report(result, train, held_out, model=str(output), data=data, test_data=test, seed=reported)
     write(report, fit_tables, as_json)
-    if result.stop is Stop.INTERRUPTED or INTERRUPTS.received is not None:
-        complain("interrupted", f"the best model so far was saved to {output}")
-        raise typer.Exit(INTERRUPTS.exit_code)
+    leave_if_interrupted(result.stop, output)
 
 
 def check_holdout(holdout: float | None, test: str | None, seed: int | None, state: Path | None) -> None:
@@ -245,12 +242,20 @@ def train_and_test(
 
 
 def save_model(dpp: DPP, output: Path, state: Path | None) -> None:
-    """If that fails, as on a full disk, say where else the work of perhaps hours is."""
+    """Whatever signal comes. If it fails, as on a full disk, say where else the work of perhaps hours is."""
     try:
-        dpp.save(output)
+        with INTERRUPTS.held():
+            dpp.save(output)
     except InputError as error:
         if state is None or not state.is_file():
             raise
         raise InputError(
             f"{error}; what was learned is kept in {state}: make room, then repeat with --resume"
         ) from None
+
+
+def leave_if_interrupted(stop: Stop, output: Path) -> None:
+    """With the exit code of the signal."""
+    if stop is Stop.INTERRUPTED or INTERRUPTS.received is not None:
+        complain("interrupted", f"the best model so far was saved to {output}")
+        raise typer.Exit(INTERRUPTS.exit_code)
