@@ -151,7 +151,7 @@ def test_a_pair_is_apart_by_one_figure_wherever_it_is_shown(tmp_path: Path) -> N
     assert of_one[0]["substitutes"][0] == {"item": second, "substitution": pytest.approx(apart)}
     for out in (everything[1], of_one[1]):
         assert f"{100 * apart:.0f}%" in out
-        assert "the share of the meetings that chance would bring" in " ".join(out.split())
+        assert "of the sets that would hold both items by chance, the share" in " ".join(out.split())
 
 
 def test_what_is_there_comes_back_and_what_is_not_does_not(dpp: DPP, relied_on: Stability) -> None:

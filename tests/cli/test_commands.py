@@ -287,7 +287,7 @@ def test_describe_an_item_gives_its_substitutes(model: Path, dpp: dl.DPP) -> Non
 def test_demo_counts_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     category = "safety"
     monkeypatch.setattr(demo, "run_demo", cache(demo.run_demo))  # to be shown twice
-    report, out = both("demo", "--category", category, "-n", 150)
+    report, out = both("demo", "--category", category, "-n", 100)
     group = max(dl.datasets.substitute_groups(category), key=len)
     assert report["held"] in group
     for model in ("em", "popularity"):
@@ -298,7 +298,7 @@ def test_demo_counts_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
         assert report["again_of_its_kind"][model] == count
         assert f"{count} of the {len(found)}" in report["sentence"]
     assert report["again_of_its_kind"]["popularity"] > 0  # else nothing above was counted
-    train, test = dl.datasets.make_registries(category, 150, rng=0).split(0.7, rng=0)
+    train, test = dl.datasets.make_registries(category, 100, rng=0).split(0.7, rng=0)
     auto, *learned = report["models"][1:4]
     for line, fitted in (
         (auto, dl.fit(train, rng=0)),
