@@ -19,8 +19,8 @@ from dpplearn.analysis.diagnosis import SENTENCES, Diagnosis, Gain, measured_gai
 from dpplearn.arrays import Bools
 from dpplearn.fitting.runs import Method
 from dpplearn.learners.loop import Run
+from helpers.command import both, run
 from helpers.problems import sampled
-from helpers.program import both, run
 from helpers.registries import registry
 
 Rng = np.random.Generator

@@ -14,8 +14,8 @@ from dpplearn.analysis.stability import resampled
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.models.provenance import Provenance
 from helpers import oracle
+from helpers.command import both, table
 from helpers.problems import random_kernel
-from helpers.program import both, table
 from helpers.registries import registry
 
 KINDS = [{"a1", "a2", "a3"}, {"b1", "b2"}]
@@ -152,7 +152,7 @@ def test_a_pair_is_apart_by_one_figure_wherever_it_is_shown(tmp_path: Path) -> N
     assert of_one[0]["substitutes"][0] == {"item": second, "substitution": pytest.approx(apart)}
     for out in (everything[1], of_one[1]):
         assert f"{100 * apart:.0f}%" in out
-        assert "the share of the meetings that chance would bring" in " ".join(out.split())
+        assert "of the sets that would hold both items by chance, the share" in " ".join(out.split())
 
 
 def test_what_is_there_comes_back_and_what_is_not_does_not(dpp: DPP, relied_on: Stability) -> None:

@@ -181,7 +181,7 @@ def test_it_prints_tables_that_fit_in_100_columns(evaluation: Evaluation, truth:
     assert all(name in lines for name in evaluation.names)
     for words in (
         "over independent items",
-        "100 %  better",
+        "100%  better",
         "recall@1",
         "NDCG@1",
         "calibration error",

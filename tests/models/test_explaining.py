@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dpplearn import DPP, InputError, Kernel
 from dpplearn.kernels.symmetric.conditioning import next_item
+from helpers.command import both
 from helpers.problems import random_kernel
-from helpers.program import both
 from helpers.strategies import kernels
 
 

@@ -20,17 +20,17 @@ from dpplearn.cli.options import (
     Quiet,
     Reader,
     WeightColumn,
+    check_target,
     one_of,
 )
-from dpplearn.cli.output import Report, busy, wants_progress, write
-from dpplearn.cli.targets import check_target
+from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
+from dpplearn.tools.tables import Facts
+from dpplearn.tools.words import listed, shown
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from dpplearn.plots.style import Figure
 
 ALL = "all"
@@ -134,7 +134,7 @@ def plot(
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None and kind not in (*TAKES[name], ALL):
-            raise UsageError(f"{name} is for {' and '.join(TAKES[name])}, not for {kind}")
+            raise UsageError(f"{name} is for {listed(TAKES[name])}, not for {kind}")
     if kind == "reliability" and options["--data"] is None:
         raise UsageError("reliability needs baskets that the model was not learned from: name a file of them, --data")
 
@@ -174,8 +174,6 @@ def _draw(asked: Asked, files: Mapping[str, Path]) -> list[str]:
     return [str(path) for path in files.values()]
 
 
-def plot_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import facts, notes, shown
-
-    yield facts("Drawn", [("model", shown(report["model"])), *(("plot", shown(file)) for file in report["files"])])
-    yield from notes(*report["notes"])
+def plot_tables(report: Report) -> Iterator[Shown]:
+    yield Facts("Drawn", [("model", shown(report["model"])), *(("plot", shown(file)) for file in report["files"])])
+    yield from report["notes"]
