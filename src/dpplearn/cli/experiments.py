@@ -24,7 +24,7 @@ from dpplearn.experiments.report.page import Report as Written
 from dpplearn.experiments.reproduction import JOURNAL, RESULTS, make_folder, reproduce
 from dpplearn.experiments.results import Results, read_results
 from dpplearn.experiments.trials.authors import RUNS, TABLES, reference_files
-from dpplearn.tools.progress import grouped_progress
+from dpplearn.tools.progress import shown_progress
 
 
 class Asked(NamedTuple):
@@ -82,16 +82,17 @@ def obtain(asked: Asked, output: Path | None, from_: Path | None, show: bool) ->
     folder, source = output or OUTPUT, asked.source
     _check_targets(folder, (*FILES, RESULTS, JOURNAL), (*source.files, *reference_files(source.reference)))
     try:
-        results = reproduce(
-            folder,
-            source,
-            categories=asked.chosen(source.categories),
-            scale=asked.scale,
-            processes=asked.processes,
-            fresh=asked.fresh,
-            command=shlex.join(["dpplearn", *sys.argv[1:]]),
-            progress=grouped_progress if show else None,
-        )
+        with shown_progress(show) as progress:
+            results = reproduce(
+                folder,
+                source,
+                categories=asked.chosen(source.categories),
+                scale=asked.scale,
+                processes=asked.processes,
+                fresh=asked.fresh,
+                command=shlex.join(["dpplearn", *sys.argv[1:]]),
+                progress=progress,
+            )
     except KeyboardInterrupt:
         complain("interrupted", f"the finished trials are kept in {folder}; run the same command again to go on")
         raise typer.Exit(INTERRUPTS.exit_code) from None

@@ -44,6 +44,7 @@ from dpplearn.learners.stopping import relative_change
 from dpplearn.models.dpp import DPP
 from dpplearn.models.training import Training
 from dpplearn.tools.files import check_writable
+from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import suitable_blas
 
 MOST_RESTARTS = 100_000
@@ -284,26 +285,26 @@ def _observers(
     if not progress:
         yield observers
         return
-    from dpplearn.tools.progress import fit_progress
+    with shown_progress() as shown:
+        bar = shown.bar("learning")
 
-    with fit_progress(restarts) as show:
+        def show(restart: int, run: Run) -> None:
+            seconds = run.seconds - run.record.seconds[0]
+            rate = f"{run.n_iter / seconds:.1f} iterations/s" if seconds > 0 else ""
+            bar.update(
+                run.n_iter,
+                f"iteration {run.n_iter} log-likelihood {run.log_likelihood:.5f} {rate}",
+                f"learning, run {restart + 1} of {restarts}" if restarts > 1 else "learning",
+            )
 
-        def bar(restart: int, run: Run) -> None:
-            show(restart, run.n_iter, run.log_likelihood, run.seconds - run.record.seconds[0])
-
-        yield [bar, *observers]
+        yield [show, *observers]
 
 
 @contextmanager
 def _choice_progress(progress: bool) -> Iterator[Callable[[int], None]]:
     """Within, call the function with the number of strengths tried."""
-    if not progress:
-        yield lambda done: None
-        return
-    from dpplearn.tools.progress import choice_progress
-
-    with choice_progress(len(STRENGTHS)) as show:
-        yield show
+    with shown_progress(progress, transient=True) as shown:
+        yield shown.bar("choosing the prior, strength", len(STRENGTHS)).update
 
 
 def _saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
