@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import TypeVar
 
 from dpplearn.errors import InputError
-from dpplearn.tools.threads import thread_count
+from dpplearn.tools.threads import thread_count, without_interrupts
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -43,7 +44,9 @@ def run_over_processes(
     if not count:
         return
     with _workers(count, begin) as executor:
-        running = {executor.submit(run, job): job for job in jobs}
+        resource_tracker.ensure_running()  # which lets signals in, if that were left to the first worker
+        with without_interrupts([signal.SIGINT]):
+            running = {executor.submit(run, job): job for job in jobs}
         for future in as_completed(running):
             yield running[future], future.result()
 
@@ -71,7 +74,7 @@ def _workers(count: int, begin: Callable[[], None] | None) -> Iterator[ProcessPo
 
 def _begin_worker(begin: Callable[[], None] | None) -> None:
     """Ctrl-C is for the parent, which ends its workers; should it be killed, they end by themselves."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for systems that cannot start a process without it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if begin is not None:
         begin()
