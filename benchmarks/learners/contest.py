@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,9 +51,6 @@ class Record:
     test: float
     polished: float  # what the run's last kernel becomes when learned on to 1e-7
     ruled: dict[str, float]  # the log-likelihood at which the rule first fell to a tolerance
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def steps(learner: str, start: Kernel, data: Baskets) -> Iterator[Step]:
