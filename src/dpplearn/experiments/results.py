@@ -1,4 +1,4 @@
-"""What a reproduction found: one row a trial, in a Parquet file that is enough to draw the report again."""
+"""What a reproduction found: one row per trial, in a Parquet file that is enough to draw the report again."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def thread_count(threads: int | None) -> int:
-    """As many as asked for, by default one a core that this process may use."""
+    """As many as asked for, by default one per core that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole_number("threads", threads, 1, MOST_THREADS)
