@@ -55,10 +55,14 @@ class Journal:
 
     def check_same(self, theirs: Mapping[str, Any], path: Path) -> None:
         """Refuse what is of another setting; `path` is where it is from."""
-        ours = self.setting
-        different = [self._differs(name, theirs[name], ours[name]) for name in ours if theirs[name] != ours[name]]
+        different = self.differences(theirs)
         if different:
             raise InputError(f"{path} holds trials of another run ({'; '.join(different)}); {self.anew}")
+
+    def differences(self, theirs: Mapping[str, Any]) -> list[str]:
+        """What keeps another setting apart from ours, in words."""
+        ours = self.setting
+        return [self._differs(name, theirs[name], ours[name]) for name in ours if theirs[name] != ours[name]]
 
     def _lines(self) -> Iterator[Any]:
         for line in self.path.read_bytes().splitlines():
