@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.learners.problems import Problem, source
+from benchmarks.measure import unless_interrupted
 from benchmarks.statistics import batched
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
@@ -53,9 +53,6 @@ class Record:
     polished: float  # what the run's last kernel becomes when learned on to 1e-7
     ruled: dict[str, float]  # the log-likelihood at which the rule first fell to a tolerance
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def steps(learner: str, start: Kernel, data: Baskets) -> Iterator[Step]:
     if learner == NUMPY:
@@ -82,10 +79,15 @@ def batched_sums(L: np.ndarray, baskets: Baskets, threads: int | None) -> tuple[
 
 def one_run(problem: Problem, start: Kernel, learner: str, seconds: float) -> Run:
     figure, tol = rule(learner)
-    limits = Limits(figure, tol, 10**9, seconds)
+    return timed(problem, steps(learner, start, problem.train), Limits(figure, tol, 10**9, seconds))
+
+
+def timed(problem: Problem, taken: Iterator[Step], limits: Limits) -> Run:
     with suitable_blas(problem.train.n_items, None):
         began = time.perf_counter()
-        return run(steps(learner, start, problem.train), limits, lambda: time.perf_counter() - began, lambda _: False)
+        found = run(taken, limits, lambda: time.perf_counter() - began, lambda _: False)
+    unless_interrupted(found.stop)
+    return found
 
 
 def compete(problem: Problem, init: str, learner: str, seconds: float) -> Record:
@@ -120,15 +122,7 @@ def polished(problem: Problem, learner: str, last: Run, seconds: float) -> float
     judged = rule(learner)[0] is not relative_change and learner != NUMPY and problem.is_registry
     if learner != "auto" and not judged:
         return last.log_likelihood
-    limits = Limits(still_to_gain, POLISHED, 10**9, seconds)
-    with suitable_blas(problem.train.n_items, None):
-        began = time.perf_counter()
-        found = run(
-            LEARNERS["auto"].steps(last.kernel, problem.train, None, NOTHING),
-            limits,
-            lambda: time.perf_counter() - began,
-            lambda _: False,
-        )
+    found = timed(problem, steps("auto", last.kernel, problem.train), Limits(still_to_gain, POLISHED, 10**9, seconds))
     return max(last.log_likelihood, found.log_likelihood)
 
 

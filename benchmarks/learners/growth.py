@@ -23,7 +23,7 @@ K_VALUES = (1, 2, 3, 5, 8, 12, 20, 32, 50)
 UPPER_HALF = 3  # the exponent is that of the last points, where overhead no longer counts
 
 AXES: dict[str, tuple[str, tuple[int, ...]]] = {
-    "n": ("N = 100, 1 to 10 items a basket", N_VALUES),
+    "n": ("N = 100, 1 to 10 items per basket", N_VALUES),
     "N": ("20,000 baskets of 5", ITEM_VALUES),
     "k": ("20,000 baskets, N = 100", K_VALUES),
 }

@@ -12,7 +12,7 @@ from dpplearn.kernels.symmetric.statistics import sums_under_L
 from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import NOTHING, Limits, run
 from dpplearn.learners.stopping import still_to_gain
-from dpplearn.learners.symmetric.factor import FactorLikelihood
+from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 from dpplearn.learners.symmetric.lbfgs import PAIRS, Curvature
 from dpplearn.tools.threads import suitable_blas
 
@@ -45,8 +45,7 @@ def measured(problem: Problem) -> Result:
         return (last.seconds - last.record.seconds[0]) / (last.record.evaluations[-1] - last.record.evaluations[0])
 
     with suitable_blas(data.n_items, None):
-        step = next(LEARNERS["auto"].steps(start, data, None, NOTHING))
-        B = step.memory["Z"] * step.memory["columns"]
+        B = factor(next(LEARNERS["auto"].steps(start, data, None, NOTHING)).kernel)
         L, likelihood = B @ B.T, FactorLikelihood(data)
         curvature, rng = Curvature.unknown(B.size), np.random.default_rng(0)
         for _ in range(PAIRS):

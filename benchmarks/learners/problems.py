@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpplearn.learners.starts import INITIALISERS
 
 SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[3] / "shared"))
 SEED = 0
+CLUSTERS = "clusters of "
 SIZES = (200, 500, 1000)
 N_BASKETS, N_TEST, MEAN_SIZE, CLUSTER = 50_000, 10_000, 8, 10
 
@@ -29,7 +31,7 @@ class Problem:
 
     @property
     def is_registry(self) -> bool:
-        return not self.name.startswith("clusters")
+        return not self.name.startswith(CLUSTERS)
 
     def start(self, init: str) -> dl.Kernel:
         return INITIALISERS[init](self.train, np.random.default_rng([SEED, self.train.n_items]))
@@ -41,11 +43,22 @@ def source() -> Source:
     return Source(folder if folder.is_dir() else None, SEED)
 
 
+def problem_names(sizes: Sequence[int]) -> list[str]:
+    return [*source().chosen([]), *(f"{CLUSTERS}{n_items}" for n_items in sizes)]
+
+
+@lru_cache(maxsize=1)  # the runs on a problem come one after another
+def problem_of(name: str) -> Problem:
+    return clusters(int(name.removeprefix(CLUSTERS))) if name.startswith(CLUSTERS) else registry(name)
+
+
 def registries() -> Iterator[Problem]:
-    registered = source()
-    for category in registered.chosen([]):
-        train, test = registered.split(category, 0)
-        yield Problem(category, train.deduplicated(), test)
+    return map(registry, source().chosen([]))
+
+
+def registry(category: str) -> Problem:
+    train, test = source().split(category, 0)
+    return Problem(category, train.deduplicated(), test)
 
 
 def clusters(n_items: int) -> Problem:
@@ -55,7 +68,7 @@ def clusters(n_items: int) -> Problem:
     baskets = dl.DPP(kernel).sample(N_BASKETS + N_TEST, rng=rng)
     drawn = dl.Baskets.from_lists(baskets, n_items=n_items)
     train, test = drawn.subset(np.arange(N_BASKETS)), drawn.subset(np.arange(N_BASKETS, N_BASKETS + N_TEST))
-    return Problem(f"clusters of {n_items}", train.deduplicated(), test)
+    return Problem(f"{CLUSTERS}{n_items}", train.deduplicated(), test)
 
 
 def clustered_kernel(n_items: int, rng: np.random.Generator) -> dl.Kernel:

@@ -182,8 +182,8 @@ def test_the_least_limit_of_the_control_groups_around_counts(tmp_path: Path) -> 
     (tmp_path / "service" / "job").mkdir(parents=True)
     for group, text in (("service/job", "max\n"), ("service", "3000000\n"), (".", "9223372036854771712\n")):
         (tmp_path / group / "memory.max").write_text(text)
-    assert sorted(memory._limits(tmp_path, "/service/job", "memory.max")) == [3e6, 9223372036854771712]
-    assert list(memory._limits(tmp_path, "/elsewhere", "memory.max")) == [9223372036854771712]
+    assert sorted(memory.group_limits(tmp_path, "/service/job", "memory.max")) == [3e6, 9223372036854771712]
+    assert list(memory.group_limits(tmp_path, "/elsewhere", "memory.max")) == [9223372036854771712]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.tables import Facts, TextTable
 
 if TYPE_CHECKING:
@@ -108,33 +110,19 @@ def wants_progress(quiet: bool) -> bool:
 @contextmanager
 def busy(what: str, show: bool) -> Iterator[None]:
     """A spinner for work whose length is unknown."""
-    if not show:
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True, markup=False).status(what):
+    with shown_progress(show, transient=True) as shown:
+        shown.bar(what)
         yield
 
 
 @contextmanager
 def counted(what: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
     """A progress bar with a rate; within, call the function with how many more are done."""
-    if not show:
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    rate = TextColumn("{task.fields[rate]}")
-    columns = (TextColumn(what, markup=False), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total, rate="")
+    with shown_progress(show, transient=True) as shown:
+        bar, began = shown.bar(what, total), time.monotonic()
 
         def advance(done: int) -> None:
-            bar.update(task, advance=done)
-            now = bar.tasks[0]
-            if now.elapsed:
-                bar.update(task, rate=f"{now.completed / now.elapsed:,.0f}/s")
+            elapsed = time.monotonic() - began
+            bar.advance(done, f"{(bar.done + done) / elapsed:,.0f}/s" if elapsed > 0 else "")
 
         yield advance

@@ -22,7 +22,6 @@ from dpplearn.evaluation.evaluation import (
     Answers,
     Setting,
     answer,
-    bar,
     lengths,
     predictors_of,
     summary,
@@ -34,6 +33,7 @@ from dpplearn.fitting.fit import expected_effort, fit
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Stop
 from dpplearn.models.training import Training
+from dpplearn.tools.progress import shown_progress
 
 
 def cross_validate(
@@ -94,7 +94,8 @@ def cross_validate(
         raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
     tell_if_long(_effort(baskets, options.values(), folds), "this comparison", "fewer folds or models take less")
     tested, parts = baskets.folds(folds, rng), []
-    with untold(), bar(dict.fromkeys(options, folds), progress) as advance:
+    with untold(), shown_progress(progress) as shown:
+        advance = shown.grouped(dict.fromkeys(options, folds))
         for weights in tested:
             train, test = baskets.weighted(baskets.weights - weights), baskets.weighted(weights)
             kernels = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,6 +22,7 @@ from dpplearn.fitting.result import FitResult
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.models.dpp import DPP
 from dpplearn.models.training import Training
+from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import suitable_blas
 
 Model = DPP | FitResult
@@ -95,7 +95,8 @@ def evaluate(
     kernels = {name: _kernel(name, dpp, catalogue) for name, dpp in dpps.items()}
     predictors = predictors_of(kernels, training, nonempty)
     questions = ask(baskets, rng)
-    with bar(dict.fromkeys(predictors, len(questions.partial)), progress) as advance:
+    with shown_progress(progress) as shown:
+        advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
         answers = answer(predictors, questions, setting, rng, advance)
     if not nonempty and any(dpp.learned.nonempty for dpp in dpps.values()):
         note += " A model was learned given that baskets are not empty, and is judged without that: see nonempty=True."
@@ -248,15 +249,3 @@ def lengths(k: int | Sequence[int]) -> tuple[int, ...]:
     if not ks:
         raise InputError("k is empty; name at least one length of a list of recommendations")
     return tuple(sorted({whole_number("k", each, 1) for each in ks}))
-
-
-@contextmanager
-def bar(totals: Mapping[str, int], show: bool) -> Iterator[Callable[[str], None]]:
-    """Within, call the function with the name of the model that is one step further."""
-    if not show:
-        yield lambda name: None
-        return
-    from dpplearn.tools.progress import grouped_progress
-
-    with grouped_progress(totals, {}, "all") as advance:
-        yield advance

@@ -18,7 +18,7 @@ from dpplearn.cli.errors import INTERRUPTS, UsageError, complain
 from dpplearn.cli.options import AsJson, Quiet, check_target
 from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.errors import InputError
-from dpplearn.tools.progress import grouped_progress
+from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import count, shown
 
@@ -201,16 +201,17 @@ def _run(asked: Asked, folder: Path, progress: bool) -> tuple[Path, Path, Result
     source = asked.source
     _check_targets(folder, (*FILES, RESULTS, JOURNAL), (*source.files, *reference_files(source.reference)))
     try:
-        results = reproduce(
-            folder,
-            source,
-            categories=asked.chosen(source.categories),
-            scale=asked.scale,
-            processes=asked.processes,
-            fresh=asked.fresh,
-            command=shlex.join(["dpplearn", *sys.argv[1:]]),
-            progress=grouped_progress if progress else None,
-        )
+        with shown_progress(progress) as bars:
+            results = reproduce(
+                folder,
+                source,
+                categories=asked.chosen(source.categories),
+                scale=asked.scale,
+                processes=asked.processes,
+                fresh=asked.fresh,
+                command=shlex.join(["dpplearn", *sys.argv[1:]]),
+                progress=bars,
+            )
     except KeyboardInterrupt:
         complain("interrupted", f"the finished trials are kept in {folder}; run the same command again to go on")
         raise typer.Exit(INTERRUPTS.exit_code) from None
