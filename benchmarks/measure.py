@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dpplearn.learners.loop import Stop
-
 
 @dataclass(frozen=True)
 class Result:
@@ -25,12 +23,6 @@ class Result:
         if self.target is None:
             return None
         return self.figure >= self.target if self.at_least else self.figure <= self.target
-
-
-def unless_interrupted(stop: Stop | None) -> None:
-    """A run that Ctrl-C ends returns what it has; here Ctrl-C is for the whole benchmark."""
-    if stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
 
 
 def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:

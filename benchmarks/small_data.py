@@ -19,7 +19,6 @@ from rich.table import Table
 
 import dpplearn as dl
 from benchmarks.learners.problems import source
-from benchmarks.measure import unless_interrupted
 from benchmarks.resuming import all_rows, without_tracebacks
 from dpplearn.tools.journal import Row
 
@@ -77,7 +76,7 @@ def trials(category: str, size: str, draw: int) -> list[Trial]:
             continue
         began = time.perf_counter()
         result = learn(train, draw)
-        unless_interrupted(result.stop)
+        result.stop.raise_if_interrupted()
         seconds = time.perf_counter() - began
         found.append(
             Trial(

@@ -19,7 +19,7 @@ import dpplearn as dl
 from benchmarks import __main__ as benchmarks
 from benchmarks.learners import growth, overhead, plots
 from benchmarks.learners.contest import CONTESTANTS, Record, compete
-from benchmarks.learners.problems import SIZES, Problem, problem_names, problem_of, registries, source
+from benchmarks.learners.problems import SIZES, Case, problem_names, problem_of, registries, source
 from benchmarks.learners.scores import GAP, GAPS, Scores, asked_for, calibration
 from benchmarks.measure import Result, best_seconds
 from benchmarks.resuming import all_rows, without_tracebacks
@@ -48,7 +48,7 @@ def contest(path: Path, seconds: float, large_seconds: float, sizes: tuple[int, 
     return Scores([Record(**row) for row in rows])
 
 
-def warm(problem: Problem) -> None:
+def warm(problem: Case) -> None:
     """Compile and load everything before anything is timed."""
     for learner in CONTESTANTS:
         compete(problem, "wishart", learner, 0.2)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.learners.problems import Problem, source
-from benchmarks.measure import unless_interrupted
+from benchmarks.learners.problems import Case, source
 from benchmarks.statistics import batched
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners import LEARNERS
-from dpplearn.learners.loop import NOTHING, Limits, Rule, Run, Step, run
+from dpplearn.learners.loop import NO_MEMORY, Limits, Rule, Run, Step, run
+from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.stopping import relative_change, still_to_gain
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
@@ -57,9 +57,9 @@ class Record:
 def steps(learner: str, start: Kernel, data: Baskets) -> Iterator[Step]:
     if learner == NUMPY:
         B = factor(prepared(start, data))
-        likelihood = FactorLikelihood(data, sums=batched_sums)
+        likelihood = FactorLikelihood(Problem(data), sums=batched_sums)
         return ascend(likelihood, B, np.ones(len(B)), Curvature.unknown(B.size))
-    return LEARNERS["em" if learner == PAPER else learner].steps(start, data, None, NOTHING)
+    return LEARNERS["em" if learner == PAPER else learner].steps(start, Problem(data), NO_MEMORY)
 
 
 def rule(learner: str) -> tuple[Rule, float]:
@@ -77,20 +77,21 @@ def batched_sums(L: np.ndarray, baskets: Baskets, threads: int | None) -> tuple[
     return sum(logdet for logdet, _ in parts), sum(delta for _, delta in parts)
 
 
-def one_run(problem: Problem, start: Kernel, learner: str, seconds: float) -> Run:
+def one_run(problem: Case, start: Kernel, learner: str, seconds: float) -> Run:
     figure, tol = rule(learner)
     return timed(problem, steps(learner, start, problem.train), Limits(figure, tol, 10**9, seconds))
 
 
-def timed(problem: Problem, taken: Iterator[Step], limits: Limits) -> Run:
+def timed(problem: Case, taken: Iterator[Step], limits: Limits) -> Run:
     with suitable_blas(problem.train.n_items, None):
         began = time.perf_counter()
         found = run(taken, limits, lambda: time.perf_counter() - began, lambda _: False)
-    unless_interrupted(found.stop)
+    assert found.stop is not None
+    found.stop.raise_if_interrupted()
     return found
 
 
-def compete(problem: Problem, init: str, learner: str, seconds: float) -> Record:
+def compete(problem: Case, init: str, learner: str, seconds: float) -> Record:
     """A run, the beginning of which is repeated: a learner takes the same steps again, so the shortest times count."""
     start = problem.start(init)
     best = one_run(problem, start, learner, seconds)
@@ -117,7 +118,7 @@ def compete(problem: Problem, init: str, learner: str, seconds: float) -> Record
     )
 
 
-def polished(problem: Problem, learner: str, last: Run, seconds: float) -> float:
+def polished(problem: Case, learner: str, last: Run, seconds: float) -> float:
     """The optimum above the end of a run, where the stopping rule is to be judged by it, and of `auto` in any case."""
     judged = rule(learner)[0] is not relative_change and learner != NUMPY and problem.is_registry
     if learner != "auto" and not judged:

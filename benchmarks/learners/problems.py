@@ -22,7 +22,7 @@ N_BASKETS, N_TEST, MEAN_SIZE, CLUSTER = 50_000, 10_000, 8, 10
 
 
 @dataclass(frozen=True)
-class Problem:
+class Case:
     """Baskets to learn from, deduplicated, and others to test on."""
 
     name: str
@@ -48,27 +48,27 @@ def problem_names(sizes: Sequence[int]) -> list[str]:
 
 
 @lru_cache(maxsize=1)  # the runs on a problem come one after another
-def problem_of(name: str) -> Problem:
+def problem_of(name: str) -> Case:
     return clusters(int(name.removeprefix(CLUSTERS))) if name.startswith(CLUSTERS) else registry(name)
 
 
-def registries() -> Iterator[Problem]:
+def registries() -> Iterator[Case]:
     return map(registry, source().chosen([]))
 
 
-def registry(category: str) -> Problem:
+def registry(category: str) -> Case:
     train, test = source().split(category, 0)
-    return Problem(category, train.deduplicated(), test)
+    return Case(category, train.deduplicated(), test)
 
 
-def clusters(n_items: int) -> Problem:
+def clusters(n_items: int) -> Case:
     """Baskets of a DPP in which items of a cluster of ten repel strongly and others hardly."""
     rng = np.random.default_rng([SEED, n_items])
     kernel = clustered_kernel(n_items, rng)
     baskets = dl.DPP(kernel).sample(N_BASKETS + N_TEST, rng=rng)
     drawn = dl.Baskets.from_lists(baskets, n_items=n_items)
     train, test = drawn.subset(np.arange(N_BASKETS)), drawn.subset(np.arange(N_BASKETS, N_BASKETS + N_TEST))
-    return Problem(f"{CLUSTERS}{n_items}", train.deduplicated(), test)
+    return Case(f"{CLUSTERS}{n_items}", train.deduplicated(), test)
 
 
 def clustered_kernel(n_items: int, rng: np.random.Generator) -> dl.Kernel:

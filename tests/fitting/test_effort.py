@@ -20,7 +20,7 @@ from dpplearn.datasets.registries import make_registries
 from dpplearn.fitting import effort, prior_choice, runs
 from dpplearn.fitting import fit as fitting
 from dpplearn.fitting.effort import LONG, Effort, LongWork, duration
-from dpplearn.learners import LEARNERS
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS, moments_kernel
 from dpplearn.models.provenance import Provenance
 from dpplearn.tools import memory

@@ -20,9 +20,9 @@ from dpplearn.fitting.checkpoint import FitState, Search
 from dpplearn.fitting.prior_choice import STRENGTHS, PriorChoice, choose_prior
 from dpplearn.fitting.runs import Method
 from dpplearn.kernels.independent import before_truncation
-from dpplearn.learners import LEARNERS, Learner
 from dpplearn.learners.loop import Limits, Step
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import LEARNERS, Learner
 from dpplearn.learners.stopping import still_to_gain
 
 

@@ -19,7 +19,6 @@ from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
 from dpplearn.fitting.effort import tell_if_long, untold
 from dpplearn.fitting.fit import expected_effort, fit
 from dpplearn.kernels.symmetric.sampling import sample_sets
-from dpplearn.learners.loop import Stop
 from dpplearn.models.dpp import DPP
 
 INTERVAL = (0.05, 0.95)
@@ -184,8 +183,7 @@ def stability(
 def _learned_again(dpp: DPP, baskets: Baskets, threads: int | None) -> DPP:
     """As the model was, from the model itself: what is asked is how far the data determine it, not the start."""
     found = fit(baskets, start=dpp, threads=threads, **_how(dpp))
-    if found.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
+    found.stop.raise_if_interrupted()
     return found.dpp
 
 

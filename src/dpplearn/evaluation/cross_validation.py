@@ -31,7 +31,6 @@ from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.effort import Effort, tell_if_long, untold
 from dpplearn.fitting.fit import expected_effort, fit
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import Stop
 from dpplearn.models.training import Training
 from dpplearn.tools.progress import shown_progress
 
@@ -119,8 +118,7 @@ def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Kernel:
     result = fit(train, **{"rng": int(rng.integers(2**63)), **options})
-    if result.stop is Stop.INTERRUPTED:  # a fit returns what it has; here Ctrl-C means the whole
-        raise KeyboardInterrupt
+    result.stop.raise_if_interrupted()
     return result.kernel
 
 

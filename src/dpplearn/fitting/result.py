@@ -11,8 +11,8 @@ from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Step, Stop
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
 

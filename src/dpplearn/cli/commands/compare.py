@@ -22,7 +22,7 @@ from dpplearn.cli.options import (
     prior_strength,
 )
 from dpplearn.cli.output import busy, show, wants_progress, write_json
-from dpplearn.learners import LEARNERS
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.tables import Facts
 

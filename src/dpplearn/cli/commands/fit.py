@@ -34,8 +34,8 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.fit import fit_with
 from dpplearn.fitting.options import FitOptions
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Stop
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.models.dpp import DPP
 
