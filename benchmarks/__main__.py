@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Result
+from dpplearn.tools.progress import shown_progress
 
 NAMES = ("starting", "learning", "statistics", "sampling", "selection")
 
@@ -32,7 +33,8 @@ def main(names: list[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else 160)
     results: list[Result] = []
     for name in names or NAMES:
-        with console.status(f"measuring {name}"):
+        with shown_progress(transient=True) as progress:
+            progress.bar(f"measuring {name}")
             results += import_module(f"benchmarks.{name}").run()
     console.print(table(results))
     record = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 import dpplearn as dl
 from benchmarks.learners.problems import source
+from dpplearn.tools.progress import shown_progress
 
 
 def row(category: str) -> list[str]:
@@ -28,12 +28,15 @@ def row(category: str) -> list[str]:
 def main() -> None:
     shown = Table(
         "category", "P(∅), cut off", "repel", "attract", "could repel", "repulsion", "attraction", "gain", "prior",
-        "verdict", title=f"{source().kind} registries; nats a basket, ± two standard errors",
+        "verdict", title=f"{source().kind} registries; nats per basket, ± two standard errors",
     )  # fmt: skip
-    console = Console(width=130)
-    for category in track(source().chosen([]), console=console):
-        shown.add_row(*row(category))
-    console.print(shown)
+    categories = source().chosen([])
+    with shown_progress() as progress:
+        bar = progress.bar("categories", len(categories))
+        for category in categories:
+            shown.add_row(*row(category))
+            bar.advance()
+    Console(width=130).print(shown)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def compare(k: int | None, target: float) -> Result:
     ours = best_seconds(lambda: dpp.sample(N_DRAWS, k=k, rng=0), 3)
     other = seconds(draw_theirs)
     what = f"a k-DPP of {k}" if k is not None else "a DPP of about 90 items"
-    detail = f"{ours:.3f} ms a draw against {other:.2f} ms"
+    detail = f"{ours:.3f} ms per draw against {other:.2f} ms"
     return Result(f"1,000 draws of {what} from 1,000, times faster than DPPy", other / ours, "×", target, detail=detail)
 
 

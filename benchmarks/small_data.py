@@ -6,10 +6,8 @@ says how well. Every draw is a split of its own.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,11 +15,12 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 import dpplearn as dl
 from benchmarks.learners.problems import source
+from benchmarks.resuming import all_rows, without_tracebacks
+from dpplearn.tools.journal import Row
 
 FOLDER = Path(__file__).parent / "results"
 SIZES = {"2N": 2, "5N": 5, "20N": 20, "all": None}
@@ -45,6 +44,7 @@ class Trial:
     seconds: float
 
 
+Draw = tuple[str, str, int]  # category, size and number
 Learn = Callable[[dl.Baskets, int], dl.FitResult]
 
 METHODS: dict[str, Learn] = {
@@ -62,6 +62,11 @@ def draw_baskets(category: str, size: str, draw: int) -> tuple[dl.Baskets, dl.Ba
     return (train if per_item is None else train[: per_item * train.n_items]), test
 
 
+def run_draw(which: Draw) -> Row:
+    """One line of the file, so that a kill leaves all of a draw or nothing."""
+    return {"draw": list(which), "trials": [asdict(each) for each in trials(*which)]}
+
+
 def trials(category: str, size: str, draw: int) -> list[Trial]:
     train, test = draw_baskets(category, size, draw)
     dl.fit(train, prior=1, max_iter=2, threads=1)  # loads compiled code, which is not learning time
@@ -71,6 +76,7 @@ def trials(category: str, size: str, draw: int) -> list[Trial]:
             continue
         began = time.perf_counter()
         result = learn(train, draw)
+        result.stop.raise_if_interrupted()
         seconds = time.perf_counter() - began
         found.append(
             Trial(
@@ -81,13 +87,8 @@ def trials(category: str, size: str, draw: int) -> list[Trial]:
     return found
 
 
-def kept(path: Path) -> list[Trial]:
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    return [Trial(**json.loads(line)) for line in lines if line.endswith("\n")]
-
-
 def gains(found: list[Trial], category: str, size: str, method: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Over independent items, one value a draw."""
+    """Over independent items, one value per draw."""
     values = {
         name: {
             each.draw: each.test for each in found if (each.category, each.size, each.method) == (category, size, name)
@@ -128,28 +129,28 @@ def main(
     categories: Annotated[list[str] | None, typer.Option("--category")] = None,
     draws: Annotated[int | None, typer.Option(help="How many draws, instead of 25 at 2N and 5 at others.")] = None,
     processes: int = 1,
+    fresh: Annotated[bool, typer.Option(help="Forget the draws of before.")] = False,
     output: Path = FOLDER / "small_data.jsonl",
 ) -> None:
     output.parent.mkdir(exist_ok=True)
-    console = Console(width=170)
-    found = [each for each in kept(output) if each.data == source().kind]
-    have = {(each.category, each.size, each.draw) for each in found}
     wanted = [
         (category, size, draw)
         for size in sizes or SIZES
         for draw in range(draws or DRAWS[size])
         for category in source().chosen(categories or [])
     ]
-    missing = [each for each in wanted if each not in have]
-    with Progress(console=console) as bar, ProcessPoolExecutor(processes) as executor, output.open("a") as file:
-        task = bar.add_task("draws", total=len(wanted), completed=len(wanted) - len(missing))
-        for future in as_completed([executor.submit(trials, *each) for each in missing]):
-            found += future.result()
-            file.write("".join(json.dumps(asdict(each)) + "\n" for each in future.result()))
-            file.flush()
-            bar.advance(task)
-    asked = {(category, size) for category, size, _ in wanted}
-    for shown in tables([each for each in found if (each.category, each.size) in asked]):
+    with without_tracebacks(output):
+        rows = all_rows(
+            output,
+            wanted,
+            run_draw,
+            columns=("draw", "trials"),
+            key=lambda row: tuple(row["draw"]),
+            fresh=fresh,
+            processes=processes,
+        )
+    console = Console(width=170)
+    for shown in tables([Trial(**each) for row in rows for each in row["trials"]]):
         console.print(shown)
 
 

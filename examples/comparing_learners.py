@@ -9,7 +9,7 @@ registries = dl.datasets.make_registries("carseats", 4000, rng=3)
 train, test = registries.split(0.7, rng=3)
 dl.fit(train, prior=0, max_iter=1)  # compiles the loops, so that no learner pays for it
 
-# Without a prior, as published. tol is in nats a basket that are still to be gained; em and k-ascent have the rule of
+# Without a prior, as published. tol is in nats per basket that are still to be gained; em and k-ascent have the rule of
 # their paper, which stops early.
 print(f"{'learner':12}{'train':>9}{'test':>9}{'iterations':>12}{'seconds':>9}  stopped by")
 fits = {}

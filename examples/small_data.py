@@ -1,4 +1,4 @@
-"""Little data: with two baskets an item, what was never seen looks impossible; a prior puts that right.
+"""Little data: with two baskets per item, what was never seen looks impossible; a prior puts that right.
 
 Run: python examples/small_data.py
 """

@@ -4,71 +4,51 @@ from __future__ import annotations
 
 import json
 import platform
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 import dpplearn as dl
 from benchmarks import __main__ as benchmarks
 from benchmarks.learners import growth, overhead, plots
 from benchmarks.learners.contest import CONTESTANTS, Record, compete
-from benchmarks.learners.problems import SIZES, Problem, clusters, registries, source
+from benchmarks.learners.problems import SIZES, Case, problem_names, problem_of, registries, source
 from benchmarks.learners.scores import GAP, GAPS, Scores, asked_for, calibration
 from benchmarks.measure import Result, best_seconds
+from benchmarks.resuming import all_rows, without_tracebacks
 
 FOLDER = Path(__file__).parents[1] / "results"
 STARTS = ("moments", "wishart")
 
 
-def kept(path: Path) -> list[Record]:
-    """The runs in a file, without a last one that a kill cut short."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-    return [Record(**json.loads(line)) for line in lines if line.endswith("\n")]
+def contest(path: Path, seconds: float, large_seconds: float, sizes: tuple[int, ...], fresh: bool) -> Scores:
+    """Every learner on every problem, one run after another: they are timed."""
+
+    def run(job: tuple[str, str, str]) -> dict[str, Any]:
+        problem = problem_of(job[0])
+        return asdict(compete(problem, *job[1:], seconds if problem.is_registry else large_seconds))
+
+    rows = all_rows(
+        path,
+        list(product(problem_names(sizes), STARTS, CONTESTANTS)),
+        run,
+        columns=[field.name for field in fields(Record)],
+        key=lambda row: (row["problem"], row["start"], row["learner"]),
+        fresh=fresh,
+        seconds=seconds,
+        large_seconds=large_seconds,
+    )
+    return Scores([Record(**row) for row in rows])
 
 
-def contest(path: Path, seconds: float, large_seconds: float, sizes: tuple[int, ...], console: Console) -> Scores:
-    """Every learner on every problem that is not yet in the file with this limit and this kind of data."""
-
-    def limit(problem: str) -> float:
-        return large_seconds if problem.startswith("clusters") else seconds
-
-    kind = source().kind
-    done = [record for record in kept(path) if record.limit == limit(record.problem) and record.data == kind]
-    path.write_text("".join(json.dumps(record.to_dict()) + "\n" for record in done), encoding="utf-8")
-    have = {(record.problem, record.start, record.learner) for record in done}
-    n_problems = len(source().chosen([])) + len(sizes)
-    with Progress(console=console) as bar, path.open("a", encoding="utf-8") as file:
-        task = bar.add_task("runs", total=n_problems * len(STARTS) * len(CONTESTANTS), completed=len(done))
-        for problem in all_problems(sizes, have):
-            for start in STARTS:
-                for learner in CONTESTANTS:
-                    if (problem.name, start, learner) in have:
-                        continue
-                    bar.update(task, description=f"{problem.name}, {start}, {learner}")
-                    record = compete(problem, start, learner, limit(problem.name))
-                    file.write(json.dumps(record.to_dict()) + "\n")
-                    file.flush()
-                    done.append(record)
-                    bar.advance(task)
-    return Scores(done)
-
-
-def all_problems(sizes: tuple[int, ...], have: set[tuple[str, str, str]]) -> Any:
-    yield from registries()
-    for n_items in sizes:
-        wanted = {(f"clusters of {n_items}", start, learner) for start in STARTS for learner in CONTESTANTS}
-        if not wanted <= have:
-            yield clusters(n_items)
-
-
-def warm(problem: Problem) -> None:
+def warm(problem: Case) -> None:
     """Compile and load everything before anything is timed."""
     for learner in CONTESTANTS:
         compete(problem, "wishart", learner, 0.2)
@@ -88,7 +68,7 @@ def runs_table(scores: Scores) -> Table:
 
 
 def summary_table(scores: Scores) -> Table:
-    """A line a learner and start: over the registries, how many reached each gap, and the median time of those."""
+    """A line per learner and start: over the registries, how many reached each gap, and the median time of those."""
     heads = (f"to {gap}: reached, median ms / evaluations" for gap in GAPS)
     table = Table("learner", "start", *heads, "end below best, median", "largest", title="the registries")
     for learner in CONTESTANTS:
@@ -149,10 +129,9 @@ def main(
     console = Console(width=None if Console().is_terminal else 190)
     output.mkdir(parents=True, exist_ok=True)
     path = output / "learners.jsonl"
-    if fresh:
-        path.unlink(missing_ok=True)
     warm(next(iter(registries())))
-    scores = contest(path, seconds, large_seconds, tuple(int(size) for size in sizes.split(",") if size), console)
+    with without_tracebacks(path):
+        scores = contest(path, seconds, large_seconds, tuple(int(size) for size in sizes.split(",") if size), fresh)
     grown = [growth.measured(axis) for axis in growth.AXES] if grow else []
     safety = next(problem for problem in registries() if problem.name == "safety")
     results: list[Result] = [*asked_for(scores), wall_time(scores), overhead.measured(safety)]

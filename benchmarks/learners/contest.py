@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.learners.problems import Problem, source
+from benchmarks.learners.problems import Case, source
 from benchmarks.statistics import batched
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners import LEARNERS
-from dpplearn.learners.loop import NOTHING, Limits, Rule, Run, Step, run
+from dpplearn.learners.loop import NO_MEMORY, Limits, Rule, Run, Step, run
+from dpplearn.learners.problem import Problem
+from dpplearn.learners.quasi_newton import Curvature
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.stopping import relative_change, still_to_gain
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
-from dpplearn.learners.quasi_newton import Curvature
 from dpplearn.learners.symmetric.lbfgs import ascend
 from dpplearn.tools.threads import suitable_blas
 
@@ -54,16 +54,13 @@ class Record:
     polished: float  # what the run's last kernel becomes when learned on to 1e-7
     ruled: dict[str, float]  # the log-likelihood at which the rule first fell to a tolerance
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def steps(learner: str, start: Kernel, data: Baskets) -> Iterator[Step]:
     if learner == NUMPY:
         B = factor(prepared(start, data))
-        likelihood = FactorLikelihood(data, sums=batched_sums)
+        likelihood = FactorLikelihood(Problem(data), sums=batched_sums)
         return ascend(likelihood, B, np.ones(len(B)), Curvature.unknown(B.size))
-    return LEARNERS["em" if learner == PAPER else learner].steps(start, data, None, NOTHING)
+    return LEARNERS["em" if learner == PAPER else learner].steps(start, Problem(data), NO_MEMORY)
 
 
 def rule(learner: str) -> tuple[Rule, float]:
@@ -81,15 +78,21 @@ def batched_sums(L: np.ndarray, baskets: Baskets, threads: int | None) -> tuple[
     return sum(logdet for logdet, _ in parts), sum(delta for _, delta in parts)
 
 
-def one_run(problem: Problem, start: Kernel, learner: str, seconds: float) -> Run:
+def one_run(problem: Case, start: Kernel, learner: str, seconds: float) -> Run:
     figure, tol = rule(learner)
-    limits = Limits(figure, tol, 10**9, seconds)
+    return timed(problem, steps(learner, start, problem.train), Limits(figure, tol, 10**9, seconds))
+
+
+def timed(problem: Case, taken: Iterator[Step], limits: Limits) -> Run:
     with suitable_blas(problem.train.n_items, None):
         began = time.perf_counter()
-        return run(steps(learner, start, problem.train), limits, lambda: time.perf_counter() - began, lambda _: False)
+        found = run(taken, limits, lambda: time.perf_counter() - began, lambda _: False)
+    assert found.stop is not None
+    found.stop.raise_if_interrupted()
+    return found
 
 
-def compete(problem: Problem, init: str, learner: str, seconds: float) -> Record:
+def compete(problem: Case, init: str, learner: str, seconds: float) -> Record:
     """A run, the beginning of which is repeated: a learner takes the same steps again, so the shortest times count."""
     start = problem.start(init)
     best = one_run(problem, start, learner, seconds)
@@ -116,20 +119,12 @@ def compete(problem: Problem, init: str, learner: str, seconds: float) -> Record
     )
 
 
-def polished(problem: Problem, learner: str, last: Run, seconds: float) -> float:
+def polished(problem: Case, learner: str, last: Run, seconds: float) -> float:
     """The optimum above the end of a run, where the stopping rule is to be judged by it, and of `auto` in any case."""
     judged = rule(learner)[0] is not relative_change and learner != NUMPY and problem.is_registry
     if learner != "auto" and not judged:
         return last.log_likelihood
-    limits = Limits(still_to_gain, POLISHED, 10**9, seconds)
-    with suitable_blas(problem.train.n_items, None):
-        began = time.perf_counter()
-        found = run(
-            LEARNERS["auto"].steps(last.kernel, problem.train, None, NOTHING),
-            limits,
-            lambda: time.perf_counter() - began,
-            lambda _: False,
-        )
+    found = timed(problem, steps("auto", last.kernel, problem.train), Limits(still_to_gain, POLISHED, 10**9, seconds))
     return max(last.log_likelihood, found.log_likelihood)
 
 

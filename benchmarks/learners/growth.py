@@ -14,6 +14,7 @@ from benchmarks.learners.problems import clusters
 from benchmarks.measure import Result, best_seconds, seconds
 from benchmarks.statistics import equal_sizes, many_baskets, random_kernel
 from dpplearn.kernels.symmetric.statistics import sums_under_L
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 from dpplearn.tools.threads import suitable_blas
 
@@ -23,7 +24,7 @@ K_VALUES = (1, 2, 3, 5, 8, 12, 20, 32, 50)
 UPPER_HALF = 3  # the exponent is that of the last points, where overhead no longer counts
 
 AXES: dict[str, tuple[str, tuple[int, ...]]] = {
-    "n": ("N = 100, 1 to 10 items a basket", N_VALUES),
+    "n": ("N = 100, 1 to 10 items per basket", N_VALUES),
     "N": ("20,000 baskets of 5", ITEM_VALUES),
     "k": ("20,000 baskets, N = 100", K_VALUES),
 }
@@ -36,7 +37,7 @@ def one_point(axis: str, value: int) -> dict[str, float]:
     else:
         n_items, k = (value, 5) if axis == "N" else (100, value)
         baskets, kernel = equal_sizes(20_000, k, n_items), random_kernel(n_items)
-    L, B, likelihood = np.array(kernel.L), factor(kernel), FactorLikelihood(baskets)
+    L, B, likelihood = np.array(kernel.L), factor(kernel), FactorLikelihood(Problem(baskets))
     repeats = 3 if value >= 1000 else 15
     with suitable_blas(kernel.n_items, None):
         return {

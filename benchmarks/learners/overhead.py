@@ -6,14 +6,15 @@ import time
 
 import numpy as np
 
-from benchmarks.learners.problems import Problem
+from benchmarks.learners.problems import Case
 from benchmarks.measure import Result, best_seconds
 from dpplearn.kernels.symmetric.statistics import sums_under_L
-from dpplearn.learners import LEARNERS
-from dpplearn.learners.loop import NOTHING, Limits, run
-from dpplearn.learners.stopping import still_to_gain
-from dpplearn.learners.symmetric.factor import FactorLikelihood
+from dpplearn.learners.loop import NO_MEMORY, Limits, run
+from dpplearn.learners.problem import Problem
 from dpplearn.learners.quasi_newton import PAIRS, Curvature
+from dpplearn.learners.registry import LEARNERS
+from dpplearn.learners.stopping import still_to_gain
+from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 from dpplearn.tools.threads import suitable_blas
 
 STEPS = 18  # before the first change of the number of columns
@@ -30,14 +31,14 @@ def each(work: object, calls: int = CALLS) -> float:
     return best_seconds(many, REPEATS) / calls
 
 
-def measured(problem: Problem) -> Result:
+def measured(problem: Case) -> Result:
     data, start = problem.train, problem.start("moments")
 
     def whole() -> float:
         began = time.perf_counter()
         limits = Limits(still_to_gain, 0, STEPS, None)
         last = run(
-            LEARNERS["auto"].steps(start, data, None, NOTHING),
+            LEARNERS["auto"].steps(start, Problem(data), NO_MEMORY),
             limits,
             lambda: time.perf_counter() - began,
             lambda _: False,
@@ -45,9 +46,8 @@ def measured(problem: Problem) -> Result:
         return (last.seconds - last.record.seconds[0]) / (last.record.evaluations[-1] - last.record.evaluations[0])
 
     with suitable_blas(data.n_items, None):
-        step = next(LEARNERS["auto"].steps(start, data, None, NOTHING))
-        B = step.memory["Z"] * step.memory["columns"]
-        L, likelihood = B @ B.T, FactorLikelihood(data)
+        B = factor(next(LEARNERS["auto"].steps(start, Problem(data), NO_MEMORY)).kernel)
+        L, likelihood = B @ B.T, FactorLikelihood(Problem(data))
         curvature, rng = Curvature.unknown(B.size), np.random.default_rng(0)
         for _ in range(PAIRS):
             s = rng.standard_normal(B.shape)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,13 @@ from dpplearn.learners.starts import INITIALISERS
 
 SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[3] / "shared"))
 SEED = 0
+CLUSTERS = "clusters of "
 SIZES = (200, 500, 1000)
 N_BASKETS, N_TEST, MEAN_SIZE, CLUSTER = 50_000, 10_000, 8, 10
 
 
 @dataclass(frozen=True)
-class Problem:
+class Case:
     """Baskets to learn from, deduplicated, and others to test on."""
 
     name: str
@@ -29,7 +31,7 @@ class Problem:
 
     @property
     def is_registry(self) -> bool:
-        return not self.name.startswith("clusters")
+        return not self.name.startswith(CLUSTERS)
 
     def start(self, init: str) -> dl.Kernel:
         return INITIALISERS[init](self.train, np.random.default_rng([SEED, self.train.n_items]))
@@ -41,21 +43,32 @@ def source() -> Source:
     return Source(folder if folder.is_dir() else None, SEED)
 
 
-def registries() -> Iterator[Problem]:
-    registered = source()
-    for category in registered.chosen([]):
-        train, test = registered.split(category, 0)
-        yield Problem(category, train.deduplicated(), test)
+def problem_names(sizes: Sequence[int]) -> list[str]:
+    return [*source().chosen([]), *(f"{CLUSTERS}{n_items}" for n_items in sizes)]
 
 
-def clusters(n_items: int) -> Problem:
+@lru_cache(maxsize=1)  # the runs on a problem come one after another
+def problem_of(name: str) -> Case:
+    return clusters(int(name.removeprefix(CLUSTERS))) if name.startswith(CLUSTERS) else registry(name)
+
+
+def registries() -> Iterator[Case]:
+    return map(registry, source().chosen([]))
+
+
+def registry(category: str) -> Case:
+    train, test = source().split(category, 0)
+    return Case(category, train.deduplicated(), test)
+
+
+def clusters(n_items: int) -> Case:
     """Baskets of a DPP in which items of a cluster of ten repel strongly and others hardly."""
     rng = np.random.default_rng([SEED, n_items])
     kernel = clustered_kernel(n_items, rng)
     baskets = dl.DPP(kernel).sample(N_BASKETS + N_TEST, rng=rng)
     drawn = dl.Baskets.from_lists(baskets, n_items=n_items)
     train, test = drawn.subset(np.arange(N_BASKETS)), drawn.subset(np.arange(N_BASKETS, N_BASKETS + N_TEST))
-    return Problem(f"clusters of {n_items}", train.deduplicated(), test)
+    return Case(f"{CLUSTERS}{n_items}", train.deduplicated(), test)
 
 
 def clustered_kernel(n_items: int, rng: np.random.Generator) -> dl.Kernel:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.learners.contest import NUMPY, PAPER, Record
+from benchmarks.learners.problems import CLUSTERS
 from benchmarks.measure import Result
 
-GAPS = (0.01, 0.003, 0.001)  # nats a basket below the best optimum that any learner found
+GAPS = (0.01, 0.003, 0.001)  # nats per basket below the best optimum that any learner found
 GAP = 0.003
 
 
@@ -27,7 +28,7 @@ class Scores:
 
     @property
     def registries(self) -> list[str]:
-        return [problem for problem in self.problems if not problem.startswith("clusters")]
+        return [problem for problem in self.problems if not problem.startswith(CLUSTERS)]
 
     def best(self, problem: str) -> float:
         """The highest log-likelihood of any run, learned on to 1e-7 where it had stopped by itself."""
@@ -151,7 +152,7 @@ def calibration(scores: Scores) -> dict[str, dict[str, dict[str, float]]]:
     """
     ratios: dict[str, dict[str, list[float]]] = {}
     for record in scores.records:
-        if not record.problem.startswith("clusters") and record.learner not in (PAPER, NUMPY, "em", "k-ascent"):
+        if not record.problem.startswith(CLUSTERS) and record.learner not in (PAPER, NUMPY, "em", "k-ascent"):
             for tol, likelihood in record.ruled.items():
                 left = (record.polished - likelihood) / float(tol)
                 ratios.setdefault(record.learner, {}).setdefault(tol, []).append(left)

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpplearn import datasets
 from dpplearn.analysis.diagnosis import Diagnosis, Verdict, diagnose
-from dpplearn.analysis.substitutes import Stability, stability, substitute_groups, substitute_pairs
+from dpplearn.analysis.stability import Stability, stability
+from dpplearn.analysis.substitutes import substitute_groups, substitute_pairs
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.readers import read_baskets, read_registry
 from dpplearn.errors import InputError, InputWarning

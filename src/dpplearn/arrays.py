@@ -15,6 +15,7 @@ Array = TypeVar("Array", bound=npt.NDArray[Any])
 Seed = int | np.random.Generator | None
 
 EPSILON = float(np.finfo(float).eps)
+NO_ITEMS: Ints = np.zeros(0, dtype=np.int64)
 
 
 def read_only(array: Array) -> Array:

@@ -6,6 +6,8 @@ import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import current_thread
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +17,10 @@ from dpplearn import Baskets, Verdict, diagnose
 from dpplearn.analysis.cooccurrence import Strength
 from dpplearn.analysis.diagnosis import SENTENCES, Diagnosis, Gain, measured_gain, most_frequent
 from dpplearn.arrays import Bools
+from dpplearn.fitting.runs import Method
+from dpplearn.learners.loop import Run
+from helpers.command import both, run
 from helpers.problems import sampled
-from helpers.program import both, run
 from helpers.registries import registry
 
 Rng = np.random.Generator
@@ -61,7 +65,7 @@ def made(sort: str, n: int, seed: int = 0, *, nonempty: bool = False) -> Baskets
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Diagnosis]:
-    return {sort: diagnose(made(sort, 1000)) for sort in SORTS}
+    return {sort: diagnose(made(sort, 500)) for sort in SORTS}
 
 
 @pytest.mark.parametrize("sort", SORTS)
@@ -89,6 +93,36 @@ def test_that_no_basket_is_empty_is_neither_repulsion_nor_gain() -> None:
     assert knowing.verdict is Verdict.INDEPENDENT
     assert knowing.gain.mean < 0.005
     assert measured_gain(baskets, nonempty=False).mean > 0.02
+
+
+@pytest.mark.parametrize("factor", [1, 0.3])  # counts, and weights that are none
+def test_the_gain_is_that_of_the_prior_that_a_fit_would_choose(factor: float) -> None:
+    baskets = made("kinds", 100).reweighted(factor)
+    choice = dl.fit(baskets, prior="auto", rng=7).prior_choice
+    assert choice is not None
+    assert measured_gain(baskets, 7, nonempty=False) == pytest.approx((*choice.gain, choice.strength))
+
+
+def test_nothing_is_learned_but_from_the_folds_of_the_cross_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, threads = Method.run, []
+
+    def seen(*given: Any, **options: Any) -> Run:
+        threads.append(current_thread().name)
+        return run(*given, **options)
+
+    monkeypatch.setattr(Method, "run", seen)
+    assert diagnose(made("kinds", 300)).gain.strength < np.inf
+    assert threads
+    assert [name for name in threads if not name.startswith("dpplearn-fold")] == []
+
+
+def test_an_interrupt_while_folds_are_learned_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpplearn.fitting.prior_choice.wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        diagnose(made("kinds", 50))
 
 
 @pytest.mark.parametrize("baskets", [[["a"]], [["a"], ["b"], ["b"], ["a"]] * 30, [["a"], []], [[], []]])
@@ -178,7 +212,7 @@ def test_registries_have_monitors_that_compete_and_attraction_that_a_dpp_misses(
 
 
 def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
-    baskets = made("kinds and bundles", 400)
+    baskets = made("bundles", 150)
     with open(tmp_path / "orders.csv", "w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["order", "product"])
@@ -199,9 +233,9 @@ def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
 
 
 def test_no_negative_repulsion_is_shown_without_a_word_on_what_it_means(tmp_path: Path) -> None:
-    """Where all go together, even fewer pairs seem to avoid each other than luck has it."""
+    """Where all go together, even fewer pairs seem to avoid each other than by chance."""
     rng = np.random.default_rng(0)
-    held = rng.random((300, 12)) < rng.choice([0.1, 0.8], (300, 1))  # some baskets are larger than others
+    held = rng.random((100, 8)) < rng.choice([0.1, 0.8], (100, 1))  # some baskets are larger than others
     lines = [",".join(f"item {item}" for item in np.flatnonzero(row)) for row in held if row.any()]
     (tmp_path / "orders.txt").write_text("\n".join(lines))
     report, out = both("diagnose", tmp_path / "orders.txt", "--format", "lines")

@@ -10,12 +10,12 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, Kernel, Stability, stability, substitute_groups, substitute_pairs
-from dpplearn.analysis.substitutes import _from_baskets
+from dpplearn.analysis.stability import resampled
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.models.provenance import Provenance
 from helpers import oracle
+from helpers.command import both, table
 from helpers.problems import random_kernel
-from helpers.program import both, table
 from helpers.registries import registry
 
 KINDS = [{"a1", "a2", "a3"}, {"b1", "b2"}]
@@ -126,7 +126,7 @@ def test_a_group_is_apart_at_least_so_much(at_least: float) -> None:
 def test_generated_registries_fall_into_their_kinds() -> None:
     """Of the kinds that sell, at least."""
     model = learned(dl.datasets.make_registries("safety", 5000, rng=0))
-    (first, *_), kinds = substitute_groups(model), dl.datasets.substitute_groups("safety")
+    (first, *_), kinds = substitute_groups(model), dl.datasets.items_by_kind("safety")
     assert set(first.items) == set(max(kinds, key=len))
 
 
@@ -152,7 +152,7 @@ def test_a_pair_is_apart_by_one_figure_wherever_it_is_shown(tmp_path: Path) -> N
     assert of_one[0]["substitutes"][0] == {"item": second, "substitution": pytest.approx(apart)}
     for out in (everything[1], of_one[1]):
         assert f"{100 * apart:.0f}%" in out
-        assert "the share of the meetings that chance would bring" in " ".join(out.split())
+        assert "of the sets that would hold both items by chance, the share" in " ".join(out.split())
 
 
 def test_what_is_there_comes_back_and_what_is_not_does_not(dpp: DPP, relied_on: Stability) -> None:
@@ -213,7 +213,7 @@ def test_a_model_is_learned_again_as_it_was_learned(monkeypatch: pytest.MonkeyPa
         calls.append({"learner": learner, "n": len(baskets), "smallest": baskets.sizes.min(), **options})
         return dl.fit(baskets, learner, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("dpplearn.analysis.substitutes.fit", spy)
+    monkeypatch.setattr("dpplearn.analysis.stability.fit", spy)
     done: list[int] = []
     stability(model, resamples=2, done=done.append)
     assert done == [1, 1]
@@ -227,17 +227,14 @@ def test_an_interrupt_ends_it_although_a_fit_would_return_what_it_has(
     dpp: DPP, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted = replace(dl.fit(shop(50, 0), prior=0.0), stop=dl.Stop.INTERRUPTED)
-    for module in ("substitutes", "diagnosis"):
-        monkeypatch.setattr(f"dpplearn.analysis.{module}.fit", lambda *data, **options: interrupted)
+    monkeypatch.setattr("dpplearn.analysis.stability.fit", lambda *data, **options: interrupted)
     with pytest.raises(KeyboardInterrupt):
         stability(dpp, resamples=2)
-    with pytest.raises(KeyboardInterrupt):
-        dl.diagnose(shop(50, 0))
 
 
 def test_weights_that_are_counts_are_drawn_as_counts() -> None:
     baskets = Baskets.from_lists([["a"], ["b"], ["c"]], weights=[900, 90, 10])
-    drawn = _from_baskets(baskets, np.random.default_rng(0))
+    drawn = resampled(baskets, np.random.default_rng(0))
     assert drawn.total_weight == 1000
     np.testing.assert_allclose(drawn.frequencies(), [0.9, 0.09, 0.01], atol=0.03)
 

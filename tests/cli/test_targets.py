@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import dpplearn as dl
-from dpplearn.cli import app
-from dpplearn.cli.errors import exit_code, run_typer
+from dpplearn.cli.app import run
 from helpers.made_results import made_results
 
 NEW = ["-o", "new.safetensors"]
@@ -105,7 +104,7 @@ def content(folder: Path) -> dict[str, object]:
 def check_refused(call: list[str], folder: Path, capfd: pytest.CaptureFixture[str], code: int, said: str) -> None:
     """In one line, with everything as it was. In this process: starting one takes longer than all else."""
     before = content(folder)
-    assert exit_code(lambda: run_typer(app, "dpplearn", call)) == code
+    assert run(call) == code
     out, err = capfd.readouterr()
     assert out == ""
     assert said in err
@@ -135,7 +134,7 @@ def test_a_checkpoint_may_be_the_one_that_the_fit_goes_on_from(
     (tmp_path / "s.txt").write_text("a,b\nb\na\n")
     state, call = str(tmp_path / "c"), ["fit", str(tmp_path / "s.txt"), "-o", str(tmp_path / "m"), "--max-iter", "1"]
     for options in ([], ["--resume", state]):
-        assert exit_code(lambda: run_typer(app, "dpplearn", [*call, "--checkpoint", state, *options])) == 0  # noqa: B023
+        assert run([*call, "--checkpoint", state, *options]) == 0
     assert capfd.readouterr().err == ""
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from dpplearn import Baskets, InputError, InputWarning
+from dpplearn.data.baskets import as_baskets
 from dpplearn.data.catalogue import LARGEST, Catalogue
 from helpers import strategies
 from helpers.strategies import Lists, label_lists, plain
@@ -484,7 +485,7 @@ def test_folds_add_up_to_the_baskets_and_are_of_nearly_one_size(
         assert np.all((found > 0).sum(axis=0) == (baskets.weights > 0))
 
 
-def test_thirty_million_baskets_by_weight_are_parted_without_a_row_each() -> None:
+def test_thirty_million_baskets_by_weight_are_split_without_a_row_each() -> None:
     baskets = Baskets.from_lists([["a"], ["b"], ["a", "b"], []], weights=[1e7, 1.5e7, 5e6 + 1, 3])
     first, second = baskets.split(0.8, rng=0)
     assert (len(first), first.total_weight) == (4, 24_000_003)
@@ -554,3 +555,33 @@ def test_reweighting_multiplies_weights_and_leaves_the_sets_alone() -> None:
 def test_weights_are_worth_the_same_number_of_baskets_whatever_their_scale(scale: float) -> None:
     baskets = Baskets.from_lists([[0], [1], [0, 1]], weights=np.array([0.5, 0.25, 0.25]) * scale)
     np.testing.assert_allclose(baskets.as_counts().weights, np.array([0.5, 0.25, 0.25]) / 0.375, rtol=1e-12)
+
+
+def test_lists_over_a_catalogue_are_found_by_label_and_never_by_position() -> None:
+    catalogue = Catalogue.of(["7", "bib", "1"])
+    found = as_baskets([["bib", 7], [1], []], catalogue)
+    assert found.catalogue is catalogue
+    assert list(found) == [("7", "bib"), ("1",), ()]
+    with pytest.raises(InputError, match="basket 1: item 0 is not in the catalogue"):
+        as_baskets([["bib"], [0]], catalogue)
+    with pytest.raises(InputError, match="basket 0: item 'bibb' is not in the catalogue; did you mean 'bib'"):
+        as_baskets([["bibb"]], catalogue)
+
+
+@pytest.mark.parametrize("wrong", [None, [1], 1.0])
+def test_what_is_no_label_is_refused_with_its_basket(wrong: Any) -> None:
+    with pytest.raises(InputError, match="basket 1: item "):
+        as_baskets([["bib"], ["bib", wrong]], Catalogue.of(["bib"]))
+
+
+def test_baskets_are_taken_as_they_are_and_over_the_catalogue_where_there_is_one() -> None:
+    baskets = Baskets.from_lists([["bib"]], weights=[3])
+    assert as_baskets(baskets) is baskets
+    over = as_baskets(baskets, Catalogue.of(["crib", "bib"]))
+    assert (over.items, over.indices.tolist(), over.weights.tolist()) == (("crib", "bib"), [1], [3])
+    assert as_baskets([[0, 2]]).n_items == 3
+
+
+def test_a_repeated_item_over_a_catalogue_counts_once_with_a_warning() -> None:
+    with pytest.warns(InputWarning, match="1 repeated item in 1 basket"):
+        assert list(as_baskets([["bib", "bib"]], Catalogue.of(["bib"]))) == [("bib",)]

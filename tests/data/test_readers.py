@@ -328,8 +328,8 @@ def test_a_csv_file_that_cannot_be_used_says_where_and_why(
         ({"basket": [1.0, float("nan")], "item": [1, 2]}, None, "column 'basket' of .* is null in 1 row"),
         ({"basket": [1, 2], "item": [1.0, float("nan")]}, None, "column 'item' of .* is null in 1 row, first in row 2"),
         ({"basket": [1, 2], "item": [1.0, 2.5]}, None, "column 'item' of .* DOUBLE.* a name or an integer: cast"),
-        ({"basket": [1, 2], "item": [["a"], ["a", "b"]]}, None, "several values a row.*explode"),
-        ({"basket": [1, 2], "item": [{"id": 1}, {"id": 2}]}, None, "several values a row"),
+        ({"basket": [1, 2], "item": [["a"], ["a", "b"]]}, None, "several values per row.*explode"),
+        ({"basket": [1, 2], "item": [{"id": 1}, {"id": 2}]}, None, "several values per row"),
         ({"basket": [1], "item": ["a"], "w": [None]}, "w", "column 'w' of .* is null in 1 row"),
         ({"basket": [1], "item": ["a"], "w": [float("nan")]}, "w", "column 'w' of .* is null in 1 row"),
         ({"basket": [1], "item": ["a"], "w": [-1]}, "w", "weight of basket 0 is -1.0"),
@@ -568,7 +568,7 @@ def test_a_line_end_that_falls_between_two_parts_of_a_file_is_one_line_end(
     path = write(tmp_path / "a.csv", "basket,item\r\n1,a\r\n1,b\r\n")
     for size in range(1, 30):
         monkeypatch.setattr(texts, "AT_ONCE", size)
-        assert texts._line_ends(str(path)) == {"\r\n"}
+        assert texts.line_ends(str(path)) == {"\r\n"}
 
 
 FUZZED = {
@@ -692,6 +692,6 @@ def test_ctrl_c_while_a_file_is_read_is_an_interrupt(tmp_path: Path, monkeypatch
     def interrupted(*_: object, **__: object) -> None:
         raise RuntimeError("Query interrupted")
 
-    monkeypatch.setattr("dpplearn.data.tables._pairs", interrupted)
+    monkeypatch.setattr("dpplearn.data.tables.pairs_of_query", interrupted)
     with pytest.raises(KeyboardInterrupt):
         read_baskets(path)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dpplearn import datasets
 from dpplearn.arrays import Bools, Floats
 from dpplearn.data.baskets import Baskets
-from dpplearn.datasets.registries import CATEGORIES, make_registries, substitute_groups
+from dpplearn.datasets.registries import CATEGORIES, items_by_kind, make_registries
 from dpplearn.errors import InputError
 
 LARGE = dict.fromkeys(["feeding", "gear", "diaper", "bedding", "apparel", "bath"], 100)
@@ -23,7 +24,7 @@ def equal(left: Baskets, right: Baskets) -> bool:
 
 def same_group(category: str) -> Bools:
     """(n_items, n_items), true for two different items of one group."""
-    groups = substitute_groups(category)
+    groups = items_by_kind(category)
     number = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     return np.equal.outer(number, number) & ~np.eye(len(number), dtype=bool)
 
@@ -40,7 +41,7 @@ def test_categories_have_the_sizes_of_the_paper() -> None:
 
 @every_category
 def test_groups_partition_a_catalogue_of_different_names(category: str) -> None:
-    names = [name for group in substitute_groups(category) for name in group]
+    names = [name for group in items_by_kind(category) for name in group]
     assert tuple(names) == make_registries(category, 1, rng=0).items
     assert len(set(names)) == len(names) == PAPER[category]
 
@@ -76,7 +77,7 @@ def test_substitutes_alone_meet_far_less_often_than_independent_items(category: 
 @every_category
 def test_a_second_item_of_a_kind_is_rare_and_a_third_never_comes(category: str) -> None:
     registries = make_registries(category, 5000, rng=0)
-    sizes = [len(group) for group in substitute_groups(category)]
+    sizes = [len(group) for group in items_by_kind(category)]
     group_of = np.repeat(np.arange(len(sizes)), sizes)
     held = np.zeros((len(registries), len(sizes)), dtype=int)
     np.add.at(held, (np.repeat(np.arange(len(registries)), registries.sizes), group_of[registries.indices]), 1)
@@ -87,14 +88,14 @@ def test_a_second_item_of_a_kind_is_rare_and_a_third_never_comes(category: str) 
 
 def test_items_of_a_group_are_listed_from_the_most_popular_on() -> None:
     frequencies = make_registries("safety", 20_000, rng=0).frequencies()
-    monitors = frequencies[: len(substitute_groups("safety")[0])]
+    monitors = frequencies[: len(items_by_kind("safety")[0])]
     assert all(np.diff(monitors) < 0)
     share = 1 / np.sqrt(np.arange(1, len(monitors) + 1))
     np.testing.assert_allclose(monitors / monitors.sum(), share / share.sum(), rtol=0.06)
 
 
 def test_safety_has_its_largest_and_most_wanted_group_in_video_monitors() -> None:
-    first, *others = substitute_groups("safety")
+    first, *others = items_by_kind("safety")
     assert all("video monitor" in name for name in first)
     assert len(first) > max(len(group) for group in others)
     frequencies = make_registries("safety", 5000, rng=0).frequencies()
@@ -104,13 +105,13 @@ def test_safety_has_its_largest_and_most_wanted_group_in_video_monitors() -> Non
 
 @every_category
 def test_names_of_a_group_share_their_kind(category: str) -> None:
-    for group in substitute_groups(category):
+    for group in items_by_kind(category):
         assert len({name.split(",")[0].partition(" ")[2] for name in group}) == 1
 
 
 @every_category
 def test_no_two_groups_are_of_the_same_kind(category: str) -> None:
-    kinds = [group[0].partition(" ")[2] for group in substitute_groups(category)]
+    kinds = [group[0].partition(" ")[2] for group in items_by_kind(category)]
     assert len(set(kinds)) == len(kinds)
 
 
@@ -124,10 +125,17 @@ def test_an_unknown_category_is_named_with_the_closest_and_all_there_are() -> No
     with pytest.raises(InputError, match=r"no category 'carseat'; did you mean 'carseats'\? choose one of feeding, .*"):
         make_registries("carseat", 10)
     with pytest.raises(InputError, match=r"no category 'xyz'; choose one of feeding, gear, .*, furniture"):
-        substitute_groups("xyz")
+        items_by_kind("xyz")
 
 
 @pytest.mark.parametrize("n", [-1, 2.5, "10", None, True])
 def test_a_number_of_registries_that_is_none_is_refused(n: object) -> None:
     with pytest.raises(InputError, match=r"^n is .*; expected a whole number, 0 or more$"):
         make_registries("safety", n)  # type: ignore[arg-type]
+
+
+def test_the_former_name_of_items_by_kind_still_works_and_says_what_to_write() -> None:
+    with pytest.warns(DeprecationWarning, match="now called items_by_kind"):
+        assert datasets.substitute_groups("safety") == items_by_kind("safety")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = datasets.nothing

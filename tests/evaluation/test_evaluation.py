@@ -181,7 +181,7 @@ def test_it_prints_tables_that_fit_in_100_columns(evaluation: Evaluation, truth:
     assert all(name in lines for name in evaluation.names)
     for words in (
         "over independent items",
-        "100 %  better",
+        "100%  better",
         "recall@1",
         "NDCG@1",
         "calibration error",
@@ -241,3 +241,14 @@ def test_asking_for_what_was_not_measured_is_explained(evaluation: Evaluation) -
         evaluation.difference("model", "em")
     with pytest.raises(InputError, match="no folds"):
         evaluation.fold_means("model")
+
+
+def test_lists_are_found_by_label_and_never_by_position(kernel: Kernel) -> None:
+    model = DPP(kernel, ITEMS)
+    lists = [["crib", "bib"], ["cot"], ["bear", "bottle"]]
+    found = dl.evaluate(model, lists, **QUICK).outcomes["model"]["log_likelihood"]
+    np.testing.assert_allclose(found, [model.log_prob(basket) for basket in lists])
+    with pytest.raises(InputError, match="basket 1: item 4 is not in the catalogue"):
+        dl.evaluate(model, [["crib"], [4]], **QUICK)
+    with pytest.raises(InputError, match="basket 0: item 0 is not in the catalogue"):
+        dl.evaluate(model, [["crib"]], train=[[0, 4]], **QUICK)

@@ -10,20 +10,24 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from dpplearn import InputError
-from dpplearn.experiments import reproduction, runner
+from dpplearn.experiments import reproduction
 from dpplearn.experiments.plan import EXPERIMENTS, FULL, QUICK, Scale, plan
 from dpplearn.experiments.registries import Source
 from dpplearn.experiments.reproduction import JOURNAL, RESULTS, reproduce
 from dpplearn.experiments.results import About, Results, full_row, job_name, read_results
-from dpplearn.experiments.runner import Journal, check_same_run, run_jobs
+from dpplearn.experiments.runner import run_trial, run_trials, trial_journal
 from dpplearn.experiments.trials.trial import Job, Row
+from dpplearn.tools.jobs import run_in_turn
+from dpplearn.tools.journal import Journal
+from dpplearn.tools.progress import Bar, Progress
 from helpers.registry_files import shoppers, write_registry
 
 ABOUT = About(seed=0, data="original", digest="abc", version="1")
@@ -36,20 +40,23 @@ ONE = Scale(1, 0, 0, 0, 0, (), (), 0)  # bells: a trial of each of four experime
 TWO = Scale(2, 0, 0, 0, 0, (), (), 0)  # three more
 
 
-class Watch:
+class Watch(Progress):
     """A progress display that counts, and does something after so many trials."""
 
     def __init__(self, after: int | None = None, then: Callable[[], None] = lambda: None) -> None:
         self.after, self.then = after, then
+        self.bars: list[Bar] = []
+        self.totals, self.done = Counter[str](), Counter[str]()
         self.advanced: list[str] = []
 
-    @contextmanager
-    def __call__(self, totals: Counter[str], done: Counter[str]) -> Iterator[Callable[[str], None]]:
-        self.totals, self.done = totals, done
-        yield self.advance
-
-    def advance(self, group: str) -> None:
-        self.advanced.append(group)
+    def changed(self, bar: Bar) -> None:
+        if bar.what == "all trials":
+            return
+        if bar not in self.bars:
+            self.bars.append(bar)
+            self.totals[bar.what], self.done[bar.what] = bar.total, bar.done
+            return
+        self.advanced.append(bar.what)
         if len(self.advanced) == self.after:
             self.then()
 
@@ -87,12 +94,10 @@ Run = Callable[[Job, Source], Row]
 
 
 def one_by_one(run: Run) -> Callable[..., Iterator[Row]]:
-    """Like run_jobs, in this process."""
+    """Like run_trials, in this process."""
 
-    def runs(jobs: Sequence[Job], source: Source, processes: int | None, tell: Callable[[Job], None]) -> Iterator[Row]:
-        for job in jobs:
-            yield run(job, source)
-            tell(job)
+    def runs(jobs: Sequence[Job], source: Source, processes: int | None) -> Iterator[tuple[Job, Row]]:
+        return run_in_turn(jobs, partial(run, source=source))
 
     return runs
 
@@ -100,7 +105,7 @@ def one_by_one(run: Run) -> Callable[..., Iterator[Row]]:
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials are run in this process."""
-    monkeypatch.setattr(reproduction, "run_jobs", one_by_one(runner._run))
+    monkeypatch.setattr(reproduction, "run_trials", one_by_one(run_trial))
 
 
 @pytest.fixture
@@ -111,12 +116,12 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(job: Job, source: Source) -> Row:
         return full_row(job, {"em_test": -math.inf, "ka_test": -1 - source.seed, "ka_seconds": float(next(number))})
 
-    monkeypatch.setattr(reproduction, "run_jobs", one_by_one(run))
+    monkeypatch.setattr(reproduction, "run_trials", one_by_one(run))
 
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
-    journal = Journal(tmp_path / JOURNAL, ABOUT)
+    journal = trial_journal(tmp_path / JOURNAL, ABOUT)
     with journal.appending(ROWS[:1]) as append:
         for row in ROWS[1:]:
             append(row)
@@ -128,7 +133,7 @@ def test_a_journal_gives_back_what_was_there_and_what_was_appended(journal: Jour
 
 
 def test_there_are_no_rows_before_a_journal_is_begun(tmp_path: Path) -> None:
-    assert Journal(tmp_path / JOURNAL, ABOUT).rows() == []
+    assert trial_journal(tmp_path / JOURNAL, ABOUT).rows() == []
 
 
 def test_a_journal_has_a_row_as_soon_as_it_is_appended(journal: Journal) -> None:
@@ -158,20 +163,20 @@ def test_a_journal_cut_off_in_its_first_line_has_no_rows(journal: Journal, kept:
 
 def test_the_journal_of_another_seed_is_refused(journal: Journal) -> None:
     with pytest.raises(InputError, match=r"unfinished.jsonl holds trials of another run \(seed 0 and not 1\)"):
-        Journal(journal.path, About(1, "original", "abc", "1")).rows()
+        trial_journal(journal.path, About(1, "original", "abc", "1")).rows()
 
 
 def test_all_that_differs_from_another_run_is_named_with_what_to_do() -> None:
     theirs = About(1, "generated", "generated", "2")
     with pytest.raises(InputError) as error:
-        check_same_run(ABOUT, theirs, Path("x"))
+        trial_journal(Path("y"), ABOUT).check_same(asdict(theirs), Path("x"))
     for part in ("seed 1", "generated", "other registries", "version of dpplearn 2 and not 1", "-o", "--fresh"):
         assert part in str(error.value)
 
 
 def test_no_jobs_start_no_processes(source: Source) -> None:
     before = set(multiprocessing.active_children())
-    assert list(run_jobs([], source, 2, lambda job: None)) == []
+    assert list(run_trials([], source, 2)) == []
     assert set(multiprocessing.active_children()) <= before
 
 
@@ -213,9 +218,9 @@ def test_rows_come_in_one_order_whatever_order_they_finished_in(
     source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     in_turn = one_by_one(lambda job, source: full_row(job, {}))
-    monkeypatch.setattr(reproduction, "run_jobs", lambda jobs, *rest: in_turn(jobs[::-1], *rest))
+    monkeypatch.setattr(reproduction, "run_trials", lambda jobs, *rest: in_turn(jobs[::-1], *rest))
     turned = reproduce(tmp_path / "turned", source, scale=TWO).rows
-    monkeypatch.setattr(reproduction, "run_jobs", in_turn)
+    monkeypatch.setattr(reproduction, "run_trials", in_turn)
     assert reproduce(tmp_path / "in turn", source, scale=TWO).rows == turned
 
 
@@ -268,11 +273,11 @@ def test_a_journal_of_something_else_is_refused(source: Source, tmp_path: Path, 
 
 
 def test_trials_with_other_columns_are_run_again(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / JOURNAL, ABOUT)
+    journal = trial_journal(tmp_path / JOURNAL, ABOUT)
     older = {name: value for name, value in ROWS[0].items() if name != "em_kl"}
     with journal.appending([older, *ROWS[1:]]):
         pass
-    assert Journal(tmp_path / JOURNAL, ABOUT).rows() == ROWS[1:]
+    assert trial_journal(tmp_path / JOURNAL, ABOUT).rows() == ROWS[1:]
 
 
 def runs(process: Path) -> bool:
@@ -287,10 +292,10 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     code = """
 import multiprocessing, os, sys
 from dpplearn.experiments.registries import Source
-from dpplearn.experiments.runner import run_jobs
+from dpplearn.experiments.runner import run_trials
 from dpplearn.experiments.trials.trial import Job
 if __name__ == "__main__":
-    rows = run_jobs([Job("preparation", "safety"), Job("wishart as printed", "feeding")], Source(None, 0), 1, print)
+    rows = run_trials([Job("preparation", "safety"), Job("wishart as printed", "feeding")], Source(None, 0), 1)
     next(rows)
     print(*(child.pid for child in multiprocessing.active_children()), flush=True)
     next(rows)

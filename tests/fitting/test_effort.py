@@ -20,7 +20,7 @@ from dpplearn.datasets.registries import make_registries
 from dpplearn.fitting import effort, prior_choice, runs
 from dpplearn.fitting import fit as fitting
 from dpplearn.fitting.effort import LONG, Effort, LongWork, duration
-from dpplearn.learners import LEARNERS
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS, moments_kernel
 from dpplearn.models.provenance import Provenance
 from dpplearn.tools import memory
@@ -121,10 +121,11 @@ def test_a_fit_without_time_for_a_step_goes_on_to_the_result_of_a_whole_one(
     learner: str, prior: float | str, tmp_path: Path
 ) -> None:
     """And not from independent items, a saddle that em does not leave."""
-    whole = dl.fit(BASKETS, learner, prior=prior, rng=1)
-    cut_short = dl.fit(BASKETS, learner, prior=prior, rng=1, max_seconds=1e-9, checkpoint=tmp_path / "state")
+    baskets = make_registries("safety", 100, rng=0)
+    whole = dl.fit(baskets, learner, prior=prior, rng=1)
+    cut_short = dl.fit(baskets, learner, prior=prior, rng=1, max_seconds=1e-9, checkpoint=tmp_path / "state")
     assert cut_short.stop is Stop.MAX_SECONDS
-    resumed = dl.fit(BASKETS, learner, prior=prior, resume=tmp_path / "state")
+    resumed = dl.fit(baskets, learner, prior=prior, resume=tmp_path / "state")
     np.testing.assert_array_equal(resumed.kernel.eigenvalues, whole.kernel.eigenvalues)
     np.testing.assert_array_equal(resumed.history.log_likelihood, whole.history.log_likelihood)
 
@@ -160,10 +161,10 @@ def test_a_sparse_kernel_is_not_made_dense_where_that_cannot_fit(monkeypatch: py
 
 
 def test_the_program_refuses_in_one_line_what_cannot_fit(tmp_path: Path) -> None:
-    (tmp_path / "s.csv").write_text("basket,item\n" + "".join(f"{i},x{i}\n" for i in range(2_000_000)))
+    (tmp_path / "s.csv").write_text("basket,item\n" + "".join(f"{i},x{i}\n" for i in range(200_000)))
     answer = run("fit", tmp_path / "s.csv", "-o", tmp_path / "m")
     assert answer.returncode == 1
-    assert "needs about 1,180 TB of memory" in answer.stderr or "TB of memory, and there are" in answer.stderr
+    assert "TB of memory, and there are" in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
 
 
@@ -181,8 +182,8 @@ def test_the_least_limit_of_the_control_groups_around_counts(tmp_path: Path) -> 
     (tmp_path / "service" / "job").mkdir(parents=True)
     for group, text in (("service/job", "max\n"), ("service", "3000000\n"), (".", "9223372036854771712\n")):
         (tmp_path / group / "memory.max").write_text(text)
-    assert sorted(memory._limits(tmp_path, "/service/job", "memory.max")) == [3e6, 9223372036854771712]
-    assert list(memory._limits(tmp_path, "/elsewhere", "memory.max")) == [9223372036854771712]
+    assert sorted(memory.group_limits(tmp_path, "/service/job", "memory.max")) == [3e6, 9223372036854771712]
+    assert list(memory.group_limits(tmp_path, "/elsewhere", "memory.max")) == [9223372036854771712]
 
 
 @pytest.mark.parametrize(

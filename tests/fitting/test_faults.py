@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.cli import INTERRUPTS, app
-from dpplearn.cli.errors import exit_code, run_typer
+from dpplearn.cli.app import run
+from dpplearn.cli.errors import INTERRUPTS
 from helpers.program import ENVIRONMENT, PROGRAM
 
 BASKETS = dl.datasets.make_registries("safety", 100, rng=3)
@@ -163,7 +163,7 @@ def test_without_room_for_the_model_the_old_one_stays_and_the_program_says_so(da
 
 def command(*arguments: object) -> int:
     """In this process."""
-    return exit_code(lambda: run_typer(app, "dpplearn", list(map(str, arguments))))
+    return run(list(map(str, arguments)))
 
 
 def test_a_model_that_cannot_be_saved_is_had_from_the_checkpoint(
@@ -189,7 +189,7 @@ def test_a_signal_while_the_model_is_saved_waits_until_it_is(
     save = dl.DPP.save
 
     def interrupted(dpp: dl.DPP, path: Path) -> None:
-        INTERRUPTS._take(signal.SIGTERM, None)
+        INTERRUPTS.take(signal.SIGTERM)
         save(dpp, path)
 
     monkeypatch.setattr(INTERRUPTS, "received", None)
@@ -200,7 +200,7 @@ def test_a_signal_while_the_model_is_saved_waits_until_it_is(
     assert "the best model so far was saved" in err
     dl.load(tmp_path / "model")
     with pytest.raises(KeyboardInterrupt):  # elsewhere it does not wait
-        INTERRUPTS._take(signal.SIGTERM, None)
+        INTERRUPTS.take(signal.SIGTERM)
 
 
 CLOSED: dict[str, tuple[int, Callable[[str], bool], str]] = {

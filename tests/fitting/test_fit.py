@@ -19,8 +19,8 @@ from dpplearn.arrays import Seed
 from dpplearn.datasets.registries import make_registries
 from dpplearn.fitting import checkpoint, runs
 from dpplearn.fitting.result import Agreement
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.stopping import still_to_gain
 from dpplearn.tools.tensor_file import read_tensors
 from helpers.problems import PROBLEMS, random_kernel, sampled

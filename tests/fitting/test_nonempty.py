@@ -13,8 +13,8 @@ from dpplearn import DPP, Baskets, InputError, Kernel, Stop
 from dpplearn.fitting.prior import pseudo_baskets, with_prior
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.kernels.symmetric.statistics import log_nonempty, mean_log_likelihood
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.symmetric.factor import FactorLikelihood
 from helpers import oracle, strategies
 from helpers.problems import PROBLEMS, random_kernel, sampled

@@ -15,7 +15,7 @@ from dpplearn.fitting import prior
 from dpplearn.fitting.prior import ENDS, centre, how_many, pseudo_baskets, with_prior
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.kernels.symmetric.sizes import log_size_distribution
-from dpplearn.learners import LEARNERS
+from dpplearn.learners.registry import LEARNERS
 from helpers import oracle
 from helpers.problems import PROBLEMS, sampled
 from helpers.strategies import plain

@@ -14,9 +14,9 @@ from dpplearn.fitting.runs import Method
 from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import BORDER
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Limits, Record, Run, Step
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import LEARNERS
 from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
 
 THE_PAPER_S = {"em", "k-ascent"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pty
 import signal
@@ -12,11 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from helpers.command import parsed
 
 PROGRAM = Path(sys.executable).parent / "dpplearn"
 # PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.
@@ -45,15 +45,6 @@ def begin(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen
     )
 
 
-def parsed(text: str) -> Any:
-    """Strict JSON: no NaN, no Infinity."""
-
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
 def answer(*arguments: object) -> Any:
     done = run(*arguments, "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -65,13 +56,6 @@ def table(*arguments: object) -> str:
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 80
     return done.stdout
-
-
-def both(*arguments: object) -> tuple[Any, str]:
-    """The answer as JSON and as tables, from two processes at once: most of the time goes into starting them."""
-    with ThreadPoolExecutor(2) as pool:
-        as_json, as_table = pool.submit(answer, *arguments), pool.submit(table, *arguments)
-        return as_json.result(), as_table.result()
 
 
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:

@@ -24,8 +24,8 @@ from sklearn.utils.estimator_checks import check_dataframe_column_names_consiste
 
 import dpplearn as dl
 from dpplearn.integrations.sklearn import DPPEstimator
-from dpplearn.learners import LEARNERS, Learner
 from dpplearn.learners.loop import Step, Stop
+from dpplearn.learners.registry import LEARNERS, Learner
 from dpplearn.learners.stopping import relative_change
 
 Matrix = NDArray[np.int64]

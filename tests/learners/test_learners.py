@@ -15,9 +15,9 @@ from dpplearn.datasets.registries import make_registries
 from dpplearn.experiments import textbook
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import NO_MEMORY, Limits, Memory, Run, Step, Stop, run
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.stopping import relative_change
 from dpplearn.learners.symmetric.ascent import gradient, projected

@@ -12,8 +12,8 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.models.kernel_file import items_file
+from helpers.command import answer, both, run
 from helpers.problems import random_kernel
-from helpers.program import answer, both, run
 
 NAMES = ['crib, oak "slim"', "cot", " night light ", "line\nend", "Größe\r\n7", "=1+1"]
 PLAIN = ["crib", "cot", " night light", "12", "Größe 7", "x,y"]
@@ -205,7 +205,7 @@ def test_the_commands_go_there_and_back(tmp_path: Path) -> None:
         again = dl.load(tmp_path / "back.safetensors")
         assert again.items == dpp.items
         np.testing.assert_allclose(again.kernel.K, dpp.kernel.K, atol=1e-13)
-    assert "one a line" in out
+    assert "one per line" in out
     assert there["files"] == [str(tmp_path / "m.npy"), str(items_file(tmp_path / "m.npy"))]
     (tmp_path / "letters.txt").write_text("a\r\nb\r\nc\r\nd\r\ne\r\nf\r\n")
     how = ["--kernel", "L", "--items", tmp_path / "letters.txt"]

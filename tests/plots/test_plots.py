@@ -20,8 +20,8 @@ from dpplearn import plots
 from dpplearn.evaluation.calibration import Reliability, ReliabilityRow
 from dpplearn.models.training import Training
 from dpplearn.plots.layout import by_cluster, placed, pushed_apart, short, strongest_pairs
+from helpers.command import answer, run, table
 from helpers.problems import random_kernel, sampled
-from helpers.program import answer, run, table
 
 GROUPS = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]  # of which items are alike
 PNG = b"\x89PNG\r\n\x1a\n"

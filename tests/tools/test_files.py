@@ -121,15 +121,15 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 def test_a_writer_whose_file_is_tidied_away_before_it_is_locked_takes_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, taken = files._lock, []
+    lock, taken = files.fcntl.flock, []
 
-    def tidied_away(handle: int, *, wait: bool) -> None:
-        if wait and not taken:
+    def tidied_away(handle: int, operation: int) -> None:
+        if operation == files.fcntl.LOCK_EX and not taken:  # the writer waits for it; who tidies does not
             taken.extend(tmp_path.iterdir())
             taken[0].unlink()
-        lock(handle, wait=wait)
+        lock(handle, operation)
 
-    monkeypatch.setattr(files, "_lock", tidied_away)
+    monkeypatch.setattr(files.fcntl, "flock", tidied_away)
     replace_file(tmp_path / "model", b"x")
     assert len(taken) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

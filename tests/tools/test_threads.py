@@ -14,8 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpplearn import FitResult, fit
 from dpplearn.datasets.registries import make_registries
-from dpplearn.tools import threads
-from dpplearn.tools.threads import LARGE_MATRIX, one_blas_thread, suitable_blas
+from dpplearn.tools.threads import BLAS_LIMIT, LARGE_MATRIX, one_blas_thread, suitable_blas
 
 
 def blas_threads() -> set[int]:
@@ -67,7 +66,7 @@ def test_a_process_forked_while_another_thread_sets_blas_can_do_so_too() -> None
     holding = Event()
 
     def hold() -> None:
-        with threads._blas_limit.lock:
+        with BLAS_LIMIT.lock:
             holding.set()
             time.sleep(0.3)
 

@@ -29,7 +29,7 @@ class Pair(NamedTuple):
     observed: float
     expected: float
     p: float
-    information: float  # nats a basket
+    information: float  # nats per basket
 
     @property
     def ratio(self) -> float:
@@ -70,7 +70,7 @@ class PairTests:
     repels: Bools  # (n_pairs,) occurs less often than by chance, the number of pairs allowed for
     attracts: Bools  # (n_pairs,)
     could_repel: Bools  # (n_pairs,) would have been told to repel, had the items never met
-    information: Floats  # (n_pairs,) of observed against expected, nats a basket
+    information: Floats  # (n_pairs,) of observed against expected, nats per basket
     repelling: Strength
     attracting: Strength
 
@@ -78,7 +78,27 @@ class PairTests:
         return len(self.pairs)
 
     def strongest(self, side: Bools, k: int) -> list[Pair]:
-        """The k pairs of one side, `repels` or `attracts`, that say most."""
+        """The pairs of one side that depart from chance most.
+
+        Parameters
+        ----------
+        side
+            `repels` or `attracts`.
+        k
+            How many pairs at most.
+
+        Returns
+        -------
+        list of Pair
+            The most information comes first.
+
+        Examples
+        --------
+        >>> from dpplearn import Baskets
+        >>> tests = pair_tests(Baskets.from_lists([["cot"], ["crib"], ["bib", "cot"], ["bib", "crib"]] * 30))
+        >>> [(pair.first, pair.second, pair.observed) for pair in tests.strongest(tests.repels, 1)]
+        [('cot', 'crib', 0.0)]
+        """
         found = np.flatnonzero(side)
         best = found[np.argsort(-self.information[found], kind="stable")][:k]
         columns = (self.observed, self.expected, self.p, self.information)
@@ -96,6 +116,25 @@ def pair_tests(baskets: Baskets, level: float = LEVEL) -> PairTests:
     and Hochberg [BH95]. Where no basket is empty, chance is that of independent items given that they are not all
     absent: their odds ratio is 1 − P(all others absent) and not 1, for whoever lacks all others must hold one of the
     two. Whole-numbered weights are counts; other weights stand for their effective number of baskets [Kish65].
+
+    Parameters
+    ----------
+    baskets
+        At least one of positive weight.
+    level
+        Of the pairs called repelling or attracting, the share that may be by mistake.
+
+    Returns
+    -------
+    PairTests
+        Of all pairs of items that occur.
+
+    Examples
+    --------
+    >>> from dpplearn import Baskets
+    >>> tests = pair_tests(Baskets.from_lists([["cot"], ["crib"], ["bib", "cot"], ["bib", "crib"]] * 30))
+    >>> len(tests), int(tests.repels.sum())
+    (3, 1)
     """
     from scipy.stats import false_discovery_control
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from dpplearn.analysis.cooccurrence import LEVEL, PairTests, pair_tests
 from dpplearn.arrays import Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputWarning, whole_number
 from dpplearn.fitting.effort import tell_if_long
-from dpplearn.fitting.fit import expected_effort, fit
-from dpplearn.learners.loop import Stop
+from dpplearn.fitting.fit import chosen_prior, expected_effort
+from dpplearn.fitting.options import FitOptions
 
 MOST_ITEMS = 200  # looked at by default, as cross-validation takes long for more
 WORTH_HAVING = 0.01  # nats per basket
@@ -211,8 +211,23 @@ def diagnose(
         Seed or generator of the parts for cross-validation.
     threads, progress
         As in `fit`.
+
+    Returns
+    -------
+    Diagnosis
+        What the data hold, pairs against chance, the gain, and a verdict in words. Printed, it is a summary.
+
+    Examples
+    --------
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 30
+    >>> found = diagnose(baskets)
+    >>> found.verdict.value
+    'repulsion'
+    >>> pair = found.pairs.strongest(found.pairs.repels, 1)[0]
+    >>> pair.first, pair.second
+    ('cot', 'crib')
     """
-    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    baskets = as_baskets(baskets)
     looked_at = most_frequent(baskets, most_items)
     effort = expected_effort(looked_at, prior="auto", threads=threads)
     tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
@@ -224,18 +239,15 @@ def diagnose(
 def measured_gain(
     baskets: Baskets, rng: Seed = 0, *, nonempty: bool, threads: int | None = None, progress: bool = False
 ) -> Gain:
-    """By cross-validation, with the strength of the prior that it chooses.
+    """By cross-validation, with the strength of the prior that it chooses: that which `fit` would choose.
 
     With `nonempty` both the DPP and independent items are taken given that a basket is not empty: else much of the gain
     would be that a DPP can say so.
     """
+    options = FitOptions(prior="auto", nonempty=nonempty, threads=threads, progress=progress)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # where no pair repels, that is for the verdict to say
-        found = fit(baskets, prior="auto", nonempty=nonempty, rng=rng, threads=threads, progress=progress)
-    if found.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
-    choice = found.prior_choice
-    assert choice is not None
+        choice = chosen_prior(options, baskets, rng)
     return Gain(*choice.gain, choice.strength)
 
 

@@ -1,29 +1,20 @@
-"""Items that stand in for each other, as a model has it: pairs, groups, and how far both can be relied on."""
+"""Items that stand in for each other under a model: pairs and groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints, Seed, read_only
-from dpplearn.data.baskets import Baskets
+from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Label
-from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError, whole_number
-from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
-from dpplearn.fitting.effort import tell_if_long, untold
-from dpplearn.fitting.fit import expected_effort, fit
-from dpplearn.kernels.symmetric.sampling import sample_sets
-from dpplearn.learners.loop import Stop
 from dpplearn.models.dpp import DPP
 
+if TYPE_CHECKING:
+    from dpplearn.analysis.stability import Stability
+
 AT_LEAST = 0.4  # of registries this gives the kinds of product: all the bathtubs, all the monitors
-INTERVAL = (0.05, 0.95)
-MOST_DRAWN = 100_000  # baskets of a resample of a model, however many it was learned from
 
 
 class SubstitutePair(NamedTuple):
@@ -42,13 +33,36 @@ class SubstituteGroup(NamedTuple):
 
     items: tuple[Label, ...]
     substitution: float  # the mean over its pairs
-    missing: float  # pairs a set, that chance would bring together and the model does not
+    missing: float  # pairs per set that chance would bring together and the model does not
     met: float  # the weight of the training baskets that hold a pair, summed over pairs; NaN if the model does not tell
     expected: float  # the same by chance
 
 
 def substitute_pairs(dpp: DPP, k: int = 10, stability: Stability | None = None) -> list[SubstitutePair]:
-    """The k pairs that the model keeps apart most; with a `stability`, those that it surely keeps apart most."""
+    """The pairs of items that a model keeps apart most.
+
+    Parameters
+    ----------
+    dpp
+        A model.
+    k
+        How many pairs at most; pairs that the model does not keep apart are left out.
+    stability
+        From `stability`: the pairs that the model most surely keeps apart come first.
+
+    Returns
+    -------
+    list of SubstitutePair
+        The two items kept apart most come first.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> first, second, substitution, *_ = substitute_pairs(dpp)[0]
+    >>> first, second, round(substitution, 2)
+    ('cot', 'crib', 0.64)
+    """
     law, met = dpp.together, _met(dpp)
     found = law.substitution
     by = np.triu(found if stability is None else np.minimum(stability.low, found), 1)
@@ -66,13 +80,33 @@ def substitute_pairs(dpp: DPP, k: int = 10, stability: Stability | None = None) 
 
 
 def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteGroup, ...]:
-    """Groups of items between which the substitution is `at_least` this in the mean; those that miss most come first.
+    """Groups of items that stand in for each other.
 
-    Average linkage: the two groups with the most between them are joined, as long as that is `at_least` so much.
+    By average linkage: the two groups with the highest substitution between them are joined, as long as that is
+    `at_least` so much on average.
+
+    Parameters
+    ----------
+    dpp
+        A model.
+    at_least
+        Above 0, up to 1.
+
+    Returns
+    -------
+    tuple of SubstituteGroup
+        The group that misses most of the meetings that chance would bring comes first.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4, 0], [0.4, 0.5, 0], [0, 0, 0.5]]), ["cot", "crib", "bib"])
+    >>> [sorted(group.items) for group in substitute_groups(dpp)]
+    [['cot', 'crib']]
     """
     law, met, likelihood = dpp.together, _met(dpp), dpp.marginals()
     found = law.substitution
-    label = _grouped(found, likelihood, at_least)
+    label = group_numbers(found, likelihood, at_least)
     weight = dpp.training.weight if dpp.training is not None else np.nan
     groups = []
     for number in np.unique(label[label >= 0]):
@@ -91,7 +125,7 @@ def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteG
     return tuple(sorted(groups, key=lambda group: -group.missing))
 
 
-def _grouped(found: Floats, marginals: Floats, at_least: float) -> Ints:
+def group_numbers(found: Floats, marginals: Floats, at_least: float) -> Ints:
     """The number of every item's group; −1 for those in none."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
@@ -113,140 +147,3 @@ def _met(dpp: DPP) -> Floats:
     if dpp.training is None:
         return np.full((len(dpp.items), len(dpp.items)), np.nan)
     return dpp.training.pair_frequencies() * dpp.training.weight
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Stability:
-    """Substitution in models that were learned again, each from a resample."""
-
-    dpp: DPP
-    parametric: bool  # whether resamples were drawn from the model, and not from the baskets
-    found: Floats  # (resamples, n_items, n_items)
-    groups: Ints  # (resamples, n_items) the group of every item, −1 for none
-
-    def __len__(self) -> int:
-        return len(self.found)
-
-    @cached_property
-    def low(self) -> Floats:
-        """What the substitution of a pair is above in 95 % of resamples."""
-        return read_only(np.quantile(self.found, INTERVAL[0], axis=0))
-
-    def interval(self, first: Label, second: Label) -> tuple[float, float]:
-        """Within which the substitution of a pair is in 90 % of resamples."""
-        low, high = np.quantile(self._pair(first, second), INTERVAL)
-        return float(low), float(high)
-
-    def again(self, first: Label, second: Label) -> float:
-        """The share of resamples in which the substitution of a pair is at least half of what it is in the model."""
-        i, j = self.dpp.catalogue.position(first), self.dpp.catalogue.position(second)
-        return float((self._pair(first, second) >= self.dpp.together.substitution[i, j] / 2).mean())
-
-    def in_one_group(self, items: Iterable[Label]) -> float:
-        """The share of resamples in which two of the items are in one group, in the mean over their pairs."""
-        label = self.groups[:, self.dpp.catalogue.positions(items)]
-        first, second = np.triu_indices(label.shape[1], 1)
-        return float(((label[:, first] == label[:, second]) & (label[:, first] >= 0)).mean())
-
-    def _pair(self, first: Label, second: Label) -> Floats:
-        return self.found[:, self.dpp.catalogue.position(first), self.dpp.catalogue.position(second)]
-
-
-def stability(
-    dpp: DPP,
-    baskets: Baskets | Iterable[Iterable[Any]] | None = None,
-    resamples: int = 20,
-    *,
-    at_least: float = AT_LEAST,
-    rng: Seed = 0,
-    threads: int | None = None,
-    done: Callable[[int], Any] | None = None,
-) -> Stability:
-    """Learn the model again from resamples, to see which pairs and groups come back.
-
-    Parameters
-    ----------
-    dpp
-        A model that `fit` made.
-    baskets
-        What it was learned from: resamples are drawn from these, with replacement. Without them as many baskets as it
-        was learned from are drawn from the model itself. A pair that never meets in the baskets never meets in a
-        resample of them, so that drawing from the model is the more cautious about rare items.
-    resamples
-        How many.
-    at_least
-        For groups, as in `substitute_groups`.
-    rng, threads
-        Seed or generator of the resamples; threads as in `fit`.
-    done
-        Called with 1 after every resample.
-    """
-    rng, draw = np.random.default_rng(rng), _drawn(dpp, baskets)
-    resamples = whole_number("resamples", resamples, 1, MOST_RESAMPLES)
-    found, groups = [], []
-    for number in range(resamples):
-        drawn = draw(rng)
-        if not number:
-            effort = expected_effort(drawn, **_how(dpp), threads=threads)
-            tell_if_long(
-                effort._replace(seconds=resamples * effort.seconds),
-                "learning the model again",
-                "fewer resamples take less",
-            )
-        with untold():
-            again = _learned_again(dpp, drawn, threads)
-        found.append(again.together.substitution)
-        groups.append(_grouped(found[-1], again.marginals(), at_least))
-        if done is not None:
-            done(1)
-    return Stability(dpp, baskets is None, np.array(found), np.array(groups))
-
-
-def _learned_again(dpp: DPP, baskets: Baskets, threads: int | None) -> DPP:
-    """As the model was, from the model itself: what is asked is how far the data determine it, not the start."""
-    found = fit(baskets, start=dpp, threads=threads, **_how(dpp))
-    if found.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
-    return found.dpp
-
-
-def _how(dpp: DPP) -> dict[str, Any]:
-    """The options of `fit` that it was learned with."""
-    how = dpp.learned
-    return {"learner": how.learner or "auto", "prior": how.prior or 0.0, "nonempty": bool(how.nonempty)}
-
-
-def _drawn(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Callable[[np.random.Generator], Baskets]:
-    if baskets is None:
-        n = dpp.training.weight if dpp.training is not None else dpp.learned.weight
-        if n is None:
-            raise InputError(
-                "the model does not tell what it was learned from; pass the baskets, or learn it again with fit"
-            )
-        return lambda rng: _from_model(dpp, min(round(n), MOST_DRAWN), rng)
-    known = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets, dpp.items)
-    return lambda rng: _from_baskets(known.over(dpp.catalogue), rng)
-
-
-def _from_baskets(baskets: Baskets, rng: np.random.Generator) -> Baskets:
-    """As many, with replacement: of weights that are counts as many as they count, of others their share."""
-    counts = are_counts(baskets.weights)
-    weights = baskets.weights if counts else np.ones(len(baskets))
-    drawn = rng.multinomial(round(weights.sum()), weights / weights.sum())
-    return baskets.weighted(drawn if counts else drawn * baskets.weights)
-
-
-def _from_model(dpp: DPP, n: int, rng: np.random.Generator) -> Baskets:
-    sets = list(_sets(dpp, n, rng))
-    rows = np.repeat(np.arange(len(sets)), [len(each) for each in sets])
-    return Baskets.from_pairs(rows, np.concatenate(sets), len(sets), dpp.catalogue)
-
-
-def _sets(dpp: DPP, n: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """From a model learned given that sets are not empty, such sets."""
-    missing = max(n, 1)
-    while missing:
-        sets = sample_sets(dpp.kernel, missing, None, rng, None)
-        kept = [each for each in sets if len(each)] if dpp.learned.nonempty else sets
-        yield from kept
-        missing -= len(kept)

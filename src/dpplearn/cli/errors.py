@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 
-from dpplearn.cli.process import INTERRUPTS
 from dpplearn.errors import InputError, InputWarning
+from dpplearn.tools.threads import ENDING
 
 FAILED, WRONG_USAGE = 1, 2
 
 
 class UsageError(Exception):
     """Options that do not go together."""
+
+
+class Interrupts:
+    """Ctrl-C, and what systems send to a program that should end, all come as a KeyboardInterrupt."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._held = False
+
+    def listen(self) -> None:
+        for each in ENDING:
+            if signal.getsignal(each) is not signal.SIG_IGN:  # as under nohup
+                signal.signal(each, self.take)
+
+    def take(self, number: int, frame: Any = None) -> None:
+        """What happens when a signal arrives."""
+        self.received = number
+        if not self._held:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within, a signal is noted and nothing more: what is under way is too short and too dear to lose."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+
+    @property
+    def exit_code(self) -> int:
+        """What shells give a program that the signal ended: 130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + (self.received or signal.SIGINT)
+
+
+INTERRUPTS = Interrupts()
 
 
 def complain(kind: str, text: str) -> None:

@@ -9,8 +9,13 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 
+from dpplearn.cli.errors import UsageError
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.readers import FORMATS, read_baskets
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.readers import FORMATS, matching_files, read_baskets
+from dpplearn.errors import InputError
+from dpplearn.fitting.prior import STRONGEST, as_strength
+from dpplearn.tools.files import check_writable, same_file
 
 
 def one_of(known: Iterable[str]) -> Callable[[str], str]:
@@ -25,20 +30,36 @@ def one_of(known: Iterable[str]) -> Callable[[str], str]:
     return check
 
 
-READING = "Reading baskets"
+def prior_strength(value: str) -> float | str:
+    """What `fit` takes as a prior."""
+    if value == "auto":
+        return value
+    try:
+        return as_strength(float(value))
+    except ValueError:
+        raise typer.BadParameter(f"{value!r} is neither auto, nor a number from 0 to {STRONGEST:g}, nor inf") from None
+
+
+READING, LEARNING = "Reading baskets", "Learning"
 
 Data = Annotated[
     str, typer.Argument(metavar="DATA", help="A file of baskets, or a quoted pattern such as 'orders-*.csv'.")
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that dpplearn fit wrote.")]
 Items = Annotated[
-    list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items of the basket; none is the empty one.")
+    list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items of the basket; none for the empty basket.")
+]
+ModelOutput = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write; an old one is replaced.")
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the random numbers; by default a new one.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="How many items and pairs to show.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, rich_help_panel=LEARNING, help="How many threads; by default all cores.")
+]
 
 Format = Annotated[
     str,
@@ -46,7 +67,7 @@ Format = Annotated[
         metavar="|".join(FORMATS),
         callback=one_of(FORMATS),
         rich_help_panel=READING,
-        help="csv and parquet have one row a basket and item; lines has one basket a line; auto goes by the ending.",
+        help="csv and parquet: one row per basket and item. lines: one basket per line. auto: by the file's ending.",
     ),
 ]
 BasketColumn = Annotated[
@@ -54,7 +75,7 @@ BasketColumn = Annotated[
 ]
 ItemColumn = Annotated[str, typer.Option("--item", rich_help_panel=READING, help="The column of items.")]
 WeightColumn = Annotated[
-    str | None, typer.Option("--weight", rich_help_panel=READING, help="The column of weights, one value a basket.")
+    str | None, typer.Option("--weight", rich_help_panel=READING, help="The column of weights, one value per basket.")
 ]
 
 
@@ -69,7 +90,36 @@ class Reader(NamedTuple):
     def read(self, path: str) -> Baskets:
         return read_baskets(path, *self)
 
+    def read_for(self, option: str, path: str, catalogue: Catalogue) -> Baskets:
+        """Baskets of these items; an error names the option that the file was given with."""
+        try:
+            return self.read(path).over(catalogue)
+        except InputError as error:
+            raise InputError(f"{option} {path}: {error}") from None
+
 
 def some_seed(seed: int | None) -> int:
     """One that can be reported, and so used again."""
     return int(np.random.default_rng().integers(2**31)) if seed is None else seed
+
+
+def check_target(option: str, target: Path | None, sources: Iterable[str | Path | None]) -> None:
+    """That what a command writes is none of what it reads, and can be written; before anything is read.
+
+    `sources` are all other files that the call names, data as patterns.
+    """
+    if target is None:
+        return
+    check_writable(target)
+    for source in sources:
+        for file in _files(source):
+            if same_file(target, file):
+                raise UsageError(
+                    f"{option} {target} would overwrite {file}, which this call reads or writes, too; name another file"
+                )
+
+
+def _files(source: str | Path | None) -> list[str]:
+    if source is None:
+        return []
+    return matching_files(source) if isinstance(source, str) else [str(source)]

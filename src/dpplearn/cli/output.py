@@ -4,15 +4,41 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from dpplearn.tools.progress import shown_progress
+from dpplearn.tools.tables import Facts, TextTable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 Report = dict[str, Any]
+Shown = TextTable | Facts | str  # an empty sentence is left out
+
+
+def open_streams() -> None:
+    """Give standard streams that are closed a place of their own, or the next file opened would take it. What goes to
+    standard output is then lost, and that is told as of any other pipe that nobody reads."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    closed = sys.stdout is None
+    descriptor, encoding = (_unread_pipe(), "utf-8") if closed else (sys.stdout.fileno(), sys.stdout.encoding)
+    # Buffered even under PYTHONUNBUFFERED, where Python drops what a pipe that closes did not take, without a word.
+    sys.stdout = open(descriptor, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def _unread_pipe() -> int:
+    """As the first descriptor that is free."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    first = os.dup(writer)
+    os.close(writer)
+    return first
 
 
 def strict(value: Any) -> Any:
@@ -32,11 +58,16 @@ def write_json(report: Report, *, lines: bool = False) -> None:
     sys.stdout.write(json.dumps(strict(report), indent=indent, allow_nan=False) + "\n")
 
 
-def write(report: Report, tables: Callable[[Report], Iterator[RenderableType]], as_json: bool) -> None:
-    """The one place where a command's answer goes out: the same report as JSON, or as tables."""
+def write(report: Report, tables: Callable[[Report], Iterable[Shown]], as_json: bool) -> None:
+    """A command's answer: the same report as JSON, or as tables."""
     if as_json:
         write_json(report)
-        return
+    else:
+        show(tables(report))
+
+
+def show(parts: Iterable[Shown]) -> None:
+    """Tables and sentences, one after another."""
     from rich.console import Console
 
     class Output(Console):
@@ -44,8 +75,32 @@ def write(report: Report, tables: Callable[[Report], Iterator[RenderableType]], 
             raise BrokenPipeError
 
     console = Output(highlight=False, markup=False, emoji=False)
-    for table in tables(report):
-        console.print(table)
+    for part in parts:
+        if part:
+            console.print(_drawn(part))
+
+
+def _drawn(part: Shown) -> RenderableType:
+    """Names wrap, numbers never do."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if isinstance(part, str):
+        return Text(part)
+    facts = isinstance(part, Facts)
+    lines = box.SIMPLE if facts else box.SIMPLE_HEAD
+    table = Table(title=Text(part.title), title_justify="left", box=lines, show_header=not facts, pad_edge=False)
+    if isinstance(part, Facts):
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+    else:
+        for heading, numbers in zip(part.headings, part.numeric, strict=True):
+            how = {"justify": "right", "no_wrap": True} if numbers else {"overflow": "fold"}
+            table.add_column(Text(heading), **how)
+    for row in part.rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def wants_progress(quiet: bool) -> bool:
@@ -55,33 +110,19 @@ def wants_progress(quiet: bool) -> bool:
 @contextmanager
 def busy(what: str, show: bool) -> Iterator[None]:
     """A spinner for work whose length is unknown."""
-    if not show:
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True, markup=False).status(what):
+    with shown_progress(show, transient=True) as shown:
+        shown.bar(what)
         yield
 
 
 @contextmanager
 def counted(what: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
     """A progress bar with a rate; within, call the function with how many more are done."""
-    if not show:
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    rate = TextColumn("{task.fields[rate]}")
-    columns = (TextColumn(what, markup=False), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total, rate="")
+    with shown_progress(show, transient=True) as shown:
+        bar, began = shown.bar(what, total), time.monotonic()
 
         def advance(done: int) -> None:
-            bar.update(task, advance=done)
-            now = bar.tasks[0]
-            if now.elapsed:
-                bar.update(task, rate=f"{now.completed / now.elapsed:,.0f}/s")
+            elapsed = time.monotonic() - began
+            bar.advance(done, f"{(bar.done + done) / elapsed:,.0f}/s" if elapsed > 0 else "")
 
         yield advance

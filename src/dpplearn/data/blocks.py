@@ -10,7 +10,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Items, read_only
 
-LANES = 4  # sets that the compiled loops take at a time, one a lane of a processor's vectors
+LANES = 4  # sets that the compiled loops take at a time, one per lane of a processor's vectors
 
 
 @dataclass(frozen=True)

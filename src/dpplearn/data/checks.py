@@ -76,24 +76,26 @@ def check_range(positions: Ints, rows: Ints, n_items: int) -> None:
         raise InputError(f"basket {row} names item {item}, but the catalogue has {n_items} items; {advice}")
 
 
-def look_up(flat: list[Any], rows: Ints, catalogue: Catalogue | None) -> tuple[Catalogue, Ints]:
+def check_kinds(flat: list[Any], rows: Ints, *, integers: bool) -> None:
+    """All are names, or integers where those are labels too."""
+    labels = (str, int, np.integer) if integers else (str,)
     for kind in set(map(type, flat)):
-        if not issubclass(kind, str) and (
-            catalogue is None or catalogue.named or not issubclass(kind, int | np.integer)
-        ):
+        if not issubclass(kind, labels):
             number, item = next((n, item) for n, item in enumerate(flat) if type(item) is kind)
             what = "is null" if is_null(item) else f"is of type {kind.__name__}"
             raise InputError(f"basket {rows[number]}: item {item!r} {what}; expected all names or all integers")
-    if catalogue is None:
-        catalogue = Catalogue.of(sorted(set(flat)))
-    distinct = {}
+
+
+def look_up(flat: list[Any], rows: Ints, catalogue: Catalogue) -> Ints:
+    """Where the labels stand in the catalogue; an unknown one is named with its basket."""
+    distinct: dict[Any, int] = {}
     for number, label in enumerate(flat):
-        if label not in distinct:
-            try:
+        try:
+            if label not in distinct:
                 distinct[label] = catalogue.position(label)
-            except InputError as unknown:
-                raise InputError(f"basket {rows[number]}: {unknown}") from None
-    return catalogue, np.array([distinct[label] for label in flat], dtype=np.int64)
+        except InputError as unknown:
+            raise InputError(f"basket {rows[number]}: {unknown}") from None
+    return np.array([distinct[label] for label in flat], dtype=np.int64)
 
 
 def nonzero_entries(matrix: Any) -> tuple[Ints, Ints, npt.NDArray[Any]]:
@@ -107,15 +109,33 @@ def nonzero_entries(matrix: Any) -> tuple[Ints, Ints, npt.NDArray[Any]]:
     return rows, columns, matrix[rows, columns]
 
 
+def as_rows(rows: npt.ArrayLike, n_baskets: int) -> Ints:
+    """Numbers of baskets, given as such, from the end where negative, or as a mask."""
+    rows = as_array(rows)
+    if rows.dtype == bool:
+        if rows.shape != (n_baskets,):
+            raise InputError(f"the mask has shape {rows.shape}; expected ({n_baskets},), one value per basket")
+        rows = np.flatnonzero(rows)
+    if rows.size == 0:
+        rows = rows.astype(np.int64)
+    if rows.dtype.kind not in "iu" or rows.ndim != 1:
+        raise InputError(f"rows are {rows.dtype} of shape {rows.shape}; expected a list of basket numbers or a mask")
+    if rows.size and not (-n_baskets <= rows.min() and rows.max() < n_baskets):
+        raise InputError(f"rows reach from {rows.min()} to {rows.max()}, but there are {n_baskets} baskets")
+    return np.arange(n_baskets)[rows]
+
+
 def as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
     if weights is None:
         return np.ones(n_baskets)
     try:
         values = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InputError("the weights are not all numbers; expected one number a basket") from None
+        raise InputError("the weights are not all numbers; expected one number per basket") from None
     if values.shape != (n_baskets,):
-        raise InputError(f"weights have shape {values.shape}, but there are {n_baskets} baskets; expected one a basket")
+        raise InputError(
+            f"weights have shape {values.shape}, but there are {n_baskets} baskets; expected one per basket"
+        )
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if wrong.size:
         raise InputError(f"the weight of basket {wrong[0]} is {values[wrong[0]]}; expected a finite number, 0 or more")

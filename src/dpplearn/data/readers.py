@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Catalogue, Label, is_plain_integer, labels_from_text
+from dpplearn.data.catalogue import Label, is_plain_integer, labels_from_text
 from dpplearn.data.tables import Columns, pairs_of_csv, pairs_of_parquet
 from dpplearn.data.texts import lines_of, with_one_line_end
 from dpplearn.errors import InputError
@@ -35,18 +35,35 @@ def read_baskets(
 ) -> Baskets:
     """Read baskets from a file, or from all files that a pattern such as `orders-*.parquet` matches.
 
-    Parameters
-    ----------
-    format
-        "csv" and "parquet" are long tables, one row a (basket, item) pair, with the columns `basket`, `item`
-        and, where given, `weight` (one value a basket). "lines" is one basket a line, items between commas
-        (quoted where they have one themselves), or between blanks where the file has no comma; an empty line
-        is an empty basket. "auto" goes by the
-        ending: .parquet and .pq, .csv and .tsv, .txt and .dat; a CSV without both columns is an error.
-        Text files are UTF-8, may be gzipped (.gz), and their lines may end in LF, CRLF or CR.
-
     Blanks around an item, an identifier or the name of a column are no part of it, in any format and whether quoted or
     not: " a" is "a". Labels that come from memory, as in `Baskets.from_table`, are taken as they are.
+
+    Parameters
+    ----------
+    path
+        A file or a pattern. Text files are UTF-8, may be gzipped (.gz), and their lines may end in LF, CRLF or CR.
+    format
+        "csv" and "parquet" are long tables, one row per (basket, item) pair. "lines" is one basket per line, items
+        between commas (quoted where they have one themselves), or between blanks where the file has no comma; an
+        empty line is an empty basket. "auto" goes by the ending: .parquet and .pq, .csv and .tsv, .txt and .dat.
+    basket, item
+        The columns of a table that tell which basket, and which item.
+    weight
+        The column of a table with the weight of a basket, the same in all its rows; 1 by default.
+
+    Returns
+    -------
+    Baskets
+        Of a table in the order of their identifiers, of lines in the order of the lines.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "orders.csv"
+    ...     _ = path.write_text("order,product\\n1,crib\\n1,bib\\n2,bib\\n")
+    ...     list(read_baskets(path, basket="order", item="product"))
+    [('bib', 'crib'), ('bib',)]
     """
     paths = matching_files(fspath(path))
     if format not in FORMATS:
@@ -62,14 +79,32 @@ def read_baskets(
         header, delimiter = _csv_header(paths, columns)
         with with_one_line_end(paths, delimiter) as files:
             pairs = pairs_of_csv(files, paths, columns, header, delimiter)
-    return Baskets.from_pairs(pairs.rows, pairs.positions, pairs.n_baskets, Catalogue.of(pairs.labels), pairs.weights)
+    return Baskets.from_pairs(*pairs)
 
 
 def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str]) -> Baskets:
     """The original registry files of the paper.
 
-    `regs_csv` has one registry a line, 1-based item numbers between commas; `names_txt` has one item a line,
-    `<number> <category>: <name>`.
+    Parameters
+    ----------
+    regs_csv
+        A file of one registry per line: item numbers from 1 up, between commas.
+    names_txt
+        A file of one item per line: `<number> <category>: <name>`.
+
+    Returns
+    -------
+    Baskets
+        In the order of the lines, over all items that have a name.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     registries, names = Path(folder) / "regs.csv", Path(folder) / "names.txt"
+    ...     _ = registries.write_text("1,2\\n2\\n"), names.write_text("1 bath: Tub\\n2 bath: Towel\\n")
+    ...     list(read_registry(registries, names))
+    [('Tub', 'Towel'), ('Towel',)]
     """
     names = _registry_names(fspath(names_txt))
     path = fspath(regs_csv)
@@ -84,7 +119,7 @@ def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str])
                 )
         baskets.append([int(token) - 1 for token in tokens])
     if not baskets:
-        raise InputError(f"{path} is empty; expected one registry a line")
+        raise InputError(f"{path} is empty; expected one registry per line")
     return Baskets.from_lists(baskets, items=names)
 
 
@@ -115,7 +150,7 @@ def _format_of(paths: Sequence[str]) -> str:
     if format is None:
         raise InputError(
             f"the format of {paths[0]} cannot be told from its ending; "
-            "pass format= (--format) csv or parquet for a table, lines for one basket a line"
+            "pass format= (--format) csv or parquet for a table, lines for one basket per line"
         )
     return format
 
@@ -172,7 +207,7 @@ def _registry_names(path: str) -> list[str]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
     if not content.strip():
-        raise InputError(f"{path} is empty; expected one item a line")
+        raise InputError(f"{path} is empty; expected one item per line")
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
-from dpplearn.data.catalogue import LONGEST_INTEGER, Label
+from dpplearn.arrays import Floats
+from dpplearn.data.catalogue import LONGEST_INTEGER, Catalogue
+from dpplearn.data.conversion import Pairs
 from dpplearn.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,17 +24,6 @@ INEXACT_TYPES = {"FLOAT", "DOUBLE"}
 LONGEST_MESSAGE = 500  # characters of duckdb's own, which may quote a line of any length
 NESTED_TYPES = ("STRUCT", "MAP", "UNION")
 BLANK = r"[\pZ\t-\r\x1c-\x1f\x{85}]"  # what str.strip takes off
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Which basket (by number) holds which item (by position); weights are one a basket."""
-
-    rows: Ints
-    positions: Ints
-    n_baskets: int
-    weights: Floats | None
-    labels: Sequence[Label]
 
 
 @dataclass(frozen=True)
@@ -93,7 +83,7 @@ def pairs_of_table(table: Any, *, basket: str, item: str, weight: str | None) ->
             ) from None
         with _explained("the table"):
             query = _chosen("registered", _names_of_table(connection, table), columns, "the table")
-            return _pairs(connection, query, "the table", columns, tidy=False, texts=False)
+            return pairs_of_query(connection, query, "the table", columns, tidy=False, texts=False)
 
 
 def _names_of_table(connection: DuckDBPyConnection, table: Any) -> list[str]:
@@ -116,7 +106,7 @@ def pairs_of_parquet(paths: Sequence[str], columns: Columns) -> Pairs:
             _chosen(f"read_parquet({_files(some)}, union_by_name = true)", names, columns, _source(some))
             for names, some in alike.items()
         ]
-        return _pairs(connection, " UNION ALL ".join(queries), source, columns, tidy=True, texts=False)
+        return pairs_of_query(connection, " UNION ALL ".join(queries), source, columns, tidy=True, texts=False)
 
 
 def _names_of_parquet(connection: DuckDBPyConnection, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -144,7 +134,7 @@ def pairs_of_csv(
     source = _source(paths)
     with duckdb.connect() as connection, _explained(source):
         query = _chosen(f"read_csv({_files(files)}, {options})", header, columns, source)
-        return _pairs(connection, query, source, columns, tidy=True, texts=True)
+        return pairs_of_query(connection, query, source, columns, tidy=True, texts=True)
 
 
 def _source(paths: Sequence[str]) -> str:
@@ -179,7 +169,7 @@ def _explained(source: str) -> Iterator[None]:
         raise InputError(f"{source} cannot be read; is it whole, and of the format its name says? {said}") from None
 
 
-def _pairs(
+def pairs_of_query(
     connection: DuckDBPyConnection, query: str, source: str, columns: Columns, *, tidy: bool, texts: bool
 ) -> Pairs:
     """Number the baskets and the items in the order of their identifiers, and fetch the pairs as integers."""
@@ -189,7 +179,7 @@ def _pairs(
     chosen = ", ".join(f"{_value(f'c{number}', kind, tidy)} AS c{number}" for number, kind in enumerate(kinds))
     connection.execute(f"CREATE TEMP TABLE pairs AS SELECT {chosen} FROM ({query})").fetchall()
     if not _one(connection, "SELECT count(*) FROM pairs"):
-        raise InputError(f"{source} has no rows; expected one row a (basket, item) pair")
+        raise InputError(f"{source} has no rows; expected one row per (basket, item) pair")
     for number, column in enumerate(columns.all):
         _check_nulls(connection, source, column, f"c{number}", types[column])
     if types[columns.item] in INEXACT_TYPES:
@@ -199,8 +189,8 @@ def _pairs(
         )
     if types[columns.item].endswith("]") or types[columns.item].startswith(NESTED_TYPES):
         raise InputError(
-            f"column {columns.item!r} of {source} holds {types[columns.item]}, several values a row; "
-            "expected one row a (basket, item) pair: explode or unnest the column first, or use from_lists"
+            f"column {columns.item!r} of {source} holds {types[columns.item]}, several values per row; "
+            "expected one row per (basket, item) pair: explode or unnest the column first, or use from_lists"
         )
     _number(connection, "baskets", "c0", integers=_all_integers(connection, "c0"))
     integers = types[columns.item] in INTEGER_TYPES or (texts and _all_integers(connection, "c1"))
@@ -214,8 +204,8 @@ def _pairs(
         rows=np.asarray(pairs["row"]),
         positions=np.asarray(pairs["position"]),
         n_baskets=_one(connection, "SELECT count(*) FROM baskets"),
+        catalogue=Catalogue.of(map(int, names) if integers else names),
         weights=_weights(connection, source, columns.weight) if columns.weight is not None else None,
-        labels=[int(name) for name in names] if integers else names,
     )
 
 
@@ -231,7 +221,7 @@ def _check_nulls(connection: DuckDBPyConnection, source: str, column: str, name:
 
 
 def _all_integers(connection: DuckDBPyConnection, column: str) -> bool:
-    """Whether every value is written as a plain integer, as `is_plain_integer` has it."""
+    """Whether every value is written as a plain integer, as `is_plain_integer` tells."""
     plain = f"regexp_full_match(CAST({column} AS VARCHAR), '0|-?[1-9][0-9]{{0,{LONGEST_INTEGER - 1}}}')"
     return bool(_one(connection, f"SELECT bool_and({plain}) FROM pairs"))
 

@@ -32,13 +32,13 @@ def with_one_line_end(paths: Sequence[str], delimiter: str) -> Iterator[list[str
     with TemporaryDirectory(prefix="dpplearn-") as folder:
         found = list(paths)
         for number, path in enumerate(paths):
-            if len(_line_ends(path)) > 1:
+            if len(line_ends(path)) > 1:
                 found[number] = str(Path(folder) / f"{number}.csv")
                 _copy(path, delimiter, found[number])
         yield found
 
 
-def _line_ends(path: str) -> set[str]:
+def line_ends(path: str) -> set[str]:
     """The kinds of line end that occur, between quotes or not."""
     found = set()
     with _explained(path), _open(path) as file:

@@ -49,3 +49,15 @@ def without_replacement(counts: Ints, n: int, rng: np.random.Generator) -> Ints:
     if missing < 0:
         return about - without_replacement(about, -missing, rng)
     return about + without_replacement(counts - about, missing, rng)
+
+
+def fold_weights(weights: Floats, n: int, rng: np.random.Generator) -> Floats:
+    """The weight of every basket in each of n random folds of (nearly) equal size. (n, len(weights))"""
+    if not can_be_divided(weights):
+        fold_of = rng.permutation(len(weights)) % n
+        return np.where(fold_of == np.arange(n)[:, None], weights, 0)
+    left, found = weights.astype(np.int64), np.empty((n, len(weights)))
+    for fold in range(n):
+        found[fold] = without_replacement(left, -(-int(left.sum()) // (n - fold)), rng)
+        left -= found[fold].astype(np.int64)
+    return found

@@ -1,5 +1,15 @@
 """Generated data, to try things on."""
 
-from dpplearn.datasets.registries import CATEGORIES, make_registries, substitute_groups
+import warnings
+from typing import Any
 
-__all__ = ["CATEGORIES", "make_registries", "substitute_groups"]
+from dpplearn.datasets.registries import CATEGORIES, items_by_kind, make_registries
+
+__all__ = ["CATEGORIES", "items_by_kind", "make_registries"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "substitute_groups":
+        warnings.warn("datasets.substitute_groups is now called items_by_kind", DeprecationWarning, stacklevel=2)
+        return items_by_kind
+    raise AttributeError(f"module 'dpplearn.datasets' has no attribute {name!r}")

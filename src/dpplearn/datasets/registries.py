@@ -4,7 +4,7 @@ A shopper wants some kinds of product, takes one item of each kind wanted, and r
 substitutes and repel each other, as in the registries of [GKFT14]. Names, chances and popularities are invented.
 The chances are set so that two things show at the paper's tolerance of 1e-4: EM ahead of K-Ascent, most where items
 are few, and EM suggesting no second video monitor. Registries are larger than the originals for it: 1.5 to 8 items
-in the mean, against 1.2 to 2.8.
+on average, against 1.2 to 2.8.
 """
 
 from __future__ import annotations
@@ -135,11 +135,25 @@ CATEGORIES: Mapping[str, int] = {
 """The categories and how many items each has."""
 
 
-def substitute_groups(category: str) -> tuple[tuple[str, ...], ...]:
-    """The item names of a category by kind: those of one group replace each other.
+def items_by_kind(category: str) -> tuple[tuple[str, ...], ...]:
+    """The item names of a category by kind of product: shoppers rarely take two items of one kind.
 
-    Joined, the groups are the catalogue of `make_registries(category, ...)`, in its order. Groups come from the most
-    wanted to the least, and so do the items in a group.
+    Joined, the kinds are the catalogue of `make_registries(category, ...)`, in its order.
+
+    Parameters
+    ----------
+    category
+        One of `CATEGORIES`.
+
+    Returns
+    -------
+    tuple of tuple of str
+        One group per kind, from the most wanted to the least; in each, the most popular item comes first.
+
+    Examples
+    --------
+    >>> items_by_kind("safety")[1][:2]
+    ('Sorrel audio monitor', 'Bramble audio monitor')
     """
     return _groups(_find(category))
 
@@ -156,11 +170,18 @@ def make_registries(category: str, n: int, rng: Seed = None) -> Baskets:
     rng
         A seed or a generator; the same seed gives the same registries.
 
+    Returns
+    -------
+    Baskets
+        Over all items of the category, taken or not.
+
     Examples
     --------
     >>> registries = make_registries("safety", 1000, rng=0)
+    >>> len(registries), registries.n_items
+    (1000, 36)
     """
-    groups = substitute_groups(category)
+    groups = items_by_kind(category)
     registries, positions = _draw(_shop(category), whole_number("n", n, 0), np.random.default_rng(rng))
     catalogue = Catalogue.of(name for group in groups for name in group)
     return Baskets.from_pairs(registries, positions, n, catalogue)
@@ -176,7 +197,7 @@ def _find(category: str) -> _Category:
 
 @cache
 def _shop(category: str) -> _Shop:
-    sizes = np.array([len(group) for group in substitute_groups(category)])
+    sizes = np.array([len(group) for group in items_by_kind(category)])
     ranks = np.arange(1, sizes.max() + 1)
     table = _find(category)
     return _Shop(

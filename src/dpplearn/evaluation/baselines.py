@@ -29,7 +29,7 @@ class Predictor:
     """
 
     scores: Callable[[Ints], Floats]
-    pair_probabilities: Floats | None = None  # (n_items, n_items) P(i ∈ Y given a ∈ Y), a row an item a; NaN if unknown
+    pair_probabilities: Floats | None = None  # (n_items, n_items) P(i ∈ Y given a ∈ Y), row a; NaN if unknown
     kernel: Kernel | None = None
 
     def log_prob(self, baskets: Baskets, *, nonempty: bool = False) -> Floats | None:

@@ -57,7 +57,7 @@ class Reliability:
 
 @dataclass(frozen=True)
 class PairSums:
-    """What a reliability table is made of, one entry a bin. Sums over baskets, so they add.
+    """What a reliability table is made of, one entry per bin. Sums over baskets, so they add.
 
     With t, p and o the number of a basket's predictions in a bin, their sum, and how many came true; w its weight, and
     v the weight in a variance: w for counts, w² otherwise.

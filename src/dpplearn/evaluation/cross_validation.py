@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Ints, Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
 from dpplearn.evaluation.diversity import Diversity
@@ -22,7 +22,6 @@ from dpplearn.evaluation.evaluation import (
     Answers,
     Setting,
     answer,
-    bar,
     lengths,
     predictors_of,
     summary,
@@ -32,8 +31,8 @@ from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.effort import Effort, tell_if_long, untold
 from dpplearn.fitting.fit import expected_effort, fit
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import Stop
 from dpplearn.models.training import Training
+from dpplearn.tools.progress import shown_progress
 
 
 def cross_validate(
@@ -69,8 +68,22 @@ def cross_validate(
         Seed or generator of the folds, the fits, the items held out, the random sets and the bootstrap.
     fit_options
         Options of `fit` for all models.
+
+    Returns
+    -------
+    Evaluation
+        As of `evaluate`, over all baskets; `fold_means` tells the folds apart.
+
+    Examples
+    --------
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
+    >>> found = cross_validate(baskets, {"em": {"learner": "em"}}, folds=2, resamples=100)
+    >>> found.names
+    ('em', 'independent items', 'popularity', 'item-to-item')
+    >>> found.fold_means("em").shape
+    (2,)
     """
-    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    baskets = as_baskets(baskets)
     options = {name: {**fit_options, **each} for name, each in (models or {ONLY: {}}).items()}
     setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     rng = np.random.default_rng(rng)
@@ -80,7 +93,8 @@ def cross_validate(
         raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
     tell_if_long(_effort(baskets, options.values(), folds), "this comparison", "fewer folds or models take less")
     tested, parts = baskets.folds(folds, rng), []
-    with untold(), bar(dict.fromkeys(options, folds), progress) as advance:
+    with untold(), shown_progress(progress) as shown:
+        advance = shown.grouped(dict.fromkeys(options, folds))
         for weights in tested:
             train, test = baskets.weighted(baskets.weights - weights), baskets.weighted(weights)
             kernels = {}
@@ -104,8 +118,7 @@ def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Kernel:
     result = fit(train, **{"rng": int(rng.integers(2**63)), **options})
-    if result.stop is Stop.INTERRUPTED:  # a fit returns what it has; here Ctrl-C means the whole
-        raise KeyboardInterrupt
+    result.stop.raise_if_interrupted()
     return result.kernel
 
 

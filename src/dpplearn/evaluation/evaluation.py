@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Ints, Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.baselines import ITEM_TO_ITEM, Predictor, baselines_of, baselines_without_training, of_model
@@ -23,6 +22,7 @@ from dpplearn.fitting.result import FitResult
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.models.dpp import DPP
 from dpplearn.models.training import Training
+from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import suitable_blas
 
 Model = DPP | FitResult
@@ -68,19 +68,35 @@ def evaluate(
         Of the bootstrap.
     progress
         Show a progress bar on standard error.
+
+    Returns
+    -------
+    Evaluation
+        Means with 95 % intervals, and differences on the same baskets. Printed, it is a table.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
+    >>> found = evaluate(dl.fit(baskets, prior=0.1), baskets, resamples=100)
+    >>> found.names
+    ('model', 'independent items', 'popularity', 'item-to-item')
+    >>> found.difference("model", "independent items").verdict
+    'better'
     """
     dpps = {name: model.dpp if isinstance(model, FitResult) else model for name, model in _named(models).items()}
     catalogue = next(iter(dpps.values())).catalogue
-    baskets = over(baskets, catalogue)
+    baskets = as_baskets(baskets, catalogue)
     setting = Setting(tuple(dpps), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
-    training, note = _training(dpps, None if train is None else over(train, catalogue))
+    training, note = _training(dpps, None if train is None else as_baskets(train, catalogue))
     rng = np.random.default_rng(rng)
     kernels = {name: _kernel(name, dpp, catalogue) for name, dpp in dpps.items()}
     predictors = predictors_of(kernels, training, nonempty)
     questions = ask(baskets, rng)
-    with bar(dict.fromkeys(predictors, len(questions.partial)), progress) as advance:
+    with shown_progress(progress) as shown:
+        advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
         answers = answer(predictors, questions, setting, rng, advance)
     if not nonempty and any(dpp.learned.nonempty for dpp in dpps.values()):
         note += " A model was learned given that baskets are not empty, and is judged without that: see nonempty=True."
@@ -172,12 +188,6 @@ def summary(
     )
 
 
-def over(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue) -> Baskets:
-    if isinstance(baskets, Baskets):
-        return baskets.over(catalogue)
-    return Baskets.from_lists(baskets, items=catalogue.labels)
-
-
 def _remarks(baskets: Baskets, n_ranked: int, nonempty: bool) -> Iterator[str]:
     empty = np.count_nonzero(baskets.sizes == 0)
     if not n_ranked:
@@ -239,15 +249,3 @@ def lengths(k: int | Sequence[int]) -> tuple[int, ...]:
     if not ks:
         raise InputError("k is empty; name at least one length of a list of recommendations")
     return tuple(sorted({whole_number("k", each, 1) for each in ks}))
-
-
-@contextmanager
-def bar(totals: Mapping[str, int], show: bool) -> Iterator[Callable[[str], None]]:
-    """Within, call the function with the name of the model that is one step further."""
-    if not show:
-        yield lambda name: None
-        return
-    from dpplearn.tools.progress import grouped_progress
-
-    with grouped_progress(totals, {}, "all") as advance:
-        yield advance

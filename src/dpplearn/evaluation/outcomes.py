@@ -1,4 +1,4 @@
-"""What models and baselines make of test baskets: one outcome a basket, the same questions for all.
+"""What models and baselines make of test baskets: one outcome per basket, the same questions for all.
 
 The item held out of a basket is drawn at random from its items, and the sets that a basket is compared with are drawn
 at random from all sets of its size.
@@ -38,7 +38,7 @@ class Questions:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How one model or baseline did. One value a basket in every column, NaN where there is none."""
+    """How one model or baseline did. One value per basket in every column, NaN where there is none."""
 
     columns: Mapping[str, Floats]
     unranked: Ints  # the baskets whose partial basket it holds impossible, so that all candidates are tied

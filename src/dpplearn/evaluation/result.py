@@ -21,7 +21,7 @@ from dpplearn.evaluation.outcomes import LOG_LIKELIHOOD
 class Evaluation:
     """How models and baselines did on the same baskets.
 
-    `outcomes[name][measure]` has one value a basket, NaN where there is none: "log_likelihood", "percentile_rank",
+    `outcomes[name][measure]` has one value per basket, NaN where there is none: "log_likelihood", "percentile_rank",
     "recall@k", "ndcg@k" and "auc". Printed, it is a table; docs/evaluation.md has the formulas.
     """
 
@@ -51,7 +51,7 @@ class Evaluation:
         return tuple(self._columns(name))
 
     def estimate(self, name: str, measure: str = LOG_LIKELIHOOD) -> Estimate:
-        """The mean over the baskets, with its 95 % bootstrap interval."""
+        """The mean over the baskets, with its 95% bootstrap interval."""
         return estimate(self._column(name, measure), self.weights, self.resampled[name][measure])
 
     def difference(self, name: str, other: str, measure: str = LOG_LIKELIHOOD) -> Difference:
@@ -83,11 +83,37 @@ class Evaluation:
             raise InputError(f"{name!r} has no {measure!r}; it has {', '.join(columns)}")
         return columns[measure]
 
+    @property
+    def n_baskets(self) -> int:
+        """How many baskets there are; one whose count is spread over folds is one."""
+        return len(self.weights) if self.rows is None else len(np.unique(self.rows))
+
+    @property
+    def weight(self) -> float:
+        """The total weight of the baskets."""
+        return float(self.weights.sum())
+
+    def mean_of_possible(self, name: str) -> float:
+        """The mean log-likelihood of the baskets that are not impossible; NaN for what has no log-likelihood."""
+        column = self._columns(name).get(LOG_LIKELIHOOD)
+        return np.nan if column is None else weighted_mean(column, np.where(self.impossible(name), 0, self.weights))
+
+    @property
+    def compared(self) -> tuple[tuple[str, str, str], ...]:
+        """A model, what it is compared with, and a measure: the first model and every baseline, in all both have."""
+        return tuple(
+            (name, other, measure)
+            for name in self.models
+            for other in (*(self.models[:1] if name != self.models[0] else ()), *self.baselines)
+            for measure in self.measures(name)
+            if measure in self.measures(other)
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the outcomes of single baskets, as plain data."""
+        """All of it but the outcomes of single baskets, as plain data for JSON."""
         return {
-            "n_baskets": len(self.weights) if self.rows is None else len(np.unique(self.rows)),
-            "weight": float(self.weights.sum()),
+            "n_baskets": self.n_baskets,
+            "weight": self.weight,
             "n_items": self.n_items,
             "n_ranked": self.n_ranked,
             "nonempty": self.nonempty,
@@ -95,7 +121,7 @@ class Evaluation:
             "rows": [self._row(name) for name in self.names],
             "differences": [
                 {"model": name, "against": other, "measure": measure, **asdict(found), "verdict": found.verdict}
-                for name, other, measure in self._compared()
+                for name, other, measure in self.compared
                 for found in [self.difference(name, other, measure)]
             ],
             "diversity": [_plain_keys(asdict(each)) for each in self.diversity],
@@ -104,35 +130,23 @@ class Evaluation:
 
     def _row(self, name: str) -> dict[str, Any]:
         impossible, reliability = self.impossible(name), self.reliability.get(name)
-        likelihood = self.outcomes[name].get(LOG_LIKELIHOOD)
+        in_folds = self.folds is not None and LOG_LIKELIHOOD in self.measures(name)
         return {
             "name": name,
             "baseline": name in self.baselines,
             **{measure: asdict(self.estimate(name, measure)) for measure in self.measures(name)},
             "n_impossible": int(impossible.sum()),
             "weight_impossible": float(self.weights[impossible].sum()),
-            "log_likelihood_of_possible": (
-                np.nan if likelihood is None else weighted_mean(likelihood, np.where(impossible, 0, self.weights))
-            ),
+            "log_likelihood_of_possible": self.mean_of_possible(name),
             "n_unranked": self.unranked[name],
             "calibration": None if reliability is None else asdict(reliability),
-            "folds": None if self.folds is None or likelihood is None else self.fold_means(name).tolist(),
+            "folds": self.fold_means(name).tolist() if in_folds else None,
         }
-
-    def _compared(self) -> list[tuple[str, str, str]]:
-        """Each model with the first one and with every baseline, in all that both have."""
-        return [
-            (name, other, measure)
-            for name in self.models
-            for other in (*(self.models[:1] if name != self.models[0] else ()), *self.baselines)
-            for measure in self.measures(name)
-            if measure in self.measures(other)
-        ]
 
     def __repr__(self) -> str:
         from dpplearn.evaluation.text import as_text
 
-        return as_text(self.to_dict())
+        return as_text(self)
 
 
 def _plain_keys(entry: dict[str, Any]) -> dict[str, Any]:

@@ -2,215 +2,185 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from dpplearn.evaluation.baselines import INDEPENDENT
+from dpplearn.evaluation.bootstrap import Estimate
 from dpplearn.evaluation.outcomes import AUC, LOG_LIKELIHOOD, PERCENTILE_RANK
+from dpplearn.tools.tables import TextTable, aligned
+from dpplearn.tools.words import MISSING, count, number, share, signed
+
+if TYPE_CHECKING:
+    from dpplearn.evaluation.result import Evaluation
 
 DIGITS = {LOG_LIKELIHOOD: 4, PERCENTILE_RANK: 2}  # of all others three
 WORDS = {LOG_LIKELIHOOD: "log-likelihood", PERCENTILE_RANK: "percentile rank"}
 ABREAST = 3  # values of k that fit beside each other, twice
 FOLDS_ABREAST = 5
 WIDTH = 100  # of plain text
-Report = Mapping[str, Any]
 
 
-class TextTable(NamedTuple):
-    """A column whose heading ends in `>` holds numbers."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-def tables(report: Report) -> Iterator[TextTable]:
-    """Of what `Evaluation.to_dict` gives."""
-    yield _means(report)
-    if report["n_ranked"]:
-        for part in _parts(report["k"], ABREAST):
-            yield _found(report, part)
-    yield from _folds(report)
-    yield _differences(report)
-    yield from _reliability(report)
-    if report["n_ranked"]:
-        yield _diversity(report)
+def tables(found: Evaluation) -> Iterator[TextTable]:
+    """What was measured, the most important first."""
+    yield _means(found)
+    if found.n_ranked:
+        for part in _parts(found.k, ABREAST):
+            yield _found(found, part)
+    if found.folds is not None:
+        yield from _folds(found)
+    yield _differences(found)
+    yield from _reliability(found)
+    if found.n_ranked:
+        yield _diversity(found)
 
 
-def remarks(report: Report) -> Iterator[str]:
+def remarks(found: Evaluation) -> Iterator[str]:
     """What must be said beside the tables."""
-    yield from report["notes"]
-    if report["nonempty"]:
+    yield from found.notes
+    if found.nonempty:
         yield "Log-likelihoods are given that a basket is not empty."
     errors = [
-        f"{row['name']}: {row['calibration']['error']:.5f}"
-        for row in report["rows"]
-        if row["calibration"] is not None and row["calibration"]["rows"]
+        f"{name}: {number(found.reliability[name].error, 5)}"
+        for name in found.names
+        if name in found.reliability and found.reliability[name].rows
     ]
     if errors:
         yield f"Expected calibration error: {'; '.join(errors)}."
-    if any(row["name"] == INDEPENDENT for row in report["rows"]) and report["n_ranked"]:
+    if INDEPENDENT in found.names and found.n_ranked:
         yield "Independent items rank as popularity does."
-    for row in report["rows"]:
-        yield from _impossible(row)
+    for name in found.names:
+        yield from _impossible(found, name)
 
 
-def as_text(report: Report) -> str:
+def as_text(found: Evaluation) -> str:
+    """All of it in lines of up to 100 characters."""
     lines = []
-    for table in tables(report):
-        lines += [table.title, *(f"  {line}" for line in _aligned(table)), ""]
-    return "\n".join([*lines, *(fill(remark, WIDTH) for remark in remarks(report))])
+    for table in tables(found):
+        lines += [table.title, *(f"  {line}" for line in aligned(table)), ""]
+    return "\n".join([*lines, *(fill(remark, WIDTH) for remark in remarks(found))])
 
 
-def _aligned(table: TextTable) -> list[str]:
-    right = [heading.endswith(">") for heading in table.columns]
-    lines = [[heading.removesuffix(">") for heading in table.columns], *table.rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if numbers else cell.ljust(width)
-            for cell, width, numbers in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
-
-
-def _means(report: Report) -> TextTable:
+def _means(found: Evaluation) -> TextTable:
     rows = [
         (
-            row["name"],
-            _estimate(row, LOG_LIKELIHOOD),
-            _estimate(row, PERCENTILE_RANK),
-            _number(row[AUC]["value"], 3) if AUC in row else "-",
+            name,
+            _estimate(found, name, LOG_LIKELIHOOD),
+            _estimate(found, name, PERCENTILE_RANK),
+            _mean(found, name, AUC),
         )
-        for row in report["rows"]
+        for name in found.names
     ]
-    baskets, items = _count(report["n_baskets"], "basket"), _count(report["n_items"], "item")
     return TextTable(
-        f"Means over {baskets} of {items}, with 95 % intervals",
+        f"Means over {count(found.n_baskets, 'basket')} of {count(found.n_items, 'item')}, with 95% intervals",
         ["", "log-likelihood>", "percentile rank>", "AUC>"],
         rows,
     )
 
 
-def _found(report: Report, ks: Sequence[int]) -> TextTable:
+def _found(found: Evaluation, ks: Sequence[int]) -> TextTable:
     measures = [f"{name}@{k}" for name in ("recall", "ndcg") for k in ks]
-    rows = [(row["name"], *(_number(row[measure]["value"], 3) for measure in measures)) for row in report["rows"]]
-    title = f"Items held out at random of {_count(report['n_ranked'], 'basket')}, found in the first k"
+    rows = [(name, *(_mean(found, name, measure) for measure in measures)) for name in found.names]
+    title = f"Items held out at random of {count(found.n_ranked, 'basket')}, found in the first k"
     headings = [f"{name if k == ks[0] else ''}@{k}>" for name in ("recall", "NDCG") for k in ks]
     return TextTable(title, ["", *headings], rows)
 
 
-def _folds(report: Report) -> Iterator[TextTable]:
-    rows = [row for row in report["rows"] if row["folds"] is not None]
-    n_folds = len(rows[0]["folds"]) if rows else 0
+def _folds(found: Evaluation) -> Iterator[TextTable]:
+    means = {name: found.fold_means(name) for name in found.names if LOG_LIKELIHOOD in found.measures(name)}
+    n_folds = max(map(len, means.values()))
     for part in _parts(range(n_folds), FOLDS_ABREAST):
-        lines = [(row["name"], *(_number(row["folds"][fold], 4) for fold in part)) for row in rows]
-        yield TextTable("Mean log-likelihood in each fold", ["", *(f"fold {fold + 1}>" for fold in part)], lines)
+        rows = [(name, *(number(values[fold]) for fold in part)) for name, values in means.items()]
+        yield TextTable("Mean log-likelihood in each fold", ["", *(f"fold {fold + 1}>" for fold in part)], rows)
 
 
-def _differences(report: Report) -> TextTable:
-    """The log-likelihood, the percentile rank and one NDCG; independent items rank as popularity does."""
-    ranking = [PERCENTILE_RANK, f"ndcg@{report['k'][len(report['k']) // 2]}"] if report["n_ranked"] else []
-    several = sum(not row["baseline"] for row in report["rows"]) > 1
+def _differences(found: Evaluation) -> TextTable:
+    """The log-likelihood, the percentile rank and one NDCG."""
     rows: list[Sequence[str]] = []
     under = ""
-    for measure, each in _in_order(report["differences"], [LOG_LIKELIHOOD, *ranking]):
-        word = WORDS.get(measure, measure.replace("ndcg", "NDCG"))
-        over = f"over {each['against']}"
-        heading, line = (f"{word} {over}", each["model"]) if several else (word, over)
+    for model, opponent, measure in _in_order(found):
+        word, over = WORDS.get(measure, measure.replace("ndcg", "NDCG")), f"over {opponent}"
+        heading, line = (f"{word} {over}", model) if len(found.models) > 1 else (word, over)
         if heading != under:
             rows.append((heading, "", "", ""))
         under = heading
-        share = "-" if math.isnan(each["better"]) else f"{100 * each['better']:.0f} %"
-        rows.append((f"  {line}", _with_interval(each, DIGITS.get(measure, 3), "+"), share, each["verdict"]))
-    title = "Differences on the same baskets, and in how many bootstrap resamples it is ahead"
+        difference = found.difference(model, opponent, measure)
+        interval = _with_interval(difference, DIGITS.get(measure, 3), sign=True)
+        rows.append((f"  {line}", interval, share(difference.better), difference.verdict))
+    title = "Differences on the same baskets, and in how many bootstrap resamples the model is ahead"
     return TextTable(title, ["", "difference>", "ahead in>", ""], rows)
 
 
-def _in_order(differences: Sequence[Report], measures: Sequence[str]) -> Iterator[tuple[str, Report]]:
-    """By measure, then by what is compared with."""
-    for measure in measures:
-        for opponent in dict.fromkeys(each["against"] for each in differences):
-            if opponent == INDEPENDENT and measure != LOG_LIKELIHOOD:
-                continue
-            for each in differences:
-                if (each["measure"], each["against"]) == (measure, opponent):
-                    yield measure, each
+def _in_order(found: Evaluation) -> Iterator[tuple[str, str, str]]:
+    """By measure, then by what is compared with. Independent items rank as popularity does, so that is left out."""
+    ranking = [PERCENTILE_RANK, f"ndcg@{found.k[len(found.k) // 2]}"] if found.n_ranked else []
+    compared = found.compared
+    opponents = dict.fromkeys(opponent for _, opponent, _ in compared)
+    for measure in [LOG_LIKELIHOOD, *ranking]:
+        for opponent in opponents:
+            if opponent != INDEPENDENT or measure == LOG_LIKELIHOOD:
+                yield from (each for each in compared if each[1:] == (opponent, measure))
 
 
-def _reliability(report: Report) -> Iterator[TextTable]:
+def _reliability(found: Evaluation) -> Iterator[TextTable]:
     """Of the first model."""
-    first = report["rows"][0]
-    if not first["calibration"]["rows"]:
-        return
+    first = found.models[0]
     rows = [
         (
-            _number(row["predicted"], 4),
-            _number(row["observed"], 4),
-            f"[{row['low']:.4f}, {row['high']:.4f}]",
-            f"{row['weight']:,.0f}",
+            number(row.predicted),
+            number(row.observed),
+            f"[{number(row.low)}, {number(row.high)}]",
+            count(row.weight),
         )
-        for row in first["calibration"]["rows"]
+        for row in found.reliability[first].rows
     ]
-    title = f"Calibration of {first['name']}: other items, given one of a basket"
-    yield TextTable(title, ["predicted>", "observed>", "95 % interval>", "predictions>"], rows)
+    if rows:
+        title = f"Calibration of {first}: other items, given one of a basket"
+        yield TextTable(title, ["predicted>", "observed>", "95% interval>", "predictions>"], rows)
 
 
-def _diversity(report: Report) -> TextTable:
+def _diversity(found: Evaluation) -> TextTable:
     rows = [
-        (
-            each["name"],
-            *(
-                f"{_number(each['similarity'][str(k)], 4)}, {100 * each['coverage'][str(k)]:3.0f} %"
-                for k in report["k"]
-            ),
-        )
-        for each in report["diversity"]
+        (each.name, *(f"{number(each.similarity[k])}, {share(each.coverage[k]):>4}" for k in found.k))
+        for each in found.diversity
     ]
-    title = f"Lists of k to add: similarity under {report['rows'][0]['name']}, catalogue reached"
-    return TextTable(title, ["", *(f"k = {k}>" for k in report["k"])], rows)
+    title = f"Lists of k to add: similarity under {found.models[0]}, catalogue reached"
+    return TextTable(title, ["", *(f"k = {k}>" for k in found.k)], rows)
 
 
-def _impossible(row: Report) -> Iterator[str]:
-    name, calibration = row["name"], row["calibration"]
-    if row["n_impossible"]:
+def _impossible(found: Evaluation, name: str) -> Iterator[str]:
+    n_impossible, unranked = int(found.impossible(name).sum()), found.unranked[name]
+    if n_impossible:
         yield (
-            f"{name}: {_count(row['n_impossible'], 'basket')} of probability zero, so the mean log-likelihood is minus "
-            f"infinity; the mean of the other baskets is {_number(row['log_likelihood_of_possible'], 4)}."
+            f"{name}: {count(n_impossible, 'basket')} of probability zero, so the mean log-likelihood is minus "
+            f"infinity; the mean of the other baskets is {number(found.mean_of_possible(name))}."
         )
-    if row["n_unranked"]:
+    if unranked:
         yield (
-            f"{name}: {_count(row['n_unranked'], 'partial basket')} impossible under it; there all candidates are "
-            "tied, at percentile rank 50."
+            f"{name}: {count(unranked, 'partial basket')} impossible under it; there all candidates are tied, at "
+            "percentile rank 50."
         )
-    if calibration is not None and calibration["left_out"]:
+    if name in found.reliability and found.reliability[name].left_out:
         yield (
-            f"{name}: its calibration is without {calibration['left_out']:,.0f} probabilities given an item that it "
-            "holds impossible."
+            f"{name}: its calibration is without {count(found.reliability[name].left_out)} probabilities given an item "
+            "that it holds impossible."
         )
 
 
-def _estimate(row: Report, measure: str) -> str:
-    return _with_interval(row[measure], DIGITS[measure]) if measure in row else "-"
+def _mean(found: Evaluation, name: str, measure: str) -> str:
+    return number(found.estimate(name, measure).value, 3) if measure in found.measures(name) else MISSING
 
 
-def _with_interval(each: Report, digits: int, sign: str = "") -> str:
-    if math.isnan(each["value"]):
-        return "-"
-    value, low, high = (f"{each[name]:{sign}z.{digits}f}" for name in ("value", "low", "high"))
-    return value if math.isnan(each["low"]) else f"{value} [{low}, {high}]"
+def _estimate(found: Evaluation, name: str, measure: str) -> str:
+    known = measure in found.measures(name)
+    return _with_interval(found.estimate(name, measure), DIGITS[measure]) if known else MISSING
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def _number(value: float, digits: int) -> str:
-    return "-" if math.isnan(value) else f"{value:z,.{digits}f}"
+def _with_interval(each: Estimate, digits: int, *, sign: bool = False) -> str:
+    value, low, high = ((signed if sign else number)(part, digits) for part in (each.value, each.low, each.high))
+    return value if MISSING in (value, low) else f"{value} [{low}, {high}]"
 
 
 def _parts(values: Sequence[int], most: int) -> Iterator[list[int]]:

@@ -46,7 +46,7 @@ class Scale:
     few_printed: int  # the same, 2N training sets
     recovery: int  # trials of each kind of kernel, N and n
     recovery_items: tuple[int, ...]
-    recovery_sets: tuple[int, ...]  # training sets, an item
+    recovery_sets: tuple[int, ...]  # training sets per item
     growth: float  # the largest n N³ to time
 
 

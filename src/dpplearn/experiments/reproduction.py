@@ -6,22 +6,21 @@ import datetime
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 
 from dpplearn.errors import InputError
 from dpplearn.experiments.plan import FULL, Scale, plan
 from dpplearn.experiments.registries import Source
 from dpplearn.experiments.results import About, Results, in_order, job_name, read_results, write_results
-from dpplearn.experiments.runner import Journal, check_same_run, run_jobs
+from dpplearn.experiments.runner import run_trials, trial_journal
 from dpplearn.experiments.trials.authors import read_paper
 from dpplearn.experiments.trials.trial import Job
+from dpplearn.tools.progress import SILENT, Progress
 from dpplearn.version import __version__
 
 RESULTS, JOURNAL = "results.parquet", "unfinished.jsonl"
 APART = {"preparation": "preparation", "authors": "authors' runs", "growth": "growth", "recovery": "recovery"}
-
-Progress = Callable[[Counter[str], Counter[str]], AbstractContextManager[Callable[[str], None]]]
 
 
 def reproduce(
@@ -33,7 +32,7 @@ def reproduce(
     processes: int | None = None,
     fresh: bool = False,
     command: str = "",
-    progress: Progress | None = None,
+    progress: Progress = SILENT,
 ) -> Results:
     """Run the experiments that `folder` does not hold yet, and write `results.parquet` there.
 
@@ -44,20 +43,22 @@ def reproduce(
     about = About(source.seed, source.kind, digest(source), __version__)
     jobs = plan(source, source.chosen(categories), scale)
     make_folder(folder)
-    journal, path = Journal(folder / JOURNAL, about), folder / RESULTS
+    journal, path = trial_journal(folder / JOURNAL, about), folder / RESULTS
     if fresh:
         for old in (journal.path, path):
             old.unlink(missing_ok=True)
     earlier = read_results(path) if path.exists() else None
     if earlier is not None:
-        check_same_run(about, earlier.about, path)
+        journal.check_same(asdict(earlier.about), path)
     left = journal.rows()
     kept = {row["job"]: row for row in (*(earlier.rows if earlier else ()), *left)}
     todo = [job for job in jobs if job_name(job) not in kept]
-    with journal.appending(left) as append, _shown(progress, jobs, todo) as advance:
-        for row in run_jobs(todo, source, processes, lambda job: advance(_group(job))):
+    advance = _bars(progress, jobs, todo)
+    with journal.appending(left) as append:
+        for job, row in run_trials(todo, source, processes):
             append(row)
             kept[row["job"]] = row
+            advance(_group(job))
     finished = _now()
     if earlier is not None and not todo and not left:
         finished, command = earlier.finished, earlier.command
@@ -91,13 +92,9 @@ def _group(job: Job) -> str:
     return APART.get(job.experiment, job.category)
 
 
-def _shown(
-    progress: Progress | None, jobs: Sequence[Job], todo: Sequence[Job]
-) -> AbstractContextManager[Callable[[str], None]]:
-    if progress is None:
-        return nullcontext(lambda group: None)
+def _bars(progress: Progress, jobs: Sequence[Job], todo: Sequence[Job]) -> Callable[[str], None]:
     totals = Counter(map(_group, jobs))
-    return progress(totals, totals - Counter(map(_group, todo)))
+    return progress.grouped(totals, totals - Counter(map(_group, todo)), "all trials")
 
 
 def _now() -> str:

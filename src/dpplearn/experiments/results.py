@@ -1,4 +1,4 @@
-"""What a reproduction found: one row a trial, in a Parquet file that is enough to draw the report again."""
+"""What a reproduction found: one row per trial, in a Parquet file that is enough to draw the report again."""
 
 from __future__ import annotations
 
@@ -85,15 +85,11 @@ class About:
     digest: str  # of the registries
     version: str  # of dpplearn
 
-    def differences(self, other: About) -> list[str]:
-        """What keeps trials of the two apart, in words."""
-        names = {"seed": "seed", "data": "kind of registries", "digest": "registries", "version": "version of dpplearn"}
-        pairs = {name: (getattr(other, name), getattr(self, name)) for name in names}
-        return [
-            "other registries" if name == "digest" else f"{names[name]} {theirs} and not {ours}"
-            for name, (theirs, ours) in pairs.items()
-            if theirs != ours
-        ]
+    @staticmethod
+    def differs(name: str, theirs: Any, ours: Any) -> str:
+        """What keeps trials of two runs apart, in words."""
+        names = {"seed": "seed", "data": "kind of registries", "version": "version of dpplearn"}
+        return f"{names[name]} {theirs} and not {ours}" if name in names else "other registries"
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def eigenvalue_update(V: FloatArray, lam: FloatArray, sets: Sets, weights: Array
 def eigenvector_gradient(V: FloatArray, lam: FloatArray, sets: Sets, weights: ArrayLike) -> FloatArray:
     """G = mean_i 2 B_i (L_{Y_i})⁻¹ V_{Y_i} R², that of the bound F at its E-step. [GKFT14, M-step for the eigenvectors]
 
-    It is the gradient of F at the V the E-step saw and at no other, hence one step of V an iteration.
+    It is the gradient of F at the V the E-step saw and at no other, hence one step of V per iteration.
     """
     G = np.zeros_like(V)
     for Y, w in _weighted(sets, weights):

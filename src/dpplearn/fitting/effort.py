@@ -17,7 +17,7 @@ from dpplearn.fitting.prior import SMOOTHING, how_many
 from dpplearn.fitting.prior_choice import ENOUGH, FOLDS
 from dpplearn.kernels.independent import chances
 from dpplearn.kernels.symmetric.statistics import sums_under_L
-from dpplearn.learners import LEARNERS, Cost
+from dpplearn.learners.registry import LEARNERS, Cost
 from dpplearn.tools.memory import NUMBER, check_memory, in_bytes
 from dpplearn.tools.threads import one_blas_thread, thread_count
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import FitState, Saver, Search, Setting, fingerprint, read_checkpoint, saver
 from dpplearn.fitting.data import Data
@@ -29,9 +28,10 @@ from dpplearn.fitting.effort import (
 )
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.prior import centre, pseudo_baskets, with_prior
-from dpplearn.fitting.prior_choice import STRENGTHS, PriorChoice, choose_prior
-from dpplearn.fitting.result import Agreement, FitProgress, FitResult
-from dpplearn.fitting.runs import Method, Observer, Work, all_runs, outcome
+from dpplearn.fitting.prior_choice import PriorChoice, choose_prior
+from dpplearn.fitting.result import Agreement, FitResult
+from dpplearn.fitting.runs import Method, Work, all_runs, outcome
+from dpplearn.fitting.watching import Callback, choice_progress, observers_of
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Limits, Record, Run, Stop, Validation
 from dpplearn.models.dpp import DPP
@@ -41,7 +41,6 @@ from dpplearn.tools.files import check_writable
 from dpplearn.tools.threads import suitable_blas
 
 Start = Kernel | DPP | FitResult | None
-Callback = Callable[[FitProgress], Any]
 
 
 def fit(
@@ -155,7 +154,7 @@ def fit_with(
     callback: Callback | None = None,
 ) -> FitResult:
     """`fit`, with its options in one value."""
-    baskets = baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    baskets = as_baskets(baskets)
     start = start.dpp if isinstance(start, FitResult) else start
     if not isinstance(start, Kernel | DPP | None):
         raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
@@ -179,12 +178,23 @@ def fit_with(
         else:
             pseudo = pseudo_baskets(data.distinct, nonempty=options.nonempty) if strength else data.distinct
             problem = data.problem(options, with_prior(data.distinct, pseudo, strength, nonempty=options.nonempty))
-            with _observers(options.restarts, options.progress, callback) as observers:
+            with observers_of(options.restarts, options.progress, callback) as observers:
                 end = _best_run(Work(method, problem, start, observers, save), state)
         try:
             return _result(options, data, method, end, strength, choice)
         except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
             return _result(options, data, method, replace(end, stop=Stop.INTERRUPTED), strength, choice)
+
+
+def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> PriorChoice:
+    """The strength of the prior that `fit` would choose by cross-validation, and how it did so: a fit without runs."""
+    options, data, began = replace(options, prior="auto"), Data.of(baskets), time.perf_counter()
+    options.check_baskets(baskets)
+    with suitable_blas(baskets.n_items, options.threads):
+        method = _method(options, data, lambda: time.perf_counter() - began)
+        choice, _ = _chosen_prior(options, data, method, _state(options, data.distinct, options.init, rng), None)
+    assert choice is not None
+    return choice
 
 
 def expected_effort(baskets: Baskets, **options: Any) -> Effort:
@@ -261,7 +271,7 @@ def _chosen_prior(
             save(state, True)
         show(len(search.held_out))
 
-    with _choice_progress(options.progress) as show:
+    with choice_progress(options.progress) as show:
         choice = choose_prior(data.problem(options, data.units), method, state.seeds[-2], state.search, keep)
     return choice, state
 
@@ -292,47 +302,6 @@ def _independent_items(
 def _best_run(work: Work, state: FitState) -> End:
     state, stop = all_runs(work, state)
     return End(*outcome(work, state), state, stop)
-
-
-@contextmanager
-def _observers(
-    restarts: int, progress: bool, callback: Callable[[FitProgress], Any] | None
-) -> Iterator[Sequence[Observer]]:
-    """Who is told after every iteration: the progress bar, the callback."""
-
-    def tell(restart: int, now: Run) -> Any:
-        assert callback is not None
-        step, evaluations = now.step, now.record.evaluations[now.n_iter]
-        validation = now.record.validation[now.n_iter]
-        news = FitProgress(
-            restart, now.n_iter, step.log_likelihood, now.seconds, step.step_size, evaluations, validation, step
-        )
-        return callback(news)
-
-    observers: list[Observer] = [tell] if callback is not None else []
-    if not progress:
-        yield observers
-        return
-    from dpplearn.tools.progress import fit_progress
-
-    with fit_progress(restarts) as show:
-
-        def bar(restart: int, run: Run) -> None:
-            show(restart, run.n_iter, run.log_likelihood, run.seconds - run.record.seconds[0])
-
-        yield [bar, *observers]
-
-
-@contextmanager
-def _choice_progress(progress: bool) -> Iterator[Callable[[int], None]]:
-    """Within, call the function with the number of strengths tried."""
-    if not progress:
-        yield lambda done: None
-        return
-    from dpplearn.tools.progress import choice_progress
-
-    with choice_progress(len(STRENGTHS)) as show:
-        yield show
 
 
 def _result(

@@ -9,7 +9,7 @@ from os import PathLike
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, whole_number
 from dpplearn.fitting.prior import as_strength
-from dpplearn.learners import LEARNERS, Learner
+from dpplearn.learners.registry import LEARNERS, Learner
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.threads import thread_count
 

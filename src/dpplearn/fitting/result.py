@@ -9,10 +9,10 @@ import numpy as np
 
 from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.prior_choice import PriorChoice
-from dpplearn.kernels.interface import log_nonempty
+from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Step, Stop
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
 
@@ -106,8 +106,8 @@ class FitResult:
     @property
     def expected_size(self) -> float:
         """E|Y| under the model, given that Y is not empty if it was learned so."""
-        nonempty = np.exp(log_nonempty(self.dpp.law)) if self.dpp.learned.nonempty else 1.0
-        return float(self.dpp.expected_size / nonempty) if nonempty else 0.0
+        size = self.dpp.expected_size
+        return WithEmptyShare(self.dpp.law).expected_size if self.dpp.learned.nonempty and size else size
 
     @property
     def converged(self) -> bool:

@@ -11,9 +11,9 @@ import numpy as np
 from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import FitState, Saver, Setting
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
-from dpplearn.learners import Learner
 from dpplearn.learners.loop import NO_MEMORY, Limits, Record, Run, Step, Stop, Validation, run
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import Learner
 from dpplearn.learners.saddles import joined
 from dpplearn.learners.starts import DETERMINISTIC, INITIALISERS, adapted, wishart
 from dpplearn.models.dpp import DPP
@@ -78,8 +78,8 @@ class Method:
     def _short_run(self, start: Kernel, problem: Problem) -> Run:
         limits = replace(self.limits, tol=max(self.limits.tol, SHORT_TOL), max_iter=SHORT_RUN)
         end = run(self.learner.steps(start, problem, NO_MEMORY), limits, self.clock, lambda _: False)
-        if end.stop is Stop.INTERRUPTED:  # no run has begun that could end there
-            raise KeyboardInterrupt
+        assert end.stop is not None
+        end.stop.raise_if_interrupted()  # no run has begun that could end there
         return end
 
     def ended_at(self, kernel: Kernel, problem: Problem, stop: Stop, record: Record) -> Run:

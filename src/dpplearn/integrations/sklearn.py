@@ -128,8 +128,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.converged_ = result.converged
         self.stop_ = result.stop
         self._fitted_on_sparse = issparse(matrix)
-        if self.stop_ is Stop.INTERRUPTED:
-            raise KeyboardInterrupt(self.stop_.value)
+        self.stop_.raise_if_interrupted()
         if self.stop_ in REMEDIES:
             warnings.warn(self._not_converged(), ConvergenceWarning, stacklevel=2)
         return self

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import NO_ITEMS, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
-from dpplearn.errors import InputError
 from dpplearn.kernels.interface import Law, check_size
 
 NAME = "empty_share"  # in model files
@@ -28,10 +27,6 @@ class WithEmptyShare:
     law: Law
     share: float = 0.0
 
-    def __post_init__(self) -> None:
-        if not self.law.log_empty() < 0:
-            raise InputError("under this law every set is empty, so that nothing follows from a set that is not")
-
     @property
     def family(self) -> str:
         return self.law.family
@@ -47,11 +42,13 @@ class WithEmptyShare:
 
     @property
     def log_scale(self) -> float:
-        """Of the probability of a set that is not empty."""
-        return math.log1p(-self.share) - math.log(-math.expm1(self.law.log_empty()))
+        """Of the probability of a set that is not empty; inf where the law has none, and then nothing is a number."""
+        with np.errstate(divide="ignore"):
+            return math.log1p(-self.share) - float(np.log(-math.expm1(self.law.log_empty())))
 
     def log_probabilities(self, baskets: Baskets, threads: int | None = None) -> Floats:
-        values = self.law.log_probabilities(baskets, threads) + self.log_scale
+        with np.errstate(invalid="ignore"):
+            values = self.law.log_probabilities(baskets, threads) + self.log_scale
         return np.where(baskets.sizes > 0, values, self.log_empty())
 
     def mean_log_likelihood(self, baskets: Baskets, threads: int | None = None) -> float:
@@ -113,14 +110,14 @@ class WithEmptyShare:
             check_size(self.possible_sizes, k)
             return self.law.sample(n, k, rng, threads)
         stream = np.random.default_rng(rng)
-        empty = stream.random(n) < self.share
+        empty = (stream.random(n) < self.share).tolist()
+        wanted = empty.count(False)
         drawn: list[Ints] = []
-        while len(drawn) < n - np.count_nonzero(empty):
-            missing = n - np.count_nonzero(empty) - len(drawn)
-            more = self.law.sample(max(missing, FEWEST), None, stream, threads)
+        while len(drawn) < wanted:
+            more = self.law.sample(max(wanted - len(drawn), FEWEST), None, stream, threads)
             drawn += [each for each in more if len(each)]
         others = iter(drawn)
-        return [np.zeros(0, np.int64) if none else next(others) for none in empty]
+        return [NO_ITEMS if none else next(others) for none in empty]
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
         if len(include):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -97,9 +96,3 @@ def check_size(possible: range, k: int) -> None:
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k not in possible:
         sizes = f"{possible[0]} to {possible[-1]} items"
         raise InputError(f"k is {k!r}; under this model a set has {sizes}, so k must be from that range")
-
-
-def log_nonempty(law: Law) -> float:
-    """log P(Y ≠ ∅); −inf where the empty set is all there is."""
-    not_empty = -math.expm1(law.log_empty())
-    return math.log(not_empty) if not_empty > 0 else -math.inf

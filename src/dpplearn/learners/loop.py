@@ -36,6 +36,11 @@ class Stop(Enum):
     CALLBACK = "the callback asked to stop"
     INTERRUPTED = "interrupted; this is the best model so far"
 
+    def raise_if_interrupted(self) -> None:
+        """A fit that Ctrl-C ends returns what it has. Where it is a part of something, Ctrl-C is for the whole."""
+        if self is Stop.INTERRUPTED:
+            raise KeyboardInterrupt(self.value)
+
 
 @dataclass(frozen=True)
 class Step:

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints, Seed, read_only
-from dpplearn.data.baskets import Baskets
+from dpplearn.arrays import NO_ITEMS, Floats, Ints, Seed, read_only
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.checks import check_is_not_a_matrix
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.interface import check_size, log_nonempty
+from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
@@ -25,8 +25,6 @@ from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 
 Basket = Iterable[Label]
-
-NO_ITEMS = np.zeros(0, dtype=np.int64)
 
 
 class Recommendation(NamedTuple):
@@ -108,26 +106,19 @@ class DPP:
         With `nonempty`, given that Y is not empty.
         """
         one = not isinstance(basket, Baskets)
-        baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._known([basket])
-        values = self.law.log_probabilities(baskets)
+        baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._one(basket)
+        values = self._law(nonempty and k is None).log_probabilities(baskets)
         if k is not None:
             check_size(self.law.possible_sizes, k)
             values = np.where(baskets.sizes == k, values - self.law.log_sizes()[k], -np.inf)
-        elif nonempty:
-            with np.errstate(invalid="ignore"):
-                values = np.where(baskets.sizes > 0, values - log_nonempty(self.law), -np.inf)
         return float(values[0]) if one else values
 
     def log_likelihood(self, baskets: Baskets | Iterable[Basket], *, nonempty: bool = False) -> float:
         """The weighted mean of log P(Y) over the baskets; with `nonempty`, given that Y is not empty."""
-        baskets = self._known(baskets)
+        baskets = as_baskets(baskets, self.catalogue)
         if not baskets.total_weight > 0:
             raise InputError(f"{len(baskets)} baskets with a total weight of {baskets.total_weight:g}: no mean exists")
-        if not nonempty:
-            return self.law.mean_log_likelihood(baskets)
-        if np.any(baskets.weights[baskets.sizes == 0] > 0):
-            return -np.inf
-        return self.law.mean_log_likelihood(baskets) - log_nonempty(self.law)
+        return self._law(nonempty).mean_log_likelihood(baskets)
 
     def marginals(self, k: int | None = None) -> Floats:
         """P(i ∈ Y) for every item, in the order of `items`. With k, given that Y has k items."""
@@ -299,11 +290,10 @@ class DPP:
             return FiniteDPP("correlation", K=kernel.K, K_eig_dec=(kernel.eigenvalues, kernel.eigenvectors))
         return FiniteDPP("likelihood", L=kernel.L, L_eig_dec=(kernel.odds, kernel.eigenvectors))
 
-    def _known(self, baskets: Baskets | Iterable[Basket]) -> Baskets:
-        """The baskets over this catalogue, their items found by label."""
-        if isinstance(baskets, Baskets):
-            return baskets.over(self.catalogue)
-        check_is_not_a_matrix(baskets)
-        lists = [np.sort(self.catalogue.positions(basket)) for basket in baskets]
-        rows = np.repeat(np.arange(len(lists)), [len(positions) for positions in lists])
-        return Baskets.from_pairs(rows, np.concatenate([NO_ITEMS, *lists]), len(lists), self.catalogue)
+    def _law(self, nonempty: bool) -> Law:
+        return WithEmptyShare(self.law) if nonempty else self.law
+
+    def _one(self, basket: Basket) -> Baskets:
+        """A single basket, its items found by label."""
+        positions = np.sort(self.catalogue.positions(basket))
+        return Baskets.from_pairs(np.zeros_like(positions), positions, 1, self.catalogue)

@@ -6,7 +6,7 @@ from os import PathLike, fspath
 
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError
-from dpplearn.kernels.families import FAMILIES
+from dpplearn.kernels.families import law_from
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.models.dpp import DPP
 from dpplearn.models.provenance import Provenance
@@ -25,13 +25,16 @@ def save(dpp: DPP, path: str | PathLike[str]) -> None:
 
 def load(path: str | PathLike[str]) -> DPP:
     """The model in a file that `save` wrote."""
+    return read_model(path)[0]
+
+
+def read_model(path: str | PathLike[str]) -> tuple[DPP, dict[str, str]]:
+    """The model in a file that `save` wrote, and the versions of the programs that wrote it."""
     arrays, document = read_tensors(path, "model")
     try:
-        family = document.get("family", FIRST_FAMILY)
-        if family not in FAMILIES:
-            raise InputError(f"its family of kernels is {family!r}, and this version knows {', '.join(FAMILIES)}")
-        law = FAMILIES[family].from_arrays(arrays)
+        law = law_from(document.get("family", FIRST_FAMILY), arrays)
         items, learned = Catalogue.of(document["items"]).labels, Provenance.of(document["learned"])
-        return DPP(law.kernel, items, learned=learned, training=Training.from_arrays(arrays))
+        dpp = DPP(law.kernel, items, learned=learned, training=Training.from_arrays(arrays))
+        return dpp, document.get("versions", {})
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{fspath(path)} does not hold a model: {error}") from None

@@ -58,12 +58,12 @@ def _of_control_groups() -> Iterator[float]:
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            yield from _limits(CONTROL_GROUPS, path, "memory.max")
+            yield from group_limits(CONTROL_GROUPS, path, "memory.max")
         elif "memory" in controllers.split(","):
-            yield from _limits(CONTROL_GROUPS / "memory", path, "memory.limit_in_bytes")
+            yield from group_limits(CONTROL_GROUPS / "memory", path, "memory.limit_in_bytes")
 
 
-def _limits(root: Path, path: str, name: str) -> Iterator[float]:
+def group_limits(root: Path, path: str, name: str) -> Iterator[float]:
     """A group's own and those of the groups around it; in a container the path may be another's, and the root ours."""
     inside = PurePosixPath(path.lstrip("/"))
     for group in (inside, *inside.parents):

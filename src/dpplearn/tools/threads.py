@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -21,7 +21,7 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 def thread_count(threads: int | None) -> int:
-    """As many as asked for, by default one a core that this process may use."""
+    """As many as asked for, by default one per core that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return whole_number("threads", threads, 1, MOST_THREADS)
@@ -32,7 +32,7 @@ def pool(threads: int) -> ThreadPoolExecutor:
     """Threads that are kept. All start now and undisturbed: one that Ctrl-C caught as it started would never end."""
     executor = ThreadPoolExecutor(threads, thread_name_prefix="dpplearn")
     all_there = Barrier(threads)
-    with _without_interrupts():
+    with without_interrupts():
         list(executor.map(lambda _: all_there.wait(), range(threads)))
     return executor
 
@@ -42,19 +42,23 @@ if hasattr(os, "register_at_fork"):  # a child process has none of the threads, 
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """What asks to end is kept for afterwards, where the system can do that."""
+def without_interrupts(signals: Sequence[int] = ENDING) -> Iterator[None]:
+    """What asks to end is kept for afterwards, where the system can do that.
+
+    Threads and processes that start within never hear of it: the ones that are to end with the main thread of the
+    parent, and not by themselves.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _BlasLimit:
+class BlasLimit:
     """What all threads ask at once of a BLAS that has one setting for the whole process: the least holds. The first who
     asks notes what was before, and the last to leave puts it back."""
 
@@ -98,23 +102,23 @@ def _set_threads(library: Any, threads: int) -> None:
     forget(force=True)
 
 
-_blas_limit = _BlasLimit()
+BLAS_LIMIT = BlasLimit()
 if hasattr(os, "register_at_fork"):  # a child must not find the lock taken by a thread that it does not have
     os.register_at_fork(
-        before=_blas_limit.lock.acquire,
-        after_in_parent=_blas_limit.lock.release,
-        after_in_child=_blas_limit.lock.release,
+        before=BLAS_LIMIT.lock.acquire,
+        after_in_parent=BLAS_LIMIT.lock.release,
+        after_in_child=BLAS_LIMIT.lock.release,
     )
 
 
 def suitable_blas(n_items: int, threads: int | None) -> AbstractContextManager[None]:
     """Within, BLAS uses one thread on small matrices and at most `threads` on large ones."""
-    return _blas_limit.at_most(1 if n_items < LARGE_MATRIX else thread_count(threads))
+    return BLAS_LIMIT.at_most(1 if n_items < LARGE_MATRIX else thread_count(threads))
 
 
 def one_blas_thread() -> AbstractContextManager[None]:
     """Within, BLAS uses one thread: where memory is the limit, or threads of ours already share the cores."""
-    return _blas_limit.at_most(1)
+    return BLAS_LIMIT.at_most(1)
 
 
 class _Blas(NamedTuple):

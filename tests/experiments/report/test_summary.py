@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from dpplearn.experiments.report import summary
+from dpplearn.experiments.report import costs, summary
 from dpplearn.experiments.report.measures import exponent, quartiles, rank_correlation
-from dpplearn.experiments.report.summary import TABLES, escaped, gains, summarise
+from dpplearn.experiments.report.parts import PARTS, summarise
+from dpplearn.experiments.report.summary import escaped, gains
 from dpplearn.experiments.results import About, Results, full_row
 from dpplearn.experiments.trials.trial import Job, Row
 
@@ -237,7 +238,7 @@ def test_runtime_is_the_median_of_ratios_and_averaged_over_categories() -> None:
         for category, found in times.items()
         for trial, (em, ka) in enumerate(found)
     ]
-    table = summary.runtime(results_of(*rows))
+    table = costs.runtime(results_of(*rows))
     assert table is not None
     assert [line["library_ratio"] for line in table["categories"]] == [2.0, 4.0]
     assert table["library_average"] == 3.0
@@ -276,7 +277,7 @@ def test_growth_is_sorted_by_size_before_its_last_doubling_is_taken() -> None:
         )
         for k, time in sizes.items()
     ]
-    table = summary.growth(results_of(*rows))
+    table = costs.growth(results_of(*rows))
     assert table is not None
     (axis,) = table["axes"]
     assert (axis["sizes"], axis["fixed"]) == ([10, 20, 40], {"n": 9, "N": 60})
@@ -304,7 +305,7 @@ def test_the_registry_is_that_of_the_first_trial() -> None:
 
 
 def test_experiments_that_were_not_run_have_no_table() -> None:
-    assert summarise(results_of()) == dict.fromkeys(TABLES)
+    assert summarise(results_of()) == dict.fromkeys(PARTS)
 
 
 def test_tables_are_plain_data() -> None:

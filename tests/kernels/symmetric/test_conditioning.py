@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpplearn import DPP, InputError, Kernel
-from dpplearn.arrays import Floats
+from dpplearn.arrays import NO_ITEMS, Floats
 from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
 from helpers import oracle
 from helpers.spectra import Exact, every_spectrum, exact, law, rotation
 from helpers.strategies import kernels
-
-NOTHING = np.zeros(0, dtype=np.int64)
 
 
 def positions(items: tuple[int, ...] | list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -98,7 +96,7 @@ def test_an_event_of_probability_1e_12_leaves_six_digits() -> None:
     truth = Exact(lam.tolist())
     for A in combinations(range(6), 2):
         if oracle.marginal(truth.P, A) > 1e-14:
-            kernel, remaining = conditioned(truth.kernel, positions(A), NOTHING)
+            kernel, remaining = conditioned(truth.kernel, positions(A), NO_ITEMS)
             np.testing.assert_allclose(law(DPP(kernel)), conditional_law(truth.P, A, remaining.tolist()), atol=1e-9)
 
 

@@ -14,7 +14,7 @@ from scipy import fft, stats
 from dpplearn import DPP, InputError, Kernel
 from dpplearn.arrays import Floats, Ints
 from dpplearn.kernels.symmetric.compiled.sampling import choose_k
-from dpplearn.kernels.symmetric.sampling import SAMPLERS, _choose_k, _inclusion_table, sample_sets
+from dpplearn.kernels.symmetric.sampling import SAMPLERS, inclusion_table, sample_sets
 from dpplearn.kernels.symmetric.sizes import inclusion_given_size
 from helpers import oracle
 from helpers.spectra import SPECTRA, exact
@@ -28,7 +28,9 @@ some_spectra = pytest.mark.parametrize(
 
 def counts_of(sets: list[Ints], n_items: int) -> Ints:
     """How often each subset was drawn, in the order of `oracle.subsets`."""
-    return np.bincount([oracle.index(Y.tolist()) for Y in sets], minlength=2**n_items)
+    draws = np.repeat(np.arange(len(sets)), [len(Y) for Y in sets])
+    places = np.bincount(draws, 2.0 ** np.concatenate(sets), len(sets))
+    return np.bincount(places.astype(np.int64), minlength=2**n_items)
 
 
 def p_value(counts: Ints, P: Floats) -> float:
@@ -59,7 +61,7 @@ def systematic_sets(marginals: Floats, rng: np.random.Generator) -> list[Ints]:
     bounds = np.concatenate([[0], np.cumsum(marginals)])
     bounds[-1] = round(bounds[-1])
     steps = np.arange(round(bounds[-1]))
-    return [np.searchsorted(bounds, u + steps, side="right") - 1 for u in rng.random(N_DRAWS)]
+    return list(np.searchsorted(bounds, rng.random((N_DRAWS, 1)) + steps, side="right") - 1)
 
 
 @some_spectra
@@ -157,9 +159,9 @@ def large_kernel(lam: Floats) -> Kernel:
 def test_2000_items_and_draws_of_200_are_stable() -> None:
     lam = np.random.default_rng(0).permutation(np.geomspace(1e-12, 0.95, 2000))
     kernel = large_kernel(lam)
-    table = _inclusion_table(lam, 200)
+    table = inclusion_table(lam, 200)
     assert np.all((table >= 0) & (table <= 1 + 1e-9))
-    chosen, offsets = _choose_k(table, 500, np.random.default_rng(0))
+    chosen, offsets = SAMPLERS["k-dpp"](kernel, 200)(500, np.random.default_rng(0))
     np.testing.assert_array_equal(np.diff(offsets), 200)
     expected = 500 * inclusion_given_size(kernel, 200)
     groups = np.digitize(lam, [1e-6, 1e-3, 1e-2, 0.05, 0.1, 0.3, 0.6])
@@ -185,7 +187,7 @@ def test_no_uniform_number_however_large_leaves_a_draw_short_of_eigenvectors() -
     largest_uniform = np.full((1, 60), np.nextafter(1, 0))
     for k in range(1, 51):
         chosen = np.full((1, k), -1)
-        choose_k(_inclusion_table(lam, k), largest_uniform, chosen)
+        choose_k(inclusion_table(lam, k), largest_uniform, chosen)
         assert chosen[0, 0] >= 0
         assert np.all(np.diff(chosen[0]) > 0)
         assert np.all(lam[chosen[0]] > 0)

@@ -126,7 +126,7 @@ def test_with_eigenvalues_at_one_each_further_gain_is_a_ratio_of_probabilities(s
 @every_spectrum
 def test_a_basket_is_completed_to_every_size_that_can_be(spectrum: str) -> None:
     truth = exact(spectrum)
-    for A in truth.subsets:
+    for A in [(), *truth.subsets[1::3], truth.subsets[-1]]:  # of every size
         if oracle.marginal(truth.P, A) == 0:
             with pytest.raises(InputError, match="probability zero"):
                 truth.dpp.complete(A, 6)

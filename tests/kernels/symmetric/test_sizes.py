@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dpplearn import InputError, Kernel
-from dpplearn.kernels.symmetric.sizes import check_size, inclusion_given_size, log_size_distribution, log_size_table
+from dpplearn.kernels.interface import check_size
+from dpplearn.kernels.symmetric.sizes import inclusion_given_size, log_size_distribution, log_size_table
 from helpers import oracle
 from helpers.spectra import SPECTRA, every_spectrum, exact
 
@@ -126,9 +127,9 @@ def test_of_2000_eigenvectors_200_are_active() -> None:
 def test_a_size_that_no_set_has_is_refused_naming_those_that_do(k: object) -> None:
     kernel = kernel_of([0, 0.3, 0.5, 1, 1, 0])
     with pytest.raises(InputError, match=f"k is {k!r}; under this model a set has 2 to 4 items"):
-        check_size(kernel, k)  # type: ignore[arg-type]
+        check_size(kernel.possible_sizes, k)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, np.int64(3)])
 def test_a_size_that_sets_have_is_accepted(k: int) -> None:
-    check_size(kernel_of([0, 0.3, 0.5, 1, 1, 0]), k)
+    check_size(kernel_of([0, 0.3, 0.5, 1, 1, 0]).possible_sizes, k)

@@ -8,13 +8,15 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import pytest
 
 from dpplearn import Baskets, InputError, Kernel, Statistics, statistics, sum_statistics
 from dpplearn.arrays import EPSILON, Floats
-from dpplearn.kernels.symmetric import statistics as statistics_module
+from dpplearn.kernels import passes
+from dpplearn.kernels.symmetric import bordered, definite
 from dpplearn.kernels.symmetric.statistics import (
     log_determinants,
     log_likelihood,
@@ -32,7 +34,7 @@ from helpers.spectra import Exact, eliminated, every_spectrum, exact, floats, ro
 # and below this none.
 TINY = 1e-16
 
-LARGE = statistics_module.LARGE
+LARGE = definite.LARGE
 EACH_PATH = [2, 3, 10, 11, LARGE, LARGE + 1]  # straight-line code, loops, LAPACK
 
 BORDERS = {"away from 1": [], "near 1": [1 - 1e-7], "at 1": [1.0, 1.0]}
@@ -108,8 +110,8 @@ def test_sets_of_every_size_give_the_same_through_the_loops_and_through_LAPACK(
     baskets = random_baskets(50, list(range(3, 45)), each=3)
     results = []
     for large in (0, 32, 100):
-        monkeypatch.setattr(statistics_module, "LARGE", large)
-        monkeypatch.setattr(statistics_module, "LARGE_BORDERED", large)
+        for engine in (definite, bordered):
+            monkeypatch.setattr(engine, "LARGE", large)
         results.append((statistics(kernel, baskets), log_determinants(kernel, baskets)))
     for stats, logdets in results[1:]:
         assert_equal(stats, results[0][0], rtol=1e-11)
@@ -181,6 +183,7 @@ def test_the_posterior_s_skew_part_is_the_gradient_of_the_rotations(spectrum: st
         np.testing.assert_allclose(T - T.T, expected, atol=1e-11 * max(np.abs(expected).max(), 1))
 
 
+@cache
 def many_baskets() -> Baskets:
     """Enough work for five threads."""
     return random_baskets(50, [0, 1, 2, 5, 10, 20, 30, 36, 40], each=151)
@@ -215,8 +218,8 @@ def test_BLAS_keeps_to_one_thread_where_each_of_ours_calls_it(monkeypatch: pytes
         limits.append(1)
         yield
 
-    monkeypatch.setattr(statistics_module, "one_blas_thread", one_blas_thread)
-    for border, large in (("away from 1", statistics_module.LARGE), ("near 1", statistics_module.LARGE_BORDERED)):
+    monkeypatch.setattr(passes, "one_blas_thread", one_blas_thread)
+    for border, large in (("away from 1", definite.LARGE), ("near 1", bordered.LARGE)):
         kernel = kernel_of(110, border)
         statistics(kernel, random_baskets(110, [5, large], each=2))
         assert limits == []
@@ -225,19 +228,20 @@ def test_BLAS_keeps_to_one_thread_where_each_of_ours_calls_it(monkeypatch: pytes
         limits.clear()
 
 
-def test_threads_are_used_where_there_is_work_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+@with_and_without_border
+def test_threads_are_used_where_there_is_work_for_them(border: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def pool(threads: int) -> ThreadPoolExecutor:
         asked.append(threads)
         return ThreadPoolExecutor(threads)
 
-    monkeypatch.setattr(statistics_module, "pool", pool)
-    statistics(kernel_of(50), many_baskets(), 5)
-    statistics(kernel_of(50), random_baskets(50, [1, 2], each=10), 5)
+    monkeypatch.setattr(passes, "pool", pool)
+    statistics(kernel_of(50, border), many_baskets(), 5)
+    statistics(kernel_of(50, border), random_baskets(50, [1, 2], each=10), 5)
     assert set(asked) == {5}
     with pytest.raises(InputError, match="threads is 0; expected a whole number, 1 or more"):
-        statistics(kernel_of(50), many_baskets(), 0)
+        statistics(kernel_of(50, border), many_baskets(), 0)
 
 
 @with_and_without_border

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dpplearn import Baskets, Kernel
-from dpplearn.learners import LEARNERS
 from dpplearn.learners.loop import Memory, Step
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.symmetric.mm import ACCELERATED_STEPS, acceleration, solution
 from helpers.problems import PROBLEMS, random_kernel
 

@@ -21,22 +21,13 @@ COLOURS = {"em": EM, "ka": KA, "independent": INDEPENDENT}
 ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1)}  # the axes, where no bar can be under it
 
 
-def draw(tables: Mapping[str, Table | None]) -> dict[str, str]:
-    """Every figure whose table is there, by name, as the text of an SVG file."""
+def drawn(make: Callable[[Table], Figure], table: Table) -> str:
+    """The figure of a table, as the text of an SVG file."""
     import matplotlib
 
-    drawn = {}
-    with matplotlib.rc_context(STYLE):
-        for name, make in FIGURES.items():
-            table = tables[name]
-            if table is not None:
-                drawn[name] = _svg(make(table))
-    return drawn
-
-
-def _svg(figure: Figure) -> str:
     file = io.StringIO()
-    figure.savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+    with matplotlib.rc_context(STYLE):
+        make(table).savefig(file, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     return text[text.index("<svg") :]
 
@@ -52,11 +43,11 @@ def _title(figure: Figure, text: str) -> None:
     figure.suptitle(text, x=0.01, ha="left", size=10)
 
 
-Bars = Sequence[Sequence[float | None]]  # one [first quartile, median, third] a category
+Bars = Sequence[Sequence[float | None]]  # one [first quartile, median, third] per category
 
 
 def _bars(axes: Axes, names: Sequence[str], groups: Mapping[str, tuple[str, Bars]]) -> None:
-    """Horizontal bars as in the paper, one colour a group, the quartiles as whiskers and the median in figures."""
+    """Horizontal bars as in the paper, one colour per group, the quartiles as whiskers and the median in figures."""
     height = 0.8 / len(groups)
     for place, (label, (colour, bars)) in enumerate(groups.items()):
         y = np.arange(len(names)) + (place - (len(groups) - 1) / 2) * height
@@ -219,12 +210,12 @@ def growth(table: Table) -> Figure:
         axes.minorticks_off()
         axes.set_xlabel(f"{axis['axis']} ({fixed})")
         axes.legend(**ABOVE, fontsize=7)
-    panels[0].set_ylabel("seconds an iteration")
+    panels[0].set_ylabel("seconds per iteration")
     return figure
 
 
 def recovery(table: Table) -> Figure:
-    """KL over N, a row of panels a kernel, a column a ratio n/N; what is infinite has no point."""
+    """KL over N, a row of panels per kernel, a column per ratio n/N; what is infinite has no point."""
     cells = table["cells"]
     kinds = list(dict.fromkeys(cell["kernel"] for cell in cells))
     ratios = sorted({cell["n_train"] // cell["n_items"] for cell in cells})
@@ -244,16 +235,3 @@ def recovery(table: Table) -> Figure:
         axes.set_xlabel("N")
     panels[0][0].legend()
     return figure
-
-
-FIGURES: Mapping[str, Callable[[Table], Figure]] = {
-    "wishart": wishart,
-    "tolerance": tolerance,
-    "moments": moments,
-    "few": few,
-    "strength": strength,
-    "trap": trap,
-    "runtime": runtime,
-    "growth": growth,
-    "recovery": recovery,
-}

@@ -7,10 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from dpplearn.errors import InputError
-from dpplearn.experiments.report.claims import Claim, claims
-from dpplearn.experiments.report.figures import FIGURES, draw
-from dpplearn.experiments.report.sections import sections
-from dpplearn.experiments.report.summary import summarise
+from dpplearn.experiments.report.claims import Claim
+from dpplearn.experiments.report.parts import FIGURES, all_claims, all_figures, all_sections, summarise
 from dpplearn.experiments.results import COLUMNS, Results, Table
 from dpplearn.tools.files import replace_file
 
@@ -40,8 +38,8 @@ def check_installed() -> None:
 def write_report(folder: Path, results: Results) -> Report:
     """Draw everything from the rows alone."""
     tables = summarise(results)
-    found = claims(tables, original=results.about.data == "original")
-    drawn = draw(tables)
+    found = all_claims(tables, original=results.about.data == "original")
+    drawn = all_figures(tables)
     figures = tuple(folder / f"{name}.svg" for name in drawn)
     for path, text in zip(figures, drawn.values(), strict=True):
         replace_file(path, f'<?xml version="1.0" encoding="utf-8"?>\n{text}'.encode())
@@ -62,7 +60,7 @@ def _html(results: Results, tables: dict[str, Table | None], found: list[Claim],
             command=results.command,
             paper=results.paper,
             claims=found,
-            sections=sections(tables),
+            sections=all_sections(tables),
             figures=drawn,
             columns=COLUMNS,
         )

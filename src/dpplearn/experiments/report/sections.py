@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpplearn.experiments.report.summary import ESCAPED
@@ -27,19 +27,14 @@ class Section:
     note: str = ""
 
 
-def sections(tables: Mapping[str, Table | None]) -> list[Section]:
-    """Those whose tables are there."""
-    return [SECTIONS[name](table) for name, table in tables.items() if table is not None]
-
-
-def _preparation(table: Table) -> Section:
+def preparation(table: Table) -> Section:
     left_out = [line["category"] for line in table["categories"] if not line["admitted"]]
     return Section(
         "preparation",
         "1. The registries",
         "A category is used if it has at least 25 items and at least 2N training sets. Every trial splits its "
         "registries 70/30 at random.",
-        ["category", "N>", "training sets>", "paper: N>", "training sets>", "items a set>", "largest>"],
+        ["category", "N>", "training sets>", "paper: N>", "training sets>", "items per set>", "largest>"],
         [
             (
                 line["category"],
@@ -85,24 +80,20 @@ QUARTILES = (
 )
 
 
-def _wishart(table: Table) -> Section:
-    return Section(
-        "wishart",
-        "2. Wishart start, all data",
+def wishart(table: Table) -> Section:
+    text = (
         f"EM and K-Ascent from the same random start, both stopped by the paper's rule: {GAIN} of the test "
-        "log-likelihood.",
-        GAIN_COLUMNS,
-        gain_lines(table),
-        QUARTILES,
+        "log-likelihood."
     )
+    return Section("wishart", "2. Wishart start, all data", text, GAIN_COLUMNS, gain_lines(table), QUARTILES)
 
 
-def _tolerance(table: Table) -> Section:
+def tolerance(table: Table) -> Section:
     return Section(
         "tolerance",
         "What the stopping rule contributes",
         "The same splits and starts, stopped when the mean log-likelihood changes by less than 1e-6 of itself instead "
-        "of 1e-4. Gained: test log-likelihood in nats a registry.",
+        "of 1e-4. Gained: test log-likelihood in nats per registry.",
         ["category", "trials>", "gain at 1e-4, %>", "gain at 1e-6, %>", "EM gained>", "KA gained>", "EM iterations>",
          "KA iterations>"],
         [
@@ -122,19 +113,15 @@ def _tolerance(table: Table) -> Section:
     )  # fmt: skip
 
 
-def _moments(table: Table) -> Section:
-    return Section(
-        "moments",
-        "3. Moments start, all data",
-        "The start is computed from the training data, so that a trial is a split. The paper gives one figure a "
-        "category.",
-        GAIN_COLUMNS,
-        gain_lines(table),
-        QUARTILES,
+def moments(table: Table) -> Section:
+    text = (
+        "The start is computed from the training data, so that a trial is a split. The paper gives one figure per "
+        "category."
     )
+    return Section("moments", "3. Moments start, all data", text, GAIN_COLUMNS, gain_lines(table), QUARTILES)
 
 
-def _few(table: Table) -> Section:
+def few(table: Table) -> Section:
     return Section(
         "few",
         "4. Moments start, n = 2N",
@@ -165,7 +152,7 @@ def _few(table: Table) -> Section:
     )  # fmt: skip
 
 
-def _strength(table: Table) -> Section:
+def strength(table: Table) -> Section:
     names = {
         "gain_wishart": "Wishart start, ours",
         "paper_gain_wishart": "Wishart start, the paper's",
@@ -202,14 +189,14 @@ def _strength(table: Table) -> Section:
     )
 
 
-def _trap(table: Table) -> Section:
+def trap(table: Table) -> Section:
     return Section(
         "trap",
         "6. Why K-Ascent loses",
         "From the trials of experiment 2. Truncated: eigenvalues that the first accepted step sets to zero. "
         f"Off-diagonal: its share in the squared entries of the final K. Zeros: final eigenvalues below {ZERO:.0e}. "
         f"Escaped: trials whose share is at least {ESCAPED:g} of EM's. "
-        "Above independent: training log-likelihood, nats a registry.",
+        "Above independent: training log-likelihood, nats per registry.",
         ["category", "truncated>", "off-diagonal: KA>", "EM>", "zeros: KA>", "EM>", "escaped>",
          "above independent: KA>", "EM>", "from a diagonal>"],
         [
@@ -233,79 +220,7 @@ def _trap(table: Table) -> Section:
     )  # fmt: skip
 
 
-def _runtime(table: Table) -> Section:
-    paper = table["paper_average"]
-    return Section(
-        "runtime",
-        "7. Runtime",
-        "Time of K-Ascent over that of EM, from the same start to the paper's stopping rule. As printed: N×N inverses "
-        "for K-Ascent, k×k decompositions for EM, one example at a time. On this library's statistics both cost O(nk³ "
-        "+ N³) an iteration.",
-        ["category", "N>", "different sets>", "as printed: KA/EM>", "EM, s>", "KA, s>", "here: KA/EM>", "EM, s>",
-         "KA, s>", "EM iterations>", "KA iterations>"],
-        [
-            (
-                line["category"],
-                count(line["n_items"]),
-                count(line["n_distinct"]),
-                number(line["printed_ratio"]),
-                number(line["printed_em_seconds"], 1),
-                number(line["printed_ka_seconds"], 1),
-                number(line["library_ratio"]),
-                number(line["library_em_seconds"], 3),
-                number(line["library_ka_seconds"], 3),
-                count(line["em_iterations"]),
-                count(line["ka_iterations"]),
-            )
-            for line in table["categories"]
-        ]
-        + [("average", "", "", number(table["printed_average"]), "", "", number(table["library_average"]), *[""] * 4)],
-        f"Medians over {_several(table, 'printed_trials')} trials as printed and {_several(table, 'library_trials')} "
-        f"here.{'' if paper is None else f' The average of the paper is {number(paper, 1)}.'} In the trials run both "
-        f"ways the two K-Ascents' test log-likelihoods differ by {small(table['disagreement'])} at most.",
-    )  # fmt: skip
-
-
-def _several(table: Table, name: str) -> str:
-    """A count that may differ between categories."""
-    counts = sorted({line[name] for line in table["categories"]})
-    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-
-
-def _growth(table: Table) -> Section:
-    lines = []
-    for axis in table["axes"]:
-        fixed = ", ".join(f"{name} = {size}" for name, size in axis["fixed"].items())
-        sizes = f"{axis['sizes'][0]} to {axis['sizes'][-1]}"
-        for name, what in PARTS.items():
-            lines.append(
-                (
-                    f"{axis['axis']} from {sizes} ({fixed})",
-                    what,
-                    str(axis["printed"][name]),
-                    number(axis["exponents"][name], 2),
-                    number(axis["last"][name], 2),
-                )
-            )
-    return Section(
-        "growth",
-        "7b. How an iteration as printed grows",
-        "The paper gives O(T₁nNk² + T₁T₂N³) for EM and O(T₁nN³ + T₁T₂N³) for K-Ascent, T₁ iterations with T₂ steps of "
-        "the line search. Here one iteration's pass over the examples and its work on N×N matrices, on random sets.",
-        ["what grows", "part", "printed exponent>", "measured, all sizes>", "last doubling>"],
-        lines,
-    )
-
-
-PARTS = {
-    "em": "EM, examples",
-    "ka": "K-Ascent, examples",
-    "em_matrix": "EM, matrix exponential",
-    "ka_matrix": "K-Ascent, projection",
-}
-
-
-def _registry(table: Table) -> Section:
+def registry(table: Table) -> Section:
     length = max(len(table["em"]), len(table["ka"]))
     columns = [[*table[name], *[""] * (length - len(table[name]))] for name in ("em", "ka")]
     return Section(
@@ -318,7 +233,7 @@ def _registry(table: Table) -> Section:
     )
 
 
-def _recovery(table: Table) -> Section:
+def recovery(table: Table) -> Section:
     def kl(cell: Table, model: str) -> str:
         if cell[f"{model}_finite"] < cell["trials"]:
             infinite = cell["trials"] - cell[f"{model}_finite"]
@@ -329,7 +244,7 @@ def _recovery(table: Table) -> Section:
         "recovery",
         "9. Recovery of known kernels",
         "Baskets drawn from a Wishart kernel, or from an RBF kernel over points of a Gaussian mixture, both scaled to "
-        f"sets of {SHARE:g} N items in the mean. KL divergence from the truth, in nats, over {N_DRAWS:,} fresh draws, "
+        f"sets of {SHARE:g} N items on average. KL divergence from the truth, in nats, over {N_DRAWS:,} fresh draws, "
         "± its standard error; ∞ where a draw is impossible under the model.",
         ["truth", "N>", "n>", "trials>", "KL: EM>", "K-Ascent>", "independent>", "test: truth>", "EM>", "K-Ascent>",
          "independent>"],
@@ -348,7 +263,7 @@ def _recovery(table: Table) -> Section:
     )  # fmt: skip
 
 
-def _authors(table: Table) -> Section:
+def authors(table: Table) -> Section:
     return Section(
         "authors",
         "The authors' own runs",
@@ -370,19 +285,3 @@ def _authors(table: Table) -> Section:
             for line in table["runs"]
         ],
     )  # fmt: skip
-
-
-SECTIONS: Mapping[str, Callable[[Table], Section]] = {
-    "preparation": _preparation,
-    "wishart": _wishart,
-    "tolerance": _tolerance,
-    "moments": _moments,
-    "few": _few,
-    "strength": _strength,
-    "trap": _trap,
-    "runtime": _runtime,
-    "growth": _growth,
-    "registry": _registry,
-    "recovery": _recovery,
-    "authors": _authors,
-}

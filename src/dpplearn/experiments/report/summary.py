@@ -6,11 +6,9 @@ Every function takes `Results` and gives a dict, or None where the experiment wa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dpplearn.experiments.report.costs import growth, runtime
 from dpplearn.experiments.report.measures import mean, median, quartiles, rank_correlation
 from dpplearn.experiments.results import Results, Table, gain
 from dpplearn.experiments.trials.trial import Row
@@ -18,11 +16,6 @@ from dpplearn.experiments.words import MODELS
 
 ESCAPED = 0.9  # K-Ascent has left the trap when its off-diagonal share is this much of EM's, or more
 REGISTRY_CATEGORY = "safety"
-
-
-def summarise(results: Results) -> dict[str, Table | None]:
-    """Every table by name."""
-    return {name: make(results) for name, make in TABLES.items()}
 
 
 def preparation(results: Results) -> Table | None:
@@ -51,7 +44,7 @@ def preparation(results: Results) -> Table | None:
 
 
 def gains(results: Results, experiment: str, paper_column: str) -> Table | None:
-    """Quartiles of the relative gain a category, beside the paper's; the averages are of medians, as in the paper."""
+    """Quartiles of the relative gain per category, beside the paper's; the averages are of medians, as in the paper."""
     lines: list[Table] = []
     for category in results.categories(experiment):
         rows = results.of(experiment, category)
@@ -325,19 +318,3 @@ def authors(results: Results) -> Table | None:
             for line in lines
         ),
     }
-
-
-TABLES: Mapping[str, Callable[[Results], Table | None]] = {
-    "preparation": preparation,
-    "wishart": wishart,
-    "tolerance": tolerance,
-    "moments": moments,
-    "few": few,
-    "strength": strength,
-    "trap": trap,
-    "runtime": runtime,
-    "growth": growth,
-    "registry": registry,
-    "recovery": recovery,
-    "authors": authors,
-}

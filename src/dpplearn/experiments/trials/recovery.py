@@ -19,8 +19,8 @@ from dpplearn.learners.starts import wishart
 from dpplearn.models.dpp import DPP
 
 N_DRAWS = 10_000  # from the truth, to measure the divergence with
-SHARE = 0.2  # of the items that a set of the truth has in the mean
-CLUSTER_SIZE, SPREAD, WIDTH = 5, 4.0, 0.5  # items a cluster; of the centres; of a cluster. The RBF's length is 1
+SHARE = 0.2  # of the items that a set of the truth has on average
+CLUSTER_SIZE, SPREAD, WIDTH = 5, 4.0, 0.5  # items per cluster; of the centres; of a cluster. The RBF's length is 1
 
 
 def recovery(job: Job, source: Source) -> Row:
@@ -85,7 +85,7 @@ KERNELS: dict[str, Callable[[int, np.random.Generator], Kernel]] = {
 
 
 def _scaled(L: Floats) -> Kernel:
-    """cL, with c such that a set has a fifth of the items in the mean."""
+    """cL, with c such that a set has a fifth of the items on average."""
     odds = np.maximum(np.linalg.eigvalsh(L), 0)
 
     def excess(log_c: float) -> float:

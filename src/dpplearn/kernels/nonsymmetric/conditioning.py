@@ -67,7 +67,7 @@ def next_item(kernel: MixtureKernel, basket: Ints) -> tuple[Floats, Floats]:
     )
     if not possible:
         raise InputError(
-            "the items of the basket together are so unlikely under this model that no probability is left; leave one out"
+            "the items of the basket together are so unlikely under this model that no number is left; leave one out"
         )
     return score, probability
 

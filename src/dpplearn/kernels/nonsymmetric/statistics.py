@@ -1,26 +1,21 @@
-"""What baskets say of a mixture kernel: their log-probabilities, and the sums that its learner needs. Sums, so they add."""
+"""What baskets say of a mixture kernel: their log-probabilities, and the sums that its learner needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.blocks import LANES
-from dpplearn.errors import InputError
 from dpplearn.kernels.compiling import loops
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.tools.threads import pool, thread_count
+from dpplearn.kernels.passes import NO_DELTA, Share, check_items, over_threads
 
-NO_NUMBERS, NO_MATRIX = np.empty(0), np.empty((0, 0))
-WORTH_A_THREAD = 100_000  # nanoseconds, about; below, handing over costs more than it saves
-MINOR, SEGMENT = 8, 12  # times `Blocks.work`, and nanoseconds per basket and segment
-
-Part = TypeVar("Part")
+NO_NUMBERS = np.empty(0)  # for a pass that does not want them
+MINOR, SEGMENT = 8, 12  # times `Blocks.work`, and nanoseconds per basket and segment: what a pass takes
 
 
 @dataclass(frozen=True)
@@ -44,11 +39,11 @@ class SegmentSums:
 def minor_sums(C: Floats, baskets: Baskets, threads: int | None = None) -> MinorSums:
     """Sums over the minors of one matrix."""
 
-    def share(thread: int, of: int) -> tuple[float, Floats]:
+    def part(share: Share) -> tuple[float, Floats]:
         delta = np.zeros(C.shape)
-        return _minors(C, baskets, thread, of, delta, NO_NUMBERS), delta
+        return _minors(C, baskets, delta, NO_NUMBERS, share), delta
 
-    parts = _over_threads(share, MINOR * baskets.blocks.work, threads)
+    parts = over_threads(part, MINOR * baskets.blocks.work, threads, with_blas=False)
     delta = parts[0][1]
     for _, other in parts[1:]:
         delta += other
@@ -58,27 +53,20 @@ def minor_sums(C: Floats, baskets: Baskets, threads: int | None = None) -> Minor
 def log_minors(C: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
     """log det C_Y of every basket."""
     each = np.zeros(len(baskets.blocks.weights))
-    _over_threads(
-        lambda thread, of: _minors(C, baskets, thread, of, NO_MATRIX, each), MINOR * baskets.blocks.work, threads
-    )
+    part = partial(_minors, C, baskets, NO_DELTA, each)
+    over_threads(part, MINOR * baskets.blocks.work, threads, with_blas=False)
     return each[baskets.blocks.places]
 
 
 def segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None = None) -> SegmentSums:
     """How the baskets divide among segments."""
-    table, n, m = np.ascontiguousarray(log_odds.T), len(baskets), len(bias)
+    table, m = np.ascontiguousarray(log_odds.T), len(bias)
 
-    def share(thread: int, of: int) -> tuple[float, Floats, Floats]:
+    def part(share: Share) -> tuple[float, Floats, Floats]:
         counts, shares = np.zeros(table.shape), np.zeros(m)
-        given = (baskets.indices, baskets.offsets, baskets.weights, table, bias)
-        start, stop = n * thread // of, n * (thread + 1) // of
-        return (
-            loops("nonsymmetric", "segments").responsibilities(*given, start, stop, counts, shares, NO_NUMBERS),
-            shares,
-            counts,
-        )
+        return _segments(table, bias, baskets, counts, shares, NO_NUMBERS, share), shares, counts
 
-    parts = _over_threads(share, SEGMENT * n * m, threads)
+    parts = over_threads(part, SEGMENT * len(baskets) * m, threads, with_blas=False)
     log_sum, shares, counts = parts[0]
     for other in parts[1:]:
         log_sum, shares, counts = log_sum + other[0], shares + other[1], counts + other[2]
@@ -87,14 +75,9 @@ def segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int 
 
 def log_segments(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
     """log Σ_c exp(bias_c + log_odds_c·x_Y) of every basket."""
-    table, n, each = np.ascontiguousarray(log_odds.T), len(baskets), np.empty(len(baskets))
-
-    def share(thread: int, of: int) -> None:
-        given = (baskets.indices, baskets.offsets, baskets.weights, table, bias)
-        start, stop = n * thread // of, n * (thread + 1) // of
-        loops("nonsymmetric", "segments").responsibilities(*given, start, stop, NO_MATRIX, NO_NUMBERS, each)
-
-    _over_threads(share, SEGMENT * n * len(bias), threads)
+    table, each = np.ascontiguousarray(log_odds.T), np.empty(len(baskets))
+    part = partial(_segments, table, bias, baskets, NO_DELTA, NO_NUMBERS, each)
+    over_threads(part, SEGMENT * len(baskets) * len(bias), threads, with_blas=False)
     return each
 
 
@@ -112,24 +95,16 @@ def log_probabilities(kernel: MixtureKernel, baskets: Baskets, threads: int | No
     return np.asarray(np.logaddexp.reduce(each, axis=0))
 
 
-def check_items(n_items: int, baskets: Baskets) -> None:
-    if baskets.n_items != n_items:
-        raise InputError(
-            f"the kernel has {n_items} items, but the baskets have {baskets.n_items}; "
-            "a model matches them by label (log_prob), a kernel cannot"
-        )
-
-
-def _minors(C: Floats, baskets: Baskets, thread: int, of: int, delta: Floats, each: Floats) -> float:
+def _minors(C: Floats, baskets: Baskets, delta: Floats, each: Floats, share: Share) -> float:
     blocks = baskets.blocks
     work, logdet = np.empty(LANES * max(blocks.largest, 1) ** 2), np.empty(LANES)
-    given = (C, blocks.items, blocks.weights, blocks.groups)
-    return float(loops("nonsymmetric", "minors").minors_of(*given, thread, of, delta, each, work, logdet))
+    given = (C, blocks.items, blocks.weights, blocks.groups, share.thread, share.of)
+    return float(loops("nonsymmetric", "minors").minors_of(*given, delta, each, work, logdet))
 
 
-def _over_threads(share: Callable[[int, int], Part], work: float, threads: int | None) -> list[Part]:
-    most = min(1 + int(work) // WORTH_A_THREAD, thread_count(threads))
-    if most == 1:
-        return [share(0, 1)]
-    others = [pool(most).submit(share, thread, most) for thread in range(1, most)]
-    return [share(0, most), *(other.result() for other in others)]
+def _segments(
+    table: Floats, bias: Floats, baskets: Baskets, counts: Floats, shares: Floats, each: Floats, share: Share
+) -> float:
+    rows = share.among(len(baskets))
+    given = (baskets.indices, baskets.offsets, baskets.weights, table, bias, rows.start, rows.stop)
+    return float(loops("nonsymmetric", "segments").responsibilities(*given, counts, shares, each))

@@ -1,6 +1,6 @@
 """Zero by a bound: whether a set has a probability, and its determinants where those of K and L are lost in rounding.
 
-K = F Fᵀ with F = V diag(√λ), one row an item, and a set is possible if the rows of its items are independent. A row
+K = F Fᵀ with F = V diag(√λ), one row per item, and a set is possible if the rows of its items are independent. A row
 within √eps of a combination of the others, relative to its length, is such a combination: its pivot is below eps, which
 K and L cannot hold. Their pivots carry rounding of some N·eps, so they cannot decide it; F has the distances
 themselves, with rounding far below √eps. So pivots are trusted down to √δ, where δ = (2N + 4k)·eps bounds the rounding

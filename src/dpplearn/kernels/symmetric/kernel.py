@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import EPSILON, Bools, Floats, read_only
+from dpplearn.arrays import Bools, Floats, read_only
 from dpplearn.errors import InputError
-from dpplearn.tools.memory import NUMBER, check_memory
+from dpplearn.kernels.symmetric.decomposition import checked_eigh, eigh_apart, svd_apart, symmetric_product, with_ones
 
-ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
-COARSEST = 0.01  # what that may be at most, of numbers with few digits
+__all__ = ["BORDER", "Bordered", "Kernel", "eigh_apart"]
+
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
-MATRICES = 4  # as large as a kernel, that finding its eigenvectors takes
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
 
 
@@ -44,7 +41,23 @@ class Bordered:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel:
-    """Eigenvalues in [0, 1] and orthonormal eigenvectors (columns) of the marginal kernel K."""
+    """A symmetric DPP's marginal kernel, as its eigenvalues and eigenvectors: K = V diag(λ) Vᵀ.
+
+    Parameters
+    ----------
+    eigenvalues
+        From 0 to 1, one per item.
+    eigenvectors
+        Orthonormal, one per column.
+
+    Examples
+    --------
+    >>> kernel = Kernel([0.25, 0.5], [[1, 0], [0, 1]])
+    >>> kernel
+    Kernel(2 items, rank 2, expected size 0.75)
+    >>> kernel.L.diagonal().round(3).tolist()
+    [0.333, 1.0]
+    """
 
     eigenvalues: Floats  # (n_items,)
     eigenvectors: Floats  # (n_items, n_items)
@@ -66,22 +79,48 @@ class Kernel:
     def from_K(cls, K: npt.ArrayLike) -> Kernel:
         """From the marginal kernel, P(A ⊆ Y) = det K_A.
 
-        Eigenvalues beyond 0 and 1 by no more than 1e-9 are taken as 0 and 1; of numbers with fewer digits, such as
-        float32, by no more than those leave.
+        Parameters
+        ----------
+        K
+            Symmetric, with eigenvalues from 0 to 1; those beyond by no more than 1e-9 are taken as 0 and 1, and of
+            numbers with fewer digits, such as float32, by no more than those leave.
+
+        Returns
+        -------
+        Kernel
+
+        Examples
+        --------
+        >>> Kernel.from_K([[0.5, 0.2], [0.2, 0.5]])
+        Kernel(2 items, rank 2, expected size 1.00)
         """
-        lam, V, rounding = _eigh(K, "K")
+        lam, V, rounding = checked_eigh(K, "K")
         if lam[-1] > 1 + rounding:
             raise InputError(
                 f"the largest eigenvalue of K is {lam[-1]:.12g}, above 1 by {lam[-1] - 1:.3g}; "
                 "a marginal kernel has eigenvalues from 0 to 1 (if this matrix is L, use from_L)"
             )
-        return cls(_with_ones(lam), V)
+        return cls(with_ones(lam), V)
 
     @classmethod
     def from_L(cls, L: npt.ArrayLike) -> Kernel:
-        """From the L-ensemble kernel, P(Y) = det L_Y / det(L + I), positive semidefinite up to rounding: that of the
-        numbers that came, float32 or float64."""
-        odds, V, _ = _eigh(L, "L")
+        """From the L-ensemble kernel, P(Y) = det L_Y / det(L + I).
+
+        Parameters
+        ----------
+        L
+            Symmetric and positive semidefinite, up to rounding of the numbers that came, float32 or float64.
+
+        Returns
+        -------
+        Kernel
+
+        Examples
+        --------
+        >>> Kernel.from_L([[1.0, 0.5], [0.5, 1.0]]).K.diagonal().round(3).tolist()
+        [0.467, 0.467]
+        """
+        odds, V, _ = checked_eigh(L, "L")
         lam = odds / (1 + odds)
         if lam[-1] == 1:
             raise InputError(
@@ -92,16 +131,48 @@ class Kernel:
 
     @classmethod
     def from_factor(cls, B: Floats, columns: Floats | float = 1.0) -> Kernel:
-        """From a factor of L = B diag(columns²) Bᵀ. Small eigenvalues are more exact than through L."""
-        singular, V = _svd_apart(B * columns)
+        """From a factor of L = B diag(columns²) Bᵀ, which keeps small eigenvalues more exact than L does.
+
+        Parameters
+        ----------
+        B
+            One row per item.
+        columns
+            What each column is multiplied by.
+
+        Returns
+        -------
+        Kernel
+
+        Examples
+        --------
+        >>> Kernel.from_factor(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
+        Kernel(3 items, rank 2, expected size 1.17)
+        """
+        singular, V = svd_apart(B * columns)
         odds = singular**2
         return cls(odds / (1 + odds), V)
 
     @classmethod
     def from_K_factor(cls, F: Floats) -> Kernel:
-        """From a factor of K = F Fᵀ; what its rounding leaves above 1 is taken as 1."""
-        singular, V = _svd_apart(F)
-        return cls(_with_ones(singular**2), V)
+        """From a factor of K = F Fᵀ.
+
+        Parameters
+        ----------
+        F
+            One row per item; what its rounding leaves above 1 is taken as 1.
+
+        Returns
+        -------
+        Kernel
+
+        Examples
+        --------
+        >>> Kernel.from_K_factor(np.array([[0.6], [0.8]]))
+        Kernel(2 items, rank 1, expected size 1.00, 1 eigenvalues at 1)
+        """
+        singular, V = svd_apart(F)
+        return cls(with_ones(singular**2), V)
 
     def __repr__(self) -> str:
         ones = f", {np.count_nonzero(self.at_one)} eigenvalues at 1" if self.at_one.any() else ""
@@ -109,6 +180,7 @@ class Kernel:
 
     @property
     def n_items(self) -> int:
+        """How many items sets are drawn from."""
         return len(self.eigenvalues)
 
     @property
@@ -128,8 +200,8 @@ class Kernel:
 
     @cached_property
     def K(self) -> Floats:
-        """The marginal kernel."""
-        return read_only(_symmetric_product(self.eigenvectors, self.eigenvalues))
+        """The marginal kernel, whose diagonal has the probability of each item."""
+        return read_only(symmetric_product(self.eigenvectors, self.eigenvalues))
 
     @cached_property
     def L(self) -> Floats:
@@ -139,7 +211,7 @@ class Kernel:
                 f"L does not exist: {np.count_nonzero(self.at_one)} of {self.n_items} eigenvalues of K are exactly 1 "
                 "(the empty set has probability zero); K, probabilities, samples and conditionals do"
             )
-        return read_only(_symmetric_product(self.eigenvectors, self.odds))
+        return read_only(symmetric_product(self.eigenvectors, self.odds))
 
     @property
     def odds(self) -> Floats:
@@ -159,12 +231,12 @@ class Kernel:
 
     @cached_property
     def factor(self) -> Floats:
-        """F = V diag(√λ), one row an item, K = F Fᵀ."""
+        """F = V diag(√λ), one row per item, K = F Fᵀ."""
         return read_only(np.asarray(self.eigenvectors * np.sqrt(self.eigenvalues)))
 
     @cached_property
     def squared_eigenvectors(self) -> Floats:
-        """One row an eigenvector: the law of an item drawn from it."""
+        """One row per eigenvector: the law of an item drawn from it."""
         return np.ascontiguousarray((self.eigenvectors**2).T)
 
     @cached_property
@@ -180,7 +252,7 @@ class Kernel:
         normaliser = float(np.log1p(-rest).sum() + np.log(border).sum())
         if not near.any():
             return Bordered(self.L, 0, normaliser, self.possible_sizes)
-        A = _symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest))
+        A = symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest))
         U = self.eigenvectors[:, near]
         E = np.block([[A, U], [U.T, -np.diag((1 - border) / border)]])
         return Bordered(E, len(border), normaliser, self.possible_sizes)
@@ -190,93 +262,3 @@ class Kernel:
 def _probe(n: int) -> Floats:
     """A vector that VᵀV leaves as it is only if V is orthonormal: in O(N²) what VᵀV = I takes O(N³) to say."""
     return np.random.default_rng(0).standard_normal(n)
-
-
-def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
-    """Numbers that are no coarser than they came."""
-    if hasattr(matrix, "toarray"):  # scipy sparse
-        check_memory(
-            MATRICES * NUMBER * math.prod(matrix.shape), f"{name} of {matrix.shape[0]:,} items", "use fewer items"
-        )
-        matrix = matrix.toarray()
-    try:
-        found = np.asarray(matrix)
-        if not np.iscomplexobj(found):
-            return found if found.dtype.kind == "f" else np.asarray(found, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} cannot be read as a matrix; expected rows of numbers, all of one length") from None
-    raise InputError(f"{name} is complex; expected real numbers")
-
-
-def _eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats, float]:
-    """The decomposition of a matrix that must be symmetric and positive semidefinite up to rounding; and how much that
-    is, of the largest entry.
-
-    Entries that are off by ε/2 each move an eigenvalue by up to Nε/2, and a product of factors is off by a few times
-    that.
-    """
-    came = _as_real(matrix, name)
-    if came.ndim != 2 or came.shape[0] != came.shape[1] or not came.size:
-        raise InputError(f"{name} has shape {came.shape}; expected a square matrix")
-    rounding = max(ROUNDING, min(4 * len(came) * float(np.finfo(came.dtype).eps), COARSEST))
-    matrix = came.astype(float)
-    if not np.all(np.isfinite(matrix)):
-        raise InputError(f"{name} holds NaN or infinity; expected finite numbers")
-    size = np.abs(matrix).max()
-    asymmetry = np.abs(matrix - matrix.T)
-    if asymmetry.max() > rounding * size:
-        i, j = np.unravel_index(asymmetry.argmax(), matrix.shape)
-        raise InputError(
-            f"{name} is not symmetric: entries ({i}, {j}) and ({j}, {i}) differ by {asymmetry[i, j]:.3g}; "
-            f"use ({name} + {name}.T) / 2 if that is rounding"
-        )
-    values, vectors = eigh_apart((matrix + matrix.T) / 2)
-    if values.min() < -rounding * size:
-        raise InputError(
-            f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values.min():.3g}"
-        )
-    values[values <= 4 * len(values) * EPSILON * size] = 0  # as far as a decomposition can tell
-    return values, vectors, rounding
-
-
-def _with_ones(lam: Floats) -> Floats:
-    """Eigenvalues of K, those at 1 as far as a decomposition can tell exactly there."""
-    return np.where(lam >= 1 - 4 * len(lam) * EPSILON, 1, lam)
-
-
-def _svd_apart(B: Floats) -> tuple[Floats, Floats]:
-    """As many singular values as rows, and left singular vectors; rows of zeros are kept apart, as in `eigh_apart`."""
-    coupled, apart = np.flatnonzero(B.any(axis=1)), np.flatnonzero(~B.any(axis=1))
-    V, values = np.zeros((len(B), len(B))), np.zeros(len(B))
-    V[apart, np.arange(len(apart))] = 1
-    if len(coupled):
-        U, singular, _ = np.linalg.svd(B[coupled], full_matrices=True)
-        V[coupled, len(apart) :] = U
-        singular[singular <= 4 * len(B) * EPSILON * singular[0]] = 0  # as far as a decomposition can tell
-        values[len(apart) : len(apart) + len(singular)] = singular
-    return values, V
-
-
-def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues, ascending, and eigenvectors, with indices whose row is zero off the diagonal kept apart.
-
-    Decomposed with the others, an item that never occurs would get a probability, of rounding size.
-    """
-    n = len(matrix)
-    coupled = np.count_nonzero(matrix, axis=1) > (matrix.diagonal() != 0)
-    apart, rest = np.flatnonzero(~coupled), np.flatnonzero(coupled)
-    values, vectors = matrix.diagonal()[np.concatenate([apart, rest])], np.zeros((n, n))
-    vectors[apart, np.arange(len(apart))] = 1
-    if len(rest):
-        values[len(apart) :], vectors[rest, len(apart) :] = np.linalg.eigh(matrix[np.ix_(rest, rest)])
-    order = np.argsort(values, kind="stable")
-    return values[order], vectors[:, order]
-
-
-def _symmetric_product(V: Floats, values: Floats) -> Floats:
-    """V diag(values) Vᵀ, symmetric to the last bit; read-only, because it is kept."""
-    half = V * np.sqrt(values)
-    of_independent = np.count_nonzero(V, axis=0).max(initial=0) <= 1  # O(N³) would be spent on zeros
-    product: Floats = np.diag((half**2).sum(axis=1)) if of_independent else half @ half.T
-    product.flags.writeable = False
-    return product

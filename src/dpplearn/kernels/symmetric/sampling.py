@@ -9,9 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Seed
-from dpplearn.kernels.symmetric.compiled import loops
+from dpplearn.kernels.compiling import loops
+from dpplearn.kernels.interface import check_size
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.sizes import check_size, log_size_table
+from dpplearn.kernels.symmetric.sizes import log_size_table
 from dpplearn.tools.threads import pool, thread_count
 
 BLOCK = 32  # draws with one random stream: fixed, so that the draws do not depend on the number of threads
@@ -27,8 +28,8 @@ def sample_sets(
     The same seed gives the same draws whatever the number of threads.
     """
     if k is not None:
-        check_size(kernel, k)
-    drawing, name = loops("sampling"), "dpp" if k is None else "k-dpp"
+        check_size(kernel.possible_sizes, k)
+    drawing, name = loops("symmetric", "sampling"), "dpp" if k is None else "k-dpp"
     choose = SAMPLERS[name](kernel, k)
     vectors = kernel.eigenvectors
     squares = kernel.squared_eigenvectors
@@ -59,10 +60,10 @@ def _independent_eigenvectors(kernel: Kernel, k: None) -> Chooser:
 
 def _k_eigenvectors(kernel: Kernel, k: int) -> Chooser:
     """k eigenvectors with the probabilities of the flips given that k come up. [KT12, Algorithm 8]"""
-    return partial(_choose_k, _inclusion_table(kernel.eigenvalues, k))
+    return partial(_choose_k, inclusion_table(kernel.eigenvalues, k))
 
 
-def _inclusion_table(lam: Floats, k: int) -> Floats:
+def inclusion_table(lam: Floats, k: int) -> Floats:
     """P(flip n comes up given that l of the flips 0..n do): λ_n P_n(l − 1) / P_{n+1}(l)."""
     table = log_size_table(lam, k)
     inclusion = np.zeros((len(lam), k + 1))
@@ -79,7 +80,7 @@ def _inclusion_table(lam: Floats, k: int) -> Floats:
 def _choose_k(inclusion: Floats, draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
     n, k = inclusion.shape[0], inclusion.shape[1] - 1
     chosen = np.empty((draws, k), dtype=np.int64)
-    loops("sampling").choose_k(inclusion, rng.random((draws, n)), chosen)
+    loops("symmetric", "sampling").choose_k(inclusion, rng.random((draws, n)), chosen)
     return chosen.reshape(-1), np.arange(draws + 1, dtype=np.int64) * k
 
 

@@ -8,13 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import NO_ITEMS, Floats, Ints
 from dpplearn.errors import InputError
 from dpplearn.kernels.symmetric.conditioning import conditioned
 from dpplearn.kernels.symmetric.independence import can_contain, doubtful_pivot
 from dpplearn.kernels.symmetric.kernel import Kernel
 
-NOTHING = np.zeros(0, dtype=np.int64)
 IMPOSSIBLE = "the items to start from have probability zero together; leave one out"
 
 Take = Callable[[int, float, Floats], None]  # brings what is left up to date once an item is taken with some gain
@@ -34,7 +33,7 @@ class Greedy:
         return Greedy(positions, np.concatenate([self.gains, more.gains]))
 
 
-def greedy_map(kernel: Kernel, k: int | None, include: Ints = NOTHING) -> Greedy:
+def greedy_map(kernel: Kernel, k: int | None, include: Ints = NO_ITEMS) -> Greedy:
     """Grow a set from `include`, each time by the item that raises the probability most, to k items.
 
     Without k, until no item raises it further. Gains are P(Y ∪ i)/P(Y).
@@ -48,10 +47,10 @@ def greedy_map(kernel: Kernel, k: int | None, include: Ints = NOTHING) -> Greedy
     return found
 
 
-def greedy(L: Floats, rank: int, k: int | None, include: Ints = NOTHING) -> Greedy | None:
+def greedy(L: Floats, rank: int, k: int | None, include: Ints = NO_ITEMS) -> Greedy | None:
     """Greedy maximisation of det L_Y; the items of `include` come first, in their order. None where L has too few
     digits to tell which item is next. [CZZ18]"""
-    rows = np.empty((rank if k is None else min(k, rank), len(L)))  # the Cholesky factor, one row a taken item
+    rows = np.empty((rank if k is None else min(k, rank), len(L)))  # the Cholesky factor, one row per taken item
     taken = 0
 
     def take(best: int, gain: float, left: Floats) -> None:
@@ -126,11 +125,11 @@ def _with_certain_part(kernel: Kernel, k: int | None, include: Ints) -> Greedy:
     if not len(include):
         U = kernel.eigenvectors[:, kernel.at_one]
         most = U.shape[1] if k is None else min(U.shape[1], k)
-        first = _by_vectors(U, U.shape[1], most, NOTHING, partial(can_contain, kernel))
+        first = _by_vectors(U, U.shape[1], most, NO_ITEMS, partial(can_contain, kernel))
     size = len(first.positions)
     if size == kernel.n_items and not can_contain(kernel, first.positions):
         raise InputError(IMPOSSIBLE)
     if size == kernel.n_items or (size == k and not len(include)):
         return first
-    rest, places = conditioned(kernel, first.positions, NOTHING)
+    rest, places = conditioned(kernel, first.positions, NO_ITEMS)
     return first.then(places, greedy_map(rest, None if k is None else k - size))

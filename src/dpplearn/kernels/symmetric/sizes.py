@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.errors import InputError
 from dpplearn.kernels.symmetric.kernel import Kernel
 
 
@@ -35,15 +34,6 @@ def log_size_distribution(kernel: Kernel) -> Floats:
         row = row + down[n]
         row[1:] = np.logaddexp(row[1:], shifted)
     return row
-
-
-def check_size(kernel: Kernel, k: int) -> None:
-    """A k-DPP exists for sizes between the number of eigenvalues at 1 and the rank."""
-    sizes = kernel.possible_sizes
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k not in sizes:
-        raise InputError(
-            f"k is {k!r}; under this model a set has {sizes[0]} to {sizes[-1]} items, so k must be from that range"
-        )
 
 
 def inclusion_given_size(kernel: Kernel, k: int) -> Floats:

@@ -1,90 +1,17 @@
-"""What learning a mixture maximises: the log-likelihood less penalties, as a function of free numbers, and its gradient."""
+"""What learning a mixture maximises: the log-likelihood less penalties, and its gradient in the free numbers."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.statistics import minor_sums, segment_sums
+from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape
 from dpplearn.learners.problem import Problem
 from dpplearn.tools.threads import pool, thread_count
-
-
-@dataclass(frozen=True)
-class Shape:
-    """How many items, segments, and columns of U; and whether items attract."""
-
-    n_items: int
-    segments: int
-    rank: int
-    attraction: bool = True
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        n = self.n_items
-        theta = self.segments * n if self.segments > 1 else 0
-        return n, theta, n * self.rank, n * (n - 1) // 2 if self.attraction else 0, self.segments
-
-    @cached_property
-    def below(self) -> tuple[Floats, Floats]:
-        return np.tril_indices(self.n_items, -1)
-
-
-@dataclass(frozen=True)
-class Penalty:
-    """Half a basket with and half a basket without every item are counted beside the data, whatever these are."""
-
-    repulsion: float = 0.1  # λ_s ‖U‖²
-    attraction: float = 1.0  # λ_a Σ_{i>j} A_ij²
-    segments: float = 1.0  # λ_t/2 ‖θ‖²
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """γ, how much an item is liked; θ_c, what segment c adds; U and A, how items repel and attract; logits of the
-    segments' weights."""
-
-    gamma: Floats  # (n_items,)
-    theta: Floats  # (segments, n_items)
-    U: Floats  # (n_items, rank)
-    A: Floats  # (n_items (n_items − 1)/2,), or empty; below the diagonal of the skew part, row after row
-    logits: Floats  # (segments,)
-
-    def flat(self, shape: Shape) -> Floats:
-        theta = self.theta if shape.segments > 1 else self.theta[:0]
-        return np.concatenate([self.gamma, theta.ravel(), self.U.ravel(), self.A, self.logits])
-
-    @classmethod
-    def of(cls, x: Floats, shape: Shape) -> Parameters:
-        n, m = shape.n_items, shape.segments
-        gamma, theta, U, A, logits = np.split(x, np.cumsum(shape.sizes)[:-1])
-        return cls(gamma, theta.reshape(m, n) if m > 1 else np.zeros((1, n)), U.reshape(n, shape.rank), A, logits)
-
-    @property
-    def log_odds(self) -> Floats:
-        return 2 * self.gamma + self.theta
-
-    @property
-    def weights(self) -> Floats:
-        p = np.exp(self.logits - self.logits.max())
-        return np.asarray(p / p.sum())
-
-    def interaction(self, shape: Shape) -> Floats:
-        C = self.U @ self.U.T
-        C.flat[:: len(C) + 1] += 1
-        if self.A.size:
-            rows, columns = shape.below
-            C[rows, columns] += self.A
-            C[columns, rows] -= self.A
-        return C
-
-    def kernel(self, shape: Shape) -> MixtureKernel:
-        return MixtureKernel(self.weights, self.log_odds, self.interaction(shape)[None])
 
 
 @dataclass(frozen=True)

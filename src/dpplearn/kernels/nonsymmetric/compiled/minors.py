@@ -1,4 +1,5 @@
-"""The compiled inner loops over minors C_Y of a matrix whose symmetric part is at least I: elimination without pivoting.
+"""The compiled inner loops over minors C_Y of a matrix whose symmetric part is at least I: elimination
+without pivoting.
 
 LANES sets of equal size at a time, entry for entry side by side, so that the innermost loops are vector instructions.
 """
@@ -6,8 +7,9 @@ LANES sets of equal size at a time, entry for entry side by side, so that the in
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from numba import types
+from numba import njit, types
 
 from dpplearn.data.blocks import LANES
 from dpplearn.kernels.symmetric.compiled.signatures import (
@@ -17,11 +19,15 @@ from dpplearn.kernels.symmetric.compiled.signatures import (
     NUMBERS,
     OUT_MATRIX,
     OUT_NUMBERS,
-    compiled_as,
 )
 
 
-@compiled_as(types.void(MATRIX, ITEMS, types.int64, types.int64, OUT_NUMBERS))
+def compiled(signature: Any) -> Any:
+    # contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
+    return njit(signature, nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+
+
+@compiled(types.void(MATRIX, ITEMS, types.int64, types.int64, OUT_NUMBERS))
 def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
     """C_Y of LANES sets."""
     for i in range(k):
@@ -31,7 +37,7 @@ def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
                 minors[(i * k + j) * LANES + lane] = C[row, column]
 
 
-@compiled_as(types.void(types.int64, OUT_NUMBERS, OUT_NUMBERS))
+@compiled(types.void(types.int64, OUT_NUMBERS, OUT_NUMBERS))
 def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
     """log det of LANES minors; overwrites them."""
     product = logdet
@@ -56,7 +62,7 @@ def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
         logdet[lane] = total[lane] + math.log(product[lane])
 
 
-@compiled_as(types.void(types.int64, OUT_NUMBERS, OUT_NUMBERS))
+@compiled(types.void(types.int64, OUT_NUMBERS, OUT_NUMBERS))
 def invert(k, minors, logdet):  # type: ignore[no-untyped-def]
     """log det of LANES minors, which become their inverses, by Gauss and Jordan's elimination in place."""
     total = [0.0] * LANES
@@ -89,7 +95,7 @@ def invert(k, minors, logdet):  # type: ignore[no-untyped-def]
         logdet[lane] = total[lane] + math.log(product[lane])
 
 
-@compiled_as(
+@compiled(
     types.float64(
         MATRIX, ITEMS, NUMBERS, GROUPS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS
     )

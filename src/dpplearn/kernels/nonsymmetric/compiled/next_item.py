@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -11,7 +12,7 @@ from dpplearn.kernels.symmetric.compiled.signatures import MATRIX, NUMBERS, OUT_
 
 MATRICES = types.Array(types.float64, 3, "C", readonly=True)
 BASKET = types.Array(types.int64, 1, "C", readonly=True)
-OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
+OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 
 
 @njit(types.float64(MATRIX, BASKET, OUT_MATRIX, OUT_MATRIX, OUT_NUMBERS), **OPTIONS)

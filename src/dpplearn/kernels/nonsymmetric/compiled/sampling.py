@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit, types
 
 from dpplearn.kernels.symmetric.compiled.signatures import MATRIX, OUT_MATRIX
 
-OPTIONS = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
+OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 
 
 @njit(types.int64(MATRIX, types.int64, types.npy_rng, OUT_MATRIX, types.int64[::1]), **OPTIONS)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numba import types
+from numba import njit, types
 
 from dpplearn.kernels.symmetric.compiled.signatures import (
     ITEMS,
@@ -13,13 +14,17 @@ from dpplearn.kernels.symmetric.compiled.signatures import (
     NUMBERS,
     OUT_MATRIX,
     OUT_NUMBERS,
-    compiled_as,
 )
 
 OFFSETS = types.Array(types.int64, 1, "C", readonly=True)
 
 
-@compiled_as(
+def compiled(signature: Any) -> Any:
+    # contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
+    return njit(signature, nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+
+
+@compiled(
     types.float64(
         *(ITEMS, OFFSETS, NUMBERS, MATRIX, NUMBERS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS)
     )

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
-from dpplearn.kernels.symmetric.compiled.lanes import (
-    INT,
-    Lanes,
-    Sum,
-    broadcast,
-    constant,
-    load,
-    log,
-    loop,
-    split,
-    store,
-)
+from dpplearn.kernels.symmetric.compiled.lanes import INT, Lanes, Sum, broadcast, constant, load, loop, split, store
 from dpplearn.kernels.symmetric.compiled.sets import Arrays, Block, Totals
 
 WIDTH = 4  # columns that share the loads of a row
@@ -149,4 +137,4 @@ def any_sets(builder: Any, arrays: Arrays, want_delta: bool) -> None:
             _any_inverse(block, work, alive, arrays.out)
         else:
             with builder.if_then(arrays.each_wanted):
-                store(builder, arrays.out, number, log(mantissa, exponent).where(alive, -math.inf))
+                arrays.store_logarithm(number, mantissa, exponent, alive)

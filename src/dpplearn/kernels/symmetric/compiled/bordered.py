@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numba import njit, types
 
-from dpplearn.kernels.symmetric.compiled.signatures import compiled
+from dpplearn.kernels.symmetric.compiled.signatures import MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS, SETS
+
+OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
 
 
-@compiled
+@njit(types.void(MATRIX, NUMBERS, SETS, NUMBERS, types.float64, OUT_NUMBERS, OUT_MATRIX, types.boolean), **OPTIONS)
 def bordered(C, log_scale, sets, weights, smallest, logdet, delta, want_delta):  # type: ignore[no-untyped-def]
     """The same for the minors Y ∪ border of an indefinite C, by Gauss-Jordan elimination with row pivots.
 

@@ -1,6 +1,6 @@
 """The compiled inner loops of the statistics.
 
-One SIMD lane a set: every arithmetic operation works on LANES sets of equal size, and nothing is allocated for a
+One SIMD lane per set: every arithmetic operation works on LANES sets of equal size, and nothing is allocated for a
 basket. A small size has straight-line code of its own, in which everything is a register or a slot of the stack;
 the other sizes share one set of loops.
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
 from dpplearn.data import blocks
@@ -35,11 +35,12 @@ from dpplearn.kernels.symmetric.compiled.signatures import (
     OUT_MATRIX,
     OUT_NUMBERS,
     TWO_SUMS,
-    compiled_as,
 )
 from dpplearn.kernels.symmetric.compiled.small_sets import SMALL, small_sets
 
 TILE = 16
+# contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
+OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_model": "numpy"}
 
 
 def _sets_of_one_size(want_delta: bool) -> Any:
@@ -68,7 +69,7 @@ _add_inverses = _sets_of_one_size(want_delta=True)
 _take_logarithms = _sets_of_one_size(want_delta=False)
 
 
-@compiled_as(types.float64(MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS))
+@njit(types.float64(MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS), **OPTIONS)
 def scale(L, item_weights, C, inverse, log_scale):  # type: ignore[no-untyped-def]
     """C from L, 1/√L_ii (0 for an item that cannot occur), log L_ii, and Σ item weight · log L_ii."""
     n = len(L)
@@ -95,7 +96,7 @@ def scale(L, item_weights, C, inverse, log_scale):  # type: ignore[no-untyped-de
 
 
 def _version() -> int:
-    """Of all files that the intrinsics are made of."""
+    """Of all other files that the loop is made of."""
     sources = [Path(str(module.__file__)).read_bytes() for module in (blocks, lanes, sets, for_small, for_any)]
     return int.from_bytes(hashlib.sha256(b"".join(sources)).digest()[:7])
 
@@ -104,13 +105,9 @@ def _of_version(version: int) -> Any:
     """The loop over all sets. Numba finds its compiled code again by this file and by what the loop closes over: the
     version, as it is made of other files too."""
 
-    @compiled_as(
-        TWO_SUMS(
-            *(MATRIX, NUMBERS, NUMBERS, ITEMS, NUMBERS, GROUPS, NUMBERS),
-            *[types.int64] * 3,
-            *(OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS),
-        )
-    )
+    given = (MATRIX, NUMBERS, NUMBERS, ITEMS, NUMBERS, GROUPS, NUMBERS, *[types.int64] * 3)
+
+    @njit(TWO_SUMS(*given, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS), **OPTIONS)
     def definite(C, inverse, alone, items, weights, groups, smallest, rank, thread, threads, delta, each, work):  # type: ignore[no-untyped-def]
         """Σ w log det C_Y and the weight of the sets left out; and, unless they are empty, Delta or every log det C_Y.
 

@@ -1,4 +1,4 @@
-"""Arithmetic on four numbers at once, one a set, for code that numba's own compiler would not vectorise.
+"""Arithmetic on four numbers at once, one per set, for code that numba's own compiler would not vectorise.
 
 A `Lanes` stands for an LLVM vector while an intrinsic is being written: its operators emit instructions, so a
 formula written with them becomes straight-line code.

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-MATRIX = types.Array(types.float64, 2, "C", readonly=True)
-NUMBERS = types.Array(types.int64, 1, "C", readonly=True)
+from dpplearn.kernels.symmetric.compiled.signatures import COUNTS, MATRIX
+
 OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 
 
 @njit(types.void(MATRIX, MATRIX, types.int64[:, ::1]), **OPTIONS)
 def choose_k(inclusion, uniforms, chosen):  # type: ignore[no-untyped-def]
-    """Exactly k eigenvectors a draw, from the last to the first; inclusion[n, l] is the probability of taking
+    """Exactly k eigenvectors per draw, from the last to the first; inclusion[n, l] is the probability of taking
     eigenvector n when l are still to come."""
     draws, n = uniforms.shape
     k = inclusion.shape[1] - 1
@@ -28,7 +28,7 @@ def choose_k(inclusion, uniforms, chosen):  # type: ignore[no-untyped-def]
                 chosen[draw, left] = j
 
 
-@njit(types.void(MATRIX, MATRIX, NUMBERS, NUMBERS, types.npy_rng, types.int64[::1]), **OPTIONS)
+@njit(types.void(MATRIX, MATRIX, COUNTS, COUNTS, types.npy_rng, types.int64[::1]), **OPTIONS)
 def draw_items(vectors, squares, chosen, offsets, rng, items):  # type: ignore[no-untyped-def]
     """For each draw one set from the projection DPP of its eigenvectors, by rejection. [BTA23]
 

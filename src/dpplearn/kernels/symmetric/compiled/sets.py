@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from numba import types
@@ -57,7 +58,7 @@ class Arrays:
             for kind, value in zip(signature.args, arguments, strict=True)
         ]
         C, items, first_item, weights, first_place, self.k, self.smallest, self.start, self.stop, out, work = values
-        self.n_items = builder.extract_value(C.shape, 0)
+        self.builder, self.n_items = builder, builder.extract_value(C.shape, 0)
         self.C = C.data
         self.items = builder.gep(items.data, [first_item])
         self.weights = builder.gep(weights.data, [first_place])
@@ -65,6 +66,10 @@ class Arrays:
         self.each_wanted = builder.icmp_signed("!=", out.nitems, INT(0))
         self.sums = work.data
         self.work = builder.gep(work.data, [INT(2 * LANES)])
+
+    def store_logarithm(self, block: Any, mantissa: Lanes, exponent: Lanes, alive: Any) -> None:
+        """log det of a block's sets, −inf where a pivot was too small, where `out` is for them."""
+        store(self.builder, self.out, block, log(mantissa, exponent).where(alive, -math.inf))
 
 
 class Totals:

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils
 
 from dpplearn.data.blocks import LANES
-from dpplearn.kernels.symmetric.compiled.lanes import (
-    INT,
-    ITEM,
-    Lanes,
-    broadcast,
-    constant,
-    load,
-    log,
-    loop,
-    split,
-    store,
-)
+from dpplearn.kernels.symmetric.compiled.lanes import INT, ITEM, Lanes, broadcast, constant, load, loop, split, store
 from dpplearn.kernels.symmetric.compiled.sets import Arrays, Block, Totals
 
 SMALL = 10  # sizes up to this have code of their own; beyond, it would take long to compile
@@ -143,7 +131,7 @@ def small_sets(builder: Any, arrays: Arrays, want_delta: bool) -> None:
         if not want_delta:
             with builder.if_then(arrays.each_wanted), loop(builder, chunk, end) as number:
                 det, alive = _determinant(builder, determinants, builder.sub(number, chunk))
-                store(builder, arrays.out, number, log(*split(det)).where(alive, -math.inf))
+                arrays.store_logarithm(number, *split(det), alive)
 
 
 def _determinant(builder: Any, determinants: Any, number: Any) -> tuple[Lanes, Any]:

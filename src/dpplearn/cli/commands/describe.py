@@ -1,39 +1,56 @@
-"""dpplearn describe and explain: what a model says, of all items and of one beside a basket."""
+"""dpplearn describe: what a model says, of all items or of one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-import dpplearn
+from dpplearn.analysis.stability import Stability, stability
 from dpplearn.analysis.substitutes import (
     AT_LEAST,
-    Stability,
     SubstituteGroup,
     SubstitutePair,
-    stability,
     substitute_groups,
     substitute_pairs,
 )
 from dpplearn.arrays import Floats
-from dpplearn.cli.options import READING, AsJson, BasketColumn, Format, Items, Model, Quiet, Reader, Top, WeightColumn
-from dpplearn.cli.output import Report, counted, wants_progress, write
+from dpplearn.cli.options import READING, AsJson, BasketColumn, Format, Model, Quiet, Reader, Top, WeightColumn
+from dpplearn.cli.output import Report, Shown, counted, wants_progress, write
 from dpplearn.data.catalogue import Label
 from dpplearn.models.dpp import DPP
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from dpplearn.models.model_file import read_model
+from dpplearn.tools.tables import Facts, TextTable
+from dpplearn.tools.words import chance, count, number, share, shown
 
 RESAMPLES = 20
 MOST_ITEMS, MOST_SETS = 200, 120_000  # beyond, learning a model again twenty times is not for the impatient
-SETS_OF_THE_PRIOR = 1000  # an item, about
+SETS_OF_THE_PRIOR = 1000  # per item, about
 RELIABLE = 0.5  # groups that come back in fewer resamples are counted and not shown
 
 SHOWN = 12  # items of a group
-APART = "apart: the share of the meetings that chance would bring, which the model does not have"
+APART = "apart: of the sets that would hold both items by chance, the share in which the model keeps them apart"
+LEARNED = {  # what is recorded of learning, in the order shown
+    "learner": "learner",
+    "start": "start",
+    "restarts": "runs",
+    "stop": "stopped by",
+    "n_iter": "iterations",
+    "evaluations": "evaluations",
+    "seconds": "seconds",
+    "n_baskets": "baskets",
+    "n_distinct": "distinct baskets",
+    "weight": "total weight",
+    "nonempty": "given that baskets are not empty",
+    "prior": "prior",
+    "prior_chosen": "prior chosen by cross-validation",
+    "log_likelihood": "log-likelihood per basket",
+    "independent_log_likelihood": "of independent items, not smoothed",
+    "validation": "share set aside",
+    "validation_log_likelihood": "log-likelihood of what was set aside",
+}
 
 RELYING = "How far to rely on it"
 
@@ -61,7 +78,8 @@ GroupsAtLeast = Annotated[
     typer.Option(
         "--groups-at-least",
         metavar="SHARE",
-        help="Group items of which at least this share of chance meetings is missing, on average.",
+        help="Group items that are kept apart in at least this share of the sets which would hold both by chance, "
+        "on average.",
     ),
 ]
 ItemColumnOfData = Annotated[
@@ -85,9 +103,7 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """What a model says: sizes, likely items, items that stand in for each other, how it was learned."""
-    from dpplearn.tools.tensor_file import read_tensors
-
-    dpp = dpplearn.load(model)
+    dpp, versions = read_model(model)
     if item is not None:
         write({"model": str(model), **item_report(dpp, item, top)}, item_tables, as_json)
         return
@@ -97,7 +113,6 @@ def describe(
     if times:
         with counted("learning again", times, wants_progress(quiet)) as done:
             found = stability(dpp, baskets, times, at_least=groups_at_least, rng=seed, done=done)
-    versions = read_tensors(model, "model")[1].get("versions", {})
     report = {
         "model": str(model),
         **describe_report(dpp, versions, top, groups_at_least, found),
@@ -108,10 +123,10 @@ def describe(
 
 def _usual_resamples(dpp: DPP, with_data: bool) -> int:
     """None for models that would take long to learn again, or do not tell what they were learned from."""
-    if not with_data and dpp.training is None and "weight" not in dpp.learned:
+    if not with_data and dpp.training is None and dpp.learned.weight is None:
         return 0
-    prior = 0 < dpp.learned.get("prior", 0) < np.inf
-    sets = dpp.learned.get("n_distinct", 0) + (SETS_OF_THE_PRIOR * len(dpp.items) if prior else 0)
+    prior = 0 < (dpp.learned.prior or 0) < np.inf
+    sets = (dpp.learned.n_distinct or 0) + (SETS_OF_THE_PRIOR * len(dpp.items) if prior else 0)
     return RESAMPLES if len(dpp.items) <= MOST_ITEMS and sets <= MOST_SETS else 0
 
 
@@ -125,7 +140,7 @@ def describe_report(
         "n_items": len(dpp.items),
         "rank": dpp.kernel.rank,
         "size": _size_summary(dpp.size_distribution),
-        "learned": dict(dpp.learned),
+        "learned": dpp.learned.to_dict(),
         "written_with": versions,
         "likeliest_items": [{"item": dpp.items[i], "probability": float(marginals[i])} for i in likeliest],
         "repelling_pairs": [_pair(dpp, each, stability) for each in substitute_pairs(dpp, top, stability)],
@@ -179,24 +194,25 @@ def item_report(dpp: DPP, item: str, top: int) -> Report:
     }
 
 
-def describe_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import chance, facts, grid, shown
-
+def describe_tables(report: Report) -> Iterator[Shown]:
     size = report["size"]
-    learned = [(name.replace("_", " "), _plain(value)) for name, value in report["learned"].items()]
+    learned = [(word, _plain(report["learned"][name])) for name, word in LEARNED.items() if name in report["learned"]]
+    learned += [(shown(name), _plain(value)) for name, value in report["learned"].items() if name not in LEARNED]
     versions = ", ".join(f"{name} {version}" for name, version in report["written_with"].items())
     rows = [
         ("model", shown(report["model"])),
-        ("items", f"{report['n_items']:,}"),
-        ("rank", f"{report['rank']:,} (the size of the largest possible set)"),
-        ("expected size", f"{size['expected']:.2f} items, standard deviation {size['standard_deviation']:.2f}"),
-        ("likeliest size", f"{size['most_likely']}; nine of ten are {size['percentile_5']} to {size['percentile_95']}"),
+        ("items", count(report["n_items"])),
+        ("rank", f"{count(report['rank'])} (the size of the largest possible set)"),
+        ("expected size", f"{number(size['expected'], 2)} items, standard deviation "
+                          f"{number(size['standard_deviation'], 2)}"),
+        ("likeliest size", f"{size['most_likely']}; 90% of sets have {size['percentile_5']} to "
+                           f"{size['percentile_95']} items"),
         ("empty set", f"probability {chance(size['probability_empty'])}"),
         ("written with", versions),
     ]  # fmt: skip
-    yield facts("Model", rows)
-    yield facts("How it was learned", learned or [("", "not recorded: the model was not made by fit")])
-    yield grid(
+    yield Facts("Model", rows)
+    yield Facts("How it was learned", learned or [("", "not recorded: the model was not made by fit")])
+    yield TextTable(
         "Most likely items",
         ["item", "probability>"],
         [(shown(each["item"]), chance(each["probability"])) for each in report["likeliest_items"]],
@@ -206,147 +222,89 @@ def describe_tables(report: Report) -> Iterator[RenderableType]:
     yield from _reliance(report)
 
 
-def _pair_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import grid, shown
-
+def _pair_tables(report: Report) -> Iterator[Shown]:
     sure = report["resamples"]["n"] > 0
     columns = ["pair", "apart>", *(["90% of\nresamples>", "again>"] if sure else []), "met>", "by chance>"]
     rows = [
         (
             "{}\nand {}\n".format(*map(shown, each["items"])),
-            _percent(each["substitution"]),
-            *((f"{_percent(each['interval'][0])} to {_percent(each['interval'][1])}", _percent(each["again"]))
+            share(each["substitution"]),
+            *((f"{share(each['interval'][0])} to {share(each['interval'][1])}", share(each["again"]))
               if sure else ()),
             *_counts(each["met"], each["expected"], each["probability_of_both"], each["by_chance"]),
         )
         for each in report["repelling_pairs"]
     ]  # fmt: skip
-    yield grid(f"Items that repel each other most{', the surest first' if sure else ''}", columns, rows)
+    yield TextTable(f"Items that repel each other most{', the surest first' if sure else ''}", columns, rows)
 
 
-def _group_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import grid, notes
-
+def _group_tables(report: Report) -> Iterator[Shown]:
     sure = report["resamples"]["n"] > 0
     reliable = [each for each in report["groups"] if not sure or each["again"] >= RELIABLE]
     rows = [
         (
             _lines(each["items"]),
-            _percent(each["substitution"]),
-            *((_percent(each["again"]),) if sure else ()),
+            share(each["substitution"]),
+            *((share(each["again"]),) if sure else ()),
             *_counts(each["met"], each["expected"], None, each["missing"]),
         )
         for each in reliable[: report["top"]]
     ]
-    last = ["met>", "by chance>"] if rows and rows[0][-2] else ["", "missing\nper set>"]
-    yield grid("Items that stand in for each other", ["group", "apart>", *(["again>"] if sure else []), *last], rows)
+    if rows:
+        last = ["met>", "by chance>"] if rows[0][-2] else ["", "missing\nper set>"]
+        columns = ["group", "apart>", *(["again>"] if sure else []), *last]
+        yield TextTable("Items that stand in for each other", columns, rows)
+    else:
+        yield "Items that stand in for each other: no group to rely on."
     more, unsure = len(reliable) - len(rows), len(report["groups"]) - len(reliable)
-    yield from notes(
-        f"{more} more, which miss fewer meetings: --top shows them." if more else "",
-        f"{unsure} more that came back in less than {_percent(RELIABLE)} of the resamples: --json has them."
-        if unsure
-        else "",
-    )
+    if more:
+        yield f"{count(more, 'more group')}, kept apart in fewer baskets: --top shows them."
+    if unsure:
+        yield (
+            f"{count(unsure, 'more group')} that came back in less than {share(RELIABLE)} of the resamples: --json has "
+            "them."
+        )
 
 
 def _lines(items: Sequence[Label]) -> str:
-    from dpplearn.cli.tables import shown
-
     more = len(items) - SHOWN
     return "\n".join([*(f"· {shown(each)}" for each in items[:SHOWN]), *([f"and {more} more"] if more > 0 else []), ""])
 
 
-def _counts(met: float, expected: float, probability: float | None, chance: float) -> tuple[str, str]:
+def _counts(met: float, expected: float, probability: float | None, by_chance: float) -> tuple[str, str]:
     """In training baskets, where the model tells; else as probabilities."""
-    from dpplearn.cli import tables
-
     if np.isnan(met):
-        return "" if probability is None else tables.chance(probability), tables.chance(chance)
-    return f"{met:,.0f}", f"{expected:,.1f}"
+        return "" if probability is None else chance(probability), chance(by_chance)
+    return count(met), number(expected, 1)
 
 
-def _reliance(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import notes, shown
-
+def _reliance(report: Report) -> Iterator[Shown]:
     resamples = report["resamples"]
     drawn = "drawn from the model" if resamples["of"] == "the model" else f"resampled from {shown(resamples['of'])}"
-    yield from notes(
-        f"{APART}. met and by chance: baskets of the training data that hold both.",
-        f"Learned again {resamples['n']} times, from baskets {drawn}. again: the share of these models in which a pair "
-        "is apart at least half as much, or in which two items of a group are again in one."
-        if resamples["n"]
-        else "How far to rely on these was not looked into: --resamples 20 learns the model again from resamples, "
-        "of --data FILE if the model does not tell how many baskets it was learned from.",
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%"
+    yield f"{APART}. met and by chance: baskets of the training data that hold both."
+    if resamples["n"]:
+        yield (
+            f"Learned again {resamples['n']} times, from baskets {drawn}. again: the share of these models in which a "
+            "pair is apart at least half as much, or in which two items of a group are again in one."
+        )
+    else:
+        yield (
+            "How far to rely on these was not looked into: --resamples 20 learns the model again from resamples, of "
+            "--data FILE if the model does not tell how many baskets it was learned from."
+        )
 
 
 def _plain(value: Any) -> str:
-    from dpplearn.cli.tables import shown
-
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return f"{value:,.6g}" if isinstance(value, float) else shown(value)
 
 
-def item_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import chance, facts, grid, notes, shown
-
-    yield facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
-    substitutes = [(shown(each["item"]), _percent(each["substitution"])) for each in report["substitutes"]]
+def item_tables(report: Report) -> Iterator[Shown]:
+    yield Facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
+    substitutes = [(shown(each["item"]), share(each["substitution"])) for each in report["substitutes"]]
     if not substitutes:
-        yield from notes("Substitutes: none. The model keeps no item apart from it.")
+        yield "Substitutes: none. The model keeps no item apart from it."
         return
-    yield grid("Substitutes: what the model keeps most apart from it", ["item", "apart>"], substitutes)
-    yield from notes(f"{APART}.")
-
-
-def explain(
-    model: Model,
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The item to be added.")],
-    items: Items = None,
-    as_json: AsJson = False,
-) -> None:
-    """Which items of a basket push a candidate down, and by how much."""
-    found = dpplearn.load(model).explain(items or [], candidate)
-    report = {
-        "model": str(model),
-        "candidate": found.item,
-        "alone": found.alone,
-        "given": found.given,
-        "score_alone": found.score_alone,
-        "score": found.score,
-        "influences": [each._asdict() for each in found.influences],
-        "n_orders": found.n_orders,
-        "error": found.error,
-    }
-    write(report, explain_tables, as_json)
-
-
-def explain_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import chance, grid, notes, shown
-
-    influences = [
-        (f"× {shown(each['item'])}", chance(each["factor"]), chance(each["score_factor"]))
-        for each in report["influences"]
-    ]
-    yield grid(
-        f"{shown(report['candidate'])}: what the basket does to it",
-        ["", "probability>", "score>"],
-        [
-            ("alone", chance(report["alone"]), chance(report["score_alone"])),
-            *influences,
-            ("beside the basket", chance(report["given"]), chance(report["score"])),
-        ],
-    )
-    yield from notes(
-        "probability: that a set which holds the basket holds the candidate; score: P(basket with it) / P(basket). "
-        "Each item's factor is its fair share of the way from alone to beside the basket (Shapley value).",
-        "Scores do not exist here: the model gives the empty set probability zero."
-        if np.isnan(report["score_alone"])
-        else "",
-        f"Averages over {report['n_orders']} random orders of the basket, within {_percent(report['error'])} or so."
-        if report["n_orders"] is not None
-        else "",
-    )
+    yield TextTable("Substitutes: what the model keeps most apart from it", ["item", "apart>"], substitutes)
+    yield f"{APART}."

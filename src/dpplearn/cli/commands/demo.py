@@ -1,23 +1,30 @@
-"""The demonstration: learn generated registries with EM, K-Ascent and the default learner, compare, and look at what
-is suggested next."""
+"""dpplearn demo: learn generated registries with EM, K-Ascent and the default learner, compare, and look at what is
+suggested next."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
+from itertools import zip_longest
+from typing import Annotated
 
-import numpy as np
+import typer
 
+from dpplearn.cli.options import AsJson, Quiet
+from dpplearn.cli.output import Report, Shown, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
-from dpplearn.datasets.registries import make_registries, substitute_groups
+from dpplearn.datasets.registries import items_by_kind, make_registries
 from dpplearn.evaluation.metrics import relative_gain
 from dpplearn.fitting.fit import fit
 from dpplearn.fitting.result import FitResult
 from dpplearn.kernels.independent import independent
 from dpplearn.models.dpp import DPP
+from dpplearn.tools.tables import TextTable
+from dpplearn.tools.words import chance, count, number, percent, shown
 
 TRAIN_SHARE = 0.7  # as in the paper
 N_SUGGESTIONS = 5
@@ -26,7 +33,7 @@ PAPER_TOL, SMALL_TOL = 1e-4, 1e-6  # K-Ascent can creep past independent items s
 
 @dataclass(frozen=True)
 class Score:
-    """How good one model is: mean log-likelihoods a registry, and what learning it took."""
+    """How good one model is: mean log-likelihoods per registry, and what learning it took."""
 
     model: str
     tol: float | None
@@ -91,8 +98,17 @@ class Demo:
         )
 
 
-def percent(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:+.2f}%"
+def demo(
+    category: Annotated[
+        str, typer.Option(help="A category of generated registries, such as safety or feeding.")
+    ] = "safety",
+    n: Annotated[int, typer.Option("--n", "-n", min=10, help="How many registries to generate.")] = 5000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the registries, the split and the start.")] = 0,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn generated registries, compare with independent items, and suggest what to add."""
+    write(demo_report(run_demo(category, n, seed, progress=wants_progress(quiet))), demo_tables, as_json)
 
 
 def run_demo(category: str, n: int, seed: int, *, progress: bool = False) -> Demo:
@@ -101,7 +117,7 @@ def run_demo(category: str, n: int, seed: int, *, progress: bool = False) -> Dem
     runs = {learner: _two_stops(train, learner, seed, progress) for learner in ("k-ascent", "em")}
     auto = fit(train, rng=seed, progress=progress)
     popularity = DPP(independent(train), train.items)
-    group = max(substitute_groups(category), key=len)
+    group = max(items_by_kind(category), key=len)
     held = _most_popular(train, group)
     return Demo(
         category=category,
@@ -160,3 +176,69 @@ def _kind(group: Sequence[str]) -> str:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
+
+
+def demo_report(demo: Demo) -> Report:
+    return {
+        "category": demo.category,
+        "seed": demo.seed,
+        "n_items": demo.n_items,
+        "n_train": demo.n_train,
+        "n_test": demo.n_test,
+        "models": [_model(demo.independent, demo.duels[0].em), _model(demo.auto, demo.duels[-1].em)]
+        + [_model(score, duel.em) for duel in demo.duels for score in (duel.k_ascent, duel.em)],
+        "comparison": demo.comparison,
+        "kind": demo.kind,
+        "held": demo.held,
+        "suggestions": {
+            "em": [asdict(each) for each in demo.by_em],
+            "popularity": [asdict(each) for each in demo.by_popularity],
+        },
+        "again_of_its_kind": {
+            "em": sum(each.same_kind for each in demo.by_em),
+            "popularity": sum(each.same_kind for each in demo.by_popularity),
+        },
+        "sentence": demo.sentence,
+    }
+
+
+def _model(score: Score, em: Score) -> Report:
+    """Beside the EM that stopped by the same rule."""
+    return {
+        **asdict(score),
+        "em_gain_train_percent": relative_gain(em.train, score.train),
+        "em_gain_test_percent": relative_gain(em.test, score.test),
+    }
+
+
+def demo_tables(report: Report) -> Iterator[Shown]:
+    yield TextTable(
+        f"{count(report['n_train'])} generated registries ({report['category']}, {report['n_items']} items), "
+        f"{count(report['n_test'])} held out: mean log-likelihood per registry",
+        ["model", "train>", "test>", "EM gain\ntrain>", "EM gain\ntest>", "steps>", "seconds>"],
+        [_model_line(each) for each in report["models"]],
+    )
+    infinite = any(math.isinf(each["test"]) for each in report["models"])
+    yield report["comparison"]
+    yield "-inf: some registry has probability zero under that model." if infinite else ""
+    both = zip_longest(report["suggestions"]["popularity"], report["suggestions"]["em"])
+    yield TextTable(
+        f"Suggested next to a registry that holds {shown(report['held'])} (* is again a {report['kind']})",
+        ["by popularity", "chance>", f"by the DPP of EM, to {report['models'][-1]['tol']:.0e}", "chance>"],
+        [tuple(cell for each in pair for cell in _suggestion(each)) for pair in both],
+    )
+    yield report["sentence"]
+
+
+def _model_line(each: Report) -> tuple[str, ...]:
+    iterations = "" if each["n_iter"] is None else str(each["n_iter"])
+    seconds = "" if each["seconds"] is None else number(each["seconds"], 2)
+    gains = ["" if each["model"] == "EM" else percent(each[f"em_gain_{part}_percent"]) for part in ("train", "test")]
+    name = each["model"] if each["tol"] is None else f"{each['model']}, to {each['tol']:.0e}"
+    return (name, number(each["train"]), number(each["test"]), *gains, iterations, seconds)
+
+
+def _suggestion(each: Report | None) -> tuple[str, str]:
+    if each is None:
+        return "", ""
+    return f"{shown(each['item'])}{' *' if each['same_kind'] else ''}", chance(each["probability"])

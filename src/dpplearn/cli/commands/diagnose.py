@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dpplearn.analysis.cooccurrence import LEVEL, Pair
 from dpplearn.analysis.diagnosis import MOST_ITEMS, Diagnosis
-from dpplearn.cli.fitting import Threads
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
@@ -19,13 +18,13 @@ from dpplearn.cli.options import (
     ItemColumn,
     Quiet,
     Reader,
+    Threads,
     Top,
     WeightColumn,
 )
-from dpplearn.cli.output import Report, busy, wants_progress, write
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
+from dpplearn.tools.tables import Facts, TextTable
+from dpplearn.tools.words import count, number, share, shown, small
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts for cross-validation.")]
 MostItems = Annotated[int, typer.Option("--most-items", min=2, help="Of more items look at the most frequent ones.")]
@@ -87,19 +86,16 @@ def _pair(pair: Pair) -> Report:
     return {**pair._asdict(), "ratio": pair.ratio}
 
 
-def diagnosis_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import facts, notes
-
-    yield facts("Baskets", _size_rows(report))
-    yield facts("Pairs of items, against chance", _pair_rows(report))
+def diagnosis_tables(report: Report) -> Iterator[Shown]:
+    yield Facts("Baskets", _size_rows(report))
+    yield Facts("Pairs of items, against chance", _pair_rows(report))
     yield from _strongest("Pairs that avoid each other most", report["repelling_pairs"])
     yield from _strongest("Pairs that go together most", report["attracting_pairs"])
-    yield from notes(*_remarks(report), f"\n{report['sentence']}")
+    yield from _remarks(report)
+    yield f"\n{report['sentence']}"
 
 
 def _size_rows(report: Report) -> list[tuple[str, str]]:
-    from dpplearn.cli.tables import shown
-
     n, mean, middle, largest = (report[key] for key in ("n_baskets", "mean_size", "median_size", "largest_size"))
     weight = "" if report["weight"] == n else f" of total weight {report['weight']:,.6g}"
     rows = [
@@ -108,12 +104,12 @@ def _size_rows(report: Report) -> list[tuple[str, str]]:
         ("size", f"{mean:.2f} items on average, median {middle:g}, {largest} at most"),
         ("items", f"{report['n_items']:,}, {report['n_never']:,} that never occur, {report['n_rare']:,} in fewer than "
                   "5 baskets"),
-        ("a basket holds", f"{_percent(report['density'])} of the items"),
+        ("a basket holds", f"{share(report['density'], 1)} of the items on average"),
     ]  # fmt: skip
     if report["n_looked_at"] < report["n_items"] - report["n_never"]:
-        share = _percent(report["share_looked_at"])
+        part = share(report["share_looked_at"], 1)
         rows.append(
-            ("looked at", f"the {report['n_looked_at']:,} most frequent items, {share} of all that baskets hold")
+            ("looked at", f"the {report['n_looked_at']:,} most frequent items, {part} of all that baskets hold")
         )
     return rows
 
@@ -124,14 +120,14 @@ def _pair_rows(report: Report) -> list[tuple[str, str]]:
     neither = tested - pairs["repel"] - pairs["attract"]
 
     def of_all(count: int) -> str:
-        return f"{count:,} of {tested:,}" + (f" ({_percent(count / tested)})" if tested else "")
+        return f"{count:,} of {tested:,}" + (f" ({share(count / tested, 1)})" if tested else "")
 
     return [
         ("ever met", of_all(pairs["ever_met"])),
         ("repel", of_all(pairs["repel"])),
         ("attract", of_all(pairs["attract"])),
         ("neither", of_all(neither)),
-        ("frequent enough", f"{of_all(pairs['could_be_told_to_repel'])} to be told to repel, had they never met"),
+        ("frequent enough", f"{of_all(pairs['could_be_told_to_repel'])} to tell that they repel, had they never met"),
         ("repulsion", _side(pairs["repelling"])),
         ("attraction", _side(pairs["attracting"])),
         (
@@ -150,27 +146,23 @@ def _side(strength: Report) -> str:
 
 
 def _nats(value: float, of: Report) -> str:
-    from dpplearn.cli.tables import number
-
     return f"{number(value, 3)} ± {number(2 * of['standard_error'], 3)} nats per basket"
 
 
-def _strongest(title: str, pairs: Sequence[Report]) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import grid, number, shown
-
+def _strongest(title: str, pairs: Sequence[Report]) -> Iterator[Shown]:
     if not pairs:
         return
     rows = [
         (
             f"{shown(each['first'])}\nand {shown(each['second'])}\n",
-            f"{each['observed']:,.0f}",
-            f"{each['expected']:,.1f}",
+            count(each["observed"]),
+            number(each["expected"], 1),
             number(each["ratio"], 2),
             _p(each["p"]),
         )
         for each in pairs
     ]
-    yield grid(title, ["pair", "together>", "by chance>", "ratio>", "p>"], rows)
+    yield TextTable(title, ["pair", "together>", "by chance>", "ratio>", "p>"], rows)
 
 
 def _remarks(report: Report) -> Iterator[str]:
@@ -187,7 +179,7 @@ def _remarks(report: Report) -> Iterator[str]:
     if pairs["given_not_empty"]:
         yield (
             "No basket is empty, so chance is that of independent items given that a basket is not empty: "
-            f"{_percent(pairs['independent_probability_empty'])} of their baskets would be."
+            f"{share(pairs['independent_probability_empty'], 1)} of their baskets would be."
         )
     if pairs["counted_baskets"] != round(report["weight"]):
         yield (
@@ -196,9 +188,5 @@ def _remarks(report: Report) -> Iterator[str]:
         )
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
-
-
 def _p(value: float) -> str:
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.0e}" if value >= 1e-300 else "0"
+    return number(value, 3) if value >= 0.001 else small(value if value >= 1e-300 else 0)

@@ -1,4 +1,4 @@
-"""The options of `dpplearn fit`, and what must hold of them before an hour of learning begins."""
+"""dpplearn fit: learn a model from baskets and save it."""
 
 from __future__ import annotations
 
@@ -8,28 +8,38 @@ from typing import Annotated
 
 import typer
 
-from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import Reader, one_of
-from dpplearn.cli.targets import check_target
+import dpplearn
+from dpplearn.cli.commands.fit_report import fit_report, fit_tables
+from dpplearn.cli.errors import INTERRUPTS, UsageError, complain
+from dpplearn.cli.options import (
+    LEARNING,
+    AsJson,
+    BasketColumn,
+    Data,
+    Format,
+    ItemColumn,
+    ModelOutput,
+    Quiet,
+    Reader,
+    Seed,
+    Threads,
+    WeightColumn,
+    check_target,
+    one_of,
+    prior_strength,
+    some_seed,
+)
+from dpplearn.cli.output import busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.fitting.prior import STRONGEST, as_strength
-from dpplearn.learners import LEARNERS
+from dpplearn.fitting.fit import fit_with
+from dpplearn.fitting.options import FitOptions
+from dpplearn.learners.loop import Stop
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.models.dpp import DPP
 
-LEARNING = "Learning"
 REGULARISING = "Little data"
-
-
-def prior_strength(value: str) -> float | str:
-    """What `fit` takes as a prior."""
-    if value == "auto":
-        return value
-    try:
-        return as_strength(float(value))
-    except ValueError:
-        raise typer.BadParameter(f"{value!r} is neither auto, nor a number from 0 to {STRONGEST:g}, nor inf") from None
 
 
 def positive(value: float | None) -> float | None:
@@ -38,9 +48,6 @@ def positive(value: float | None) -> float | None:
     return value
 
 
-Output = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write; an old one is replaced.")
-]
 Learner = Annotated[
     str,
     typer.Option(
@@ -74,7 +81,8 @@ Tolerance = Annotated[
         "--tol",
         min=0,
         rich_help_panel=LEARNING,
-        help="Stop when no more is still to be gained, in nats a basket (em, k-ascent: on a smaller relative change).",
+        help="Stop when no more than this is still to be gained, in nats per basket (em, k-ascent: when the relative "
+        "change is smaller).",
     ),
 ]
 MaxIter = Annotated[int, typer.Option(min=0, rich_help_panel=LEARNING, help="Limit on the iterations of a run.")]
@@ -86,17 +94,14 @@ MaxSeconds = Annotated[
         help="Limit on the time of the whole fit; the best model so far is saved.",
     ),
 ]
-Threads = Annotated[
-    int | None, typer.Option(min=1, rich_help_panel=LEARNING, help="How many threads; by default all cores.")
-]
 Prior = Annotated[
     float | None,
     typer.Option(
         metavar="auto|STRENGTH",
         parser=prior_strength,
         rich_help_panel=REGULARISING,
-        help="How much independent items count beside the data: 0 not at all, inf alone, auto as cross-validation has "
-        "it. By default auto for the learner auto, and 0 for the others.",
+        help="How much independent items count beside the data: 0 not at all; inf: they alone; auto: as "
+        "much as cross-validation finds best. By default auto for the learner auto, and 0 for the others.",
     ),
 ]
 ValidationShare = Annotated[
@@ -123,7 +128,8 @@ Nonempty = Annotated[
     typer.Option(
         "--nonempty",
         rich_help_panel=LEARNING,
-        help="Learn P(Y given Y is not empty), for data that cannot have empty baskets (auto, lbfgs, adam).",
+        help="For data that cannot have empty baskets: learn probabilities given that a basket is not empty (auto, "
+        "lbfgs, adam).",
     ),
 ]
 Checkpoint = Annotated[
@@ -139,6 +145,64 @@ Test = Annotated[str | None, typer.Option(metavar="FILE", help="Baskets to repor
 Holdout = Annotated[
     float | None, typer.Option(metavar="FRACTION", help="Hold this share of DATA out of learning, to report on.")
 ]
+
+
+def fit(
+    data: Data,
+    output: ModelOutput,
+    learner: Learner = "auto",
+    init: Init = "moments",
+    restarts: Restarts = 1,
+    start: Start = None,
+    seed: Seed = None,
+    tol: Tolerance = 1e-4,
+    max_iter: MaxIter = 1000,
+    max_seconds: MaxSeconds = None,
+    threads: Threads = None,
+    prior: Prior = None,
+    validation: ValidationShare = 0.0,
+    patience: Patience = 10,
+    nonempty: Nonempty = False,
+    checkpoint: Checkpoint = None,
+    resume: Resume = None,
+    test: Test = None,
+    holdout: Holdout = None,
+    format: Format = "auto",
+    basket: BasketColumn = "basket",
+    item: ItemColumn = "item",
+    weight: WeightColumn = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a model from baskets and save it. Ctrl-C or SIGTERM saves the best model so far, if there is one yet."""
+    check_holdout(holdout, test, seed, checkpoint or resume)
+    check_targets(output, checkpoint, resume, (data, test, start))
+    progress = wants_progress(quiet)
+    options = FitOptions(
+        learner=learner,
+        init=init,
+        restarts=restarts,
+        tol=tol,
+        max_iter=max_iter,
+        max_seconds=max_seconds,
+        threads=threads,
+        prior=prior,
+        validation=validation,
+        patience=patience,
+        nonempty=nonempty,
+        progress=progress,
+        checkpoint=checkpoint or resume,
+        resume=resume,
+    )
+    reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
+    seed = some_seed(reported)
+    with busy(f"reading {data}", progress):
+        train, held_out = train_and_test(Reader(format, basket, item, weight), data, test, holdout, seed)
+    result = fit_with(options, train, start=dpplearn.load(start) if start is not None else None, rng=seed)
+    save_model(result.dpp, output, checkpoint or resume)
+    report = fit_report(result, train, held_out, model=str(output), data=data, test_data=test, seed=reported)
+    write(report, fit_tables, as_json)
+    leave_if_interrupted(result.stop, output)
 
 
 def check_holdout(holdout: float | None, test: str | None, seed: int | None, state: Path | None) -> None:
@@ -174,19 +238,24 @@ def train_and_test(
         return train, held_out
     if test is None:
         return baskets, None
-    try:
-        return baskets, reader.read(test).over(baskets.catalogue)
-    except InputError as error:
-        raise InputError(f"--test {test}: {error}") from None
+    return baskets, reader.read_for("--test", test, baskets.catalogue)
 
 
 def save_model(dpp: DPP, output: Path, state: Path | None) -> None:
-    """If that fails, as on a full disk, say where else the work of perhaps hours is."""
+    """Whatever signal comes. If it fails, as on a full disk, say where else the work of perhaps hours is."""
     try:
-        dpp.save(output)
+        with INTERRUPTS.held():
+            dpp.save(output)
     except InputError as error:
         if state is None or not state.is_file():
             raise
         raise InputError(
             f"{error}; what was learned is kept in {state}: make room, then repeat with --resume"
         ) from None
+
+
+def leave_if_interrupted(stop: Stop, output: Path) -> None:
+    """With the exit code of the signal."""
+    if stop is Stop.INTERRUPTED or INTERRUPTS.received is not None:
+        complain("interrupted", f"the best model so far was saved to {output}")
+        raise typer.Exit(INTERRUPTS.exit_code)

@@ -20,17 +20,17 @@ from dpplearn.cli.options import (
     Quiet,
     Reader,
     WeightColumn,
+    check_target,
     one_of,
 )
-from dpplearn.cli.output import Report, busy, wants_progress, write
-from dpplearn.cli.targets import check_target
+from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
+from dpplearn.tools.tables import Facts
+from dpplearn.tools.words import listed, shown
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from dpplearn.plots.style import Figure
 
 ALL = "all"
@@ -46,31 +46,31 @@ class Asked(NamedTuple):
 
 
 def _curve(asked: Asked) -> Figure:
-    from dpplearn.plots.model import learning_curve
+    from dpplearn.plots import learning_curve
 
     return learning_curve(asked.dpp)
 
 
 def _spectrum(asked: Asked) -> Figure:
-    from dpplearn.plots.model import spectrum
+    from dpplearn.plots import spectrum
 
     return spectrum(asked.dpp)
 
 
 def _kernel(asked: Asked) -> Figure:
-    from dpplearn.plots.model import kernel_map
+    from dpplearn.plots import kernel_map
 
     return kernel_map(asked.dpp, asked.top)
 
 
 def _substitutes(asked: Asked) -> Figure:
-    from dpplearn.plots.model import substitutes_map
+    from dpplearn.plots import substitutes_map
 
     return substitutes_map(asked.dpp, asked.around, asked.top)
 
 
 def _reliability(asked: Asked) -> Figure:
-    from dpplearn.plots.model import reliability_diagram, reliability_of
+    from dpplearn.plots import reliability_diagram, reliability_of
 
     assert asked.baskets is not None
     return reliability_diagram(reliability_of(asked.dpp, asked.baskets))
@@ -134,14 +134,14 @@ def plot(
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
     for name, value in options.items():
         if value is not None and kind not in (*TAKES[name], ALL):
-            raise UsageError(f"{name} is for {' and '.join(TAKES[name])}, not for {kind}")
+            raise UsageError(f"{name} is for {listed(TAKES[name])}, not for {kind}")
     if kind == "reliability" and options["--data"] is None:
         raise UsageError("reliability needs baskets that the model was not learned from: name a file of them, --data")
 
 
 def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dict[str, Path]:
     """Where each picture goes; found out before anything is drawn that it cannot be written."""
-    from dpplearn.plots.model import figure_format
+    from dpplearn.plots import figure_format
 
     files = {kind: output}
     if kind == ALL:
@@ -167,15 +167,13 @@ def _lacking(asked: Asked) -> dict[str, str]:
 
 
 def _draw(asked: Asked, files: Mapping[str, Path]) -> list[str]:
-    from dpplearn.plots.model import write_figure
+    from dpplearn.plots import write_figure
 
     for kind, path in files.items():
         write_figure(KINDS[kind](asked), path)
     return [str(path) for path in files.values()]
 
 
-def plot_tables(report: Report) -> Iterator[RenderableType]:
-    from dpplearn.cli.tables import facts, notes, shown
-
-    yield facts("Drawn", [("model", shown(report["model"])), *(("plot", shown(file)) for file in report["files"])])
-    yield from notes(*report["notes"])
+def plot_tables(report: Report) -> Iterator[Shown]:
+    yield Facts("Drawn", [("model", shown(report["model"])), *(("plot", shown(file)) for file in report["files"])])
+    yield from report["notes"]

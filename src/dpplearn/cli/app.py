@@ -1,0 +1,93 @@
+"""The program `dpplearn`: its commands, and how it starts."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+import dpplearn
+from dpplearn.cli.commands import (
+    compare,
+    complete,
+    demo,
+    describe,
+    diagnose,
+    explain,
+    export,
+    fit,
+    import_,
+    map,
+    plot,
+    recommend,
+    reproduce,
+    sample,
+    score,
+)
+from dpplearn.cli.errors import INTERRUPTS, exit_code, run_typer, show_warning
+from dpplearn.cli.output import open_streams
+from dpplearn.errors import InputWarning
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo.demo,
+    "diagnose": diagnose.diagnose,
+    "fit": fit.fit,
+    "score": score.score,
+    "compare": compare.compare,
+    "recommend": recommend.recommend,
+    "complete": complete.complete,
+    "map": map.map_,
+    "sample": sample.sample,
+    "describe": describe.describe,
+    "explain": explain.explain,
+    "plot": plot.plot,
+    "export": export.export,
+    "import": import_.import_,
+    "reproduce": reproduce.reproduce,
+}
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Learn determinantal point processes from baskets, and use them.",
+    epilog="Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 130 ended by Ctrl-C; 143 ended by SIGTERM. "
+    'With --json, standard output holds strict JSON alone: minus infinity is the string "-inf", and a number that does '
+    "not exist is null.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"dpplearn {dpplearn.__version__}")
+        raise typer.Exit
+
+
+@app.callback(no_args_is_help=False)
+def _dpplearn(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command in this process, with the streams and signals as they are; the exit code."""
+    with warnings.catch_warnings():
+        warnings.showwarning = show_warning
+        warnings.simplefilter("always", InputWarning)
+        return exit_code(lambda: run_typer(app, "dpplearn", list(arguments)))
+
+
+def main() -> int:
+    """Run the program; the exit code."""
+    open_streams()
+    INTERRUPTS.listen()
+    return run(sys.argv[1:] or ["--help"])

@@ -1,0 +1,104 @@
+"""dpplearn compare: ways of learning from the same baskets, by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Annotated, Any
+
+import typer
+
+from dpplearn.cli.commands.score import FixedSeed, Lengths, Nonempty, Resamples, described, evaluation_tables
+from dpplearn.cli.options import (
+    AsJson,
+    BasketColumn,
+    Data,
+    Format,
+    ItemColumn,
+    Quiet,
+    Reader,
+    WeightColumn,
+    one_of,
+    prior_strength,
+)
+from dpplearn.cli.output import busy, show, wants_progress, write_json
+from dpplearn.learners.registry import LEARNERS
+from dpplearn.learners.starts import INITIALISERS
+from dpplearn.tools.tables import Facts
+
+Learners = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--learner",
+        metavar="|".join(LEARNERS),
+        callback=lambda values: [one_of(LEARNERS)(value) for value in values or []],
+        help="A learner to compare; repeat for more. By default auto.",
+    ),
+]
+Inits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--init",
+        metavar="|".join(INITIALISERS),
+        callback=lambda values: [one_of(INITIALISERS)(value) for value in values or []],
+        help="A start to compare; repeat for more. By default moments.",
+    ),
+]
+Priors = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prior", metavar="auto|STRENGTH", help="A prior to compare; repeat for more. By default that of the learner."
+    ),
+]
+Folds = Annotated[int, typer.Option(min=2, help="How many parts; each is tested by models of the others.")]
+
+
+def compare(
+    data: Data,
+    learner: Learners = None,
+    init: Inits = None,
+    prior: Priors = None,
+    folds: Folds = 5,
+    nonempty: Nonempty = False,
+    k: Lengths = None,
+    seed: FixedSeed = 0,
+    resamples: Resamples = 1000,
+    format: Format = "auto",
+    basket: BasketColumn = "basket",
+    item: ItemColumn = "item",
+    weight: WeightColumn = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare ways of learning from the same baskets, all combinations, by cross-validation and beside baselines."""
+    from dpplearn.evaluation.cross_validation import cross_validate
+    from dpplearn.evaluation.evaluation import KS
+
+    options = combinations({"learner": learner, "init": init, "prior": list(map(prior_strength, prior or []))})
+    progress = wants_progress(quiet)
+    with busy(f"reading {data}", progress):
+        baskets = Reader(format, basket, item, weight).read(data)
+    found = cross_validate(
+        baskets, options, folds=folds, nonempty=nonempty, k=k or KS, rng=seed, resamples=resamples, progress=progress
+    )
+    if as_json:
+        write_json({"data": data, "folds": folds, "seed": seed, "models": options, **found.to_dict()})
+        return
+    facts = [("data", described(data, found)), ("cross-validation", f"{folds} folds, seed {seed}")]
+    show([Facts("Comparison", facts), *evaluation_tables(found)])
+
+
+def combinations(choices: Mapping[str, Sequence[Any] | None]) -> dict[str, dict[str, Any]]:
+    """Options of every model by its name: what was chosen for it. Choices that were not made are left to `fit`."""
+    made = {name: list(dict.fromkeys(values)) for name, values in choices.items() if values}
+    models = {}
+    for values in product(*made.values()):
+        options = dict(zip(made, values, strict=True))
+        words = (_word(name, value) for name, value in options.items())
+        models[", ".join(words) or "auto"] = options
+    return models
+
+
+def _word(option: str, value: float | str) -> str:
+    text = value if isinstance(value, str) else f"{value:g}"
+    return f"prior {text}" if option == "prior" else text

@@ -1,0 +1,53 @@
+"""dpplearn complete: a diverse set that contains the items given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dpplearn
+from dpplearn.cli.options import AsJson, Items, Model
+from dpplearn.cli.output import Report, Shown, write
+from dpplearn.models.dpp import DPP, Selection
+from dpplearn.tools.tables import TextTable
+from dpplearn.tools.words import chance, number, shown
+
+
+def complete(
+    model: Model,
+    items: Items = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Size of the whole set, the ITEMs included.")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """A diverse set that contains the items given."""
+    dpp = dpplearn.load(model)
+    write_selection(model, dpp, items or [], dpp.complete(items or [], k), as_json)
+
+
+def write_selection(model: Path, dpp: DPP, given: Sequence[str], chosen: Selection, as_json: bool) -> None:
+    """The items given come first, in their order."""
+    expected = dpp.catalogue.select(dpp.catalogue.positions(given))
+    report = {
+        "model": str(model),
+        "items": [
+            {"item": item, "gain": gain, "given": item in expected}
+            for item, gain in zip(chosen.items, chosen.gains, strict=True)
+        ],
+        "log_prob": chosen.log_prob,
+        "note": chosen.note,
+    }
+    write(report, selection_tables, as_json)
+
+
+def selection_tables(report: Report) -> Iterator[Shown]:
+    rows = [
+        (str(place), f"{shown(each['item'])}{' (given)' if each['given'] else ''}", chance(each["gain"]))
+        for place, each in enumerate(report["items"], start=1)
+    ]
+    yield TextTable("Diverse set", [">", "item", "factor>"], rows)
+    yield "factor: what adding the item multiplies the probability of the set by"
+    yield f"log-probability of the set: {number(report['log_prob'])}"
+    yield report["note"]

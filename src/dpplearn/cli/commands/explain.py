@@ -1,0 +1,61 @@
+"""dpplearn explain: which items of a basket push a candidate down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+import dpplearn
+from dpplearn.cli.options import AsJson, Items, Model
+from dpplearn.cli.output import Report, Shown, write
+from dpplearn.tools.tables import TextTable
+from dpplearn.tools.words import chance, share, shown
+
+
+def explain(
+    model: Model,
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The item to be added.")],
+    items: Items = None,
+    as_json: AsJson = False,
+) -> None:
+    """Which items of a basket push a candidate down, and by how much."""
+    found = dpplearn.load(model).explain(items or [], candidate)
+    report = {
+        "model": str(model),
+        "candidate": found.item,
+        "alone": found.alone,
+        "given": found.given,
+        "score_alone": found.score_alone,
+        "score": found.score,
+        "influences": [each._asdict() for each in found.influences],
+        "n_orders": found.n_orders,
+        "error": found.error,
+    }
+    write(report, explain_tables, as_json)
+
+
+def explain_tables(report: Report) -> Iterator[Shown]:
+    influences = [
+        (f"× {shown(each['item'])}", chance(each["factor"]), chance(each["score_factor"]))
+        for each in report["influences"]
+    ]
+    yield TextTable(
+        f"{shown(report['candidate'])}: what the basket does to it",
+        ["", "probability>", "score>"],
+        [
+            ("alone", chance(report["alone"]), chance(report["score_alone"])),
+            *influences,
+            ("beside the basket", chance(report["given"]), chance(report["score"])),
+        ],
+    )
+    yield (
+        "probability: that a set which holds the basket holds the candidate; score: P(basket with it) / P(basket). "
+        "Each item's factor is its fair share of the way from alone to beside the basket (Shapley value)."
+    )
+    if math.isnan(report["score_alone"]):
+        yield "Scores do not exist here: the model gives the empty set probability zero."
+    if report["n_orders"] is not None:
+        yield f"Averages over {report['n_orders']} random orders of the basket, within {share(report['error'])} or so."

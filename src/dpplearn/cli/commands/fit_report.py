@@ -1,0 +1,190 @@
+"""What dpplearn fit answers: how the model was learned, and how good it is beside independent items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from dpplearn.cli.output import Report, Shown
+from dpplearn.data.baskets import Baskets
+from dpplearn.evaluation.baselines import INDEPENDENT, Predictor, baselines_of
+from dpplearn.evaluation.metrics import weighted_mean
+from dpplearn.fitting.prior_choice import PriorChoice
+from dpplearn.fitting.result import FitResult
+from dpplearn.models.training import Training
+from dpplearn.tools.tables import Facts, TextTable
+from dpplearn.tools.words import count, number, share, shown, signed
+
+BASELINE = (
+    "Independent items have the frequencies of the training data, with half a basket more with and half a basket more "
+    "without each item, so that none is impossible. dpplearn score compares with the same."
+)
+
+
+def fit_report(result: FitResult, train: Baskets, test: Baskets | None, **where: Any) -> Report:
+    """`where` names the files and the seed."""
+    learned = result.dpp.learned
+    return {
+        **where,
+        "n_baskets": len(train),
+        "n_distinct": learned.n_distinct,
+        "n_items": train.n_items,
+        "weight": train.total_weight,
+        "mean_size": float(train.sizes.mean()),
+        "learner": learned.learner,
+        "start": learned.start,
+        "stop": result.stop.name,
+        "stopped_because": result.stop.value,
+        "converged": result.converged,
+        "n_iter": result.n_iter,
+        "evaluations": learned.evaluations,
+        "seconds": learned.seconds,
+        "prior": result.prior,
+        "prior_choice": None if result.prior_choice is None else _prior_choice(result.prior_choice),
+        "validation": learned.validation,
+        "validation_log_likelihood": learned.validation_log_likelihood,
+        "nonempty": learned.nonempty,
+        "expected_size": result.expected_size,
+        **_beside_independent(result, train, test, nonempty=bool(learned.nonempty)),
+        "restarts": [{**asdict(each), "stop": each.stop.name} for each in result.restarts],
+        "agreement": {**asdict(result.agreement), "reached": result.agreement.reached, "text": str(result.agreement)},
+    }
+
+
+def _prior_choice(choice: PriorChoice) -> list[Report]:
+    """One line per strength, the strongest first."""
+    lines = []
+    for place, (strength, value) in enumerate(zip(choice.strengths, choice.log_likelihood, strict=True)):
+        below, standard_error = choice.difference(choice.best, place)
+        lines.append(
+            {
+                "strength": float(strength),
+                "log_likelihood": float(value),
+                "below_the_best": below,
+                "standard_error": standard_error,
+                "taken": place == choice.chosen,
+            }
+        )
+    return lines
+
+
+def _beside_independent(result: FitResult, train: Baskets, test: Baskets | None, *, nonempty: bool) -> Report:
+    """Of what was learned from, and of what was not, the model and the same baseline."""
+    training = result.dpp.training
+    assert training is not None  # as of every model that fit makes
+    baseline = baselines_of(training, nonempty=nonempty)[INDEPENDENT]
+    lines: Report = {
+        "train": _likelihoods(len(train), result.log_likelihood, _of_training(baseline, training, nonempty)),
+        "test": None,
+    }
+    if test is not None:
+        values = baseline.log_prob(test, nonempty=nonempty)
+        assert values is not None
+        model = result.dpp.log_likelihood(test, nonempty=nonempty)
+        lines["test"] = _likelihoods(len(test), model, weighted_mean(values, test.weights))
+    return lines
+
+
+def _of_training(baseline: Predictor, training: Training, nonempty: bool) -> float:
+    """Σ m_i log p_i + (1 − m_i) log(1 − p_i): the baskets learned from are known by their frequencies alone."""
+    assert baseline.kernel is not None
+    m, p = training.frequencies, baseline.kernel.eigenvalues
+    mean = float(m @ np.log(p) + (1 - m) @ np.log1p(-p))
+    return mean - float(np.log(-np.expm1(np.log1p(-p).sum()))) if nonempty else mean
+
+
+def _likelihoods(n_baskets: int, model: float, baseline: float) -> Report:
+    return {
+        "n_baskets": n_baskets,
+        "log_likelihood": model,
+        "independent_log_likelihood": baseline,
+        "gain": model - baseline,
+    }
+
+
+def fit_tables(report: Report) -> Iterator[Shown]:
+    yield Facts("Learned", list(_facts(report)))
+    if report["prior_choice"] is not None:
+        yield TextTable(
+            "Strength of the prior: mean log-likelihood of unseen baskets",
+            ["strength>", "log-likelihood>", "below the best>", "standard error>", ""],
+            [_strength(each) for each in report["prior_choice"]],
+        )
+    parts = [(name, report[name]) for name in ("train", "test") if report[name] is not None]
+    yield TextTable(
+        f"Mean log-likelihood per basket{_given(report)}",
+        ["", "baskets>", "model>", "independent items>", "gain>"],
+        [(name, count(part["n_baskets"]), *_values(part)) for name, part in parts],
+    )
+    yield BASELINE
+    if len(report["restarts"]) > 1:
+        yield TextTable(
+            "Runs",
+            ["run>", "start", "log-likelihood>", "iterations>", "seconds>", "stopped"],
+            [(str(run), *_run(each)) for run, each in enumerate(report["restarts"], start=1)],
+        )
+        yield f"Of the runs, {report['agreement']['text']}."
+    for name, part in parts:
+        yield _remark(name, part)
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    stopped = f"after {count(report['n_iter'], 'iteration')}{' (converged)' if report['converged'] else ''}"
+    seed = "" if report["seed"] is None else f", seed {report['seed']}"
+    yield (
+        "data",
+        f"{shown(report['data'])}: {count(report['n_baskets'], 'basket')} ({count(report['n_distinct'])} distinct) of "
+        f"{count(report['n_items'], 'item')}, {number(report['mean_size'], 2)} items per basket on average",
+    )
+    yield "learner", f"{report['learner']} from {report['start']}{seed}"
+    yield "prior", _prior(report)
+    yield "stopped", f"{stopped}: {report['stopped_because']}"
+    yield "learning time", f"{number(report['seconds'], 2)} s"
+    yield "expected size", f"{number(report['expected_size'], 2)} items{_given(report)}"
+    yield "model", shown(report["model"])
+    if report["validation"] is not None:
+        aside = f"{share(report['validation'])} of the baskets, of mean log-likelihood "
+        yield "set aside", f"{aside}{number(report['validation_log_likelihood'])}"
+
+
+def _given(report: Report) -> str:
+    return ", given that it is not empty" if report["nonempty"] else ""
+
+
+def _prior(report: Report) -> str:
+    strength, chosen = report["prior"], ", by cross-validation" if report["prior_choice"] is not None else ""
+    if math.isinf(strength):
+        return f"infinitely strong{chosen}: the model is that of independent items"
+    return f"{strength:g} of the data's weight{chosen}" if strength else f"none{chosen}"
+
+
+def _strength(each: Report) -> tuple[str, ...]:
+    figures = (number(each["below_the_best"]), number(each["standard_error"]))
+    name = "independent items" if math.isinf(each["strength"]) else f"{each['strength']:g}"
+    return name, number(each["log_likelihood"]), *figures, "taken" if each["taken"] else ""
+
+
+def _values(part: Report) -> tuple[str, str, str]:
+    return number(part["log_likelihood"]), number(part["independent_log_likelihood"]), signed(part["gain"])
+
+
+def _run(each: Report) -> tuple[str, ...]:
+    stop = each["stop"].lower().replace("_", " ")
+    return each["start"], number(each["log_likelihood"], 6), str(each["n_iter"]), number(each["seconds"], 2), stop
+
+
+def _remark(name: str, part: Report) -> str:
+    if math.isinf(part["log_likelihood"]):
+        return (
+            f"{name}: some basket has probability zero under the model, so the mean log-likelihood is minus infinity."
+        )
+    if part["gain"] < -1e-9:  # more than rounding: of an infinitely strong prior it is nothing
+        return (
+            f"{name}: the model is BELOW independent items. Learning may have stopped early (try a smaller --tol, or "
+            "--init moments), or items here go together, which a DPP cannot express."
+        )
+    return ""

@@ -1,0 +1,133 @@
+"""dpplearn recommend: what to add to a basket, or to every basket of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+import dpplearn
+from dpplearn.cli.errors import UsageError
+from dpplearn.cli.options import AsJson, BasketColumn, Format, ItemColumn, Items, Model, Quiet, Reader, WeightColumn
+from dpplearn.cli.output import Report, Shown, counted, show, wants_progress, write, write_json
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Label
+from dpplearn.errors import InputError
+from dpplearn.models.dpp import DPP, Recommendation
+from dpplearn.tools.tables import TextTable
+from dpplearn.tools.words import chance, contents, shown
+
+AT_ONCE = 200  # baskets, after which progress is shown
+COLUMNS = ("score>", "probability>")
+MEANING = (
+    "score: how many times as probable the basket becomes with the item, P(basket with the item) / P(basket). "
+    "probability: that a set which holds the basket holds the item, too."
+)
+
+
+def recommend(
+    model: Model,
+    items: Items = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many to recommend.")] = 5,
+    allow: Annotated[
+        list[str] | None, typer.Option(help="Recommend this item; repeat for more. By default all.")
+    ] = None,
+    deny: Annotated[list[str] | None, typer.Option(help="Never recommend this item; repeat for more.")] = None,
+    baskets: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A file of baskets, instead of ITEMs; with --json, one line per basket."),
+    ] = None,
+    format: Format = "auto",
+    basket: BasketColumn = "basket",
+    item: ItemColumn = "item",
+    weight: WeightColumn = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """What to add to a basket: the items that raise its probability most."""
+    if baskets is not None and items:
+        raise UsageError("give ITEMs or --baskets FILE, not both")
+    dpp = dpplearn.load(model)
+    if baskets is not None:
+        many = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue)
+        _write_many(_recommend_many(dpp, many, k, allow, deny or (), wants_progress(quiet)), as_json)
+        return
+    held = dpp.catalogue.select(dpp.catalogue.positions(items or []))
+    found = dpp.recommend(held, k, allow=allow, deny=deny or ())
+    write({"model": str(model), **recommend_report(held, found, k)}, recommend_tables, as_json)
+
+
+def _recommend_many(
+    dpp: DPP, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label], progress: bool
+) -> list[Report]:
+    for labels in (allow or (), deny):
+        dpp.catalogue.positions(labels)  # a name that is not known is no basket's fault
+    found: list[list[Recommendation] | str] = []
+    with counted("recommending", len(baskets), progress) as done:
+        for start in range(0, len(baskets), AT_ONCE):
+            part = baskets[start : start + AT_ONCE]
+            found += _recommended(dpp, part, k, allow, deny)
+            done(len(part))
+    return [
+        {"number": number, **_report_of_one(basket, each, k)}
+        for number, (basket, each) in enumerate(zip(baskets, found, strict=True))
+    ]
+
+
+def _recommended(
+    dpp: DPP, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label]
+) -> list[list[Recommendation] | str]:
+    """A basket that cannot occur gets a note instead, and the others get theirs: halved until it stands alone."""
+    try:
+        return [*dpp.recommend(baskets, k, allow=allow, deny=deny)]
+    except InputError as error:
+        half = len(baskets) // 2
+        if not half:
+            return [str(error).removeprefix("basket 0: ")]  # its number in the file is told beside it
+        return [each for part in (baskets[:half], baskets[half:]) for each in _recommended(dpp, part, k, allow, deny)]
+
+
+def _report_of_one(basket: Sequence[Label], found: list[Recommendation] | str, k: int) -> Report:
+    if isinstance(found, str):
+        return recommend_report(basket, [], k, note=found)
+    return recommend_report(basket, found, k)
+
+
+def recommend_report(basket: Sequence[Label], found: Sequence[Recommendation], k: int, note: str = "") -> Report:
+    if not note and len(found) < k:
+        note = f"{len(found)} instead of {k}: no other item that is allowed can be added to this basket"
+    return {
+        "basket": list(basket),
+        "recommendations": [each._asdict() for each in found],
+        "note": note,
+    }
+
+
+def recommend_tables(report: Report) -> Iterator[Shown]:
+    rows = [(shown(each["item"]), *_scores(each)) for each in report["recommendations"]]
+    yield TextTable(f"To add to: {contents(report['basket'])}", ["item", *COLUMNS], rows)
+    yield MEANING
+    yield report["note"]
+
+
+def _write_many(reports: list[Report], as_json: bool) -> None:
+    if not as_json:
+        show(_tables_of_many(reports))
+    for report in reports if as_json else ():
+        write_json(report, lines=True)
+
+
+def _tables_of_many(reports: list[Report]) -> Iterator[Shown]:
+    rows: list[tuple[str, ...]] = []
+    for each in reports:
+        lines = [(shown(found["item"]), *_scores(found)) for found in each["recommendations"]]
+        lines = lines or [(f"({each['note'] or 'nothing'})", "", "")]
+        first = (str(each["number"]), contents(each["basket"]))
+        rows += [(*(first if line is lines[0] else ("", "")), *line) for line in lines]
+    yield TextTable("To add to each basket", ["basket>", "holds", "suggested", *COLUMNS], rows)
+    yield MEANING
+
+
+def _scores(found: Report) -> tuple[str, str]:
+    return chance(found["score"]), chance(found["probability"])

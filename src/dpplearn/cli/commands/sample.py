@@ -1,0 +1,55 @@
+"""dpplearn sample: sets drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import dpplearn
+from dpplearn.cli.options import AsJson, Model, Quiet, Seed, some_seed
+from dpplearn.cli.output import Report, Shown, counted, wants_progress, write
+from dpplearn.data.catalogue import Label
+from dpplearn.errors import whole_number
+from dpplearn.models.dpp import DPP
+from dpplearn.tools.tables import TextTable
+from dpplearn.tools.words import contents, count
+
+
+def sample(
+    model: Model,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many sets.")] = 10,
+    k: Annotated[
+        int | None, typer.Option("-k", min=0, help="Items per set; by default as many as the model draws.")
+    ] = None,
+    seed: Seed = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Sets drawn at random, exactly from the model."""
+    dpp, seed = dpplearn.load(model), some_seed(seed)
+    sets = _draw(dpp, n, k, seed, wants_progress(quiet))
+    report = {"model": str(model), "n": len(sets), "k": k, "seed": seed, "samples": sets}
+    write(report, sample_tables, as_json)
+
+
+def _draw(dpp: DPP, n: int, k: int | None, seed: int, progress: bool) -> list[list[Label]]:
+    """The sets that `dpp.sample(n, k, seed)` gives: parts of whole blocks take the same random numbers."""
+    from dpplearn.kernels.symmetric.sampling import BLOCK
+
+    n, part, rng = whole_number("n", n, 1), 100 * BLOCK, np.random.default_rng(seed)
+    sets: list[list[Label]] = []
+    with counted("drawing", n, progress) as done:
+        while len(sets) < n:
+            size = min(part, n - len(sets))
+            sets += dpp.sample(size, k, rng)
+            done(size)
+    return sets
+
+
+def sample_tables(report: Report) -> Iterator[Shown]:
+    rows = [(str(row), str(len(each)), contents(each)) for row, each in enumerate(report["samples"])]
+    size = "" if report["k"] is None else f" of {report['k']} items"
+    yield TextTable(f"{count(report['n'], 'set')}{size}, seed {report['seed']}", ["set>", "size>", "items"], rows)

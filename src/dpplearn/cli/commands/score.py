@@ -1,0 +1,184 @@
+"""dpplearn score: how well models predict baskets, beside baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import dpplearn
+from dpplearn.cli.errors import UsageError
+from dpplearn.cli.options import (
+    AsJson,
+    BasketColumn,
+    Data,
+    Format,
+    ItemColumn,
+    Model,
+    Quiet,
+    Reader,
+    WeightColumn,
+)
+from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
+from dpplearn.data.baskets import Baskets
+from dpplearn.tools.tables import Facts, TextTable
+from dpplearn.tools.words import contents, count, number, shown
+
+if TYPE_CHECKING:
+    from dpplearn.evaluation.result import Evaluation
+    from dpplearn.models.dpp import DPP
+
+MEASURING = "Measuring"
+
+Against = Annotated[
+    list[Path] | None,
+    typer.Option("--against", metavar="MODEL", help="Another model to compare with; repeat for more."),
+]
+Train = Annotated[
+    str | None,
+    typer.Option(
+        "--train",
+        metavar="FILE",
+        help="Baskets that the baselines learn from; by default those MODEL was learned from.",
+    ),
+]
+Each = Annotated[bool, typer.Option("--each", help="Print the log-likelihood of every basket, too.")]
+Nonempty = Annotated[
+    bool,
+    typer.Option("--nonempty", rich_help_panel=MEASURING, help="Log-likelihoods given that a basket is not empty."),
+]
+Lengths = Annotated[
+    list[int] | None,
+    typer.Option(
+        "-k", min=1, rich_help_panel=MEASURING, help="Lengths of lists; repeat for more. By default 5, 10 and 20."
+    ),
+]
+FixedSeed = Annotated[
+    int,
+    typer.Option("--seed", min=0, rich_help_panel=MEASURING, help="Seed of what is held out and of all other draws."),
+]
+Resamples = Annotated[int, typer.Option(min=1, rich_help_panel=MEASURING, help="Resamples of the bootstrap.")]
+
+
+def score(
+    model: Model,
+    data: Data,
+    against: Against = None,
+    train: Train = None,
+    each: Each = False,
+    nonempty: Nonempty = False,
+    k: Lengths = None,
+    seed: FixedSeed = 0,
+    resamples: Resamples = 1000,
+    format: Format = "auto",
+    basket: BasketColumn = "basket",
+    item: ItemColumn = "item",
+    weight: WeightColumn = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """How well a model predicts baskets: likelihood, next items, calibration and diversity, beside baselines."""
+    from dpplearn.evaluation.evaluation import KS, evaluate
+
+    dpps = _loaded([model, *(against or [])])
+    first = next(iter(dpps.values()))
+    reader, progress = Reader(format, basket, item, weight), wants_progress(quiet)
+    with busy(f"reading {data}", progress):
+        baskets = reader.read(data).over(first.catalogue)
+        learned_from = None if train is None else reader.read_for("--train", train, first.catalogue)
+    found = evaluate(
+        dpps,
+        baskets,
+        train=learned_from,
+        nonempty=nonempty,
+        k=k or KS,
+        rng=seed,
+        resamples=resamples,
+        progress=progress,
+    )
+    if as_json:
+        where = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
+        of_each = {"each": _each(baskets, found)} if each else {}
+        write_json({**where, **_headline(found), **found.to_dict(), **of_each})
+        return
+    facts = [
+        ("model", shown(model)),
+        *(("against", shown(other)) for other in against or ()),
+        ("data", described(data, found)),
+        ("seed", str(seed)),
+    ]
+    show([*([_each_table(baskets, found)] if each else []), *_tables(facts, found)])
+
+
+def _loaded(paths: Sequence[Path]) -> dict[str, DPP]:
+    """A single model is called so; several, by their files."""
+    from dpplearn.evaluation.evaluation import ONLY
+
+    if len(paths) == 1:
+        return {ONLY: dpplearn.load(paths[0])}
+    stems = [path.stem for path in paths]
+    names = [stem if stems.count(stem) == 1 else str(path) for stem, path in zip(stems, paths, strict=True)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{twice} is named twice; compare different models")
+    return {name: dpplearn.load(path) for name, path in zip(names, paths, strict=True)}
+
+
+def _headline(found: Evaluation) -> Report:
+    """Of the first model, beside independent items."""
+    from dpplearn.evaluation.baselines import INDEPENDENT
+
+    name = found.models[0]
+    mean, baseline = found.estimate(name).value, found.estimate(INDEPENDENT).value
+    return {
+        "log_likelihood": mean,
+        "baseline": INDEPENDENT,
+        "baseline_log_likelihood": baseline,
+        "gain": found.difference(name, INDEPENDENT).value,
+    }
+
+
+def _each(baskets: Baskets, found: Evaluation) -> list[Report]:
+    values = found.outcomes[found.models[0]]["log_likelihood"]
+    rows = zip(baskets, baskets.weights.tolist(), values.tolist(), strict=True)
+    return [
+        {"basket": number, "items": list(items), "weight": weight, "log_likelihood": value}
+        for number, (items, weight, value) in enumerate(rows)
+    ]
+
+
+def described(data: str, found: Evaluation) -> str:
+    """The file of baskets, and how much is in it."""
+    return f"{shown(data)}: {count(found.n_baskets, 'basket')} of total weight {found.weight:,g}"
+
+
+def _each_table(baskets: Baskets, found: Evaluation) -> TextTable:
+    return TextTable(
+        "Log-likelihood of each basket",
+        ["basket>", "weight>", "log-likelihood>", "items"],
+        [
+            (str(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), contents(each["items"]))
+            for each in _each(baskets, found)
+        ],
+    )
+
+
+def _tables(facts: Sequence[tuple[str, str]], found: Evaluation) -> Iterator[Shown]:
+    first = found.models[0]
+    impossible = int(found.impossible(first).sum())
+    rows = [*facts, ("baskets of probability zero", count(impossible))]
+    if impossible:
+        rows.append(("mean of the other baskets", number(found.mean_of_possible(first))))
+    yield Facts("Score", rows)
+    yield from evaluation_tables(found)
+
+
+def evaluation_tables(found: Evaluation) -> Iterator[Shown]:
+    """Its tables and remarks; names of models may come from names of files."""
+    from dpplearn.evaluation.text import remarks, tables
+
+    for table in tables(found):
+        yield table._replace(rows=[tuple(map(shown, row)) for row in table.rows])
+    yield from remarks(found)

@@ -1,0 +1,54 @@
+"""Who is told how a fit goes on: the progress bar, the callback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from dpplearn.fitting.prior_choice import STRENGTHS
+from dpplearn.fitting.result import FitProgress
+from dpplearn.fitting.runs import Observer
+from dpplearn.learners.loop import Run
+from dpplearn.tools.progress import shown_progress
+
+Callback = Callable[[FitProgress], Any]
+
+
+@contextmanager
+def observers_of(restarts: int, progress: bool, callback: Callback | None) -> Iterator[Sequence[Observer]]:
+    """Who is told after every iteration: the progress bar, the callback."""
+
+    def tell(restart: int, now: Run) -> Any:
+        assert callback is not None
+        step, evaluations = now.step, now.record.evaluations[now.n_iter]
+        validation = now.record.validation[now.n_iter]
+        news = FitProgress(
+            restart, now.n_iter, step.log_likelihood, now.seconds, step.step_size, evaluations, validation, step
+        )
+        return callback(news)
+
+    observers: list[Observer] = [tell] if callback is not None else []
+    if not progress:
+        yield observers
+        return
+    with shown_progress() as shown:
+        bar = shown.bar("learning")
+
+        def show(restart: int, run: Run) -> None:
+            seconds = run.seconds - run.record.seconds[0]
+            rate = f"{run.n_iter / seconds:.1f} iterations/s" if seconds > 0 else ""
+            bar.update(
+                run.n_iter,
+                f"iteration {run.n_iter} log-likelihood {run.log_likelihood:.5f} {rate}",
+                f"learning, run {restart + 1} of {restarts}" if restarts > 1 else "learning",
+            )
+
+        yield [show, *observers]
+
+
+@contextmanager
+def choice_progress(progress: bool) -> Iterator[Callable[[int], None]]:
+    """Within, call the function with the number of strengths tried."""
+    with shown_progress(progress, transient=True) as shown:
+        yield shown.bar("choosing the prior, strength", len(STRENGTHS)).update

@@ -1,0 +1,60 @@
+"""The learner of mixtures: L-BFGS on numbers scaled so that all of them matter alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from dpplearn.arrays import EPSILON, Floats
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.mixture.parameters import Parameters, Shape
+from dpplearn.learners.mixture.problem import MixtureProblem
+from dpplearn.learners.quasi_newton import Curvature, line_search
+
+FIRST_STEP = 0.3  # its length, in the scaled numbers
+
+
+def mixture(kernel: MixtureKernel, problem: MixtureProblem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+    """Steps in y = s ∘ x, s the scale of the problem."""
+    shape, scale = problem.shape, problem.scale
+
+    def objective(y: Floats) -> tuple[float, Floats]:
+        value, gradient = problem.objective(y / scale)
+        return value, gradient / scale
+
+    if memory:
+        y, curvature = memory["y"], Curvature.remembered(memory)
+    else:
+        y = Parameters.from_kernel(kernel, shape).flat(shape) * scale
+        curvature = Curvature.unknown(len(y))
+    value, gradient = objective(y)
+    step_size, evaluations = 0.0, 1
+    while True:
+        found_at = partial(kernel_at, y, scale, shape)
+        yield Step(found_at, value, step_size, evaluations, {"y": y, **curvature.memory})
+        direction = curvature.times(gradient) if curvature.count else first_step(gradient)
+        rounding = 1e3 * EPSILON * max(1, abs(value))
+        found = line_search(objective, y, value, direction, float(gradient @ direction), rounding)
+        evaluations = found.tried
+        if not found.step_size and curvature.count:  # what was learned of the curvature misleads, or this is the top
+            curvature = Curvature.unknown(len(y))
+            direction = first_step(gradient)
+            found = line_search(objective, y, value, direction, float(gradient @ direction), rounding)
+            evaluations += found.tried
+        if not found.step_size:
+            return
+        step_size = found.step_size
+        curvature.learn(step_size * direction, gradient - found.gradient)
+        y, value, gradient = found.x, found.value, found.gradient
+
+
+def first_step(gradient: Floats) -> Floats:
+    """Along the gradient, where nothing is known of the curvature."""
+    return np.asarray(gradient * (FIRST_STEP / max(float(np.linalg.norm(gradient)), EPSILON)))
+
+
+def kernel_at(y: Floats, scale: Floats, shape: Shape) -> MixtureKernel:
+    return Parameters.of(y / scale, shape).kernel(shape)

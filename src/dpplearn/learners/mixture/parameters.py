@@ -1,0 +1,117 @@
+"""The free numbers of a mixture: what they are, as one vector, and how they are scaled for the search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+
+SMALLEST = 1e-12  # weight of a segment that may still grow
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How many items, segments, and columns of U; and whether items attract."""
+
+    n_items: int
+    segments: int
+    rank: int
+    attraction: bool = True
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        n = self.n_items
+        theta = self.segments * n if self.segments > 1 else 0
+        return n, theta, n * self.rank, n * (n - 1) // 2 if self.attraction else 0, self.segments
+
+    @cached_property
+    def below(self) -> tuple[Ints, Ints]:
+        """Rows and columns of the entries of A, row after row."""
+        rows, columns = np.tril_indices(self.n_items, -1)
+        return rows.astype(np.int64), columns.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """Half a basket with and half a basket without every item are counted beside the data, whatever these are."""
+
+    repulsion: float = 0.1  # λ_s ‖U‖²
+    attraction: float = 1.0  # λ_a Σ_{i>j} A_ij²
+    segments: float = 1.0  # λ_t/2 ‖θ‖²
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """γ, how much an item is liked; θ_c, what segment c adds; U and A, how items repel and attract; logits of the
+    segments' weights."""
+
+    gamma: Floats  # (n_items,)
+    theta: Floats  # (segments, n_items)
+    U: Floats  # (n_items, rank)
+    A: Floats  # (n_items (n_items − 1)/2,), or empty; below the diagonal of the skew part, row after row
+    logits: Floats  # (segments,)
+
+    def flat(self, shape: Shape) -> Floats:
+        theta = self.theta if shape.segments > 1 else self.theta[:0]
+        return np.concatenate([self.gamma, theta.ravel(), self.U.ravel(), self.A, self.logits])
+
+    @classmethod
+    def of(cls, x: Floats, shape: Shape) -> Parameters:
+        n, m = shape.n_items, shape.segments
+        gamma, theta, U, A, logits = np.split(x, np.cumsum(shape.sizes)[:-1])
+        return cls(gamma, theta.reshape(m, n) if m > 1 else np.zeros((1, n)), U.reshape(n, shape.rank), A, logits)
+
+    @property
+    def log_odds(self) -> Floats:
+        return 2 * self.gamma + self.theta
+
+    @property
+    def weights(self) -> Floats:
+        p = np.exp(self.logits - self.logits.max())
+        return np.asarray(p / p.sum())
+
+    def interaction(self, shape: Shape) -> Floats:
+        C = self.U @ self.U.T
+        C.flat[:: len(C) + 1] += 1
+        if self.A.size:
+            rows, columns = shape.below
+            C[rows, columns] += self.A
+            C[columns, rows] -= self.A
+        return C
+
+    def kernel(self, shape: Shape) -> MixtureKernel:
+        return MixtureKernel(self.weights, self.log_odds, self.interaction(shape)[None])
+
+    @classmethod
+    def from_kernel(cls, kernel: MixtureKernel, shape: Shape) -> Parameters:
+        """Those of a kernel whose segments share an interaction, as far as the shape has room for them.
+
+        U are the leading eigenvectors of what the symmetric part has beyond I; γ the average of the segments' log-odds,
+        so that θ is as small as it can be.
+        """
+        C = kernel.interaction[0]
+        excess, V = np.linalg.eigh((C + C.T) / 2 - np.eye(len(C)))
+        kept = slice(len(C) - shape.rank, None)
+        U = V[:, kept] * np.sqrt(np.maximum(excess[kept], 0))
+        A = ((C - C.T) / 2)[shape.below] if shape.attraction else np.zeros(0)
+        gamma = kernel.log_odds.mean(axis=0) / 2
+        return cls(gamma, kernel.log_odds - 2 * gamma, U, A, np.log(np.maximum(kernel.weights, SMALLEST)))
+
+
+def scaled_for(p: Floats, n: float, shape: Shape, penalty: Penalty) -> Parameters:
+    """By what each number is multiplied for the search: about the root of the second derivative, from the frequencies p
+    of the items in baskets of weight n."""
+    m, size = shape.segments, p.sum()
+    rows, columns = shape.below
+    U = np.sqrt(p * size / (1 + size) + 2 * (penalty.repulsion + 1) / n)
+    return Parameters(
+        gamma=np.sqrt(4 * p),
+        theta=np.tile(np.sqrt(p / m + penalty.segments / n), (m, 1)),
+        U=np.tile(U[:, None], shape.rank),
+        A=np.sqrt(2 * (p[rows] * p[columns] + penalty.attraction / n)) if shape.attraction else np.zeros(0),
+        logits=np.full(m, m**-0.5),
+    )

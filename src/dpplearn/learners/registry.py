@@ -1,0 +1,62 @@
+"""The learners by name. Each is a generator of ever better kernels; `loop` decides when to stop."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.loop import Memory, Rule, Step
+from dpplearn.learners.problem import Problem
+from dpplearn.learners.stopping import relative_change, still_to_gain
+from dpplearn.learners.symmetric.adam import adam
+from dpplearn.learners.symmetric.ascent import k_ascent
+from dpplearn.learners.symmetric.auto import auto
+from dpplearn.learners.symmetric.em import em
+from dpplearn.learners.symmetric.lbfgs import lbfgs
+from dpplearn.learners.symmetric.mm import mm
+from dpplearn.learners.symmetric.natural_em import natural_em
+from dpplearn.learners.symmetric.picard import picard
+
+Steps = Callable[[Kernel, Problem, Memory], Iterator[Step]]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run takes, as far as it can be told beforehand."""
+
+    evaluations: int = 200  # of the statistics until it converges, typically
+    decompositions: float = 2.0  # the time of an evaluation beside the pass over the baskets, in eigendecompositions
+    matrices: int = 37  # N×N, at once: by the growth of resident memory from N = 300 to 700
+    at_the_end: float = 0.0  # eigendecompositions to find the kernel, by learners that do without
+    narrow: float | None = None  # instead of `decompositions` without a prior, where a factor loses columns
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Where steps come from, the rule whose figure is compared with the tolerance, and what `fit` may do with it."""
+
+    steps: Steps
+    rule: Rule
+    cost: Cost = Cost()
+    as_published: bool = False  # its runs are the authors' step by step, end where theirs do, and by a relative rule
+    learns_nonempty: bool = False  # whether it can learn P(Y given Y ≠ ∅)
+    tries_starts: bool = False  # whether `fit` may look for a better start than the one asked for
+
+    def in_nats(self, tol: float, log_likelihood: float) -> float:
+        """The tolerance in nats per basket, of a run that ended at this log-likelihood."""
+        return tol * abs(log_likelihood) if self.as_published else tol
+
+
+SVD = 2.0  # of a factor, in eigendecompositions
+
+LEARNERS: dict[str, Learner] = {
+    "auto": Learner(auto, still_to_gain, Cost(300, 0.9, 37, SVD, 0.25), learns_nonempty=True, tries_starts=True),
+    "em": Learner(em, relative_change, Cost(40, 1.0, 23), as_published=True),
+    "k-ascent": Learner(k_ascent, relative_change, Cost(40, 2.2, 23), as_published=True),
+    "natural-em": Learner(natural_em, still_to_gain, Cost(150, 1.2, 17)),
+    "lbfgs": Learner(lbfgs, still_to_gain, Cost(300, 0.9, 37, SVD), learns_nonempty=True),
+    "picard": Learner(picard, still_to_gain, Cost(1000, 0.6, 14, 1.0)),
+    "mm": Learner(mm, still_to_gain, Cost(500, 2.7, 18, 1.0)),
+    # a few steps of Adam without a new best mean nothing
+    "adam": Learner(adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
+}

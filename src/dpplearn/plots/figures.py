@@ -1,0 +1,102 @@
+"""What all pictures share: figures in one style, axes of whole numbers, and files of figures."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpplearn.errors import InputError, InputWarning
+from dpplearn.plots.style import STYLE
+from dpplearn.tools.files import replace_file
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """The looks of all figures, for as long as one is drawn."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise InputError(f'a plot needs {error.name}: pip install "dpplearn[report]"') from None
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def whole_numbers(axes: Axes) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
+    """Write a figure to a file; the same figure gives the same file.
+
+    Parameters
+    ----------
+    figure
+        From a function of `dpplearn.plots`, or any of matplotlib.
+    path
+        A file that ends in .png or .svg.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import dpplearn as dl
+    >>> from dpplearn.plots import spectrum
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_figure(spectrum(dpp), Path(folder) / "spectrum.svg")
+    """
+    path = Path(path)
+    format = figure_format(path)
+    file = io.BytesIO()
+    with styled(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.savefig(file, format=format, dpi=150, metadata=METADATA[format])
+    replace_file(path, file.getvalue())
+    if any("Glyph" in str(each.message) for each in caught) and format == "png":
+        warnings.warn(
+            f"{path}: the font has not all the letters of the names; a .svg file leaves them to who shows it",
+            InputWarning,
+            stacklevel=2,
+        )
+
+
+def figure_format(path: Path) -> str:
+    """The format of a figure, by the ending of its file.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .png or .svg.
+
+    Returns
+    -------
+    str
+        "png" or "svg".
+
+    Examples
+    --------
+    >>> figure_format(Path("curve.SVG"))
+    'svg'
+    """
+    format = path.suffix.lower().removeprefix(".")
+    if format not in METADATA:
+        raise InputError(f"{path} cannot be drawn: its name must end in .png or .svg")
+    return format

@@ -1,0 +1,95 @@
+"""The learning curve of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpplearn.arrays import Floats
+from dpplearn.errors import InputError
+from dpplearn.models.dpp import DPP
+from dpplearn.models.history import History
+from dpplearn.plots.figures import new_figure, styled, whole_numbers
+from dpplearn.plots.style import INDEPENDENT, KA, OURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
+    """The mean log-likelihood after every iteration, also of the baskets set aside where there are any.
+
+    With a prior, what is learned from are the baskets and those of the prior; where that ended for the baskets alone,
+    which is what independent items compare with, is a point at the end.
+
+    Parameters
+    ----------
+    dpp
+        A model that `fit` made.
+    figure
+        A matplotlib figure to draw into; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One curve per kind of data, and a line at the level of independent items.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> axes = learning_curve(dl.fit([["cot"], ["crib"], ["cot", "crib"]], "em").dpp).axes[0]
+    >>> axes.get_xlabel()
+    'iteration'
+    """
+    history, learned = _history(dpp), dpp.learned
+    prior = (learned.prior or 0) > 0
+    with styled():
+        figure = figure or new_figure(6.4, 4)
+        axes = figure.subplots()
+        _curve(axes, "training data and prior" if prior else "training data", history.log_likelihood, OURS)
+        if not np.isnan(history.validation).all():
+            _curve(axes, "data set aside", history.validation, KA)
+        if prior and (alone := learned.log_likelihood) is not None:
+            axes.plot(len(history) - 1, alone, "*", color=OURS, ms=9, label=f"training data alone: {_minus(alone)}")
+        if (level := learned.independent_log_likelihood) is not None:
+            axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {_minus(level)}")
+        axes.set_xlabel("iteration")
+        axes.set_ylabel("mean log-likelihood per basket")
+        axes.set_ylim(_limits([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]))
+        whole_numbers(axes)
+        axes.legend(loc="lower right")
+    return figure
+
+
+def _limits(curves: Sequence[Floats]) -> tuple[float, float]:
+    """The first tenth of a curve often comes from far below: what is to be seen is the rest."""
+    finite = [values[np.isfinite(values)] for values in curves if np.isfinite(values).any()]
+    low = min((np.quantile(values, 0.1) for values in finite), default=-1)
+    high = max((values.max() for values in finite), default=0)
+    room = max(high - low, 1e-6)
+    return float(low - 0.3 * room), float(high + 0.05 * room)
+
+
+def _history(dpp: DPP) -> History:
+    if dpp.training is None or dpp.training.history is None:
+        raise InputError(
+            "the model has no learning curve: it was not made by fit, or by a version that kept none; fit it again"
+        )
+    return dpp.training.history
+
+
+def _curve(axes: Axes, name: str, values: Floats, colour: str) -> None:
+    """What is minus infinity has no point, and is said in the legend."""
+    infinite = np.count_nonzero(np.isneginf(values))
+    said = f", minus infinity in {infinite} of {len(values)}" if infinite else ""
+    marker = "o" if len(values) < 40 else None
+    shown = np.where(np.isfinite(values), values, np.nan)
+    axes.plot(shown, color=colour, marker=marker, ms=3, label=f"{name}: {_minus(values[-1])} at the end{said}")
+
+
+def _minus(value: float) -> str:
+    """With the sign that axes have."""
+    return f"{value:.4f}".replace("-", "−")

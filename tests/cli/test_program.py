@@ -1,0 +1,198 @@
+"""The installed program, run as a user runs it: how it starts, how it ends, and what a mistake comes to."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.tools.tensor_file import read_tensors
+from helpers import command
+from helpers.command import answer, parsed
+from helpers.program import ENVIRONMENT, PROGRAM, Terminal, begin, run, wait_for
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, time; sys.argv = ['dpplearn', '--help']\n"
+        "from dpplearn.cli import main\n"
+        "assert main() == 0\n"
+        "assert not {'numba', 'duckdb', 'scipy', 'sklearn'} & set(sys.modules), 'heavy'\n"
+        "assert time.process_time() < 1, time.process_time()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name in "demo fit score compare recommend complete map sample diagnose describe explain reproduce".split():
+        assert f" {name} " in done.stdout
+    assert '"-inf"' in done.stdout  # the convention of --json is documented
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"dpplearn {dl.__version__}\n"
+
+
+def test_the_package_runs_as_the_program_does() -> None:
+    done = subprocess.run([sys.executable, "-m", "dpplearn", "sampel"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("dpplearn: error: No such command 'sampel'")
+
+
+MISTAKES: dict[str, tuple[int, list[str]]] = {
+    "fit none.csv -o x.safetensors": (1, ["none.csv"]),
+    "fit empty.csv -o x.safetensors": (1, ["empty.csv is empty"]),
+    "fit other.csv -o x.safetensors": (1, ["'order', 'product'", "--basket", "--format lines"]),
+    "fit orders.csv -o none/x.safetensors": (1, ["no folder none"]),
+    "fit orders.csv -o x.safetensors --test strange.txt": (1, ["--test strange.txt", "'hay'"]),
+    "score part.safetensors orders.csv": (1, ["part.safetensors", "truncated"]),
+    "score none.safetensors orders.csv": (1, ["no file is called none.safetensors"]),
+    "score model.safetensors orders.csv --train strange.txt": (1, ["--train strange.txt", "'hay'"]),
+    "score model.safetensors orders.csv --against model.safetensors": (2, ["named twice"]),
+    "compare orders.csv --prior strong": (2, ["'strong' is neither auto, nor a number"]),
+    "compare orders.csv --learner em --learner guess": (2, ["--learner", "auto, em, k-ascent"]),
+    "compare orders.csv --folds 5000": (1, ["5000 folds of 400 baskets"]),
+    "recommend model.safetensors Willow_video_monitor": (1, ["did you mean 'Willow video monitor'"]),
+    "sample model.safetensors -k 99": (1, ["k is 99", "0 to 36 items"]),
+    "demo --category safty": (1, ["did you mean 'safety'"]),
+    "fit orders.csv -o orders.csv": (2, ["overwrite"]),
+    "fit orders.csv -o x.safetensors --learner guess": (2, ["--learner", "auto, em, k-ascent", "dpplearn fit --help"]),
+    "fit orders.csv -o x.safetensors --holdout 1.5": (2, ["between 0 and 1"]),
+    "fit orders.csv -o x.safetensors --prior 1e308": (
+        2,
+        ["--prior", "'1e308' is neither auto, nor a number from 0 to"],
+    ),
+    "fit orders.csv -o x.safetensors --restarts 99999999999999999999": (
+        1,
+        ["restarts is 99999999999999999999; expected a whole number from 1 to 100,000"],
+    ),
+    "score model.safetensors orders.csv -k 99999999999999999999": (
+        1,
+        ["k is 99999999999999999999; expected", "from 1 to"],
+    ),
+    "sample model.safetensors -n 99999999999999999999": (1, ["n is 99999999999999999999; expected", "from 1 to"]),
+    "fit orders.csv -o x.safetensors --prior much": (2, ["--prior", "'much' is neither auto, nor a number"]),
+    "fit orders.csv -o x.safetensors --prior -1": (
+        2,
+        ["--prior", "'-1' is neither auto, nor a number from 0 to 1e+09, nor inf"],
+    ),
+    "fit orders.csv -o x.safetensors --prior nan": (2, ["--prior", "'nan'"]),
+    "fit orders.csv -o x.safetensors --validation 1.5": (2, ["--validation", "0.99"]),
+    "fit orders.csv -o x.safetensors --patience 0": (2, ["--patience", "1"]),
+    "fit orders.csv -o x.safetensors --learner em --nonempty": (1, ["'em'", "use one of adam, auto, lbfgs"]),
+    "fit with_empty.txt -o x.safetensors --nonempty": (1, ["1 of 3 baskets are empty"]),
+    "fit one.txt -o x.safetensors --validation 0.5": (1, ["leaves 0 baskets to learn from"]),
+    "recommend model.safetensors hay --baskets orders.csv": (2, ["not both"]),
+    "sample model.safetensors --colour red": (2, ["--colour"]),
+    "sampel": (2, ["sampel"]),
+}
+
+
+@pytest.fixture(scope="module")
+def mistaken(shop: Path) -> Path:
+    """The shop, with files that cannot be used."""
+    (shop / "empty.csv").write_text("")
+    (shop / "other.csv").write_text("order,product\n1,2\n")
+    (shop / "part.safetensors").write_bytes((shop / "model.safetensors").read_bytes()[:900])
+    (shop / "strange.txt").write_text("hay\n")
+    (shop / "with_empty.txt").write_text("hay\n\nstraw\n")
+    (shop / "one.txt").write_text("hay\n")
+    return shop
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_a_users_mistake_is_one_line_and_an_exit_code(mistaken: Path, line: str) -> None:
+    code, words = MISTAKES[line]
+    done = command.run(*line.split(), cwd=mistaken)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith("dpplearn: error: ")
+    assert done.stderr.count("\n") == 1
+    assert all(word in done.stderr for word in words), done.stderr
+    assert not (mistaken / "x.safetensors").exists()
+
+
+def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(shop: Path) -> None:
+    call = [PROGRAM, "fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--max-iter", "3", "--json"]
+    shown = []
+    for options in ([], ["--quiet"]):
+        terminal = Terminal()
+        done = subprocess.run(
+            [*call, *options], stdout=subprocess.PIPE, stderr=terminal.theirs, env=ENVIRONMENT, timeout=60, check=True
+        )
+        shown.append(terminal.close())
+        assert parsed(done.stdout.decode())["n_iter"] == 3
+    assert "iteration" in shown[0]
+    assert "log-likelihood -" in shown[0]
+    assert "choosing the prior" in shown[0]
+    assert shown[1] == ""
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_fit_asked_to_end_saves_the_best_model_so_far(
+    ending: int, shop: Path, orders: dl.Baskets, tmp_path: Path
+) -> None:
+    saved, state = tmp_path / "m.safetensors", tmp_path / "state"
+    endless = ["--prior", 0, "--tol", 0, "--max-iter", 10**8, "--checkpoint", state, "--json"]
+    with begin("fit", shop / "orders.csv", "-o", saved, *endless) as process:
+        wait_for(state.exists, process)
+        process.send_signal(ending)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + ending
+    assert "interrupted" in err
+    assert str(saved) in err
+    assert err.count("\n") == 1
+    report = parsed(out)
+    assert report["stop"] == "INTERRUPTED"
+    assert report["train"]["log_likelihood"] == pytest.approx(dl.load(saved).log_likelihood(orders), abs=1e-9)
+
+
+def test_ctrl_c_elsewhere_is_one_line_and_130(model: Path) -> None:
+    terminal = Terminal()
+    with begin("sample", model, "-n", 500_000, stderr=terminal.theirs) as process:
+        wait_for(lambda: "drawing" in terminal.shown, process)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    shown = terminal.close()
+    assert (process.returncode, out) == (130, "")
+    assert shown.splitlines()[-1].endswith("dpplearn: error: interrupted")
+    assert "Traceback" not in shown
+
+
+def test_a_killed_fit_resumes_to_the_model_of_an_uninterrupted_one(shop: Path, tmp_path: Path) -> None:
+    state, whole, resumed = tmp_path / "state", tmp_path / "whole.safetensors", tmp_path / "resumed.safetensors"
+    call = ["fit", shop / "orders.csv", "--learner", "em", "--init", "wishart", "--seed", 3, "--restarts", 3]
+    call += ["--tol", 0, "--max-iter", 250, "--threads", 1]
+    with begin(*call, "-o", resumed, "--checkpoint", state) as process:
+        wait_for(lambda: state.exists() and len(read_tensors(state, "checkpoint")[1]["finished"]) >= 1, process)
+        process.kill()
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not resumed.exists()
+    finished = read_tensors(state, "checkpoint")[1]["finished"]
+    assert 1 <= len(finished) < 3
+    report = answer(*call, "-o", resumed, "--resume", state)
+    assert [each["n_iter"] for each in report["restarts"]] == [250] * 3
+    assert report["restarts"][0]["seconds"] == finished[0]["seconds"]  # it was not run again
+    answer(*call, "-o", whole)
+    np.testing.assert_array_equal(dl.load(resumed).kernel.eigenvalues, dl.load(whole).kernel.eigenvalues)
+    np.testing.assert_array_equal(dl.load(resumed).kernel.eigenvectors, dl.load(whole).kernel.eigenvectors)
+
+
+@pytest.mark.parametrize(
+    ("command", "taken"),
+    [(["sample", "-n", 3000, "--json"], 1), (["describe", "--resamples", 0], 0)],
+    ids=["json", "table"],
+)
+def test_a_closed_pipe_is_one_line(model: Path, command: list[Any], taken: int) -> None:
+    with begin(command[0], model, *command[1:]) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(taken)
+        process.stdout.close()
+        err = process.stderr.read()
+    assert process.returncode == 1
+    assert err == "dpplearn: error: the output was closed before all of it was written\n"

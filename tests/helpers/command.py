@@ -1,0 +1,65 @@
+"""The commands of the program, run in this process: starting one takes longer than most of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from dpplearn.cli import app
+
+
+class Done(NamedTuple):
+    """Of a command, as `subprocess.CompletedProcess` has it."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: object, cwd: Path | None = None) -> Done:
+    """On a screen of 80 columns, with the warnings of a program and not those of tests."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        patch.dict(os.environ, COLUMNS="80"),
+        contextlib.chdir(cwd or Path.cwd()),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("default", UserWarning)
+        code = app.run(list(map(str, arguments)))
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def parsed(text: str) -> Any:
+    """Strict JSON: no NaN, no Infinity."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def answer(*arguments: object) -> Any:
+    done = run(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return parsed(done.stdout)
+
+
+def table(*arguments: object) -> str:
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    return done.stdout
+
+
+def both(*arguments: object) -> tuple[Any, str]:
+    """The answer as JSON and as tables."""
+    return answer(*arguments), table(*arguments)

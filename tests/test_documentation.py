@@ -1,0 +1,88 @@
+"""Every public function and method says what it takes, what it returns, and shows it in an example that runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import dpplearn
+from dpplearn import datasets, plots
+
+STILL_TO_DO = (  # modules whose functions do not have all of it yet
+    "dpplearn.models",
+    "dpplearn.fitting",
+    "dpplearn.learners",
+    "dpplearn.kernels",
+    "dpplearn.integrations",
+    "dpplearn.cli",
+    "dpplearn.evaluation.result",
+)
+
+
+def functions_of(thing: Any) -> Iterator[Callable[..., Any]]:
+    """A function, or the public methods of a class; of those that it inherits, ours."""
+    if inspect.isfunction(thing):
+        yield thing
+    for each in inspect.getmro(thing) if inspect.isclass(thing) else ():
+        for name, member in vars(each).items():
+            method = getattr(member, "__func__", member)  # of a classmethod
+            if inspect.isfunction(method) and method.__module__.startswith("dpplearn") and not name.startswith("_"):
+                yield method
+
+
+def public_functions(*modules: ModuleType) -> dict[str, Callable[..., Any]]:
+    things = [getattr(module, name) for module in modules for name in module.__all__]
+    functions = [function for thing in things for function in functions_of(thing)]
+    return {f"{function.__module__}.{function.__qualname__}": function for function in functions}
+
+
+def missing_in(function: Callable[..., Any]) -> list[str]:
+    """The sections that its documentation lacks, and the parameters that are not named in it."""
+    lines = [line.strip() for line in (inspect.getdoc(function) or "").splitlines()]
+    signature = inspect.signature(function)
+    parameters = [name for name in signature.parameters if name not in ("self", "cls")]
+    wanted = {
+        "Parameters": bool(parameters),
+        "Returns": signature.return_annotation not in (None, "None"),
+        "Examples": True,
+    }
+    named = {name.strip() for line in lines for name in line.split(",")}
+    titles = {title for title, rule in pairwise(lines) if rule == "-" * len(title) and title}
+    return [
+        *(section for section, needed in wanted.items() if needed and section not in titles),
+        *(name for name in parameters if name not in named),
+    ]
+
+
+FUNCTIONS = public_functions(dpplearn, datasets, plots)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if not name.startswith(STILL_TO_DO)])
+def test_the_documentation_has_parameters_returns_and_an_example(name: str) -> None:
+    assert missing_in(FUNCTIONS[name]) == []
+
+
+def test_what_is_missing_is_found() -> None:
+    def undocumented(first: int, second: int) -> int:
+        """Their sum.
+
+        Parameters
+        ----------
+        first
+            A number.
+        """
+        return first + second
+
+    assert missing_in(undocumented) == ["Returns", "Examples", "second"]
+
+
+def test_what_is_still_to_do_is_to_do() -> None:
+    """A folder that is done is no exception any more."""
+    for folder in STILL_TO_DO:
+        found = [missing_in(each) for name, each in FUNCTIONS.items() if name.startswith(folder)]
+        assert any(found) or not found, folder

@@ -1,0 +1,105 @@
+"""Jobs end with the loop over their results: nothing is left running, whatever ends it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dpplearn.tools.jobs import run_in_turn, run_over_processes
+
+PATIENCE = 60  # seconds
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def make_or_wait_for(mark: Path, makes: bool) -> bool:
+    """One job makes the mark that the other one waits for."""
+    if makes:
+        mark.touch()
+    else:
+        wait_for(mark)
+    return mark.exists()
+
+
+def fail(number: int) -> None:
+    raise ZeroDivisionError(number)
+
+
+def test_results_come_as_they_end_each_with_its_job(tmp_path: Path) -> None:
+    run = partial(make_or_wait_for, tmp_path / "mark")
+    assert list(run_over_processes([False, True], run, 2)) == [(True, True), (False, True)]
+
+
+def test_in_turn_a_job_begins_when_its_result_is_asked_for() -> None:
+    began: list[int] = []
+    results = run_in_turn([1, 2, 3], lambda job: began.append(job) or -job)
+    assert next(results) == (1, -1)
+    assert began == [1]
+    assert list(results) == [(2, -2), (3, -3)]
+
+
+def test_an_error_of_a_job_is_the_callers_and_ends_the_workers() -> None:
+    others = multiprocessing.active_children()
+    with pytest.raises(ZeroDivisionError, match="7"):
+        list(run_over_processes([7], fail, 1))
+    _all_end(others)
+
+
+def test_a_loop_that_is_left_leaves_no_worker() -> None:
+    others = multiprocessing.active_children()
+    results = run_over_processes([0.0, 1000.0, 1000.0], time.sleep, 2)
+    next(results)
+    assert len(multiprocessing.active_children()) == len(others) + 2
+    results.close()
+    _all_end(others)
+
+
+def _all_end(others: list[multiprocessing.Process]) -> None:
+    for child in multiprocessing.active_children():
+        if child not in others:
+            child.join(PATIENCE)
+            assert not child.is_alive()
+
+
+SLOW_START = """
+import sys, time
+from pathlib import Path
+from dpplearn.tools.jobs import run_over_processes
+if __name__ != "__main__":  # in a worker, before its first job
+    Path(sys.argv[1]).touch()
+    time.sleep(1)
+else:
+    try:
+        list(run_over_processes([1000.0], time.sleep, 1))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no groups of processes")
+def test_ctrl_c_while_workers_start_is_heard_by_the_parent_alone(tmp_path: Path) -> None:
+    """A terminal sends it to all of them; a worker that is not yet ready would die with a traceback."""
+    (tmp_path / "parent.py").write_text(SLOW_START)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "parent.py", tmp_path / "starting"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as parent:
+        wait_for(tmp_path / "starting")
+        os.killpg(parent.pid, signal.SIGINT)
+        assert parent.communicate(timeout=PATIENCE) == ("interrupted\n", "")
