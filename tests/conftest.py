@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["helpers.shop"]
+
 SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[2] / "shared"))
-CATEGORIES = "feeding gear diaper bedding apparel bath toys health media strollers safety carseats furniture".split()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c() -> None:
+    """As in a terminal, also where tests run in the background, which shells start deaf to it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -22,10 +22,9 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from conftest import CATEGORIES
 from dpplearn import Baskets, InputError, InputWarning, read_baskets, read_registry
 from dpplearn.data import texts
-from helpers.registries import registry
+from helpers.registries import CATEGORIES, registry
 from helpers.strategies import Lists, integers, label_lists, names, plain
 
 Write = Callable[[Path, Lists, Sequence[float]], Baskets]

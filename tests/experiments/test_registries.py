@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import CATEGORIES
 from dpplearn import Baskets, InputError
 from dpplearn.experiments.registries import Source, admitted, off_diagonal_strength
 from dpplearn.experiments.trials.authors import read_paper, run_names
 from dpplearn.experiments.trials.trial import Job, Row, preparation
 from helpers.problems import PROBLEMS
+from helpers.registries import CATEGORIES
 from helpers.registry_files import shoppers, write_registry
 
 

@@ -10,6 +10,8 @@ from numpy.lib.npyio import NpzFile
 
 from dpplearn import Baskets, Kernel, read_registry
 
+CATEGORIES = "feeding gear diaper bedding apparel bath toys health media strollers safety carseats furniture".split()
+
 
 @dataclass(frozen=True)
 class AuthorsRun:

@@ -198,8 +198,8 @@ def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> Pri
 
 
 def expected_effort(baskets: Baskets, **options: Any) -> Effort:
-    """What `fit` with these options will take; what it refuses is refused."""
-    asked = FitOptions(**options)
+    """What `fit` with these options will take; what it refuses is refused. A start and who is told do not count."""
+    asked = FitOptions(**{name: value for name, value in options.items() if name not in ("start", "rng", "callback")})
     asked.check_baskets(baskets)
     check_fit_memory(baskets.n_items, asked.learner, asked.strength, asked.threads)
     found = _effort(asked, baskets.deduplicated())
