@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from os import PathLike
 
@@ -14,80 +14,134 @@ from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.threads import thread_count
 
 MOST_RESTARTS = 100_000
+MODELS = {"mixture": "mixture", "dpp": "auto"}  # each with its usual learner
 USUAL_PRIOR: dict[str, float | str] = {"auto": "auto"}  # of the other learners, none
+SEGMENTS, RANK = 10, 20  # of a mixture, unless others are asked for
+MOST_SEGMENTS = 1000
 
 
 @dataclass(frozen=True)
 class FitOptions:
-    """The options of `fit`, which explains them, but for what it learns from and who is told."""
+    """The options of `fit`, which explains them, but for what it learns from and who is told.
 
-    learner: str = "auto"
-    init: str = "moments"
+    What was not asked for is settled when it is made, but for the law, which depends on the baskets.
+    """
+
+    model: str | None = None
+    learner: str | None = None
+    init: str | None = None
+    segments: int | None = None
+    attraction: bool = True
+    rank: int | None = None
     restarts: int = 1
-    tol: float = 1e-4
+    tol: float | None = None
     max_iter: int = 1000
     max_seconds: float | None = None
     threads: int | None = None
     prior: float | str | None = None
     validation: float = 0.0
     patience: int = 10
-    nonempty: bool = False
+    nonempty: bool | str = "auto"
     progress: bool = False
     checkpoint: str | PathLike[str] | None = None
     checkpoint_seconds: float = 10.0
     resume: str | PathLike[str] | None = None
-    strength: float | str = field(init=False)  # of the prior, "auto" or a number, also where none was asked for
+    how: Learner = field(init=False, repr=False)
+    strength: float | str = field(init=False, repr=False)  # of the prior, "auto" or a number
 
     def __post_init__(self) -> None:
-        self._check_choices()
+        self._settle_model()
         self._check_numbers()
-        prior = USUAL_PRIOR.get(self.learner, 0.0) if self.prior is None else self.prior
-        is_auto = isinstance(prior, str) and prior == "auto"
-        object.__setattr__(self, "strength", "auto" if is_auto else as_strength(prior))
-        object.__setattr__(self, "validation", float(self.validation))
-        object.__setattr__(self, "nonempty", bool(self.nonempty))
+        self._settle_numbers()
 
-    @property
-    def how(self) -> Learner:
-        """The learner itself."""
-        return LEARNERS[self.learner]
+    def _settle_model(self) -> None:
+        asked_for_dpp = (self.learner or self.init or self.prior) is not None
+        model = self.model or (LEARNERS[self.learner].model if self.learner in LEARNERS else None)
+        model = model or ("dpp" if asked_for_dpp else "mixture")
+        if model not in MODELS:
+            raise InputError(f"model is {model!r}; expected one of {', '.join(sorted(MODELS))}")
+        learner = self.learner or MODELS[model]
+        fitting = sorted(name for name, each in LEARNERS.items() if each.model == model)
+        if learner not in fitting:
+            of_model = f" for model {model!r}" if learner in LEARNERS else ""
+            raise InputError(f"learner is {learner!r}; expected one of {', '.join(fitting)}{of_model}")
+        how = LEARNERS[learner]
+        init = self.init or how.usual_start
+        starts = sorted(INITIALISERS) if model == "dpp" else [how.random_start]
+        if init not in starts:
+            raise InputError(f"init is {init!r}; expected one of {', '.join(starts)}")
+        self._settle(model=model, learner=learner, init=init, how=how)
 
-    def _check_choices(self) -> None:
-        for what, name, known in (("learner", self.learner, LEARNERS), ("init", self.init, INITIALISERS)):
-            if name not in known:
-                raise InputError(f"{what} is {name!r}; expected one of {', '.join(sorted(known))}")
-        if self.nonempty and not self.how.learns_nonempty:
-            able = ", ".join(sorted(name for name, each in LEARNERS.items() if each.learns_nonempty))
-            raise InputError(
-                f"learner {self.learner!r} cannot learn from sets given that they are not empty; use one of {able}"
+    def _settle_numbers(self) -> None:
+        if self.model == "dpp":
+            self._refuse_what_a_mixture_has()
+        elif self.prior is not None:
+            raise InputError(f"prior is {self.prior!r}, and a mixture has none; leave it out, or ask for model='dpp'")
+        else:
+            self._settle(
+                segments=SEGMENTS if self.segments is None else self.segments,
+                rank=RANK if self.rank is None else self.rank,
             )
+        prior = USUAL_PRIOR.get(self.learner or "", 0.0) if self.prior is None else self.prior
+        is_auto = isinstance(prior, str) and prior == "auto"
+        self._settle(
+            strength="auto" if is_auto else as_strength(prior),
+            tol=self.how.usual_tol if self.tol is None else self.tol,
+            validation=float(self.validation),
+        )
+
+    def _settle(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _refuse_what_a_mixture_has(self) -> None:
+        for name, usual in (("segments", None), ("rank", None), ("attraction", True)):
+            if getattr(self, name) != usual:
+                raise InputError(
+                    f"{name} is {getattr(self, name)!r}, which a mixture has and a DPP has not; leave it out, or leave "
+                    "out model='dpp', learner, init and prior"
+                )
 
     def _check_numbers(self) -> None:
         whole_number("restarts", self.restarts, 1, MOST_RESTARTS)
         whole_number("max_iter", self.max_iter, 0)
         whole_number("patience", self.patience, 1)
+        whole_number("segments", SEGMENTS if self.segments is None else self.segments, 1, MOST_SEGMENTS)
+        whole_number("rank", RANK if self.rank is None else self.rank, 0)
         thread_count(self.threads)
         for what in ("tol", "max_seconds", "checkpoint_seconds", "validation"):
             number = getattr(self, what)
-            if not isinstance(number, Real) and not (number is None and what == "max_seconds"):
+            if not isinstance(number, Real) and not (number is None and what in ("max_seconds", "tol")):
                 raise InputError(f"{what} is {number!r}; expected a number")
         for what in ("tol", "checkpoint_seconds"):
-            if not getattr(self, what) >= 0:
-                raise InputError(f"{what} is {getattr(self, what)}; expected 0 or more")
+            number = getattr(self, what)
+            if number is not None and not number >= 0:
+                raise InputError(f"{what} is {number}; expected 0 or more")
         if self.max_seconds is not None and not self.max_seconds > 0:
             raise InputError(f"max_seconds is {self.max_seconds}; expected a positive number, or None")
         if not 0 <= self.validation < 1:
             raise InputError(f"validation is {self.validation}; expected a share of the baskets, from 0 to less than 1")
+        if not isinstance(self.nonempty, bool) and self.nonempty != "auto":
+            raise InputError(f"nonempty is {self.nonempty!r}; expected True, False or 'auto'")
 
-    def check_baskets(self, baskets: Baskets) -> None:
-        """Refuse what nothing can be learned from, or nothing under the law asked for."""
+    def for_baskets(self, baskets: Baskets) -> FitOptions:
+        """With the law settled: by default, sets cannot be empty where none is, if that is not for the paper's learners
+        and those published since, which learn P(Y)."""
         if not baskets.total_weight > 0:
             raise InputError(
                 f"there is nothing to learn from: {len(baskets)} baskets of total weight {baskets.total_weight:g}"
             )
         empty = int(((baskets.weights > 0) & (baskets.sizes == 0)).sum())
+        if self.nonempty == "auto":
+            return replace(self, nonempty=self.how.usually_nonempty and not empty)
+        if self.nonempty and not self.how.learns_nonempty:
+            able = ", ".join(sorted(name for name, each in LEARNERS.items() if each.learns_nonempty))
+            raise InputError(
+                f"learner {self.learner!r} cannot learn from sets given that they are not empty; use one of {able}"
+            )
         if self.nonempty and empty:
             raise InputError(
                 f"{empty} of {len(baskets)} baskets are empty, which given that baskets are not empty is "
                 "impossible; leave nonempty out, or leave them out (baskets.subset(baskets.sizes > 0))"
             )
+        return self

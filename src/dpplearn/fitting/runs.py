@@ -10,13 +10,13 @@ import numpy as np
 
 from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import FitState, Saver, Setting
-from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
+from dpplearn.kernels.families import AnyKernel
 from dpplearn.learners.loop import NO_MEMORY, Limits, Record, Run, Step, Stop, Validation, run
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.registry import Learner
-from dpplearn.learners.saddles import joined
-from dpplearn.learners.starts import DETERMINISTIC, INITIALISERS, adapted, wishart
+from dpplearn.learners.starts import DETERMINISTIC
 from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
 
 FEW_ITEMS, STARTS = 30, 9  # on so few items runs are short, and optima that depend on the start are common
 SHORT_RUN, SHORT_TOL = 60, 0.01  # steps, and nats still to be gained, at which a start has shown what it is worth
@@ -37,7 +37,9 @@ class Method:
     validation: Validation | None = None
     starting: float = 0.0  # seconds that a start is expected to take
 
-    def run(self, start: Callable[[], Kernel], problem: Problem, observe: Observe, earlier: Run | None = None) -> Run:
+    def run(
+        self, start: Callable[[], AnyKernel], problem: Problem, observe: Observe, earlier: Run | None = None
+    ) -> Run:
         """One run, or the rest of one; where there is no time for a step, what there is instead."""
         if earlier is not None and earlier.n_iter:
             steps = self.learner.steps(earlier.kernel, problem, earlier.step.memory)
@@ -58,9 +60,9 @@ class Method:
     def _off_saddle(self, last: Run, problem: Problem, observe: Observe) -> Run:
         """A run that converged where items fall into independent blocks goes on from beside that point, if that is
         better. The paper's learners stop where they stop."""
-        if last.stop is not Stop.TOLERANCE or self.learner.as_published or self.out_of_time(self.starting):
+        if last.stop is not Stop.TOLERANCE or not self.learner.leaves_saddles or self.out_of_time(self.starting):
             return last
-        beside = joined(last.kernel, problem.baskets)
+        beside = problem.off_saddle(last.kernel)
         if beside is None:
             return last
         again = self.learner.steps(beside, problem, NO_MEMORY)
@@ -68,27 +70,27 @@ class Method:
         better = other if other.score > last.score + self.limits.tol else last
         return replace(better, stop=other.stop) if other.stop in ASKED_TO_STOP else better
 
-    def most_promising(self, starts: Iterable[Kernel], problem: Problem) -> Kernel:
+    def most_promising(self, starts: Iterable[AnyKernel], problem: Problem) -> AnyKernel:
         """The start from which a short run got highest.
 
         And not where it got to: how much is still to be gained, the rule judges by the whole way from a start.
         """
         return max(starts, key=lambda start: self._short_run(start, problem).score)
 
-    def _short_run(self, start: Kernel, problem: Problem) -> Run:
+    def _short_run(self, start: AnyKernel, problem: Problem) -> Run:
         limits = replace(self.limits, tol=max(self.limits.tol, SHORT_TOL), max_iter=SHORT_RUN)
         end = run(self.learner.steps(start, problem, NO_MEMORY), limits, self.clock, lambda _: False)
         assert end.stop is not None
         end.stop.raise_if_interrupted()  # no run has begun that could end there
         return end
 
-    def ended_at(self, kernel: Kernel, problem: Problem, stop: Stop, record: Record) -> Run:
+    def ended_at(self, kernel: AnyKernel, problem: Problem, stop: Stop, record: Record) -> Run:
         """A run whose last step, after what the record has, is this kernel."""
         step = Step(kernel, problem.log_likelihood(kernel), 0.0, 0.5)
         record.add(step, self.clock(), self.validation.score(kernel) if self.validation is not None else np.nan)
         return Run(step, record, len(record.log_likelihood) - 1, stop)
 
-    def at_least(self, kernel: Kernel, last: Run, problem: Problem) -> Run:
+    def at_least(self, kernel: AnyKernel, last: Run, problem: Problem) -> Run:
         """The run, or if it ended below this kernel, that as its last step; then the run's convergence says nothing."""
         assert last.stop is not None
         other = self.ended_at(kernel, problem, last.stop, Record.of(last.history))
@@ -101,7 +103,7 @@ class Method:
         """Whether there is no time left for work of so many seconds."""
         return self.limits.out_of_time(self.clock() + expected)
 
-    def _instead(self, problem: Problem, *starts: Kernel) -> Run:
+    def _instead(self, problem: Problem, *starts: AnyKernel) -> Run:
         """The start if there is one yet, or independent items where these are likelier."""
         kernels = (*starts, problem.independent_items())
         runs = [self.ended_at(kernel, problem, Stop.MAX_SECONDS, Record()) for kernel in kernels]
@@ -114,7 +116,7 @@ class Work:
 
     method: Method
     problem: Problem
-    first_start: Kernel | DPP | None
+    first_start: AnyKernel | DPP | Mixture | None
     observers: Sequence[Observer]
     save: Saver | None
 
@@ -135,7 +137,7 @@ def all_runs(work: Work, state: FitState) -> tuple[FitState, Stop | None]:
             if last is None:
                 return state, Stop.INTERRUPTED
             last = replace(last, stop=Stop.INTERRUPTED)
-        state = state.with_finished(last, _start_name(state.setting, number))
+        state = state.with_finished(last, _start_name(work, state.setting, number))
         if last.stop in ENDS_THE_FIT:
             return state, last.stop
     return state, None
@@ -152,18 +154,12 @@ def outcome(work: Work, state: FitState) -> tuple[Run, str]:
     elif work.method.learner.as_published:
         return best, came_from
     else:
-        name, yardstick = "independent", _independent_items(work)
+        name, yardstick = "independent", work.problem.yardstick()
     try:
         at_least = work.method.at_least(yardstick, best, work.problem)
     except KeyboardInterrupt:
         return replace(best, stop=Stop.INTERRUPTED), came_from
     return at_least, came_from if at_least is best else name
-
-
-def _independent_items(work: Work) -> Kernel:
-    """No item is certain, as it is not where learning starts: for 1e-5 nats, no set need be impossible without it."""
-    kernel = work.problem.independent_items()
-    return Kernel(np.minimum(kernel.eigenvalues, 1 - BORDER), kernel.eigenvectors)
 
 
 def _one_run(work: Work, state: FitState) -> Run:
@@ -176,39 +172,41 @@ def _one_run(work: Work, state: FitState) -> Run:
     return work.method.run(lambda: _start(work, state), work.problem, observe, state.running)
 
 
-def _start_name(setting: Setting, number: int) -> str:
-    """A start that is not random is used once; further runs are Wishart draws."""
-    return setting.init if number == 0 or setting.init not in {"given", *DETERMINISTIC} else "wishart"
+def _start_name(work: Work, setting: Setting, number: int) -> str:
+    """A start that is not random is used once; further runs start at random."""
+    random = work.method.learner.random_start
+    return setting.init if number == 0 or setting.init not in {"given", *DETERMINISTIC} else random
 
 
-def _start(work: Work, state: FitState) -> Kernel:
+def _start(work: Work, state: FitState) -> AnyKernel:
     number = len(state.finished)
-    name = _start_name(state.setting, number)
+    name = _start_name(work, state.setting, number)
     if name == "given":
         return _given(work, state)
-    kernel = INITIALISERS[name](work.problem.baskets, np.random.default_rng(state.seeds[number]))
+    kernel = work.problem.start(name, np.random.default_rng(state.seeds[number]))
     return kernel if name not in DETERMINISTIC else _or_elsewhere(kernel, work)
 
 
-def _or_elsewhere(kernel: Kernel, work: Work) -> Kernel:
+def _or_elsewhere(kernel: AnyKernel, work: Work) -> AnyKernel:
     """The signs of a start from pair frequencies are a guess, and where items are few and repel strongly, a wrong guess
     ends in a lesser optimum. Some other starts, the same for the same data, are then tried beside it."""
     method, baskets = work.method, work.problem.baskets
     if not method.learner.tries_starts or baskets.n_items > FEW_ITEMS or method.limits.max_iter <= SHORT_RUN:
         return kernel
     rng = np.random.default_rng(0)
-    return method.most_promising([kernel, *(wishart(baskets, rng) for _ in range(STARTS - 1))], work.problem)
+    others = (work.problem.start(method.learner.random_start, rng) for _ in range(STARTS - 1))
+    return method.most_promising([kernel, *others], work.problem)
 
 
-def _given(work: Work, state: FitState) -> Kernel:
+def _given(work: Work, state: FitState) -> AnyKernel:
     """The start of the first run, over the catalogue of the data."""
     given = work.first_start
-    if isinstance(given, DPP):
-        return adapted(given.kernel, given.catalogue, work.problem.baskets, np.random.default_rng(state.seeds[0]))
+    if isinstance(given, DPP | Mixture):
+        return work.problem.adapted(given.kernel, given.catalogue, np.random.default_rng(state.seeds[0]))
     assert given is not None
     if given.n_items != work.problem.baskets.n_items:
         raise InputError(
             f"the start has {given.n_items} items, but the baskets have {work.problem.baskets.n_items}; "
-            "pass a DPP, whose items are matched by label"
+            "pass a model, whose items are matched by label"
         )
     return given

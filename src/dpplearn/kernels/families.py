@@ -6,10 +6,28 @@ from dpplearn.errors import InputError
 from dpplearn.kernels import emptiness
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.interface import Arrays, Law
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
+from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 
 FAMILIES = {each.family: each for each in (SymmetricLaw, MixtureLaw)}
+
+AnyKernel = Kernel | MixtureKernel
+
+
+def law_of(kernel: AnyKernel, *, nonempty: bool = False) -> Law:
+    """The law that a kernel gives, or that law given that sets are not empty."""
+    law: Law = SymmetricLaw(kernel) if isinstance(kernel, Kernel) else MixtureLaw(kernel)
+    return WithEmptyShare(law) if nonempty else law
+
+
+def kernel_of(law: Law) -> AnyKernel:
+    """The kernel that a law comes from."""
+    if isinstance(law, WithEmptyShare):
+        return kernel_of(law.law)
+    assert isinstance(law, SymmetricLaw | MixtureLaw)
+    return law.kernel
 
 
 def law_from(family: str, arrays: Arrays) -> Law:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.errors import InputError
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.models.history import History
 
 Memory = Mapping[str, npt.NDArray[Any]]
@@ -50,15 +50,15 @@ class Step:
     `memory` is what the learner needs beside the kernel to go on as if it had never stopped.
     """
 
-    form: Kernel | Callable[[], Kernel]
+    form: AnyKernel | Callable[[], AnyKernel]
     log_likelihood: float
     step_size: float
     evaluations: float  # of the statistics that the step took; one for the likelihood alone counts one half
     memory: Memory = field(default_factory=dict, repr=False)
 
     @cached_property
-    def kernel(self) -> Kernel:
-        return self.form if isinstance(self.form, Kernel) else self.form()
+    def kernel(self) -> AnyKernel:
+        return self.form() if callable(self.form) else self.form
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Run:
         return self.log_likelihood if np.isnan(validation) else validation
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> AnyKernel:
         return self.step.kernel
 
     @property
@@ -145,7 +145,7 @@ class Limits:
 class Validation:
     """The mean log-likelihood of baskets set aside, and for how many iterations it may fail to rise."""
 
-    score: Callable[[Kernel], float]
+    score: Callable[[AnyKernel], float]
     patience: int
 
 
@@ -214,6 +214,6 @@ def _check_start(step: Step) -> None:
     if not np.isfinite(step.log_likelihood):
         raise InputError(
             f"the start has a log-likelihood of {step.log_likelihood}: it gives some basket probability zero "
-            f"(its rank is {step.kernel.rank}, and no basket may be larger), and from there nothing can be learned; "
+            f"(it has sets of up to {law_of(step.kernel).possible_sizes[-1]} items, and no basket may be larger), and from there nothing can be learned; "
             "start elsewhere, for instance with init='wishart'"
         )

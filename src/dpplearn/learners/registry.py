@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Memory, Rule, Step
-from dpplearn.learners.problem import Problem
+from dpplearn.learners.mixture.mixture import mixture
 from dpplearn.learners.stopping import relative_change, still_to_gain
 from dpplearn.learners.symmetric.adam import adam
 from dpplearn.learners.symmetric.ascent import k_ascent
@@ -17,7 +17,7 @@ from dpplearn.learners.symmetric.mm import mm
 from dpplearn.learners.symmetric.natural_em import natural_em
 from dpplearn.learners.symmetric.picard import picard
 
-Steps = Callable[[Kernel, Problem, Memory], Iterator[Step]]
+Steps = Callable[[Any, Any, Memory], Iterator[Step]]  # from a kernel and a problem of the learner's kind
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,13 @@ class Learner:
     cost: Cost = Cost()
     as_published: bool = False  # its runs are the authors' step by step, end where theirs do, and by a relative rule
     learns_nonempty: bool = False  # whether it can learn P(Y given Y ≠ ∅)
+    usually_nonempty: bool = False  # whether it does where no basket is empty, unless told otherwise
     tries_starts: bool = False  # whether `fit` may look for a better start than the one asked for
+    leaves_saddles: bool = True  # whether a run that converged beside a saddle may go on
+    model: str = "dpp"  # what it learns
+    usual_tol: float = 1e-4  # nats per basket, or relative where the rule is
+    usual_start: str = "moments"
+    random_start: str = "wishart"
 
     def in_nats(self, tol: float, log_likelihood: float) -> float:
         """The tolerance in nats per basket, of a run that ended at this log-likelihood."""
@@ -50,13 +56,32 @@ class Learner:
 SVD = 2.0  # of a factor, in eigendecompositions
 
 LEARNERS: dict[str, Learner] = {
-    "auto": Learner(auto, still_to_gain, Cost(300, 0.9, 37, SVD, 0.25), learns_nonempty=True, tries_starts=True),
-    "em": Learner(em, relative_change, Cost(40, 1.0, 23), as_published=True),
-    "k-ascent": Learner(k_ascent, relative_change, Cost(40, 2.2, 23), as_published=True),
+    "auto": Learner(
+        auto,
+        still_to_gain,
+        Cost(300, 0.9, 37, SVD, 0.25),
+        learns_nonempty=True,
+        usually_nonempty=True,
+        tries_starts=True,
+    ),
+    "em": Learner(em, relative_change, Cost(40, 1.0, 23), as_published=True, leaves_saddles=False),
+    "k-ascent": Learner(k_ascent, relative_change, Cost(40, 2.2, 23), as_published=True, leaves_saddles=False),
     "natural-em": Learner(natural_em, still_to_gain, Cost(150, 1.2, 17)),
     "lbfgs": Learner(lbfgs, still_to_gain, Cost(300, 0.9, 37, SVD), learns_nonempty=True),
     "picard": Learner(picard, still_to_gain, Cost(1000, 0.6, 14, 1.0)),
     "mm": Learner(mm, still_to_gain, Cost(500, 2.7, 18, 1.0)),
+    "mixture": Learner(
+        mixture,
+        still_to_gain,
+        Cost(150, 0.9, 37),
+        learns_nonempty=True,
+        usually_nonempty=True,
+        leaves_saddles=False,
+        model="mixture",
+        usual_tol=5e-3,
+        usual_start="random",
+        random_start="random",
+    ),
     # a few steps of Adam without a new best mean nothing
     "adam": Learner(adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
 }

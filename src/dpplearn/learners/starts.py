@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpplearn.arrays import Floats
+from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError, InputWarning
@@ -78,11 +78,7 @@ def adapted(kernel: Kernel, catalogue: Catalogue, baskets: Baskets, rng: np.rand
     """
     here = catalogue.translation(baskets.catalogue)
     known = here >= 0
-    if not known.any():
-        raise InputError(
-            f"the start knows none of the {baskets.n_items} items of the baskets (it has {len(catalogue)}, "
-            f"such as {catalogue.labels[0]!r}; they have items such as {baskets.items[0]!r}); leave start= out"
-        )
+    check_known(here, catalogue, baskets)
     if known.all() and len(catalogue) == baskets.n_items:
         return _permuted(kernel, here)
     old = Kernel.from_K(kernel.K[np.ix_(here[known], here[known])])
@@ -94,6 +90,15 @@ def adapted(kernel: Kernel, catalogue: Catalogue, baskets: Baskets, rng: np.rand
     V[places[n_old:], np.arange(n_old, n)] = 1
     lam = np.concatenate([old.eigenvalues, frequencies])
     return Kernel(lam, V @ small_rotation(n, n_old, rng))
+
+
+def check_known(here: Ints, catalogue: Catalogue, baskets: Baskets) -> None:
+    """Refuse a start that knows none of the items of the baskets: `here` is where each stands in its catalogue."""
+    if not (here >= 0).any():
+        raise InputError(
+            f"the start knows none of the {baskets.n_items} items of the baskets (it has {len(catalogue)}, "
+            f"such as {catalogue.labels[0]!r}; they have items such as {baskets.items[0]!r}); leave start= out"
+        )
 
 
 def _permuted(kernel: Kernel, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Kernel:

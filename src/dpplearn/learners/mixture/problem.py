@@ -8,11 +8,15 @@ from functools import cached_property
 import numpy as np
 
 from dpplearn.arrays import Floats
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.independent import chances
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.learners.mixture.objective import Objective
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape, scaled_for
+from dpplearn.learners.mixture.starts import STARTS, over_items, with_segments
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.starts import check_known
 
 SMOOTHING = 0.5  # baskets with and without every item, counted beside the data
 
@@ -48,8 +52,24 @@ class MixtureProblem(Problem):
         p = chances(self.baskets.frequencies(), n, smoothing=SMOOTHING, nonempty=self.nonempty)
         return MixtureKernel.of_items(np.log(p / (1 - p)))
 
-    def log_likelihood(self, kernel: MixtureKernel) -> float:
+    def yardstick(self) -> MixtureKernel:
+        return self.independent_items()
+
+    def log_likelihood(self, kernel: AnyKernel) -> float:
         """Less the penalties, per basket: what learning maximises."""
-        shape = Shape(self.baskets.n_items, kernel.n_segments, self.shape.n_items, True)
-        at = Parameters.from_kernel(kernel, shape)
-        return Objective(self, shape, self.penalty)(at.flat(shape))[0]
+        assert isinstance(kernel, MixtureKernel)
+        n = self.baskets.n_items
+        shape = Shape(n, kernel.n_segments, n, attraction=True)  # with room for any kernel
+        return Objective(self, shape, self.penalty)(Parameters.from_kernel(kernel, shape).flat(shape))[0]
+
+    def start(self, name: str, rng: np.random.Generator) -> MixtureKernel:
+        return STARTS[name](self.shape, self.independent_items(), rng)
+
+    def adapted(self, kernel: AnyKernel, catalogue: Catalogue, rng: np.random.Generator) -> MixtureKernel:
+        assert isinstance(kernel, MixtureKernel)
+        here = catalogue.translation(self.baskets.catalogue)
+        check_known(here, catalogue, self.baskets)
+        return with_segments(over_items(kernel, here, self.independent_items()), self.segments, rng)
+
+    def off_saddle(self, kernel: AnyKernel) -> None:
+        return None

@@ -1,24 +1,58 @@
-"""Where a mixture starts."""
+"""Where a mixture starts: beside independent items at random, or from another mixture."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from dpplearn.arrays import Ints
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.learners.mixture.parameters import Parameters
-from dpplearn.learners.mixture.problem import MixtureProblem
+from dpplearn.learners.mixture.parameters import Parameters, Shape
 
 NOISE = 0.3  # standard deviation
-SPREAD = 0.7  # of the segments' likings: from those who buy little to those who buy much
+SPREAD = 0.7  # of the segments' likings: from those who take little to those who take much
+
+Start = Callable[[Shape, MixtureKernel, np.random.Generator], MixtureKernel]
 
 
-def random_start(problem: MixtureProblem, rng: np.random.Generator) -> MixtureKernel:
+def random_start(shape: Shape, independent: MixtureKernel, rng: np.random.Generator) -> MixtureKernel:
     """Independent items, and beside them small random numbers for what segments and pairs may come to be."""
-    shape = problem.shape
     n, m, r = shape.n_items, shape.segments, shape.rank
     theta = NOISE * rng.standard_normal((m, n)) + np.linspace(-SPREAD, SPREAD, m)[:, None]
     U = NOISE * rng.standard_normal((n, r)) / np.sqrt(max(r, 1))
     A = NOISE * rng.standard_normal(n * (n - 1) // 2 if shape.attraction else 0) / np.sqrt(n)
-    gamma = problem.independent_items().log_odds[0] / 2
-    at = Parameters(gamma, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
+    at = Parameters(independent.log_odds[0] / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
     return at.kernel(shape)
+
+
+STARTS: dict[str, Start] = {"random": random_start}
+
+
+def over_items(kernel: MixtureKernel, here: Ints, independent: MixtureKernel) -> MixtureKernel:
+    """A kernel over other items: `here` says where each of the new ones stands in it, or −1 for those that it lacks.
+    These start independent of all others, as likely in every segment as they are."""
+    known = here >= 0
+    log_odds = np.tile(independent.log_odds, (kernel.n_segments, 1))
+    log_odds[:, known] = kernel.log_odds[:, here[known]]
+    of_all = (
+        np.einsum("c,cij->ij", kernel.weights, kernel.interaction)
+        if len(kernel.interaction) > 1
+        else kernel.interaction[0]
+    )
+    C = np.eye(len(here))
+    C[np.ix_(known, known)] = of_all[np.ix_(here[known], here[known])]
+    return MixtureKernel(kernel.weights, log_odds, C[None])
+
+
+def with_segments(kernel: MixtureKernel, segments: int, rng: np.random.Generator) -> MixtureKernel:
+    """The segments of largest weight; or beside those that there are, some like them that differ at random."""
+    if kernel.n_segments == segments:
+        return kernel
+    order = np.argsort(-kernel.weights, kind="stable")
+    chosen = order[np.arange(segments) % len(order)]
+    log_odds = kernel.log_odds[chosen]
+    new = np.arange(segments) >= len(order)
+    log_odds[new] += NOISE * rng.standard_normal((np.count_nonzero(new), kernel.n_items))
+    share = kernel.weights[chosen] / np.bincount(chosen, minlength=len(order))[chosen]
+    return MixtureKernel(share / share.sum(), log_odds, kernel.interaction)
