@@ -23,6 +23,14 @@ class Evaluation:
 
     `outcomes[name][measure]` has one value per basket, NaN where there is none: "log_likelihood", "percentile_rank",
     "recall@k", "ndcg@k" and "auc". Printed, it is a table; docs/evaluation.md has the formulas.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+    >>> found.names, found.n_baskets
+    (('model', 'independent items', 'popularity'), 20)
     """
 
     models: tuple[str, ...]
@@ -47,20 +55,101 @@ class Evaluation:
         return self.models + self.baselines
 
     def measures(self, name: str) -> tuple[str, ...]:
-        """What was measured of a model or baseline; baselines without probabilities have no log-likelihood."""
+        """What was measured of a model or baseline.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+
+        Returns
+        -------
+        tuple of str
+            Baselines without probabilities have no "log_likelihood".
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+        >>> "log_likelihood" in found.measures("model"), "log_likelihood" in found.measures("popularity")
+        (True, False)
+        """
         return tuple(self._columns(name))
 
     def estimate(self, name: str, measure: str = LOG_LIKELIHOOD) -> Estimate:
-        """The mean over the baskets, with its 95% bootstrap interval."""
+        """The mean over the baskets, with its interval.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+        measure
+            One of its `measures`.
+
+        Returns
+        -------
+        Estimate
+            With the 95 % interval of the bootstrap.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+        >>> round(found.estimate("model").value, 3)  # either has probability 0.41
+        -0.892
+        """
         return estimate(self._column(name, measure), self.weights, self.resampled[name][measure])
 
     def difference(self, name: str, other: str, measure: str = LOG_LIKELIHOOD) -> Difference:
-        """The mean of `name` less that of `other`, by a paired bootstrap: both on the same resampled baskets."""
+        """The mean of one less that of another.
+
+        Parameters
+        ----------
+        name, other
+            Two of `names`.
+        measure
+            What both have.
+
+        Returns
+        -------
+        Difference
+            By a paired bootstrap: both on the same resampled baskets.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+        >>> found.difference("model", "independent items").verdict
+        'better'
+        """
         means = [weighted_mean(self._column(each, measure), self.weights) for each in (name, other)]
         return difference(means[0], self.resampled[name][measure], means[1], self.resampled[other][measure])
 
     def fold_means(self, name: str, measure: str = LOG_LIKELIHOOD) -> Floats:
-        """The mean over the baskets of each fold, after `cross_validate`."""
+        """The mean over the baskets of each fold, after `cross_validate`.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+        measure
+            One of its `measures`.
+
+        Returns
+        -------
+        array of float
+            One per fold.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> found = dl.cross_validate([["cot"], ["crib"]] * 10, folds=2, resamples=100, learner="em", max_iter=3)
+        >>> len(found.fold_means("model"))
+        2
+        """
         if self.folds is None:
             raise InputError("there are no folds: this evaluation does not come from cross_validate")
         column = self._column(name, measure)
@@ -68,7 +157,25 @@ class Evaluation:
         return np.array([weighted_mean(column[self.folds == fold], self.weights[self.folds == fold]) for fold in folds])
 
     def impossible(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which baskets of positive weight have probability zero."""
+        """Which baskets of positive weight have probability zero.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+
+        Returns
+        -------
+        array of bool
+            One per basket.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])  # never both
+        >>> dl.evaluate(dpp, [["cot"], ["cot", "crib"]], resamples=100).impossible("model").tolist()
+        [False, True]
+        """
         column = self._columns(name).get(LOG_LIKELIHOOD, np.zeros(len(self.weights)))
         return np.isneginf(column) & (self.weights > 0)
 
@@ -94,7 +201,25 @@ class Evaluation:
         return float(self.weights.sum())
 
     def mean_of_possible(self, name: str) -> float:
-        """The mean log-likelihood of the baskets that are not impossible; NaN for what has no log-likelihood."""
+        """The mean log-likelihood of the baskets that are not impossible.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+
+        Returns
+        -------
+        float
+            NaN for what has no log-likelihood.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])  # one of them, never both
+        >>> round(dl.evaluate(dpp, [["cot"], ["cot", "crib"]], resamples=100).mean_of_possible("model"), 3)
+        -0.693
+        """
         column = self._columns(name).get(LOG_LIKELIHOOD)
         return np.nan if column is None else weighted_mean(column, np.where(self.impossible(name), 0, self.weights))
 
@@ -110,7 +235,21 @@ class Evaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the outcomes of single baskets, as plain data for JSON."""
+        """All of it but the outcomes of single baskets, as plain data for JSON.
+
+        Returns
+        -------
+        dict
+            "rows" has one entry per model and baseline, "differences" one per comparison and measure.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+        >>> [row["name"] for row in found.to_dict()["rows"]]
+        ['model', 'independent items', 'popularity']
+        """
         return {
             "n_baskets": self.n_baskets,
             "weight": self.weight,

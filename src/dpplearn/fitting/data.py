@@ -16,7 +16,7 @@ class Data:
     """The baskets of a fit in the forms that its phases need."""
 
     given: Baskets  # as they came
-    units: Baskets  # one a basket, where equal ones may come to lie in different parts; weights that count are kept
+    units: Baskets  # one per basket, where equal ones may come to lie in different parts; weights that count are kept
     distinct: Baskets  # equal ones as one
     aside: Baskets | None = None  # those set aside for validation, which the others are then without
 

@@ -67,6 +67,12 @@ def fit(
 ) -> FitResult:
     """Learn a DPP from baskets.
 
+    No fit ends below independent items on what it maximises, but for "em" and "k-ascent", which do as published; nor
+    below the model given as a start.
+
+    Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`. While a prior is chosen there is none
+    yet, and `KeyboardInterrupt` is raised; with a checkpoint, what is known of the strengths is kept.
+
     Parameters
     ----------
     baskets
@@ -86,11 +92,11 @@ def fit(
     rng
         Seed or generator of the random starts, and of the parts for cross-validation and validation.
     tol
-        Stop when no more than this is still to be gained, in nats a basket, as judged by what the second half of the
+        Stop when no more than this is still to be gained, in nats per basket, as judged by what the second half of the
         run gained. For "em" and "k-ascent", the rule of the paper's authors: stop when the mean log-likelihood
         changes by at most this much relative to itself, which says little about how much is still to be gained.
     max_iter, max_seconds
-        Limits a run, and on the whole fit. Time is looked at between the parts of a fit, and what cannot be ended in
+        Limits of a run, and of the whole fit. Time is looked at between the parts of a fit, and what cannot be ended in
         it, to judge by a short measurement, is not begun: where there is none for a first step, the model is the start
         or that of independent items, whichever is likelier. Of a fit that will take longer than a minute a warning
         tells about how long, and one that needs more memory than there is is refused.
@@ -104,7 +110,7 @@ def fit(
         published. docs/small-data.md says what it brings, and what it costs.
     validation, patience
         Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, and
-        return the model that they liked best.
+        return the model under which they were likeliest.
     nonempty
         Learn P(Y given Y ≠ ∅), for data that cannot have empty baskets. With "auto", "lbfgs" and "adam".
     callback
@@ -119,11 +125,16 @@ def fit(
         The random starts come from the file. Limits may differ: they apply to the run under way, its past included;
         runs already finished stay as they are.
 
-    No fit ends below independent items on what it maximises, but for "em" and "k-ascent", which do as published; nor
-    below the model given as a start.
+    Returns
+    -------
+    FitResult
+        The model as `dpp`, how it was found, and how good it is. Printed, it is a summary.
 
-    Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`. While a prior is chosen there is none
-    yet, and `KeyboardInterrupt` is raised; with a checkpoint, what is known of the strengths is kept.
+    Examples
+    --------
+    >>> result = fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, prior=0.1)
+    >>> [each.item for each in result.dpp.recommend(["cot"])]
+    ['bib', 'crib']
     """
     options = FitOptions(
         learner=learner,

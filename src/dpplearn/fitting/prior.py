@@ -24,11 +24,11 @@ from dpplearn.kernels.symmetric.sampling import SAMPLERS
 from dpplearn.kernels.symmetric.sizes import log_size_distribution
 
 SMOOTHING = 0.5  # baskets with and baskets without each item, counted beside the data
-TIMES_A_PAIR = 60  # how often a pair of items should occur in the sets, in the mean
+TIMES_A_PAIR = 60  # how often a pair of items should occur in the sets, on average
 FEWEST_PER_ITEM, MOST_PER_ITEM, MOST_SETS = 40, 1000, 100_000  # sets, whatever that comes to
 PLENTY, WORK = 30_000, 2_000_000  # sets that are taken anyhow, if they are so many nanoseconds of work
 FEWEST = 500  # sets; otherwise they are no more than ten times that work
-AT_A_TIME = 10_000  # draws, each of which takes a random number an item
+AT_A_TIME = 10_000  # draws, each of which takes a random number per item
 SETS_A_PAIR = 4  # the least number of sets drawn a pair of items, for the frequencies of pairs to be made exact
 OFTEN = 20  # sets drawn that hold a pair of items, for its frequency to be made exact
 MOST_ROUNDS = 30  # of finding the weights for that
@@ -143,7 +143,7 @@ def _balanced(drawn: Baskets, whole: Baskets, p: Floats) -> Baskets:
 
 
 def _items_held(baskets: Baskets) -> Any:
-    """A row a basket, a column an item; 1 where the basket holds it."""
+    """A row per basket, a column per item; 1 where the basket holds it."""
     from scipy.sparse import csr_array
 
     entries = (np.ones(len(baskets.indices)), baskets.indices, baskets.offsets)
@@ -151,7 +151,7 @@ def _items_held(baskets: Baskets) -> Any:
 
 
 def _pairs_held(baskets: Baskets) -> Any:
-    """A row a basket, a column a pair (i, j), i ≤ j, at place iN + j; 1 where the basket holds both."""
+    """A row per basket, a column per pair (i, j), i ≤ j, at place iN + j; 1 where the basket holds both."""
     from scipy.sparse import csr_array
 
     n = baskets.n_items

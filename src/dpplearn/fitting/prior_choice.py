@@ -40,6 +40,13 @@ class PriorChoice:
     `inf` is the model of independent items. The figures of the strengths are of the same baskets, so that they are
     compared basket by basket: `below` is how far a strength is below the best, and `standard_error` that of this
     difference. Taken is the strongest that is below by no more than one standard error.
+
+    Examples
+    --------
+    >>> unseen = np.array([[-2.0, -2.2, -2.1], [-1.5, -1.6, -1.4], [-1.4, -1.65, -1.4]])
+    >>> choice = PriorChoice(np.array([np.inf, 1.0, 0.1]), unseen, weights=np.ones(3))
+    >>> choice.strength  # 0.1 is best on average, but by no more than its standard error
+    1.0
     """
 
     strengths: Floats  # strongest first
@@ -57,7 +64,24 @@ class PriorChoice:
         return int(np.argmax(self.log_likelihood))
 
     def difference(self, a: int, b: int) -> tuple[float, float]:
-        """How far strength number a is above number b on average, and the standard error of that."""
+        """How far one strength is above another on average.
+
+        Parameters
+        ----------
+        a, b
+            The numbers of the strengths, 0 the strongest.
+
+        Returns
+        -------
+        float, float
+            By how much a is above b, and the standard error of that; NaN where there is none.
+
+        Examples
+        --------
+        >>> unseen = np.array([[-2.0, -3.0], [-1.0, -2.0]])
+        >>> PriorChoice(np.array([np.inf, 1.0]), unseen, weights=np.ones(2)).difference(1, 0)
+        (1.0, 0.0)
+        """
         with np.errstate(invalid="ignore"):
             apart = float(self.log_likelihood[a] - self.log_likelihood[b])
         if not np.isfinite(apart):
@@ -96,6 +120,7 @@ class PriorChoice:
 
     @property
     def strength(self) -> float:
+        """The strength taken."""
         return float(self.strengths[self.chosen])
 
     def __repr__(self) -> str:

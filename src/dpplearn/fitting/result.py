@@ -19,7 +19,16 @@ from dpplearn.models.history import History
 
 @dataclass(frozen=True)
 class FitProgress:
-    """What a callback is told after every iteration; iteration 0 is the start."""
+    """What a callback is told after every iteration; iteration 0 is the start.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> told, baskets = [], [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]]
+    >>> result = dl.fit(baskets, "em", "wishart", rng=0, max_iter=2, callback=told.append)
+    >>> [now.iteration for now in told]
+    [0, 1, 2]
+    """
 
     restart: int
     iteration: int
@@ -43,6 +52,11 @@ class Agreement:
     A run that stopped by its tolerance may be that much short of its optimum, so that two at the same optimum lie
     within twice as much. The rule of "em" and "k-ascent" promises no such thing: runs of theirs that do not agree may
     still be on their way to the same optimum.
+
+    Examples
+    --------
+    >>> print(Agreement.of([-2.0, -2.0001, -2.5], within=0.001))
+    2 of 3 are within 0.001 nats of the best; the lowest is 0.5 below
     """
 
     within: float
@@ -52,6 +66,24 @@ class Agreement:
 
     @classmethod
     def of(cls, likelihoods: Sequence[float], within: float) -> Agreement:
+        """Of the runs with these mean log-likelihoods.
+
+        Parameters
+        ----------
+        likelihoods
+            One per run.
+        within
+            How far below the best a run may be to agree with it.
+
+        Returns
+        -------
+        Agreement
+
+        Examples
+        --------
+        >>> Agreement.of([-2.0, -2.5], within=0.001).reached
+        False
+        """
         below = max(likelihoods) - np.array(likelihoods)
         return cls(within, int((below <= within).sum()), len(below), float(below.max()))
 
@@ -70,7 +102,17 @@ class Agreement:
 
 @dataclass(frozen=True, repr=False)
 class FitResult:
-    """The best model found, how it was found, and how good it is. All log-likelihoods are means per basket."""
+    """The best model found, how it was found, and how good it is. All log-likelihoods are means per basket.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> result = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, prior=0.1)
+    >>> result.dpp.items, result.prior, result.converged
+    (('bib', 'cot', 'crib'), 0.1, True)
+    >>> result.log_likelihood > result.independent_log_likelihood
+    True
+    """
 
     dpp: DPP
     history: History
@@ -82,6 +124,7 @@ class FitResult:
 
     @property
     def kernel(self) -> Kernel:
+        """Of the model."""
         return self.dpp.kernel
 
     @property
@@ -101,6 +144,7 @@ class FitResult:
 
     @property
     def n_iter(self) -> int:
+        """How many iterations the best run took."""
         return len(self.history) - 1
 
     @property

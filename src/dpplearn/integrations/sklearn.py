@@ -39,7 +39,7 @@ REMEDIES = {
 
 
 class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn a determinantal point process from a 0/1 matrix: one row a basket, one column an item.
+    """Learn a determinantal point process from a 0/1 matrix: one row per basket, one column per item.
 
     Lists of items become such a matrix by `MultiLabelBinarizer`, in a pipeline as
     `make_pipeline(FunctionTransformer(MultiLabelBinarizer().fit(lists).transform), DPPEstimator())`: scikit-learn
@@ -70,6 +70,14 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if all columns of X had names.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> X = pandas.DataFrame([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10, columns=["cot", "crib", "bib"])
+    >>> estimator = DPPEstimator(prior=0.1).fit(X)
+    >>> [each.item for each in estimator.dpp_.recommend(["cot"])]
+    ['bib', 'crib']
     """
 
     dpp_: DPP
@@ -113,10 +121,30 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: None = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Learn from the rows of X, dense or sparse, 0 and 1 or bool.
+        """Learn from the rows of X.
 
-        A `sample_weight` of 2 counts a row twice, and one of 0 leaves it out. Warns if learning stopped before it
-        converged. Ctrl-C is raised again, so that it also ends a grid search; `dpp_` is then the best model so far.
+        Warns if learning stopped before it converged. Ctrl-C is raised again, so that it also ends a grid search;
+        `dpp_` is then the best model so far.
+
+        Parameters
+        ----------
+        X
+            Dense or sparse, 0 and 1 or bool.
+        y
+            Not looked at.
+        sample_weight
+            One per row: 2 counts a row twice, and 0 leaves it out.
+
+        Returns
+        -------
+        DPPEstimator
+            Itself.
+
+        Examples
+        --------
+        >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
+        >>> DPPEstimator(prior=0.1).fit(X).converged_
+        True
         """
         matrix = self._validated(X, reset=True)
         baskets = _baskets(matrix, self._labels(X), sample_weight)
@@ -136,22 +164,77 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: None = None, sample_weight: npt.ArrayLike | None = None) -> float:
         """The weighted mean log-likelihood of the rows, given that they are not empty if it was learned so.
 
-        −inf if one of them is impossible under the model.
+        Parameters
+        ----------
+        X
+            As `fit` takes it, with the same columns.
+        y
+            Not looked at.
+        sample_weight
+            One per row.
+
+        Returns
+        -------
+        float
+            −inf if one of the rows is impossible under the model.
+
+        Examples
+        --------
+        >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
+        >>> estimator = DPPEstimator(prior=0.1).fit(X)
+        >>> round(abs(estimator.score(X) - estimator.log_likelihood_), 6)
+        0.0
         """
         baskets = self._known_baskets(X, sample_weight)
         return self.dpp_.log_likelihood(baskets, nonempty=self.nonempty)
 
     def score_samples(self, X: Any) -> Floats:
-        """log P of every row, given that it is not empty if learned so; −inf where it is zero."""
+        """log P of every row, given that it is not empty if learned so.
+
+        Parameters
+        ----------
+        X
+            As `fit` takes it, with the same columns.
+
+        Returns
+        -------
+        array of float
+            −inf where the probability is zero.
+
+        Examples
+        --------
+        >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
+        >>> one, both = DPPEstimator(prior=0.1).fit(X).score_samples([[1, 0, 0], [1, 1, 0]])
+        >>> bool(one > both)  # a cot and a crib are hardly ever together
+        True
+        """
         baskets = self._known_baskets(X)
         return self.dpp_.log_prob(baskets, nonempty=self.nonempty)
 
     def sample(
         self, n_samples: int = 1, k: int | None = None, random_state: RandomState = None
     ) -> npt.NDArray[np.int64] | csr_array[np.int64]:
-        """Independent draws from the model, or with k from its sets of k items; one 0/1 row each.
+        """Independent draws from the model.
 
-        The matrix is of the kind that `fit` was given: a `csr_array` after sparse X, a dense array otherwise.
+        Parameters
+        ----------
+        n_samples
+            How many.
+        k
+            How many items each has; by default as it comes.
+        random_state
+            A seed or a generator; None draws from numpy's global state, as in scikit-learn.
+
+        Returns
+        -------
+        array or csr_array of int
+            One 0/1 row per draw; sparse if the X given to `fit` was.
+
+        Examples
+        --------
+        >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
+        >>> DPPEstimator(prior=0.1).fit(X).sample(4, k=2, random_state=0).sum(axis=1).tolist()
+        [2, 2, 2, 2]
         """
         check_is_fitted(self)
         n = whole_number("n_samples", n_samples, 0)

@@ -22,7 +22,14 @@ NO_MEMORY: Memory = {}
 
 
 class Stop(Enum):
-    """Why learning stopped; the value is a sentence. Only at `TOLERANCE` and in `CLOSED_FORM` is it the optimum."""
+    """Why learning stopped; the value is a sentence. Only at `TOLERANCE` and in `CLOSED_FORM` is it the optimum.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]], "em", "wishart", rng=0, max_iter=1).stop.value
+    'the limit on iterations was reached before the tolerance'
+    """
 
     TOLERANCE = "the stopping rule fell below its tolerance"
     MAX_ITER = "the limit on iterations was reached before the tolerance"
@@ -37,7 +44,17 @@ class Stop(Enum):
     INTERRUPTED = "interrupted; this is the best model so far"
 
     def raise_if_interrupted(self) -> None:
-        """A fit that Ctrl-C ends returns what it has. Where it is a part of something, Ctrl-C is for the whole."""
+        """A fit that Ctrl-C ends returns what it has. Where it is a part of something, Ctrl-C is for the whole.
+
+        Examples
+        --------
+        >>> Stop.TOLERANCE.raise_if_interrupted()
+        >>> try:
+        ...     Stop.INTERRUPTED.raise_if_interrupted()
+        ... except KeyboardInterrupt as why:
+        ...     print(why)
+        interrupted; this is the best model so far
+        """
         if self is Stop.INTERRUPTED:
             raise KeyboardInterrupt(self.value)
 

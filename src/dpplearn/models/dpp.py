@@ -2,67 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
-from dpplearn.arrays import NO_ITEMS, Floats, Ints, Seed, read_only
-from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.arrays import Ints, Seed
+from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.law import SymmetricLaw
+from dpplearn.models.answers import Recommendation, Selection, Substitute
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.meetings import Together, together
+from dpplearn.models.named_law import Basket, NamedLaw
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 
-Basket = Iterable[Label]
+__all__ = ["DPP", "Recommendation", "Selection", "Substitute"]
 
 
-class Recommendation(NamedTuple):
-    """An item to add, the factor P(A ∪ i)/P(A), and the probability that a basket which holds A holds i."""
-
-    item: Label
-    score: float
-    probability: float
-
-
-class Substitute(NamedTuple):
-    """An item, and the share of the meetings with it by chance that the model does not have."""
-
-    item: Label
-    substitution: float
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Items in the order they were taken, the factor by which each multiplied the probability, and log P of the set."""
-
-    items: tuple[Label, ...]
-    gains: tuple[float, ...]
-    log_prob: float
-    note: str = ""  # why there are fewer items than asked for, or why the set is impossible; empty otherwise
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __iter__(self) -> Iterator[Label]:
-        return iter(self.items)
-
-
-class DPP:
+class DPP(NamedLaw):
     """A determinantal point process over a catalogue of items.
 
     `learned` tells how the kernel came about, `training` what it was learned from; both travel with the model file.
+
+    Parameters
+    ----------
+    kernel
+        A `Kernel`; `fit` finds one from baskets.
+    items
+        The labels, in the order of the kernel's rows; 0, 1, ... by default.
+    learned, training
+        What `fit` says of the model that it returns.
+
+    Examples
+    --------
+    >>> dpp = DPP(Kernel.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]), ["crib", "cot", "monitor"])
+    >>> dpp
+    DPP(3 named items, expected size 1.20)
+    >>> [each.item for each in dpp.recommend(["crib"])]  # a cot is more frequent, but not beside a crib
+    ['monitor', 'cot']
     """
+
+    law: SymmetricLaw
 
     def __init__(
         self,
@@ -91,60 +78,32 @@ class DPP:
         named = "named " if self.catalogue.named else ""
         return f"DPP({len(self.items)} {named}items, expected size {self.expected_size:.2f}{how})"
 
-    @property
-    def items(self) -> tuple[Label, ...]:
-        """The labels of the catalogue."""
-        return self.catalogue.labels
-
-    @overload
-    def log_prob(self, basket: Baskets, k: int | None = None, *, nonempty: bool = False) -> Floats: ...
-    @overload
-    def log_prob(self, basket: Basket, k: int | None = None, *, nonempty: bool = False) -> float: ...
-    def log_prob(self, basket: Baskets | Basket, k: int | None = None, *, nonempty: bool = False) -> Floats | float:
-        """log P(Y) of one basket, or of each; −inf where it is zero. With k, under the k-DPP.
-
-        With `nonempty`, given that Y is not empty.
-        """
-        one = not isinstance(basket, Baskets)
-        baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._one(basket)
-        values = self._law(nonempty and k is None).log_probabilities(baskets)
-        if k is not None:
-            check_size(self.law.possible_sizes, k)
-            values = np.where(baskets.sizes == k, values - self.law.log_sizes()[k], -np.inf)
-        return float(values[0]) if one else values
-
-    def log_likelihood(self, baskets: Baskets | Iterable[Basket], *, nonempty: bool = False) -> float:
-        """The weighted mean of log P(Y) over the baskets; with `nonempty`, given that Y is not empty."""
-        baskets = as_baskets(baskets, self.catalogue)
-        if not baskets.total_weight > 0:
-            raise InputError(f"{len(baskets)} baskets with a total weight of {baskets.total_weight:g}: no mean exists")
-        return self._law(nonempty).mean_log_likelihood(baskets)
-
-    def marginals(self, k: int | None = None) -> Floats:
-        """P(i ∈ Y) for every item, in the order of `items`. With k, given that Y has k items."""
-        return self.law.marginals(k)
-
-    def inclusion_prob(self, items: Basket) -> float:
-        """P(A ⊆ Y) = det K_A."""
-        return self.law.inclusion(self.catalogue.positions(items))
-
-    @cached_property
-    def size_distribution(self) -> Floats:
-        """P(|Y| = k) for k = 0..N."""
-        return read_only(np.exp(self.law.log_sizes()))
-
     @cached_property
     def together(self) -> Together:
         """How often every two items meet in a set, under the model and by chance."""
         return together(self.law, nonempty=bool(self.learned.nonempty))
 
-    @property
-    def expected_size(self) -> float:
-        """E|Y|."""
-        return self.law.expected_size
-
     def given(self, include: Basket = (), exclude: Basket = ()) -> DPP:
-        """The DPP over the remaining items, given that Y holds all of `include` and none of `exclude`."""
+        """The law of the remaining items, given that Y holds all of `include` and none of `exclude`.
+
+        Parameters
+        ----------
+        include, exclude
+            Items that Y holds, and items that it does not hold.
+
+        Returns
+        -------
+        DPP
+            Over the items that are in neither.
+
+        Examples
+        --------
+        >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
+        >>> dpp = DPP(Kernel.from_K(K), ["crib", "cot", "monitor"])
+        >>> rest = dpp.given(include=["crib"])
+        >>> dict(zip(rest.items, rest.marginals().round(3).tolist()))
+        {'cot': 0.22, 'monitor': 0.3}
+        """
         A, B = self.catalogue.positions(include), self.catalogue.positions(exclude)
         both = np.intersect1d(A, B)
         if len(both):
@@ -155,7 +114,25 @@ class DPP:
         return DPP(law.kernel, self.catalogue.select(remaining))
 
     def restrict(self, items: Basket) -> DPP:
-        """The law of Y ∩ S: the DPP of K_S, over the items of S in the order given."""
+        """The law of Y ∩ S, which is the DPP of K_S.
+
+        Parameters
+        ----------
+        items
+            The set S.
+
+        Returns
+        -------
+        DPP
+            Over the items of S in the order given.
+
+        Examples
+        --------
+        >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
+        >>> dpp = DPP(Kernel.from_K(K), ["crib", "cot", "monitor"])
+        >>> dpp.restrict(["monitor", "crib"]).marginals().round(3).tolist()
+        [0.3, 0.5]
+        """
         S = self.catalogue.positions(items)
         if not len(S):
             raise InputError("no items to restrict to; name at least one")
@@ -172,9 +149,30 @@ class DPP:
     def recommend(
         self, basket: Baskets | Basket, k: int = 10, *, allow: Basket | None = None, deny: Basket = ()
     ) -> list[list[Recommendation]] | list[Recommendation]:
-        """The k best items to add to a basket, best first; for `Baskets`, one list a basket.
+        """The best items to add to a basket, without those that it has and those that cannot be added.
 
-        Items of the basket, those in `deny`, those not in `allow`, and those that cannot be added are left out.
+        Parameters
+        ----------
+        basket
+            The items of one basket, or `Baskets`.
+        k
+            How many items at most.
+        allow, deny
+            Items to choose from, by default all; and items to leave out.
+
+        Returns
+        -------
+        list of Recommendation
+            Best first; for `Baskets`, one list per basket.
+
+        Examples
+        --------
+        >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
+        >>> dpp = DPP(Kernel.from_K(K), ["crib", "cot", "monitor"])
+        >>> [(each.item, round(each.probability, 3)) for each in dpp.recommend(["crib"])]
+        [('monitor', 0.3), ('cot', 0.22)]
+        >>> [each.item for each in dpp.recommend(["crib"], deny=["monitor"])]
+        ['cot']
         """
         k = whole_number("k", k, 0)
         candidate = np.ones(len(self.items), dtype=bool)
@@ -202,58 +200,29 @@ class DPP:
         best = found[np.lexsort((found, -probability[found], -by[found]))][:k]
         return [Recommendation(self.items[i], float(score[i]), float(probability[i])) for i in best]
 
-    def complete(self, basket: Basket, k: int) -> Selection:
-        """A diverse set of k items that contains the basket, grown greedily from it."""
-        A = self.catalogue.positions(basket)
-        if whole_number("k", k, 0) < len(A):
-            raise InputError(f"k is {k}, but the basket already has {len(A)} items; k counts them too")
-        return self._selection(k, A)
-
-    def greedy_map(self, k: int | None = None) -> Selection:
-        """A set of k items of high probability, grown greedily; without k, until no item raises the probability."""
-        if k is not None:
-            k = whole_number("k", k, 0)
-        return self._selection(k, NO_ITEMS)
-
-    def _selection(self, k: int | None, include: Ints) -> Selection:
-        positions, gains = self.law.greedy(k, include)
-        items, sizes = self.catalogue.select(positions), self.law.possible_sizes
-        log_prob, note = self.log_prob(items), ""
-        if log_prob == -np.inf:
-            only = f", where a set has {sizes[0]} to {sizes[-1]} items" if len(items) not in sizes else ""
-            note = f"this set has probability zero under this model{only}"
-        elif k is not None and len(items) < k:
-            note = (
-                f"stopped at {len(items)} of {k} items: no further item can be added, "
-                f"as every larger set has probability zero (the rank of the kernel is {sizes[-1]})"
-            )
-        return Selection(items, tuple(gains.tolist()), log_prob, note)
-
-    @overload
-    def sample(
-        self, n: None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
-    ) -> list[Label]: ...
-    @overload
-    def sample(
-        self, n: int, k: int | None = None, rng: Seed = None, *, threads: int | None = None
-    ) -> list[list[Label]]: ...
-    def sample(
-        self, n: int | None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
-    ) -> list[Label] | list[list[Label]]:
-        """One set, or a list of n independent sets, exactly from the DPP; with k, from the k-DPP.
-
-        The same seed gives the same draws whatever the number of threads.
-        """
-        count = 1 if n is None else whole_number("n", n, 0)
-        sets = self.law.sample(count, k, rng, threads)
-        named = [list(self.catalogue.select(positions)) for positions in sets]
-        return named[0] if n is None else named
-
     def substitutes(self, item: Label, k: int = 10) -> list[Substitute]:
-        """The k items that the model keeps most apart from this one, without those that it does not keep apart from it.
+        """The items that the model keeps most apart from this one, without those that it does not keep apart from it.
 
         By the share of the meetings by chance that it does not have, 1 − P(i, j ∈ Y)/chance. `substitute_pairs` and
         `substitute_groups` go by the same.
+
+        Parameters
+        ----------
+        item
+            The item to find others for.
+        k
+            How many at most.
+
+        Returns
+        -------
+        list of Substitute
+            The most apart first.
+
+        Examples
+        --------
+        >>> dpp = DPP(Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"])
+        >>> [(each.item, round(each.substitution, 2)) for each in dpp.substitutes("crib")]
+        [('cot', 0.45)]
         """
         i = self.catalogue.position(item)
         if not self.law.marginals()[i] > 0:
@@ -266,20 +235,66 @@ class DPP:
     def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
         """Which items of the basket push this one down, and by how much.
 
-        Each has a factor, and P(i ∈ Y) times all of them is P(i ∈ Y given A ⊆ Y). Of baskets of more than ten items,
-        averages over random orders; `n_orders` and `rng` are for those.
+        Each has a factor, and P(i ∈ Y) times all of them is P(i ∈ Y given A ⊆ Y).
+
+        Parameters
+        ----------
+        basket
+            The items that are there already.
+        item
+            The item to be added.
+        n_orders, rng
+            For baskets of more than ten items, whose factors are averages over this many random orders.
+
+        Returns
+        -------
+        Explanation
+            The strongest influence first. Printed, it is a small table.
+
+        Examples
+        --------
+        >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
+        >>> dpp = DPP(Kernel.from_K(K), ["crib", "cot", "monitor"])
+        >>> print(dpp.explain(["crib", "monitor"], "cot"))
+        cot: probability 0.4 alone, 0.22 beside this basket
+          × 0.5500  crib
+          × 1.0000  monitor
         """
         positions = self.catalogue.positions(basket)
         return explanation(self.law, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to one safetensors file; `dpplearn.load` reads it."""
+        """Write the model to one safetensors file; `dpplearn.load` reads it.
+
+        Parameters
+        ----------
+        path
+            The file; one that is there is replaced.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     DPP(Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"]).save(f"{folder}/cribs.dpp")
+        """
         from dpplearn.models.model_file import save
 
         save(self, path)
 
     def to_dppy(self) -> Any:
-        """The same law as a `FiniteDPP` of DPPy, where items are numbers: positions in `items`."""
+        """The same law in the form of DPPy, a library of samplers.
+
+        Returns
+        -------
+        FiniteDPP
+            Its items are numbers: positions in `items`.
+
+        Examples
+        --------
+        >>> theirs = DPP(Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"]).to_dppy()
+        >>> theirs.kernel_type
+        'likelihood'
+        """
         try:
             from dppy.finite_dpps import FiniteDPP
         except ImportError as error:
@@ -289,11 +304,3 @@ class DPP:
         if kernel.near_one.any():
             return FiniteDPP("correlation", K=kernel.K, K_eig_dec=(kernel.eigenvalues, kernel.eigenvectors))
         return FiniteDPP("likelihood", L=kernel.L, L_eig_dec=(kernel.odds, kernel.eigenvectors))
-
-    def _law(self, nonempty: bool) -> Law:
-        return WithEmptyShare(self.law) if nonempty else self.law
-
-    def _one(self, basket: Basket) -> Baskets:
-        """A single basket, its items found by label."""
-        positions = np.sort(self.catalogue.positions(basket))
-        return Baskets.from_pairs(np.zeros_like(positions), positions, 1, self.catalogue)

@@ -21,7 +21,14 @@ Value = Callable[[Ints], Floats]  # of a part of the basket: log of the probabil
 
 
 class Influence(NamedTuple):
-    """An item of the basket, and what it multiplies the candidate's probability and score by."""
+    """An item of the basket, and what it multiplies the candidate's probability and score by.
+
+    Examples
+    --------
+    >>> why = Influence("crib", factor=0.5, score_factor=0.2)
+    >>> f"beside a {why.item}, {why.factor:.0%} of its probability is left"
+    'beside a crib, 50% of its probability is left'
+    """
 
     item: Label
     factor: float
@@ -35,6 +42,16 @@ class Explanation:
     The factors are exp of Shapley values [Shapley53] of the logarithms: what an item takes away when the items of
     the basket come in one after another, averaged over all orders. None is above 1. Scores are NaN where the empty
     set has probability zero, so that no ratio to it exists.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]), ["crib", "cot", "monitor"])
+    >>> why = dpp.explain(["crib", "monitor"], "cot")
+    >>> round(why.alone, 3), round(why.given, 3)
+    (0.4, 0.22)
+    >>> why.influences[0].item
+    'crib'
     """
 
     item: Label

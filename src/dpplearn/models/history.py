@@ -1,4 +1,4 @@
-"""How learning went, one entry an iteration."""
+"""How learning went, one entry per iteration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from dpplearn.arrays import Floats
 
 @dataclass(frozen=True)
 class History:
-    """One entry an iteration; the first is the start."""
+    """One entry per iteration; the first is the start.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]]
+    >>> history = dl.fit(baskets, "em", "wishart", rng=0, max_iter=3).history
+    >>> len(history), bool(history.log_likelihood[-1] > history.log_likelihood[0])
+    (4, True)
+    """
 
     log_likelihood: Floats
     seconds: Floats  # since the fit began
@@ -22,4 +31,5 @@ class History:
 
     @property
     def columns(self) -> dict[str, Floats]:
+        """All of it by name, as a model file keeps it."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -24,11 +24,33 @@ FROM: Mapping[str, Callable[[npt.ArrayLike], Kernel]] = {"K": Kernel.from_K, "L"
 
 
 def write_kernel(dpp: DPP, path: str | PathLike[str], kind: str = "K") -> tuple[Path, ...]:
-    """Write K or L, and return the files written.
+    """Write the matrix K or L of a model.
 
     A .csv file has the items as its first row and first column, and K or L in the corner. A .npy file has the matrix
-    alone, so its items go to a text file beside it, one a line. Every digit is kept, but where an eigenvalue of K is
+    alone, so its items go to a text file beside it, one per line. Every digit is kept, but where an eigenvalue of K is
     near 1, L itself has few digits left for the others: K is the one to come back from.
+
+    Parameters
+    ----------
+    dpp
+        The model.
+    path
+        A file that ends in .npy or .csv; one that is there is replaced.
+    kind
+        "K", the marginal kernel, or "L", the L-ensemble's.
+
+    Returns
+    -------
+    tuple of Path
+        The files written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> dpp = DPP(Kernel.from_K([[0.5, 0.25], [0.25, 0.5]]), ["crib", "cot"])
+    >>> with TemporaryDirectory() as folder:
+    ...     [each.name for each in write_kernel(dpp, f"{folder}/kernel.npy")]
+    ['kernel.npy', 'kernel_items.txt']
     """
     path = Path(path)
     return _format_of(path).write(dpp, path, _check_kind(kind))
@@ -39,11 +61,27 @@ def read_kernel(path: str | PathLike[str], kind: str | None = None, items: Seque
 
     Parameters
     ----------
+    path
+        A file that ends in .npy or .csv.
     kind
         "K" or "L"; needed unless the corner of a .csv file says it.
     items
         The labels. By default those of the .csv file, in its first row or column or both; for a .npy file, those that
         `write_kernel` put beside it; and 0, 1, ... where there are none.
+
+    Returns
+    -------
+    DPP
+        With the items as its labels.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "kernel.csv"
+    ...     _ = path.write_text("K,crib,cot\\ncrib,0.5,0.25\\ncot,0.25,0.5\\n")
+    ...     read_kernel(path)
+    DPP(2 named items, expected size 1.00)
     """
     path = Path(path)
     table = _format_of(path).read(path, items)
@@ -55,7 +93,7 @@ def read_kernel(path: str | PathLike[str], kind: str | None = None, items: Seque
 
 
 def read_items(path: str | PathLike[str]) -> list[Label]:
-    """One item a line."""
+    """One item per line."""
     lines = _text(Path(path)).removesuffix("\n").split("\n")
     return labels_from_text([line.removesuffix("\r") for line in lines])
 

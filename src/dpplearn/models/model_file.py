@@ -24,7 +24,27 @@ def save(dpp: DPP, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str]) -> DPP:
-    """The model in a file that `save` wrote."""
+    """The model in a file that `DPP.save` wrote.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    DPP
+        As it was saved, with `learned` and `training`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from dpplearn import Kernel
+    >>> with TemporaryDirectory() as folder:
+    ...     DPP(Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"]).save(f"{folder}/cribs.dpp")
+    ...     load(f"{folder}/cribs.dpp").items
+    ('crib', 'cot')
+    """
     return read_model(path)[0]
 
 

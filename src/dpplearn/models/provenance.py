@@ -12,6 +12,13 @@ class Provenance:
     """What `fit` says of the model that it returns; None is what is not known, and of a model made by hand that is all.
 
     Log-likelihoods are means per basket, under the law that `nonempty` names.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> learned = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]], "em", max_iter=3).dpp.learned
+    >>> learned.learner, learned.n_baskets, learned.nonempty
+    ('em', 4, False)
     """
 
     learner: str | None = None
@@ -34,11 +41,37 @@ class Provenance:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Provenance:
-        """From what `to_dict` gave; what a later version may have added is left out."""
+        """From what `to_dict` gave.
+
+        Parameters
+        ----------
+        document
+            Values by name; what a later version may have added is left out.
+
+        Returns
+        -------
+        Provenance
+
+        Examples
+        --------
+        >>> Provenance.of({"learner": "em", "moon": "full"}) == Provenance(learner="em")
+        True
+        """
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in dict(document).items() if name in known})
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known, by name."""
+        """What is known, by name.
+
+        Returns
+        -------
+        dict
+            Without what is None.
+
+        Examples
+        --------
+        >>> Provenance(learner="em", prior=0.0).to_dict()
+        {'learner': 'em', 'prior': 0.0}
+        """
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if value is not None}

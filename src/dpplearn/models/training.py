@@ -21,6 +21,12 @@ class Training:
     """The weight of the baskets, of those that hold each item, and of those that hold each pair; and the history.
 
     Weights that are no counts are scaled to the number of baskets that they are worth.
+
+    Examples
+    --------
+    >>> training = Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]]))
+    >>> training.weight, training.item_weights.tolist(), training.pairs.tolist()
+    (2.0, [1.0, 2.0], [[0, 1]])
     """
 
     weight: float
@@ -53,6 +59,24 @@ class Training:
 
     @classmethod
     def of(cls, baskets: Baskets, history: History | None = None) -> Training:
+        """What is kept of these baskets.
+
+        Parameters
+        ----------
+        baskets
+            The training data.
+        history
+            How learning from them went.
+
+        Returns
+        -------
+        Training
+
+        Examples
+        --------
+        >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).frequencies.tolist()
+        [0.5, 1.0]
+        """
         baskets = baskets.as_counts()
         together = np.triu(baskets.pair_frequencies(), 1)
         first, second = np.nonzero(together)
@@ -66,7 +90,18 @@ class Training:
         return self.item_weights / self.weight
 
     def pair_frequencies(self) -> Floats:
-        """m_ij, the share of baskets that hold both i and j; m_i on the diagonal."""
+        """m_ij, the share of baskets that hold both i and j.
+
+        Returns
+        -------
+        array of float
+            Square, with m_i on the diagonal.
+
+        Examples
+        --------
+        >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).pair_frequencies().tolist()
+        [[0.5, 0.5], [0.5, 1.0]]
+        """
         m = np.diag(self.frequencies)
         first, second = self.pairs.T
         m[first, second] = m[second, first] = self.pair_weights / self.weight
@@ -87,7 +122,24 @@ class Training:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Training | None:
-        """What `arrays` gave; None where there is nothing of the sort."""
+        """From what `arrays` gave.
+
+        Parameters
+        ----------
+        arrays
+            Arrays by name; those of other names are not looked at.
+
+        Returns
+        -------
+        Training or None
+            None where there is nothing of the sort.
+
+        Examples
+        --------
+        >>> training = Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]]))
+        >>> Training.from_arrays(training.arrays).weight
+        2.0
+        """
         if "training.weight" not in arrays:
             return None
         columns = {

@@ -1,0 +1,61 @@
+"""What a model answers with: items to add, items that stand in for one, sets that it selects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dpplearn.data.catalogue import Label
+
+
+class Recommendation(NamedTuple):
+    """An item to add, the factor P(A ∪ i)/P(A), and the probability that a basket which holds A holds i.
+
+    Examples
+    --------
+    >>> best = Recommendation("monitor", score=0.4, probability=0.3)
+    >>> f"{best.item} with probability {best.probability:.0%}"
+    'monitor with probability 30%'
+    """
+
+    item: Label
+    score: float
+    probability: float
+
+
+class Substitute(NamedTuple):
+    """An item, and the share of the meetings with it by chance that the model does not have.
+
+    Examples
+    --------
+    >>> item, substitution = Substitute("cot", 0.45)
+    >>> f"{item}: together {substitution:.0%} less often than by chance"
+    'cot: together 45% less often than by chance'
+    """
+
+    item: Label
+    substitution: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Items in the order they were taken, the factor by which each multiplied the probability, and log P of the set.
+
+    Examples
+    --------
+    >>> chosen = Selection(("crib", "monitor"), gains=(1.9, 0.4), log_prob=-2.1)
+    >>> len(chosen), list(chosen)
+    (2, ['crib', 'monitor'])
+    """
+
+    items: tuple[Label, ...]
+    gains: tuple[float, ...]
+    log_prob: float
+    note: str = ""  # why there are fewer items than asked for, or why the set is impossible; empty otherwise
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Label]:
+        return iter(self.items)
