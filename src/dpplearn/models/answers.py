@@ -59,3 +59,40 @@ class Selection:
 
     def __iter__(self) -> Iterator[Label]:
         return iter(self.items)
+
+
+class Relation(NamedTuple):
+    """An item, the lift P(i, j)/(P(i) P(j)) of its pair with another, and how sure that is.
+
+    Below 1 the two stand in for each other, above 1 they go together. `low` and `high` are where the baskets learned
+    from put the lift, nine times in ten, by how often they hold both (`met`) and would by chance (`expected`).
+
+    Examples
+    --------
+    >>> pair = Relation("monitor", 2.0, met=40, expected=20.0, low=1.5, high=2.6)
+    >>> f"together {pair.lift:g} times as often as by chance"
+    'together 2 times as often as by chance'
+    """
+
+    item: Label
+    lift: float
+    met: float
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A kind of people: its share, how many items it takes on average, and what it likes more than the others do.
+
+    Examples
+    --------
+    >>> kind = Segment(0.25, 3.0, (("crib", 2.5),))
+    >>> f"{kind.weight:.0%} of the baskets, with {kind.expected_size:g} items"
+    '25% of the baskets, with 3 items'
+    """
+
+    weight: float  # the share of the sets
+    expected_size: float
+    likes: tuple[tuple[Label, float], ...]  # items, and how many times as likely as in all sets, most distinctive first

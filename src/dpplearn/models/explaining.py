@@ -1,4 +1,4 @@
-"""Why a basket makes an item less likely: which of its items push it down, and by how much."""
+"""Why a basket makes an item more or less likely: which of its items push it up or down, and by how much."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Explanation:
     """What a basket does to a candidate: alone · Π factors = given, and the same of the scores.
 
     The factors are exp of Shapley values [Shapley53] of the logarithms: what an item takes away when the items of
-    the basket come in one after another, averaged over all orders. None is above 1. Scores are NaN where the empty
+    the basket come in one after another, averaged over all orders. In a DPP none is above 1. Scores are NaN where the empty
     set has probability zero, so that no ratio to it exists.
 
     Examples
@@ -87,7 +87,7 @@ def explanation(
         shapley, error = _sampled(value, basket, n_pairs, np.random.default_rng(rng))
     factors = np.exp(shapley)  # (n_basket, 2)
     alone, given = np.exp(value(basket[:0])), np.exp(value(basket))
-    strongest = np.argsort(factors[:, 0], kind="stable")
+    strongest = np.argsort(-np.abs(shapley[:, 0]), kind="stable")
     return Explanation(
         item=catalogue.labels[item],
         alone=float(alone[0]),

@@ -7,23 +7,26 @@ from os import PathLike, fspath
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError
 from dpplearn.kernels.families import law_from
+from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
 
+MODELS: dict[str, type[DPP | Mixture]] = {SymmetricLaw.family: DPP, MixtureLaw.family: Mixture}
 FIRST_FAMILY = SymmetricLaw.family  # of files written before there were others, which do not say
 
 
-def save(dpp: DPP, path: str | PathLike[str]) -> None:
+def save(model: DPP | Mixture, path: str | PathLike[str]) -> None:
     """Items, law, how it was learned and from what, in one safetensors file, written atomically."""
-    arrays = dpp.law.arrays() | (dpp.training.arrays if dpp.training is not None else {})
-    document = {"family": dpp.law.family, "items": list(dpp.items), "learned": dpp.learned.to_dict()}
+    arrays = model.law.arrays() | (model.training.arrays if model.training is not None else {})
+    document = {"family": model.law.family, "items": list(model.items), "learned": model.learned.to_dict()}
     write_tensors(path, "model", arrays, document)
 
 
-def load(path: str | PathLike[str]) -> DPP:
+def load(path: str | PathLike[str]) -> DPP | Mixture:
     """The model in a file that `DPP.save` wrote.
 
     Parameters
@@ -48,13 +51,13 @@ def load(path: str | PathLike[str]) -> DPP:
     return read_model(path)[0]
 
 
-def read_model(path: str | PathLike[str]) -> tuple[DPP, dict[str, str]]:
+def read_model(path: str | PathLike[str]) -> tuple[DPP | Mixture, dict[str, str]]:
     """The model in a file that `save` wrote, and the versions of the programs that wrote it."""
     arrays, document = read_tensors(path, "model")
     try:
         law = law_from(document.get("family", FIRST_FAMILY), arrays)
         items, learned = Catalogue.of(document["items"]).labels, Provenance.of(document["learned"])
-        dpp = DPP(law.kernel, items, learned=learned, training=Training.from_arrays(arrays))
-        return dpp, document.get("versions", {})
+        model = MODELS[law.family].of_law(law, items, learned, Training.from_arrays(arrays))
+        return model, document.get("versions", {})
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{fspath(path)} does not hold a model: {error}") from None

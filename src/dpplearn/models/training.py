@@ -89,6 +89,15 @@ class Training:
         """m_i, the share of baskets that hold item i."""
         return self.item_weights / self.weight
 
+    def pair_counts_of(self, item: int) -> Floats:
+        """The weight of the baskets that hold both this item and each other one; its own on its own place."""
+        first, second = self.pairs.T
+        counts = np.zeros(len(self.item_weights))
+        counts[second[first == item]] = self.pair_weights[first == item]
+        counts[first[second == item]] = self.pair_weights[second == item]
+        counts[item] = self.item_weights[item]
+        return counts
+
     def pair_frequencies(self) -> Floats:
         """m_ij, the share of baskets that hold both i and j.
 

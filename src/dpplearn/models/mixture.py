@@ -1,0 +1,232 @@
+"""Mixture: segments of people that share how items repel and attract, and differ in what they like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints, read_only
+from dpplearn.data.catalogue import Label
+from dpplearn.errors import InputError, whole_number
+from dpplearn.kernels.families import kernel_of, law_of
+from dpplearn.kernels.nonsymmetric.conditioning import segment_probabilities
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.models.answers import Relation, Segment
+from dpplearn.models.model import SetModel
+from dpplearn.models.named_law import Basket
+from dpplearn.models.provenance import Provenance
+from dpplearn.models.training import Training
+
+INTERVAL = 0.9
+
+
+class Mixture(SetModel):
+    """A mixture of determinantal point processes over a catalogue of items: P(Y) = Σ_c π_c det (L_c)_Y / det(I + L_c).
+
+    Its segments c share one interaction, which repels and attracts, and differ in how much they like each item. `fit`
+    learns one; `learned` tells how, and `training` what from; both travel with the model file.
+
+    Parameters
+    ----------
+    kernel
+        A `MixtureKernel`.
+    items
+        The labels, in the order of the kernel's rows; 0, 1, ... by default.
+    nonempty
+        Whether the law is P(Y given Y ≠ ∅).
+    learned, training
+        What `fit` says of the model that it returns.
+
+    Examples
+    --------
+    >>> attracts = [[1, 2], [-2, 1]]
+    >>> kernel = MixtureKernel(np.ones(1), np.array([[-2.0, -2.0]]), np.array([attracts]))
+    >>> model = Mixture(kernel, ["crib", "mattress"])
+    >>> model
+    Mixture(2 named items, 1 segments, expected size 0.31)
+    >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
+    [('mattress', 2.9)]
+    """
+
+    def __init__(
+        self,
+        kernel: MixtureKernel,
+        items: Sequence[Label] | None = None,
+        *,
+        nonempty: bool = False,
+        learned: Provenance | None = None,
+        training: Training | None = None,
+    ) -> None:
+        if not isinstance(kernel, MixtureKernel):
+            raise InputError(f"got a {type(kernel).__name__}; expected a MixtureKernel, such as fit finds")
+        super().__init__(law_of(kernel, nonempty=nonempty), items, learned, training)
+
+    @property
+    def kernel(self) -> MixtureKernel:
+        """The segments' weights and log-odds, and the interaction that they share."""
+        kernel = kernel_of(self.law)
+        assert isinstance(kernel, MixtureKernel)
+        return kernel
+
+    @property
+    def n_segments(self) -> int:
+        """How many kinds of people there are."""
+        return self.kernel.n_segments
+
+    @property
+    def _more(self) -> str:  # type: ignore[override]
+        return f", {self.n_segments} segments"
+
+    @cached_property
+    def lift(self) -> Floats:
+        """P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y)) of every two items; 1 on the diagonal."""
+        p = self.law.marginals()
+        found = self.law.pairs() / np.outer(p, p)
+        np.fill_diagonal(found, 1)
+        return read_only(found)
+
+    def substitutes(self, item: Label, k: int = 10) -> list[Relation]:
+        """The items that are together with this one less often than by chance.
+
+        Parameters
+        ----------
+        item
+            The item to find others for.
+        k
+            How many at most.
+
+        Returns
+        -------
+        list of Relation
+            The lowest lift first, all below 1.
+
+        Examples
+        --------
+        >>> repels = [[2, 1], [1, 2]]
+        >>> kernel = MixtureKernel(np.ones(1), np.array([[-2.0, -2.0]]), np.array([repels]))
+        >>> [each.item for each in Mixture(kernel, ["crib", "cot"]).substitutes("crib")]
+        ['cot']
+        """
+        i = self.catalogue.position(item)
+        lower = np.flatnonzero(self.lift[i] < 1)
+        return self._relations(i, lower[np.argsort(self.lift[i, lower], kind="stable")][: whole_number("k", k, 0)])
+
+    def complements(self, item: Label, k: int = 10) -> list[Relation]:
+        """The items that are together with this one more often than by chance.
+
+        Parameters
+        ----------
+        item
+            The item to find others for.
+        k
+            How many at most.
+
+        Returns
+        -------
+        list of Relation
+            The highest lift first, all above 1.
+
+        Examples
+        --------
+        >>> attracts = [[1, 2], [-2, 1]]
+        >>> kernel = MixtureKernel(np.ones(1), np.array([[-2.0, -2.0]]), np.array([attracts]))
+        >>> [each.item for each in Mixture(kernel, ["crib", "mattress"]).complements("crib")]
+        ['mattress']
+        """
+        i = self.catalogue.position(item)
+        higher = np.flatnonzero(self.lift[i] > 1)
+        return self._relations(i, higher[np.argsort(-self.lift[i, higher], kind="stable")][: whole_number("k", k, 0)])
+
+    def _relations(self, i: int, others: Ints) -> list[Relation]:
+        if self.training is None:
+            met, expected = np.full(len(self.items), np.nan), np.full(len(self.items), np.nan)
+        else:
+            met = self.training.pair_counts_of(i)
+            expected = self.training.item_weights[i] * self.training.frequencies
+        low, high = _lift_interval(met, expected)
+        figures = np.stack([self.lift[i], met, expected, low, high], axis=1)
+        return [Relation(self.items[j], *figures[j].tolist()) for j in others]
+
+    def segments(self, k: int = 5) -> list[Segment]:
+        """The kinds of people that the model knows.
+
+        Parameters
+        ----------
+        k
+            How many items to name for each.
+
+        Returns
+        -------
+        list of Segment
+            The largest first.
+
+        Examples
+        --------
+        >>> likes = np.array([[2.0, -2.0], [-2.0, 2.0]])
+        >>> kernel = MixtureKernel(np.array([0.7, 0.3]), likes, np.eye(2)[None])
+        >>> for each in Mixture(kernel, ["tea", "coffee"]).segments(1):
+        ...     print(round(each.weight, 2), each.likes[0][0])
+        0.7 tea
+        0.3 coffee
+        """
+        k, kernel = whole_number("k", k, 0), self.kernel
+        alone = np.diagonal(kernel.K, axis1=1, axis2=2)  # (n_segments, n_items)
+        weights, scale = self._segment_weights
+        sizes = scale * alone.sum(axis=1)
+        overall = weights @ (scale[:, None] * alone)
+        found = []
+        for c in np.argsort(-weights, kind="stable"):
+            ratio = scale[c] * alone[c] / overall
+            # by what an item adds to telling the segment from the others
+            telling = scale[c] * alone[c] * np.log(np.maximum(ratio, 1))
+            best = np.argsort(-telling, kind="stable")[:k]
+            likes = tuple((self.items[i], float(ratio[i])) for i in best if telling[i] > 0)
+            found.append(Segment(float(weights[c]), float(sizes[c]), likes))
+        return found
+
+    @cached_property
+    def _segment_weights(self) -> tuple[Floats, Floats]:
+        """How likely each segment is under the law, and by what that multiplies its probabilities."""
+        kernel = self.kernel
+        if not np.isneginf(self.law.log_empty()):
+            return kernel.weights, np.ones(kernel.n_segments)
+        not_empty = -np.expm1(-kernel.log_normalisers)
+        weights = kernel.weights * not_empty
+        return np.asarray(weights / weights.sum()), np.asarray(1 / not_empty)
+
+    def segment_of(self, basket: Basket) -> Floats:
+        """How likely each kind of people is, given the items of a basket that may still grow.
+
+        Parameters
+        ----------
+        basket
+            The items that are there already.
+
+        Returns
+        -------
+        array of float
+            One probability per segment, in the order of `segments`, adding up to 1.
+
+        Examples
+        --------
+        >>> likes = np.array([[2.0, -2.0], [-2.0, 2.0]])
+        >>> model = Mixture(MixtureKernel(np.array([0.7, 0.3]), likes, np.eye(2)[None]), ["tea", "coffee"])
+        >>> model.segment_of(["coffee"]).round(2).tolist()
+        [0.24, 0.76]
+        """
+        weights, _ = self._segment_weights
+        order = np.argsort(-weights, kind="stable")
+        positions = self.catalogue.positions(basket)
+        return segment_probabilities(self.kernel, positions)[order] if len(positions) else weights[order]
+
+
+def _lift_interval(met: Floats, expected: Floats) -> tuple[Floats, Floats]:
+    """Where counts that would be `expected` by chance put their ratio to it, as counts of a Poisson law do."""
+    from scipy.stats import chi2
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.where(met > 0, chi2.ppf((1 - INTERVAL) / 2, 2 * met) / 2, 0) / expected
+        high = chi2.ppf((1 + INTERVAL) / 2, 2 * (met + 1)) / 2 / expected
+    return np.where(np.isnan(met), np.nan, low), high
