@@ -169,12 +169,12 @@ def fit_with(
     start = start.dpp if isinstance(start, FitResult) else start
     if not isinstance(start, Kernel | DPP | None):
         raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
-    options.check_baskets(baskets)
-    check_fit_memory(baskets.n_items, options.learner, options.strength, options.threads)
+    options = options.for_baskets(baskets)
+    check_fit_memory(baskets.n_items, options.how.name, options.strength, options.threads)
     if options.checkpoint is not None:
         check_writable(Path(options.checkpoint))
     data = Data.of(baskets)
-    state = _state(options, data.distinct, "given" if start is not None else options.init, rng)
+    state = _state(options, data.distinct, "given" if start is not None else options.first_start, rng)
     began = time.perf_counter() - state.elapsed
     if options.resume is None:
         _tell_if_long(options, data.distinct)
@@ -187,8 +187,8 @@ def fit_with(
         if np.isinf(strength):
             end = _independent_items(options, data, method, state, save, choice)
         else:
-            pseudo = pseudo_baskets(data.distinct, nonempty=options.nonempty) if strength else data.distinct
-            problem = data.problem(options, with_prior(data.distinct, pseudo, strength, nonempty=options.nonempty))
+            pseudo = pseudo_baskets(data.distinct, nonempty=options.given_nonempty) if strength else data.distinct
+            problem = data.problem(options, with_prior(data.distinct, pseudo, strength, nonempty=options.given_nonempty))
             with observers_of(options.restarts, options.progress, callback) as observers:
                 end = _best_run(Work(method, problem, start, observers, save), state)
         try:
@@ -200,10 +200,10 @@ def fit_with(
 def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> PriorChoice:
     """The strength of the prior that `fit` would choose by cross-validation, and how it did so: a fit without runs."""
     options, data, began = replace(options, prior="auto"), Data.of(baskets), time.perf_counter()
-    options.check_baskets(baskets)
+    options = options.for_baskets(baskets)
     with suitable_blas(baskets.n_items, options.threads):
         method = _method(options, data, lambda: time.perf_counter() - began)
-        choice, _ = _chosen_prior(options, data, method, _state(options, data.distinct, options.init, rng), None)
+        choice, _ = _chosen_prior(options, data, method, _state(options, data.distinct, options.first_start, rng), None)
     assert choice is not None
     return choice
 
@@ -211,8 +211,8 @@ def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> Pri
 def expected_effort(baskets: Baskets, **options: Any) -> Effort:
     """What `fit` with these options will take; what it refuses is refused. A start and who is told do not count."""
     asked = FitOptions(**{name: value for name, value in options.items() if name not in ("start", "rng", "callback")})
-    asked.check_baskets(baskets)
-    check_fit_memory(baskets.n_items, asked.learner, asked.strength, asked.threads)
+    asked = asked.for_baskets(baskets)
+    check_fit_memory(baskets.n_items, asked.how.name, asked.strength, asked.threads)
     found = _effort(asked, baskets.deduplicated())
     return found._replace(seconds=min(found.seconds, asked.max_seconds or np.inf))
 
@@ -220,12 +220,12 @@ def expected_effort(baskets: Baskets, **options: Any) -> Effort:
 def _state(options: FitOptions, distinct: Baskets, first_start: str, rng: Seed) -> FitState:
     """Where the fit begins, or goes on."""
     setting = Setting(
-        options.learner,
+        options.how.name,
         first_start,
         options.restarts,
         options.strength,
         options.validation,
-        options.nonempty,
+        options.given_nonempty,
         fingerprint(distinct),
     )
     if options.resume is not None:
@@ -237,7 +237,7 @@ def _state(options: FitOptions, distinct: Baskets, first_start: str, rng: Seed) 
 def _effort(options: FitOptions, distinct: Baskets) -> Effort:
     return fit_effort(
         distinct,
-        options.learner,
+        options.how.name,
         options.strength,
         restarts=options.restarts,
         max_iter=options.max_iter,
@@ -255,13 +255,13 @@ def _tell_if_long(options: FitOptions, distinct: Baskets) -> None:
 
 
 def _method(options: FitOptions, data: Data, clock: Callable[[], float]) -> Method:
-    expected = around_a_run(data.distinct.n_items, options.learner) if options.max_seconds is not None else NO_TIME
+    expected = around_a_run(data.distinct.n_items, options.how.name) if options.max_seconds is not None else NO_TIME
     validation = None
     if data.aside is not None:
         validation = Validation(data.problem(options, data.aside).log_likelihood, options.patience)
     return Method(
         options.how,
-        Limits(options.how.rule, options.tol, options.max_iter, options.max_seconds, expected.ending),
+        Limits(options.how.rule, options.tolerance, options.max_iter, options.max_seconds, expected.ending),
         clock,
         validation,
         expected.starting,
@@ -303,7 +303,7 @@ def _independent_items(
     """What an infinitely strong prior gives, without a run."""
     in_time = choice is None or choice.complete
     why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
-    kernel = centre(data.distinct, nonempty=options.nonempty)
+    kernel = centre(data.distinct, nonempty=options.given_nonempty)
     run = method.ended_at(kernel, data.problem(options), why, Record())
     if save is not None:  # what was cut short goes on with the choice, and then from a start of its own
         save(state.with_running(run) if in_time else state, True)
@@ -323,7 +323,7 @@ def _result(
     assert stop is not None
     baseline, of_data = problem.log_likelihood(problem.independent_items()), problem.log_likelihood(run.kernel)
     learned = Provenance(
-        learner=options.learner,
+        learner=options.how.name,
         start=end.start,
         restarts=len(end.state.finished),
         n_iter=run.n_iter,
@@ -331,7 +331,7 @@ def _result(
         stop=stop.name,
         prior=strength,
         prior_chosen=choice is not None,
-        nonempty=options.nonempty,
+        nonempty=options.given_nonempty,
         log_likelihood=run.log_likelihood if not strength else of_data,
         independent_log_likelihood=baseline,
         n_baskets=len(data.given),
@@ -341,7 +341,7 @@ def _result(
         validation=options.validation if data.aside is not None else None,
         validation_log_likelihood=run.score if data.aside is not None else None,
     )
-    within = 2 * options.how.in_nats(options.tol, run.log_likelihood)
+    within = 2 * options.how.in_nats(options.tolerance, run.log_likelihood)
     agreement = Agreement.of([line.log_likelihood for line in end.state.finished], within)
     dpp = DPP(run.kernel, data.distinct.items, learned=learned, training=Training.of(data.units, run.history))
     return FitResult(dpp, run.history, stop, end.state.finished, baseline, agreement, choice)

@@ -15,7 +15,6 @@ from dpplearn.tools.threads import thread_count
 
 MOST_RESTARTS = 100_000
 MODELS = {"mixture": "mixture", "dpp": "auto"}  # each with its usual learner
-USUAL_PRIOR: dict[str, float | str] = {"auto": "auto"}  # of the other learners, none
 SEGMENTS, RANK = 10, 20  # of a mixture, unless others are asked for
 MOST_SEGMENTS = 1000
 
@@ -24,7 +23,7 @@ MOST_SEGMENTS = 1000
 class FitOptions:
     """The options of `fit`, which explains them, but for what it learns from and who is told.
 
-    What was not asked for is settled when it is made, but for the law, which depends on the baskets.
+    Of what was not asked for, all is settled when they are made but the law, which depends on the baskets.
     """
 
     model: str | None = None
@@ -46,47 +45,23 @@ class FitOptions:
     checkpoint: str | PathLike[str] | None = None
     checkpoint_seconds: float = 10.0
     resume: str | PathLike[str] | None = None
-    how: Learner = field(init=False, repr=False)
+    how: Learner = field(init=False, repr=False)  # what all this comes to, also where nothing was asked for
+    first_start: str = field(init=False, repr=False)
+    tolerance: float = field(init=False, repr=False)
     strength: float | str = field(init=False, repr=False)  # of the prior, "auto" or a number
+    n_segments: int = field(init=False, repr=False)
+    n_columns: int = field(init=False, repr=False)  # of U
 
     def __post_init__(self) -> None:
-        self._settle_model()
         self._check_numbers()
-        self._settle_numbers()
-
-    def _settle_model(self) -> None:
-        asked_for_dpp = (self.learner or self.init or self.prior) is not None
-        model = self.model or (LEARNERS[self.learner].model if self.learner in LEARNERS else None)
-        model = model or ("dpp" if asked_for_dpp else "mixture")
-        if model not in MODELS:
-            raise InputError(f"model is {model!r}; expected one of {', '.join(sorted(MODELS))}")
-        learner = self.learner or MODELS[model]
-        fitting = sorted(name for name, each in LEARNERS.items() if each.model == model)
-        if learner not in fitting:
-            of_model = f" for model {model!r}" if learner in LEARNERS else ""
-            raise InputError(f"learner is {learner!r}; expected one of {', '.join(fitting)}{of_model}")
-        how = LEARNERS[learner]
-        init = self.init or how.usual_start
-        starts = sorted(INITIALISERS) if model == "dpp" else [how.random_start]
-        if init not in starts:
-            raise InputError(f"init is {init!r}; expected one of {', '.join(starts)}")
-        self._settle(model=model, learner=learner, init=init, how=how)
-
-    def _settle_numbers(self) -> None:
-        if self.model == "dpp":
-            self._refuse_what_a_mixture_has()
-        elif self.prior is not None:
-            raise InputError(f"prior is {self.prior!r}, and a mixture has none; leave it out, or ask for model='dpp'")
-        else:
-            self._settle(
-                segments=SEGMENTS if self.segments is None else self.segments,
-                rank=RANK if self.rank is None else self.rank,
-            )
-        prior = USUAL_PRIOR.get(self.learner or "", 0.0) if self.prior is None else self.prior
-        is_auto = isinstance(prior, str) and prior == "auto"
+        how = LEARNERS[self._learner(self._model())]
         self._settle(
-            strength="auto" if is_auto else as_strength(prior),
-            tol=self.how.usual_tol if self.tol is None else self.tol,
+            how=how,
+            first_start=self._start(how),
+            tolerance=how.usual_tol if self.tol is None else self.tol,
+            strength=self._strength(how),
+            n_segments=SEGMENTS if self.segments is None else self.segments,
+            n_columns=RANK if self.rank is None else self.rank,
             validation=float(self.validation),
         )
 
@@ -94,13 +69,48 @@ class FitOptions:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def _refuse_what_a_mixture_has(self) -> None:
+    def _model(self) -> str:
+        of_learner = LEARNERS[self.learner].model if self.learner in LEARNERS else None
+        asked_for_dpp = any(each is not None for each in (self.learner, self.init, self.prior))
+        model = self.model or of_learner or ("dpp" if asked_for_dpp else "mixture")
+        if model not in MODELS:
+            raise InputError(f"model is {model!r}; expected one of {', '.join(sorted(MODELS))}")
+        return model
+
+    def _learner(self, model: str) -> str:
+        learner = self.learner or MODELS[model]
+        able = sorted(name for name, each in LEARNERS.items() if each.model == model)
+        if learner not in able:
+            of_model = f" for model {model!r}" if learner in LEARNERS else ""
+            raise InputError(f"learner is {learner!r}; expected one of {', '.join(able)}{of_model}")
+        return learner
+
+    def _start(self, how: Learner) -> str:
+        starts = sorted(INITIALISERS) if how.model == "dpp" else [how.random_start]
+        init = self.init or how.usual_start
+        if init not in starts:
+            raise InputError(f"init is {init!r}; expected one of {', '.join(starts)}")
+        return init
+
+    def _strength(self, how: Learner) -> float | str:
+        if how.model == "mixture":
+            if self.prior is not None:
+                raise InputError(f"prior is {self.prior!r}, and a mixture has none; leave it out, or ask for model='dpp'")
+            return 0.0
         for name, usual in (("segments", None), ("rank", None), ("attraction", True)):
             if getattr(self, name) != usual:
                 raise InputError(
                     f"{name} is {getattr(self, name)!r}, which a mixture has and a DPP has not; leave it out, or leave "
                     "out model='dpp', learner, init and prior"
                 )
+        prior = how.usual_prior if self.prior is None else self.prior
+        return "auto" if isinstance(prior, str) and prior == "auto" else as_strength(prior)
+
+    @property
+    def given_nonempty(self) -> bool:
+        """The law, once it is settled."""
+        assert isinstance(self.nonempty, bool)
+        return self.nonempty
 
     def _check_numbers(self) -> None:
         whole_number("restarts", self.restarts, 1, MOST_RESTARTS)
@@ -137,7 +147,7 @@ class FitOptions:
         if self.nonempty and not self.how.learns_nonempty:
             able = ", ".join(sorted(name for name, each in LEARNERS.items() if each.learns_nonempty))
             raise InputError(
-                f"learner {self.learner!r} cannot learn from sets given that they are not empty; use one of {able}"
+                f"learner {self.how.name!r} cannot learn from sets given that they are not empty; use one of {able}"
             )
         if self.nonempty and empty:
             raise InputError(

@@ -35,6 +35,7 @@ class Cost:
 class Learner:
     """Where steps come from, the rule whose figure is compared with the tolerance, and what `fit` may do with it."""
 
+    name: str
     steps: Steps
     rule: Rule
     cost: Cost = Cost()
@@ -45,6 +46,7 @@ class Learner:
     leaves_saddles: bool = True  # whether a run that converged beside a saddle may go on
     model: str = "dpp"  # what it learns
     usual_tol: float = 1e-4  # nats per basket, or relative where the rule is
+    usual_prior: float | str = 0.0
     usual_start: str = "moments"
     random_start: str = "wishart"
 
@@ -55,22 +57,19 @@ class Learner:
 
 SVD = 2.0  # of a factor, in eigendecompositions
 
-LEARNERS: dict[str, Learner] = {
-    "auto": Learner(
+OURS = (
+    Learner(
+        "auto",
         auto,
         still_to_gain,
         Cost(300, 0.9, 37, SVD, 0.25),
         learns_nonempty=True,
         usually_nonempty=True,
         tries_starts=True,
+        usual_prior="auto",
     ),
-    "em": Learner(em, relative_change, Cost(40, 1.0, 23), as_published=True, leaves_saddles=False),
-    "k-ascent": Learner(k_ascent, relative_change, Cost(40, 2.2, 23), as_published=True, leaves_saddles=False),
-    "natural-em": Learner(natural_em, still_to_gain, Cost(150, 1.2, 17)),
-    "lbfgs": Learner(lbfgs, still_to_gain, Cost(300, 0.9, 37, SVD), learns_nonempty=True),
-    "picard": Learner(picard, still_to_gain, Cost(1000, 0.6, 14, 1.0)),
-    "mm": Learner(mm, still_to_gain, Cost(500, 2.7, 18, 1.0)),
-    "mixture": Learner(
+    Learner(
+        "mixture",
         mixture,
         still_to_gain,
         Cost(150, 0.9, 37),
@@ -82,6 +81,17 @@ LEARNERS: dict[str, Learner] = {
         usual_start="random",
         random_start="random",
     ),
+)
+PUBLISHED = (
+    Learner("em", em, relative_change, Cost(40, 1.0, 23), as_published=True, leaves_saddles=False),
+    Learner("k-ascent", k_ascent, relative_change, Cost(40, 2.2, 23), as_published=True, leaves_saddles=False),
+    Learner("natural-em", natural_em, still_to_gain, Cost(150, 1.2, 17)),
+    Learner("lbfgs", lbfgs, still_to_gain, Cost(300, 0.9, 37, SVD), learns_nonempty=True),
+    Learner("picard", picard, still_to_gain, Cost(1000, 0.6, 14, 1.0)),
+    Learner("mm", mm, still_to_gain, Cost(500, 2.7, 18, 1.0)),
     # a few steps of Adam without a new best mean nothing
-    "adam": Learner(adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
-}
+    Learner(
+        "adam", adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True
+    ),
+)
+LEARNERS: dict[str, Learner] = {each.name: each for each in (*OURS, *PUBLISHED)}
