@@ -17,7 +17,7 @@ def relative_change(likelihoods: Sequence[float]) -> float:
 
 
 def still_to_gain(likelihoods: Sequence[float], fewest_steps: int = FEWEST_STEPS) -> float:
-    """What the second half of the run gained: an estimate, in nats a basket, of what is still to be gained.
+    """What the second half of the run gained: an estimate, in nats per basket, of what is still to be gained.
 
     Where what is left falls like 1/t or faster in the number of steps t, it is at most what was gained between t/2
     and t. No scale of the data, of the likelihood or of the steps comes in.

@@ -1,4 +1,4 @@
-"""The figures of the report, as SVG: the paper's drawn again with ours beside, and those that it has not."""
+"""The figures of the report, as SVG: the paper's drawn again with ours beside, and some that it does not have."""
 
 from __future__ import annotations
 
