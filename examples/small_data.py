@@ -21,7 +21,7 @@ fits = {
     # A prior adds baskets of independent items, here of a tenth of the weight of the data: nothing is impossible.
     "prior 0.1": dl.fit(train, prior=0.1),
     "prior 0.1, stopped": dl.fit(train, prior=0.1, validation=0.25, rng=0),
-    # Cross-validation chooses how strong it is to be, from no prior at all to nothing but the prior. This is the default.
+    # Cross-validation chooses how strong it is to be, from none to nothing but the prior. This is the default.
     "prior chosen": dl.fit(train, prior="auto", rng=0),
     "independent items": dl.fit(train, prior=math.inf),
 }

@@ -165,7 +165,7 @@ def _impossible(found: Evaluation, name: str) -> Iterator[str]:
     if name in found.reliability and found.reliability[name].left_out:
         yield (
             f"{name}: its calibration leaves out {count(found.reliability[name].left_out)} probabilities given an item "
-            "that is impossible under it."
+            "that it holds impossible."
         )
 
 
