@@ -15,12 +15,12 @@ fit = dl.fit(train, rng=0)
 print(fit)
 dpp = fit.dpp
 
-# What counts is data that the model has not seen. Log-likelihoods are means a basket, in nats; more is better.
+# What counts is data that the model has not seen. Log-likelihoods are means per basket, in nats; more is better.
 independent = dl.fit(train, prior=float("inf"))
 print(f"\nlog-likelihood of test data: {dpp.log_likelihood(test):.3f}")
 print(f"          independent items: {independent.dpp.log_likelihood(test):.3f}")
 
-# Which items compete? 1 means never in one basket; 0, together as often as chance has it.
+# Which items compete? 1 means never in one basket; 0, together as often as by chance.
 monitor = "Willow video monitor"
 print(f"\nsubstitutes of {monitor}:")
 for item, apart in dpp.substitutes(monitor, k=3):

@@ -1,4 +1,4 @@
-"""Next-item recommendation: what to offer to who has these items already, and how good the offers are.
+"""Next-item recommendation: what to offer someone who has these items already, and how good the offers are.
 
 Run: python examples/next_item.py
 """
@@ -24,12 +24,12 @@ print("in stock:", "; ".join(str(offer.item) for offer in offers))
 # A popular bottle is not among them: the basket has one. Each item of the basket has its share in that.
 print(f"\n{dpp.explain(basket, 'Hazel baby bottle')}")
 
-# Many baskets at once: one list a basket.
+# Many baskets at once: one list per basket.
 lists = dpp.recommend(test[:100], k=3)
 distinct = {offer.item for offers in lists for offer in offers}
 print(f"\n{len(lists)} baskets got {sum(map(len, lists))} offers, of {len(distinct)} different items")
 
-# Are the offers good? One item of every test basket is held out and has to be found again by what is left of it.
+# Are the offers good? One item of every test basket is held out, and has to be found from what is left of it.
 # print(evaluated) says much more: likelihoods, calibration, diversity, and which differences are real.
 evaluated = dl.evaluate(dpp, test, k=10)
 print("\nheld-out item among the first 10 (95 % interval):")

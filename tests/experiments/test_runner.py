@@ -10,7 +10,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -19,23 +18,16 @@ import pytest
 
 from dpplearn import InputError
 from dpplearn.experiments import reproduction
-from dpplearn.experiments.plan import EXPERIMENTS, FULL, QUICK, Scale, plan
+from dpplearn.experiments.plan import Scale
 from dpplearn.experiments.registries import Source
 from dpplearn.experiments.reproduction import JOURNAL, RESULTS, reproduce
-from dpplearn.experiments.results import About, Results, full_row, job_name, read_results
-from dpplearn.experiments.runner import run_trial, run_trials, trial_journal
+from dpplearn.experiments.results import Results, full_row, read_results
+from dpplearn.experiments.runner import run_trial, run_trials
 from dpplearn.experiments.trials.trial import Job, Row
 from dpplearn.tools.jobs import run_in_turn
-from dpplearn.tools.journal import Journal
 from dpplearn.tools.progress import Bar, Progress
 from helpers.registry_files import shoppers, write_registry
 
-ABOUT = About(seed=0, data="original", digest="abc", version="1")
-ROWS: list[Row] = [
-    full_row(Job("wishart", "bells"), {"em_test": -1.25, "em_set": ["a, b", 'c"d']}),
-    full_row(Job("moments", "bells"), {"em_test": -math.inf}),
-    full_row(Job("moments", "bells", 1), {"em_test": 1 / 3, "em_set": []}),
-]
 ONE = Scale(1, 0, 0, 0, 0, (), (), 0)  # bells: a trial of each of four experiments; two preparations
 TWO = Scale(2, 0, 0, 0, 0, (), (), 0)  # three more
 
@@ -117,61 +109,6 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
         return full_row(job, {"em_test": -math.inf, "ka_test": -1 - source.seed, "ka_seconds": float(next(number))})
 
     monkeypatch.setattr(reproduction, "run_trials", one_by_one(run))
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    journal = trial_journal(tmp_path / JOURNAL, ABOUT)
-    with journal.appending(ROWS[:1]) as append:
-        for row in ROWS[1:]:
-            append(row)
-    return journal
-
-
-def test_a_journal_gives_back_what_was_there_and_what_was_appended(journal: Journal) -> None:
-    assert journal.rows() == ROWS
-
-
-def test_there_are_no_rows_before_a_journal_is_begun(tmp_path: Path) -> None:
-    assert trial_journal(tmp_path / JOURNAL, ABOUT).rows() == []
-
-
-def test_a_journal_has_a_row_as_soon_as_it_is_appended(journal: Journal) -> None:
-    with journal.appending([]) as append:
-        append(ROWS[0])
-        assert journal.rows() == ROWS[:1]
-
-
-@pytest.mark.parametrize("lost", [2, 5, 40])
-def test_a_last_line_that_was_cut_off_is_left_out_and_the_others_kept(journal: Journal, lost: int) -> None:
-    journal.path.write_bytes(journal.path.read_bytes()[:-lost])
-    assert journal.rows() == ROWS[:2]
-
-
-def test_a_journal_goes_on_behind_a_line_that_was_cut_off(journal: Journal) -> None:
-    journal.path.write_bytes(journal.path.read_bytes()[:-5])
-    with journal.appending(journal.rows()) as append:
-        append(ROWS[2])
-    assert journal.rows() == ROWS
-
-
-@pytest.mark.parametrize("kept", [0, 10])
-def test_a_journal_cut_off_in_its_first_line_has_no_rows(journal: Journal, kept: int) -> None:
-    journal.path.write_bytes(journal.path.read_bytes()[:kept])
-    assert journal.rows() == []
-
-
-def test_the_journal_of_another_seed_is_refused(journal: Journal) -> None:
-    with pytest.raises(InputError, match=r"unfinished.jsonl holds trials of another run \(seed 0 and not 1\)"):
-        trial_journal(journal.path, About(1, "original", "abc", "1")).rows()
-
-
-def test_all_that_differs_from_another_run_is_named_with_what_to_do() -> None:
-    theirs = About(1, "generated", "generated", "2")
-    with pytest.raises(InputError) as error:
-        trial_journal(Path("y"), ABOUT).check_same(asdict(theirs), Path("x"))
-    for part in ("seed 1", "generated", "other registries", "version of dpplearn 2 and not 1", "-o", "--fresh"):
-        assert part in str(error.value)
 
 
 def test_no_jobs_start_no_processes(source: Source) -> None:
@@ -270,14 +207,6 @@ def test_a_journal_of_something_else_is_refused(source: Source, tmp_path: Path, 
     (tmp_path / JOURNAL).write_text(text)
     with pytest.raises(InputError, match="not what an earlier run left"):
         reproduce(tmp_path, source, scale=ONE)
-
-
-def test_trials_with_other_columns_are_run_again(tmp_path: Path) -> None:
-    journal = trial_journal(tmp_path / JOURNAL, ABOUT)
-    older = {name: value for name, value in ROWS[0].items() if name != "em_kl"}
-    with journal.appending([older, *ROWS[1:]]):
-        pass
-    assert trial_journal(tmp_path / JOURNAL, ABOUT).rows() == ROWS[1:]
 
 
 def runs(process: Path) -> bool:
@@ -390,57 +319,3 @@ def test_a_misspelt_category_makes_no_folder(source: Source, tmp_path: Path) -> 
     with pytest.raises(InputError, match="did you mean bells"):
         reproduce(tmp_path / "out", source, categories=["bell"], scale=ONE)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.fixture
-def reference(tmp_path: Path) -> Path:
-    runs = tmp_path / "authors_runs"
-    runs.mkdir()
-    for name in ("safety_wishart_0", "carseats_moments_0"):
-        (runs / f"{name}.npz").touch()
-    write_registry(tmp_path / "registries", "safety", shoppers(75, 25), 25)
-    return tmp_path
-
-
-@pytest.mark.parametrize("scale", [FULL, QUICK])
-def test_a_plan_has_every_experiment_and_no_trial_twice(scale: Scale, reference: Path) -> None:
-    source = Source(reference / "registries", 0, reference)
-    jobs = plan(source, source.categories, scale)
-    assert {job.experiment for job in jobs} == set(EXPERIMENTS)
-    assert len({job_name(job) for job in jobs}) == len(jobs)
-
-
-def test_the_full_plan_has_25_trials_of_every_category_from_each_kind_of_start() -> None:
-    source = Source(None, 0)
-    found = Counter((job.experiment, job.category) for job in plan(source, source.categories, FULL))
-    for experiment in ("wishart", "moments", "moments of 2N"):
-        assert {found[experiment, category] for category in source.categories} == {25}
-
-
-def test_no_experiment_has_more_trials_than_asked_for() -> None:
-    jobs = plan(Source(None, 0), ["safety"], Scale(1, 10, 10, 10, 10, (20,), (2,), 0))
-    assert {job.trial for job in jobs} == {0}
-
-
-def growth_work(limit: float) -> list[int]:
-    """n N³ of every size that is timed."""
-    jobs = plan(Source(None, 0), [], Scale(1, 0, 0, 0, 0, (), (), limit))
-    return [(job.n_train or 0) * (job.n_items or 0) ** 3 for job in jobs if job.experiment == "growth"]
-
-
-def test_growth_is_timed_up_to_the_size_asked_for() -> None:
-    every = growth_work(math.inf)
-    limit = sorted(every)[len(every) // 2]
-    assert growth_work(limit) == [work for work in every if work <= limit] != every
-
-
-def test_only_the_authors_runs_on_chosen_categories_of_the_original_registries_are_planned(reference: Path) -> None:
-    for folder, expected in ((reference / "registries", ["safety_wishart_0"]), (None, [])):
-        jobs = plan(Source(folder, 0, reference), ["safety", "bath"], QUICK)
-        assert [job.category for job in jobs if job.experiment == "authors"] == expected
-
-
-def test_categories_that_were_not_chosen_are_prepared_too() -> None:
-    source = Source(None, 0)
-    prepared = [job.category for job in plan(source, ["safety"], QUICK) if job.experiment == "preparation"]
-    assert prepared == list(source.categories)

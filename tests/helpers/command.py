@@ -8,6 +8,7 @@ import json
 import os
 import warnings
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -47,17 +48,25 @@ def parsed(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def answer(*arguments: object) -> Any:
-    done = run(*arguments, "--json")
+def answer_of(done: Done | CompletedProcess[str]) -> Any:
+    """What it wrote as JSON, without a complaint."""
     assert (done.returncode, done.stderr) == (0, "")
     return parsed(done.stdout)
 
 
-def table(*arguments: object) -> str:
-    done = run(*arguments)
+def table_of(done: Done | CompletedProcess[str]) -> str:
+    """What it wrote for a screen of 80 columns, without a complaint."""
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) <= 80
     return done.stdout
+
+
+def answer(*arguments: object) -> Any:
+    return answer_of(run(*arguments, "--json"))
+
+
+def table(*arguments: object) -> str:
+    return table_of(run(*arguments))
 
 
 def both(*arguments: object) -> tuple[Any, str]:

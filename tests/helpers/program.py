@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from helpers.command import parsed
+from helpers import command
 
 PROGRAM = Path(sys.executable).parent / "dpplearn"
 # PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.
@@ -24,8 +24,8 @@ ENVIRONMENT = {**os.environ, "COLUMNS": "80", "PYTHONUNBUFFERED": "1", "TERM": "
 
 
 def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [str(PROGRAM), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=400, check=False)
+    whole = [str(PROGRAM), *map(str, arguments)]
+    return subprocess.run(whole, capture_output=True, text=True, env=ENVIRONMENT, cwd=cwd, timeout=400, check=False)
 
 
 def _heed_signals() -> None:
@@ -46,16 +46,11 @@ def begin(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen
 
 
 def answer(*arguments: object) -> Any:
-    done = run(*arguments, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    return parsed(done.stdout)
+    return command.answer_of(run(*arguments, "--json"))
 
 
 def table(*arguments: object) -> str:
-    done = run(*arguments)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert max(map(len, done.stdout.splitlines())) <= 80
-    return done.stdout
+    return command.table_of(run(*arguments))
 
 
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:

@@ -60,7 +60,7 @@ class PairTests:
     """
 
     catalogue: Catalogue
-    n: int  # baskets that were counted; of weights that are no counts, as many as they are worth
+    n: int  # baskets that were counted; of weights that are not counts, as many as they are worth
     nonempty: bool  # whether chance is that of independent items given that a basket is not empty
     probability_empty: float  # of independent items; what was cut off, if `nonempty`
     pairs: Ints  # (n_pairs, 2)

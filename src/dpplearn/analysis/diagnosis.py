@@ -204,7 +204,7 @@ def diagnose(
     baskets
         `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
     most_items
-        Of more items look at those that occur most often.
+        With more items than this, only those that occur most often are looked at.
     level
         Of the pairs called repelling or attracting, the share that may be by mistake.
     rng

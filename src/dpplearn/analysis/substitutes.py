@@ -83,7 +83,7 @@ def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteG
     """Groups of items that stand in for each other.
 
     By average linkage: the two groups with the highest substitution between them are joined, as long as that is
-    `at_least` so much on average.
+    `at_least` or more on average.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def _version(wanted: bool) -> None:
 @app.callback(no_args_is_help=False)
 def _dpplearn(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass

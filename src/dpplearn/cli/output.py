@@ -42,7 +42,7 @@ def _unread_pipe() -> int:
 
 
 def strict(value: Any) -> Any:
-    """The value as strict JSON has it: minus infinity is the string "-inf", and NaN is null."""
+    """The value as strict JSON writes it: minus infinity is the string "-inf", and NaN is null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else "inf" if value > 0 else "-inf"
     if isinstance(value, Mapping):

@@ -155,7 +155,7 @@ class Baskets(ItemSets):
         return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue)
 
     def as_counts(self) -> Baskets:
-        """Weights that are no counts scaled to add up to the number of baskets that they are worth.
+        """Weights that are not counts scaled to add up to the number of baskets that they are worth.
 
         Returns
         -------

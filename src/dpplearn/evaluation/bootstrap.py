@@ -32,7 +32,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Difference(Estimate):
-    """A mean less another, on the same baskets; `better` is the share of resamples in which the first was larger.
+    """A mean minus another, on the same baskets; `better` is the share of resamples in which the first was larger.
 
     Where a mean is −inf the difference is infinite, and where both are it is NaN.
     """

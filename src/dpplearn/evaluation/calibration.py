@@ -40,7 +40,7 @@ class ReliabilityRow:
 class Reliability:
     """A reliability table. `error` is the expected calibration error, Σ weight·|observed − predicted| / Σ weight.
 
-    `left_out` is the weight of predictions that the model does not make, given an item that it holds impossible.
+    `left_out` is the weight of predictions that the model does not make, given an item impossible under it.
     """
 
     rows: tuple[ReliabilityRow, ...]
@@ -48,7 +48,7 @@ class Reliability:
     left_out: float = 0.0
 
     def __str__(self) -> str:
-        lines = ["   predicted   observed  95 % interval           predictions"]
+        lines = ["   predicted   observed  95% interval            predictions"]
         for row in self.rows:
             interval = f"[{row.low:.4f}, {row.high:.4f}]"
             lines.append(f"{row.predicted:12.4f} {row.observed:10.4f}  {interval:18} {row.weight:16,.0f}")

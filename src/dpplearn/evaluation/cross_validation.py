@@ -52,8 +52,8 @@ def cross_validate(
     Parameters
     ----------
     baskets
-        `Baskets`, or a list of lists as `Baskets.from_lists` takes it. The catalogue stays whole in every fold. Of
-        weights that are counts each basket falls into a fold by itself, so that there is an outcome for every kind of
+        `Baskets`, or a list of lists as `Baskets.from_lists` takes it. The catalogue stays whole in every fold.
+        Where weights are counts each basket falls into a fold by itself, so that there is an outcome for every kind of
         basket in every fold that has some; baskets of weight 0 are left out.
     models
         Options of `fit` by the name of the model, such as {"em": {"learner": "em"}, "auto": {}}; by default one model.

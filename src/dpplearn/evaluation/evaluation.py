@@ -199,8 +199,8 @@ def _remarks(baskets: Baskets, n_ranked: int, nonempty: bool) -> Iterator[str]:
     if not nonempty and not empty:
         share = float(np.exp(np.log1p(-np.minimum(baskets.frequencies(), 1 - EPSILON)).sum()))
         yield (
-            f"None of the baskets is empty; of independent items {share:.1%} would be. To know that is worth "
-            f"{-np.log1p(-share):.3f} or more of a lead over them; nonempty=True (--nonempty) leaves it out."
+            f"None of the baskets is empty; of independent items {share:.1%} would be. Knowing that alone is worth a "
+            f"lead of {-np.log1p(-share):.3f} or more over them; nonempty=True (--nonempty) leaves it out."
         )
 
 

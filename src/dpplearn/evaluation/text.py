@@ -83,7 +83,7 @@ def _means(found: Evaluation) -> TextTable:
 def _found(found: Evaluation, ks: Sequence[int]) -> TextTable:
     measures = [f"{name}@{k}" for name in ("recall", "ndcg") for k in ks]
     rows = [(name, *(_mean(found, name, measure) for measure in measures)) for name in found.names]
-    title = f"Items held out at random of {count(found.n_ranked, 'basket')}, found in the first k"
+    title = f"Items held out at random from {count(found.n_ranked, 'basket')}, found in the first k"
     headings = [f"{name if k == ks[0] else ''}@{k}>" for name in ("recall", "NDCG") for k in ks]
     return TextTable(title, ["", *headings], rows)
 
@@ -164,7 +164,7 @@ def _impossible(found: Evaluation, name: str) -> Iterator[str]:
         )
     if name in found.reliability and found.reliability[name].left_out:
         yield (
-            f"{name}: its calibration is without {count(found.reliability[name].left_out)} probabilities given an item "
+            f"{name}: its calibration leaves out {count(found.reliability[name].left_out)} probabilities given an item "
             "that it holds impossible."
         )
 

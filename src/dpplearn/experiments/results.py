@@ -11,8 +11,8 @@ from typing import Any
 from dpplearn.datasets.registries import CATEGORIES
 from dpplearn.errors import InputError
 from dpplearn.evaluation.metrics import relative_gain
+from dpplearn.experiments.names import LEARNERS
 from dpplearn.experiments.trials.trial import Job, Row
-from dpplearn.experiments.words import LEARNERS
 from dpplearn.tools.files import new_file
 
 Table = dict[str, Any]  # what a part of the report shows, as plain data

@@ -1,8 +1,8 @@
 """The two algorithms of [GKFT14] as printed: plain, one example at a time, at the paper's cost.
 
 They are here to be read beside the paper and to hold the fast learners against, not to be run on much data.
-Algorithm 1 (`k_ascent`) inverts an N×N matrix for every example, O(n N³) a step. Algorithm 2 (`em`) decomposes a k×k
-matrix for every example, O(n N k²) a step. n is the number of examples, k the size of the largest, N that of the
+Algorithm 1 (`k_ascent`) inverts an N×N matrix for every example, O(n N³) per step. Algorithm 2 (`em`) decomposes a k×k
+matrix for every example, O(n N k²) per step. n is the number of examples, k the size of the largest, N that of the
 ground set.
 
 Notation: K = V diag(λ) Vᵀ, odds r² = λ / (1 − λ), R = diag(r), L = V R² Vᵀ; V_Y the rows of V in Y; I_Ȳ the identity
@@ -43,7 +43,7 @@ class Trace:
     objective: FloatArray  # (iterations + 1,)
     step: FloatArray  # (iterations + 1,)
     eigenvalues: FloatArray  # (N,)
-    eigenvectors: FloatArray  # (N, N), one a column
+    eigenvectors: FloatArray  # (N, N), one per column
     converged: bool  # the stopping rule was met, rather than max_iter reached
 
     @property

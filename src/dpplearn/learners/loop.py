@@ -37,7 +37,7 @@ class Stop(Enum):
     VALIDATION = (
         "the baskets set aside have become no likelier for a while; this is the model under which they were likeliest"
     )
-    CLOSED_FORM = "nothing was to be learned: an infinitely strong prior gives the model of independent items"
+    CLOSED_FORM = "there was nothing to learn: an infinitely strong prior gives the model of independent items"
     NOT_BETTER = "no step led above the model given as a start, or above independent items; that model is returned"
     NO_ASCENT = "no step, however small, raised the log-likelihood"
     CALLBACK = "the callback asked to stop"

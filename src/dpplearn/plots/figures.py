@@ -72,7 +72,7 @@ def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
     replace_file(path, file.getvalue())
     if any("Glyph" in str(each.message) for each in caught) and format == "png":
         warnings.warn(
-            f"{path}: the font has not all the letters of the names; a .svg file leaves them to who shows it",
+            f"{path}: the font has not all the letters of the names; a .svg file leaves them to whatever shows it",
             InputWarning,
             stacklevel=2,
         )

@@ -32,7 +32,7 @@ def reliability_of(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]]) -> dict
     dpp
         A model.
     baskets
-        `Baskets`, best such that the model was not learned from, or a list of lists; items are found by label.
+        `Baskets`, best ones that the model was not learned from, or a list of lists; items are found by label.
 
     Returns
     -------

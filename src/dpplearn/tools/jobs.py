@@ -62,7 +62,7 @@ def _workers(count: int, begin: Callable[[], None] | None) -> Iterator[ProcessPo
         yield executor
     except BrokenProcessPool:
         raise InputError(
-            "a worker process was ended from outside, perhaps for want of memory; what was finished is kept: "
+            "a worker process was ended from outside, perhaps because memory ran out; what was finished is kept: "
             "run the same command again to go on, with fewer --processes if memory is short"
         ) from None
     finally:

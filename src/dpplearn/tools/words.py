@@ -124,9 +124,8 @@ def typeset(text: str) -> str:
     >>> typeset(number(-1234.5, 1)), typeset(number(float("-inf"))), typeset(number(None)), typeset(percent(2.5))
     ('−1,234.5', '−∞', '–', '+2.50 %')
     """
-    if text == MISSING:
-        return "–"
-    text = re.sub(r"(?<=\d)%", " %", re.sub(r"\binf\b", "∞", text))
+    text = re.sub(r"(?<![\w.])-(?![^\s,;.\])])", "–", re.sub(r"\binf\b", "∞", text))
+    text = re.sub(r"(?<=[\d∞])%", " %", text)
     return re.sub(r"(?<![\w.])-(?=[\d∞])", "−", text)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from dpplearn.experiments import words
 from dpplearn.experiments.report import figures
 from dpplearn.experiments.report.claims import ELSEWHERE, FAILS, HOLDS, IN_PART, OPEN, Claim
 from dpplearn.experiments.report.figures import PAPER
@@ -227,27 +226,3 @@ def test_lines_have_as_many_cells_as_columns() -> None:
     for section in all_sections(summarise(made_results())):
         assert section.lines
         assert {len(line) for line in section.lines} == {len(section.columns)}, section.name
-
-
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        (words.number(-0.001), "0.00"),
-        (words.number(-1234.5, 1), "−1,234.5"),
-        (words.number(float("-inf")), "−∞"),
-        (words.number(float("nan")), "–"),
-        (words.percent(0.004), "0.00 %"),
-        (words.percent(2.5), "+2.50 %"),
-        (words.percent(None), "–"),
-        (words.spread([1.0, 2.0, 3.0], 0), "2 [1, 3]"),
-        (words.spread([None, 2.0, None]), "2.00"),
-        (words.small(0), "0"),
-        (words.small(2.3e-13), "2e-13"),
-        (words.listed([]), ""),
-        (words.listed(["a"]), "a"),
-        (words.listed(["a", "b", "c"]), "a, b and c"),
-        (words.share(0.256), "26 %"),
-    ],
-)
-def test_numbers_are_written_as_a_reader_expects(written: str, expected: str) -> None:
-    assert written == expected

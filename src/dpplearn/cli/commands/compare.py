@@ -50,7 +50,7 @@ Priors = Annotated[
         "--prior", metavar="auto|STRENGTH", help="A prior to compare; repeat for more. By default that of the learner."
     ),
 ]
-Folds = Annotated[int, typer.Option(min=2, help="How many parts; each is tested by models of the others.")]
+Folds = Annotated[int, typer.Option(min=2, help="How many parts; each is tested by models learned from the others.")]
 
 
 def compare(

@@ -27,7 +27,9 @@ from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import count, number, share, shown, small
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts for cross-validation.")]
-MostItems = Annotated[int, typer.Option("--most-items", min=2, help="Of more items look at the most frequent ones.")]
+MostItems = Annotated[
+    int, typer.Option("--most-items", min=2, help="With more items than this, look at the most frequent only.")
+]
 Level = Annotated[
     float, typer.Option("--level", help="Of the pairs called repelling or attracting, the share that may be wrong.")
 ]
@@ -174,7 +176,7 @@ def _remarks(report: Report) -> Iterator[str]:
         if pairs[side]["nats"] < 0:
             yield (
                 f"Less than chance alone shows: by luck, some pairs of independent items seem to {what} a little. Here "
-                f"they do so less than that, as it happens where pairs {other}."
+                f"they do so less than that, as happens where pairs {other}."
             )
     if pairs["given_not_empty"]:
         yield (
@@ -183,7 +185,7 @@ def _remarks(report: Report) -> Iterator[str]:
         )
     if pairs["counted_baskets"] != round(report["weight"]):
         yield (
-            f"The weights are no counts: they are worth {pairs['counted_baskets']:,} baskets of equal weight, out of "
+            f"The weights are not counts: they are worth {pairs['counted_baskets']:,} baskets of equal weight, out of "
             "which pairs are counted."
         )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from dpplearn.experiments.names import MODELS
 from dpplearn.experiments.report.measures import median
 from dpplearn.experiments.results import Table
-from dpplearn.experiments.words import MODELS, count, listed, number, percent, share, small
+from dpplearn.tools.words import count, listed, number, percent, share, small, typeset
 
 HOLDS, IN_PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be decided"
 ELSEWHERE = "not applicable"  # a claim about other registries than these
@@ -32,6 +33,11 @@ class Claim:
     paper: str
     verdict: str
     here: str
+
+
+def typeset_claim(claim: Claim) -> Claim:
+    """As the page shows it."""
+    return replace(claim, here=typeset(claim.here))
 
 
 def elsewhere(claim: Claim) -> Claim:
@@ -87,7 +93,7 @@ def tolerance(table: Table) -> Claim:
     if lost:
         gained = median(line["ka_gained"] for line in lines if line["category"] in lost)
         here += (
-            f" In {listed(lost)}, where it was above 5 %, it is gone: K-Ascent gains {number(gained)} nats per "
+            f" In {listed(lost)}, where it was above 5 %, it is gone: K-Ascent gains {number(gained, 2)} nats per "
             "registry (median) when it may go on, and was stopped by the rule on a plateau beside independent items."
         )
     if kept:
@@ -156,9 +162,9 @@ def few(table: Table) -> Claim:
         )
         if math.isfinite(table["printed_with_paper"]):
             sentences.append(
-                f"Category by category that has a rank correlation of {number(table['printed_with_paper'])} with the "
-                f"paper's medians and is up to {number(table['printed_furthest_from_paper'], 1)} points away: it does "
-                "not reproduce the column."
+                f"Category by category that has a rank correlation of {number(table['printed_with_paper'], 2)} with "
+                f"the paper's medians and is up to {number(table['printed_furthest_from_paper'], 1)} points away: it "
+                "does not reproduce the column."
             )
     if finite < draws:
         sentences.append(
@@ -178,14 +184,14 @@ def strength(table: Table) -> Claim:
     low, high = table["n_items_times_d"]
     here = (
         f"N·d lies between {number(low, 3)} and {number(high, 3)}: d is 1/N up to {share(high - 1)}, and the rank "
-        f"correlation of d with 1/N is {number(table['d_with_inverse_n_items'])}."
+        f"correlation of d with 1/N is {number(table['d_with_inverse_n_items'], 2)}."
     )
     verdict = OPEN
     for ours in (each for each in table["correlations"] if each["gain"] == "gain_wishart"):
         here += (
-            f" The gain from a Wishart start has a rank correlation of {number(ours['d'])} with d, "
-            f"{number(ours['inverse_n_items'])} with 1/N, and {number(ours['n_items_times_d'])} with N·d, the part of "
-            "d that is not N."
+            f" The gain from a Wishart start has a rank correlation of {number(ours['d'], 2)} with d, "
+            f"{number(ours['inverse_n_items'], 2)} with 1/N, and {number(ours['n_items_times_d'], 2)} with N·d, the "
+            "part of d that is not N."
         )
         verdict = IN_PART if ours["d"] > 0.5 else FAILS
         if verdict == IN_PART and ours["n_items_times_d"] <= 0:
@@ -206,8 +212,8 @@ def trap(table: Table) -> Claim:
         f"Its first accepted step sets {share(table['first_zeros_share'])} of the eigenvalues to zero.",
         f"By the end fewer than a tenth of those zeros are left in {len(revived)} of {len(lines)} categories"
         f"{': the truncation does not last' if len(revived) > len(lines) / 2 else ''}.",
-        f"The off-diagonal's share in the kernels where it stops is {number(ka[0])} to {number(ka[-1])} (medians of "
-        f"categories), in EM's {number(em[0])} to {number(em[-1])}.",
+        f"The off-diagonal's share in the kernels where it stops is {number(ka[0], 2)} to {number(ka[-1], 2)} (medians "
+        f"of categories), in EM's {number(em[0], 2)} to {number(em[-1], 2)}.",
         f"It escapes in {table['escaped']} of {table['trials']} trials.",
     ]
     moved = table["largest_off_diagonal_from_diagonal"]
@@ -236,11 +242,11 @@ def runtime(table: Table) -> Claim:
         "runtime",
         "EM is faster: K-Ascent takes 2.1 times as long on average.",
         verdict,
-        f"At the cost printed in the paper K-Ascent takes {number(table['printed_average'])} times EM's time on average"
-        f"{'' if paper is None else f' (the paper: {number(paper, 1)})'}; it is the slower one in {len(slower)} of "
-        f"{len(timed)} categories. On this library's statistics, which cost both the same, "
-        f"{number(table['library_average'])} times. The stopping rule ends K-Ascent after fewer iterations than EM in "
-        f"{len(shorter)} of {len(lines)} categories.",
+        f"At the cost printed in the paper K-Ascent takes {number(table['printed_average'], 2)} times EM's time on "
+        f"average{'' if paper is None else f' (the paper: {number(paper, 1)})'}; it is the slower one in {len(slower)} "
+        f"of {len(timed)} categories. On this library's statistics, which cost both the same, "
+        f"{number(table['library_average'], 2)} times. The stopping rule ends K-Ascent after fewer iterations than EM "
+        f"in {len(shorter)} of {len(lines)} categories.",
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dpplearn.experiments.report.sections import Section
 from dpplearn.experiments.results import Table
-from dpplearn.experiments.words import count, number, small
+from dpplearn.tools.words import count, number, small
 
 
 def runtime(table: Table) -> Section:
     paper = table["paper_average"]
+    printed, here = (number(table[name], 2) for name in ("printed_average", "library_average"))
     return Section(
         "runtime",
         "7. Runtime",
@@ -22,10 +23,10 @@ def runtime(table: Table) -> Section:
                 line["category"],
                 count(line["n_items"]),
                 count(line["n_distinct"]),
-                number(line["printed_ratio"]),
+                number(line["printed_ratio"], 2),
                 number(line["printed_em_seconds"], 1),
                 number(line["printed_ka_seconds"], 1),
-                number(line["library_ratio"]),
+                number(line["library_ratio"], 2),
                 number(line["library_em_seconds"], 3),
                 number(line["library_ka_seconds"], 3),
                 count(line["em_iterations"]),
@@ -33,7 +34,7 @@ def runtime(table: Table) -> Section:
             )
             for line in table["categories"]
         ]
-        + [("average", "", "", number(table["printed_average"]), "", "", number(table["library_average"]), *[""] * 4)],
+        + [("average", "", "", printed, "", "", here, *[""] * 4)],
         f"Medians over {_several(table, 'printed_trials')} trials as printed and {_several(table, 'library_trials')} "
         f"here.{'' if paper is None else f' The average of the paper is {number(paper, 1)}.'} In the trials run both "
         f"ways the two K-Ascents' test log-likelihoods differ by {small(table['disagreement'])} at most.",

@@ -1,4 +1,4 @@
-"""The figures of the report, as SVG: the paper's drawn again with ours beside, and those that it has not."""
+"""The figures of the report, as SVG: the paper's drawn again with ours beside, and some that it does not have."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpplearn.experiments.names import MODELS
 from dpplearn.experiments.results import Table
-from dpplearn.experiments.words import MODELS, number
 from dpplearn.plots.style import EM, INDEPENDENT, KA, OURS, PAPER, STYLE
+from dpplearn.tools.words import number, typeset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +58,8 @@ def _bars(axes: Axes, names: Sequence[str], groups: Mapping[str, tuple[str, Bars
         axes.errorbar(values, y, xerr=[values - low, high - values], fmt="none", ecolor="#222222", lw=0.8)
         for at, value, edge in zip(y, values, np.fmax(np.fmax(values, high), 0), strict=True):
             if math.isfinite(value):
-                axes.annotate(number(value), (edge, at), (3, 0), textcoords="offset points", va="center", size=7)
+                text = typeset(number(value, 2))
+                axes.annotate(text, (edge, at), (3, 0), textcoords="offset points", va="center", size=7)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.axvline(0, color="#222222", lw=0.8)
@@ -200,10 +202,10 @@ def growth(table: Table) -> Figure:
     figure, (panels,) = _figure(3.2 * len(table["axes"]), 3.2, columns=len(table["axes"]))
     for axes, axis in zip(panels, table["axes"], strict=True):
         for name in ("em", "ka"):
-            label = f"{MODELS[name]}, examples: {number(axis['last'][name], 1)} ({axis['printed'][name]})"
+            label = f"{MODELS[name]}, examples: {typeset(number(axis['last'][name], 1))} ({axis['printed'][name]})"
             axes.loglog(axis["sizes"], axis["seconds"][name], "o-", color=COLOURS[name], ms=3, label=label)
             matrix = f"{name}_matrix"
-            label = f"{MODELS[name]}, N×N part: {number(axis['last'][matrix], 1)} ({axis['printed'][matrix]})"
+            label = f"{MODELS[name]}, N×N part: {typeset(number(axis['last'][matrix], 1))} ({axis['printed'][matrix]})"
             axes.loglog(axis["sizes"], axis["seconds"][matrix], "o:", color=COLOURS[name], ms=3, label=label)
         fixed = ", ".join(f"{name} = {size}" for name, size in axis["fixed"].items())
         axes.set_xticks(axis["sizes"], map(str, axis["sizes"]))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpplearn.experiments.report import claims, cost_sections, costs, figures, sections, summary
-from dpplearn.experiments.report.claims import Claim
-from dpplearn.experiments.report.sections import Section
+from dpplearn.experiments.report.claims import Claim, elsewhere, typeset_claim
+from dpplearn.experiments.report.sections import Section, typeset_section
 from dpplearn.experiments.results import Results, Table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def summarise(results: Results) -> dict[str, Table | None]:
 
 def all_sections(tables: Tables) -> list[Section]:
     """Those whose tables are there."""
-    return [PARTS[name].section(table) for name, table in tables.items() if table is not None]
+    return [typeset_section(PARTS[name].section(table)) for name, table in tables.items() if table is not None]
 
 
 def all_claims(tables: Tables, *, original: bool) -> list[Claim]:
@@ -60,7 +60,8 @@ def all_claims(tables: Tables, *, original: bool) -> list[Claim]:
     for name, table in tables.items():
         claim = PARTS[name].claim
         if table is not None and claim is not None:
-            found.append(claim(table) if original else claims.elsewhere(claim(table)))
+            decided = typeset_claim(claim(table))
+            found.append(decided if original else elsewhere(decided))
     return found
 
 

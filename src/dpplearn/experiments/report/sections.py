@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpplearn.experiments.report.summary import ESCAPED
 from dpplearn.experiments.results import Table
 from dpplearn.experiments.trials.recovery import N_DRAWS, SHARE
 from dpplearn.experiments.trials.trial import ZERO
-from dpplearn.experiments.words import count, listed, number, share, small, spread
+from dpplearn.tools.tables import TextTable
+from dpplearn.tools.words import count, listed, number, share, small, spread, typeset
 
 GAIN = "100·(EM − KA)/|KA|"
 Lines = Sequence[Sequence[str]]
@@ -25,6 +26,20 @@ class Section:
     columns: Sequence[str]
     lines: Lines
     note: str = ""
+
+    @property
+    def table(self) -> TextTable:
+        return TextTable(self.title, self.columns, self.lines)
+
+
+def typeset_section(section: Section) -> Section:
+    """As the page shows it. Names of products are left alone: a percent sign there is no figure's."""
+    numeric = section.table.numeric
+    lines = [
+        [typeset(cell) if figures else cell for cell, figures in zip(line, numeric, strict=True)]
+        for line in section.lines
+    ]
+    return replace(section, text=typeset(section.text), lines=lines, note=typeset(section.note))
 
 
 def preparation(table: Table) -> Section:
@@ -42,7 +57,7 @@ def preparation(table: Table) -> Section:
                 count(line["n_train"]),
                 count(line["paper_n_items"]),
                 count(line["paper_n_train"]),
-                number(line["mean_size"]),
+                number(line["mean_size"], 2),
                 count(line["largest_size"]),
             )
             for line in table["categories"]
@@ -63,7 +78,7 @@ def gain_lines(table: Table) -> list[Sequence[str]]:
             count(line["trials"]),
             spread(line["quartiles"]),
             spread(line["paper"]),
-            number(line["difference"]),
+            number(line["difference"], 2),
             number(line["em_test"], 4),
             number(line["ka_test"], 4),
             number(line["independent_test"], 4),
@@ -72,7 +87,7 @@ def gain_lines(table: Table) -> list[Sequence[str]]:
     ]
     paper = table["paper_average_of_these"]
     difference = None if paper is None else table["average"] - paper
-    return [*lines, ("average", "", number(table["average"]), number(paper), number(difference), "", "", "")]
+    return [*lines, ("average", "", number(table["average"], 2), number(paper, 2), number(difference, 2), "", "", "")]
 
 
 QUARTILES = (
@@ -109,7 +124,7 @@ def tolerance(table: Table) -> Section:
             )
             for line in table["categories"]
         ]
-        + [("average", "", number(table["average_paper_rule"]), number(table["average_small"]), "", "", "", "")],
+        + [("average", "", number(table["average_paper_rule"], 2), number(table["average_small"], 2), "", "", "", "")],
     )  # fmt: skip
 
 
@@ -161,8 +176,8 @@ def strength(table: Table) -> Section:
         "paper_gain_few": "n = 2N, the paper's",
     }
     told = "; ".join(
-        f"{names[each['gain']]}: {number(each['d'])} with d, {number(each['inverse_n_items'])} with 1/N, "
-        f"{number(each['n_items_times_d'])} with N·d"
+        f"{names[each['gain']]}: {number(each['d'], 2)} with d, {number(each['inverse_n_items'], 2)} with 1/N, "
+        f"{number(each['n_items_times_d'], 2)} with N·d"
         for each in table["correlations"]
     )
     return Section(
@@ -177,11 +192,11 @@ def strength(table: Table) -> Section:
                 number(line["d"], 4),
                 number(line["inverse_n_items"], 4),
                 number(line["n_items_times_d"], 3),
-                number(line["gain_wishart"]),
-                number(line["paper_gain_wishart"]),
-                number(line.get("gain_moments")),
-                number(line["paper_gain_moments"]),
-                number(line["paper_gain_few"]),
+                number(line["gain_wishart"], 2),
+                number(line["paper_gain_wishart"], 2),
+                number(line.get("gain_moments"), 2),
+                number(line["paper_gain_moments"], 2),
+                number(line["paper_gain_few"], 2),
             )
             for line in table["categories"]
         ],

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
+from dpplearn.experiments.names import MODELS
 from dpplearn.experiments.report.measures import mean, median, quartiles, rank_correlation
 from dpplearn.experiments.results import Results, Table, gain
 from dpplearn.experiments.trials.trial import Row
-from dpplearn.experiments.words import MODELS
 
 ESCAPED = 0.9  # K-Ascent has left the trap when its off-diagonal share is this much of EM's, or more
 REGISTRY_CATEGORY = "safety"

@@ -1,4 +1,4 @@
-"""EM whose eigenvectors turn by the natural gradient: no line search, one evaluation of the statistics a step."""
+"""EM whose eigenvectors turn by the natural gradient: no line search, one evaluation of the statistics per step."""
 
 from __future__ import annotations
 
