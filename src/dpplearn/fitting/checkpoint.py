@@ -17,11 +17,13 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, InputWarning
+from dpplearn.kernels.families import AnyKernel, kernel_from, law_of
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Record, Run, Step, Stop
 from dpplearn.models.history import History
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
 
+ABSENT = {"attraction": True}  # what older files do not say, and is not None
 COLUMNS = tuple(field.name for field in fields(History))
 
 
@@ -53,6 +55,9 @@ class Setting:
     validation: float
     nonempty: bool
     data: str
+    segments: int | None = None
+    attraction: bool = True
+    rank: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +150,8 @@ def read_checkpoint(path: str | PathLike[str], setting: Setting) -> FitState:
 
 def _check_setting(path: str, found: Mapping[str, Any], setting: Setting) -> None:
     for name, expected in asdict(setting).items():
-        if found[name] != expected:
-            what = "other baskets" if name == "data" else f"{name}={found[name]!r}, not {name}={expected!r}"
+        if found.get(name, ABSENT.get(name)) != expected:
+            what = "other baskets" if name == "data" else f"{name}={found.get(name)!r}, not {name}={expected!r}"
             raise InputError(f"{path} belongs to a fit with {what}; repeat the call that wrote it, with resume=")
 
 
@@ -164,23 +169,25 @@ def _state(setting: Setting, arrays: Mapping[str, npt.NDArray[Any]], document: M
     return FitState(setting, seeds, search, finished, best, running, document["elapsed"], number)
 
 
-def _kernel_arrays(name: str, kernel: Kernel) -> dict[str, npt.NDArray[Any]]:
-    return {f"{name}.eigenvalues": kernel.eigenvalues, f"{name}.eigenvectors": kernel.eigenvectors}
+def _kernel_arrays(name: str, kernel: AnyKernel) -> dict[str, npt.NDArray[Any]]:
+    return {f"{name}.{array}": values for array, values in law_of(kernel).arrays().items()}
 
 
-def _kernel(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Kernel:
-    return Kernel(arrays[f"{name}.eigenvalues"], arrays[f"{name}.eigenvectors"])
+def _kernel(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> AnyKernel:
+    own = {array.removeprefix(f"{name}."): values for array, values in arrays.items() if array.startswith(f"{name}.")}
+    return kernel_from(own)
 
 
 def _search(arrays: Mapping[str, npt.NDArray[Any]]) -> Search | None:
     if "search" not in arrays:
         return None
     folds = takewhile(lambda fold: f"fold.{fold}.eigenvalues" in arrays, count())
-    return Search(arrays["search"], tuple(_kernel(arrays, f"fold.{fold}") for fold in folds))
+    kernels = (_kernel(arrays, f"fold.{fold}") for fold in folds)
+    return Search(arrays["search"], tuple(each for each in kernels if isinstance(each, Kernel)))
 
 
 def _run(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Run | None:
-    if f"{name}.eigenvalues" not in arrays:
+    if f"{name}.log_likelihood" not in arrays:
         return None
     kernel = _kernel(arrays, name)
     history = History(**{column: arrays[f"{name}.{column}"] for column in COLUMNS})

@@ -8,6 +8,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError
 from dpplearn.fitting.options import FitOptions
+from dpplearn.learners.mixture.problem import MixtureProblem
 from dpplearn.learners.problem import Problem
 
 
@@ -40,4 +41,7 @@ class Data:
 
     def problem(self, options: FitOptions, baskets: Baskets | None = None) -> Problem:
         """Of the distinct baskets, or of others beside them."""
-        return Problem(self.distinct if baskets is None else baskets, options.threads, options.nonempty)
+        given = (self.distinct if baskets is None else baskets, options.threads, options.given_nonempty)
+        if options.how.model == "dpp":
+            return Problem(*given)
+        return MixtureProblem(*given, options.n_segments, options.n_columns, options.attraction)

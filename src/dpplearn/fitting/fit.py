@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import FitState, Saver, Search, Setting, fingerprint, read_checkpoint, saver
 from dpplearn.fitting.data import Data
@@ -32,40 +33,47 @@ from dpplearn.fitting.prior_choice import PriorChoice, choose_prior
 from dpplearn.fitting.result import Agreement, FitResult
 from dpplearn.fitting.runs import Method, Work, all_runs, outcome
 from dpplearn.fitting.watching import Callback, choice_progress, observers_of
+from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Limits, Record, Run, Stop, Validation
+from dpplearn.learners.problem import Problem
 from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.files import check_writable
 from dpplearn.tools.threads import suitable_blas
 
-Start = Kernel | DPP | FitResult | None
+Start = Kernel | DPP | Mixture | FitResult | None
 
 
 def fit(
     baskets: Baskets | Iterable[Iterable[Any]],
-    learner: str = "auto",
-    init: str = "moments",
+    learner: str | None = None,
+    init: str | None = None,
     *,
+    model: str | None = None,
+    segments: int | None = None,
+    attraction: bool = True,
+    rank: int | None = None,
     start: Start = None,
     restarts: int = 1,
     rng: Seed = None,
-    tol: float = 1e-4,
+    tol: float | None = None,
     max_iter: int = 1000,
     max_seconds: float | None = None,
     threads: int | None = None,
     prior: float | str | None = None,
     validation: float = 0.0,
     patience: int = 10,
-    nonempty: bool = False,
+    nonempty: bool | str = "auto",
     callback: Callback | None = None,
     progress: bool = False,
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_seconds: float = 10.0,
     resume: str | PathLike[str] | None = None,
 ) -> FitResult:
-    """Learn a DPP from baskets.
+    """Learn a model of sets from baskets.
 
     No fit ends below independent items on what it maximises, but for "em" and "k-ascent", which do as published; nor
     below the model given as a start.
@@ -78,23 +86,31 @@ def fit(
     baskets
         `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
     learner
-        "auto", which came to the best kernels soonest in our benchmark; "em", the paper's EM, or "k-ascent", its
-        baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam". docs/learners.md describes them.
+        How a DPP is learned: "auto", which came to the best kernels soonest in our benchmark; "em", the paper's EM, or
+        "k-ascent", its baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam". docs/learners.md
+        describes them.
     init
-        "moments", a start from item and pair frequencies, or "wishart", a random one. With "auto" on up to 30 items,
-        "moments" is the best of that and some random ones after short runs.
+        Where a DPP starts: "moments", a start from item and pair frequencies, or "wishart", a random one. With "auto"
+        on up to 30 items, "moments" is the best of that and some random ones after short runs.
+    model
+        "dpp", a symmetric DPP, in which items repel each other; or "mixture", segments of people that share how items
+        repel and attract and differ in what they like. docs/models.md compares them.
+    segments, attraction, rank
+        Of a mixture: how many segments, by default 10; whether items may attract each other; and of how many columns
+        the part that repels is, by default 20. Any of them asks for a mixture.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
     restarts
         How many runs, of which the best is returned. A start that is not random is used once; the others are
-        Wishart draws. `FitResult.agreement` says whether they found the same optimum.
+        drawn at random. `FitResult.agreement` says whether they found the same optimum.
     rng
         Seed or generator of the random starts, and of the parts for cross-validation and validation.
     tol
         Stop when no more than this is still to be gained, in nats per basket, as judged by what the second half of the
-        run gained. For "em" and "k-ascent", the rule of the paper's authors: stop when the mean log-likelihood
-        changes by at most this much relative to itself, which says little about how much is still to be gained.
+        run gained: by default 1e-4, and 0.005 for a mixture, where more predicts no better. For "em" and "k-ascent", the
+        rule of the paper's authors: stop when the mean log-likelihood changes by at most this much relative to itself,
+        which says little about how much is still to be gained.
     max_iter, max_seconds
         Limits of a run, and of the whole fit. Time is looked at between the parts of a fit, and what cannot be ended in
         it, to judge by a short measurement, is not begun: where there is none for a first step, the model is the start
@@ -112,7 +128,8 @@ def fit(
         Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, and
         return the model under which they were likeliest.
     nonempty
-        Learn P(Y given Y ≠ ∅), for data that cannot have empty baskets. With "auto", "lbfgs" and "adam".
+        Learn P(Y given Y ≠ ∅), for data that cannot have empty baskets. With "auto", "lbfgs" and "adam", and of a
+        mixture, where it is the default if no basket is empty.
     callback
         Called with a `FitProgress` after every iteration; a true return value stops the fit.
     progress
@@ -128,7 +145,7 @@ def fit(
     Returns
     -------
     FitResult
-        The model as `dpp`, how it was found, and how good it is. Printed, it is a summary.
+        The model as `model`, how it was found, and how good it is. Printed, it is a summary.
 
     Examples
     --------
@@ -137,6 +154,10 @@ def fit(
     ['bib', 'crib']
     """
     options = FitOptions(
+        model=model or model_of(start),
+        segments=segments if segments is not None or not isinstance(start, Mixture) else start.n_segments,
+        attraction=attraction,
+        rank=rank,
         learner=learner,
         init=init,
         restarts=restarts,
@@ -156,6 +177,11 @@ def fit(
     return fit_with(options, baskets, start=start, rng=rng, callback=callback)
 
 
+def model_of(start: Any) -> str | None:
+    """The kind of model that a start asks for."""
+    return "mixture" if isinstance(start, Mixture) else "dpp" if isinstance(start, DPP | Kernel) else None
+
+
 def fit_with(
     options: FitOptions,
     baskets: Baskets | Iterable[Iterable[Any]],
@@ -166,9 +192,12 @@ def fit_with(
 ) -> FitResult:
     """`fit`, with its options in one value."""
     baskets = as_baskets(baskets)
-    start = start.dpp if isinstance(start, FitResult) else start
-    if not isinstance(start, Kernel | DPP | None):
-        raise InputError(f"start is a {type(start).__name__}; expected a Kernel, a DPP or the result of an earlier fit")
+    start = start.model if isinstance(start, FitResult) else start
+    if not isinstance(start, Kernel | DPP | Mixture | None):
+        expected = "expected a Kernel, a DPP, a Mixture or the result of an earlier fit"
+        raise InputError(f"start is a {type(start).__name__}; {expected}")
+    if model_of(start) not in (None, options.how.model):
+        raise InputError(f"start is a {type(start).__name__}, from which no {options.how.model} can be learned")
     options = options.for_baskets(baskets)
     check_fit_memory(baskets.n_items, options.how.name, options.strength, options.threads)
     if options.checkpoint is not None:
@@ -187,14 +216,19 @@ def fit_with(
         if np.isinf(strength):
             end = _independent_items(options, data, method, state, save, choice)
         else:
-            pseudo = pseudo_baskets(data.distinct, nonempty=options.given_nonempty) if strength else data.distinct
-            problem = data.problem(options, with_prior(data.distinct, pseudo, strength, nonempty=options.given_nonempty))
+            problem = data.problem(options, _with_prior(options, data.distinct, strength))
             with observers_of(options.restarts, options.progress, callback) as observers:
                 end = _best_run(Work(method, problem, start, observers, save), state)
         try:
             return _result(options, data, method, end, strength, choice)
         except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
             return _result(options, data, method, replace(end, stop=Stop.INTERRUPTED), strength, choice)
+
+
+def _with_prior(options: FitOptions, distinct: Baskets, strength: float) -> Baskets:
+    nonempty = options.given_nonempty
+    pseudo = pseudo_baskets(distinct, nonempty=nonempty) if strength else distinct
+    return with_prior(distinct, pseudo, strength, nonempty=nonempty)
 
 
 def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> PriorChoice:
@@ -227,6 +261,7 @@ def _state(options: FitOptions, distinct: Baskets, first_start: str, rng: Seed) 
         options.validation,
         options.given_nonempty,
         fingerprint(distinct),
+        *((options.n_segments, options.attraction, options.n_columns) if options.how.model == "mixture" else ()),
     )
     if options.resume is not None:
         return read_checkpoint(options.resume, setting)
@@ -321,7 +356,7 @@ def _result(
     run, problem = end.run, data.problem(options)
     stop = end.stop or run.stop
     assert stop is not None
-    baseline, of_data = problem.log_likelihood(problem.independent_items()), problem.log_likelihood(run.kernel)
+    baseline, of_data = (_of_data(problem, kernel) for kernel in (problem.independent_items(), run.kernel))
     learned = Provenance(
         learner=options.how.name,
         start=end.start,
@@ -332,7 +367,7 @@ def _result(
         prior=strength,
         prior_chosen=choice is not None,
         nonempty=options.given_nonempty,
-        log_likelihood=run.log_likelihood if not strength else of_data,
+        log_likelihood=of_data if strength or options.how.model == "mixture" else run.log_likelihood,
         independent_log_likelihood=baseline,
         n_baskets=len(data.given),
         n_distinct=len(data.distinct),
@@ -343,5 +378,18 @@ def _result(
     )
     within = 2 * options.how.in_nats(options.tolerance, run.log_likelihood)
     agreement = Agreement.of([line.log_likelihood for line in end.state.finished], within)
-    dpp = DPP(run.kernel, data.distinct.items, learned=learned, training=Training.of(data.units, run.history))
-    return FitResult(dpp, run.history, stop, end.state.finished, baseline, agreement, choice)
+    model = _model(run.kernel, data.distinct.items, options, learned, Training.of(data.units, run.history))
+    return FitResult(model, run.history, stop, end.state.finished, baseline, agreement, choice)
+
+
+def _of_data(problem: Problem, kernel: AnyKernel) -> float:
+    """The mean log-likelihood under the law, whatever else learning counted."""
+    return law_of(kernel, nonempty=problem.nonempty).mean_log_likelihood(problem.baskets, problem.threads)
+
+
+def _model(
+    kernel: AnyKernel, items: Sequence[Label], options: FitOptions, learned: Provenance, training: Training
+) -> DPP | Mixture:
+    if isinstance(kernel, Kernel):
+        return DPP(kernel, items, learned=learned, training=training)
+    return Mixture(kernel, items, nonempty=options.given_nonempty, learned=learned, training=training)

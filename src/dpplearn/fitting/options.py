@@ -71,8 +71,8 @@ class FitOptions:
 
     def _model(self) -> str:
         of_learner = LEARNERS[self.learner].model if self.learner in LEARNERS else None
-        asked_for_dpp = any(each is not None for each in (self.learner, self.init, self.prior))
-        model = self.model or of_learner or ("dpp" if asked_for_dpp else "mixture")
+        of_mixtures = (self.segments, self.rank, None if self.attraction else False)
+        model = self.model or of_learner or ("mixture" if any(each is not None for each in of_mixtures) else "dpp")
         if model not in MODELS:
             raise InputError(f"model is {model!r}; expected one of {', '.join(sorted(MODELS))}")
         return model
@@ -95,7 +95,9 @@ class FitOptions:
     def _strength(self, how: Learner) -> float | str:
         if how.model == "mixture":
             if self.prior is not None:
-                raise InputError(f"prior is {self.prior!r}, and a mixture has none; leave it out, or ask for model='dpp'")
+                raise InputError(
+                    f"prior is {self.prior!r}, and a mixture has none; leave it out, or ask for model='dpp'"
+                )
             return 0.0
         for name, usual in (("segments", None), ("rank", None), ("attraction", True)):
             if getattr(self, name) != usual:

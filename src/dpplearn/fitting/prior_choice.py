@@ -238,4 +238,5 @@ def learned_at(
         replace(train, baskets=baskets),
         lambda now: cancelled.is_set(),
     )
+    assert isinstance(run.kernel, Kernel)
     return run.kernel if run.stop is not Stop.MAX_SECONDS else None

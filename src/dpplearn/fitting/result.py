@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Step, Stop
 from dpplearn.learners.registry import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
+from dpplearn.models.mixture import Mixture
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class FitProgress:
     step: Step = field(repr=False)
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> AnyKernel:
         """The model so far; found only when asked for, which may take longer than an iteration."""
         return self.step.kernel
 
@@ -114,7 +117,7 @@ class FitResult:
     True
     """
 
-    dpp: DPP
+    model: DPP | Mixture
     history: History
     stop: Stop
     restarts: tuple[Restart, ...]
@@ -123,8 +126,15 @@ class FitResult:
     prior_choice: PriorChoice | None = None  # how the strength of the prior was chosen, if by cross-validation
 
     @property
+    def dpp(self) -> DPP:
+        """The model, where it is a DPP."""
+        if not isinstance(self.model, DPP):
+            raise InputError("the model learned is a Mixture, not a DPP: use `model`, or learn a DPP with model='dpp'")
+        return self.model
+
+    @property
     def kernel(self) -> Kernel:
-        """Of the model."""
+        """Of the model, where it is a DPP."""
         return self.dpp.kernel
 
     @property
@@ -133,14 +143,14 @@ class FitResult:
 
         The history has the likelihood that learning maximised: with a prior, of the data and its pseudo-baskets.
         """
-        assert self.dpp.learned.log_likelihood is not None
-        return self.dpp.learned.log_likelihood
+        assert self.model.learned.log_likelihood is not None
+        return self.model.learned.log_likelihood
 
     @property
     def prior(self) -> float:
         """The strength of the prior; inf for independent items."""
-        assert self.dpp.learned.prior is not None
-        return self.dpp.learned.prior
+        assert self.model.learned.prior is not None
+        return self.model.learned.prior
 
     @property
     def n_iter(self) -> int:
@@ -150,8 +160,8 @@ class FitResult:
     @property
     def expected_size(self) -> float:
         """E|Y| under the model, given that Y is not empty if it was learned so."""
-        size = self.dpp.expected_size
-        return WithEmptyShare(self.dpp.law).expected_size if self.dpp.learned.nonempty and size else size
+        size, is_dpp = self.model.expected_size, isinstance(self.model, DPP)
+        return WithEmptyShare(self.model.law).expected_size if is_dpp and self.model.learned.nonempty and size else size
 
     @property
     def converged(self) -> bool:
@@ -159,7 +169,7 @@ class FitResult:
         return self.stop in {Stop.TOLERANCE, Stop.CLOSED_FORM}
 
     def __repr__(self) -> str:
-        how = self.dpp.learned
+        how = self.model.learned
         gain = self.log_likelihood - self.independent_log_likelihood
         given = ", given that it is not empty" if how.nonempty else ""
         beside = f"the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'}"
@@ -169,7 +179,7 @@ class FitResult:
             beside = "the model, but for its smoothing"
         lines = [
             f"FitResult: {how.learner} from {how.start}, {how.n_baskets:,} baskets "
-            f"({how.n_distinct:,} distinct) of {len(self.dpp.items):,} items",
+            f"({how.n_distinct:,} distinct) of {len(self.model.items):,} items",
             f"  stopped            after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
             f"{' (converged)' if self.converged else ''}: {self.stop.value}",
             f"  log-likelihood     {self.log_likelihood:.4f} per basket{given}",

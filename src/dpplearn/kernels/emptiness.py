@@ -85,8 +85,7 @@ class WithEmptyShare:
         score, probability = self.law.next_item(basket)
         if len(basket):
             return score, probability
-        ratio = self.scale * math.exp(self.law.log_empty()) / self.share if self.share else math.nan
-        return score * ratio, self.marginals()
+        return score * self._ratio_to_empty, self.marginals()
 
     def given(self, include: Ints, exclude: Ints) -> tuple[Law, Ints]:
         law, remaining = self.law.given(include, exclude)
@@ -120,16 +119,19 @@ class WithEmptyShare:
         return [NO_ITEMS if none else next(others) for none in empty]
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
-        if len(include):
-            return self.law.greedy(k, include)
-        first, gains = self.law.greedy(1 if k is None else min(k, 1), include)
-        if not len(first):
-            return first, gains
-        gains = gains * (self.scale * math.exp(self.law.log_empty()) / self.share if self.share else math.nan)
-        if k is None and gains[0] <= 1:
-            return first[:0], gains[:0]
-        items, all_gains = self.law.greedy(k, first)
-        return items, np.concatenate([gains, all_gains[1:]])
+        items, gains = self.law.greedy(k, include)
+        if not len(items) and not self.share and k is None:  # any set is better than none, which is impossible
+            items, gains = self.law.greedy(None, self.law.greedy(1, include)[0])
+        if len(items):
+            gains = np.concatenate([gains[:1] * self._ratio_to_empty, gains[1:]])
+        if k is None and len(items) and not len(include) and gains[0] <= 1:
+            return items[:0], gains[:0]
+        return items, gains
+
+    @property
+    def _ratio_to_empty(self) -> float:
+        """What ratios to P(∅) are multiplied by; NaN where there are none."""
+        return self.scale * math.exp(self.law.log_empty()) / self.share if self.share else math.nan
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {**self.law.arrays(), NAME: np.array([self.share])}

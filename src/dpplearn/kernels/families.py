@@ -30,6 +30,15 @@ def kernel_of(law: Law) -> AnyKernel:
     return law.kernel
 
 
+def kernel_from(arrays: Arrays) -> AnyKernel:
+    """What the arrays of a law without more of its own gave, told by their names."""
+    return (
+        Kernel(arrays["eigenvalues"], arrays["eigenvectors"])
+        if "eigenvalues" in arrays
+        else MixtureKernel(arrays["weights"], arrays["log_odds"], arrays["interaction"])
+    )
+
+
 def law_from(family: str, arrays: Arrays) -> Law:
     """What `Law.arrays` gave."""
     if family not in FAMILIES:

@@ -231,6 +231,6 @@ def _check_start(step: Step) -> None:
     if not np.isfinite(step.log_likelihood):
         raise InputError(
             f"the start has a log-likelihood of {step.log_likelihood}: it gives some basket probability zero "
-            f"(it has sets of up to {law_of(step.kernel).possible_sizes[-1]} items, and no basket may be larger), and from there nothing can be learned; "
-            "start elsewhere, for instance with init='wishart'"
+            f"(its sets have at most {law_of(step.kernel).possible_sizes[-1]} items, and no basket may be larger), and "
+            "from there nothing can be learned; start elsewhere, for instance with init='wishart'"
         )

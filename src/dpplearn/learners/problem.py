@@ -32,8 +32,8 @@ class Problem:
         return independent(self.baskets, nonempty=self.nonempty)
 
     def yardstick(self) -> AnyKernel:
-        """Independent items, of which none is certain, as it is not where learning starts: for 1e-5 nats, no set need be
-        impossible without it."""
+        """Independent items, of which none is certain, as none is where learning starts: for 1e-5 nats, no set
+        need be impossible without it."""
         kernel = independent(self.baskets, nonempty=self.nonempty)
         return Kernel(np.minimum(kernel.eigenvalues, 1 - BORDER), kernel.eigenvectors)
 

@@ -64,7 +64,6 @@ OURS = (
         still_to_gain,
         Cost(300, 0.9, 37, SVD, 0.25),
         learns_nonempty=True,
-        usually_nonempty=True,
         tries_starts=True,
         usual_prior="auto",
     ),
@@ -90,8 +89,6 @@ PUBLISHED = (
     Learner("picard", picard, still_to_gain, Cost(1000, 0.6, 14, 1.0)),
     Learner("mm", mm, still_to_gain, Cost(500, 2.7, 18, 1.0)),
     # a few steps of Adam without a new best mean nothing
-    Learner(
-        "adam", adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True
-    ),
+    Learner("adam", adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
 )
 LEARNERS: dict[str, Learner] = {each.name: each for each in (*OURS, *PUBLISHED)}

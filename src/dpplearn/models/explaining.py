@@ -40,8 +40,8 @@ class Explanation:
     """What a basket does to a candidate: alone · Π factors = given, and the same of the scores.
 
     The factors are exp of Shapley values [Shapley53] of the logarithms: what an item takes away when the items of
-    the basket come in one after another, averaged over all orders. In a DPP none is above 1. Scores are NaN where the empty
-    set has probability zero, so that no ratio to it exists.
+    the basket come in one after another, averaged over all orders. In a DPP none is above 1. Scores are NaN where the
+    empty set has probability zero, so that no ratio to it exists.
 
     Examples
     --------

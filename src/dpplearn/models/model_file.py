@@ -11,6 +11,7 @@ from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
@@ -19,7 +20,7 @@ MODELS: dict[str, type[DPP | Mixture]] = {SymmetricLaw.family: DPP, MixtureLaw.f
 FIRST_FAMILY = SymmetricLaw.family  # of files written before there were others, which do not say
 
 
-def save(model: DPP | Mixture, path: str | PathLike[str]) -> None:
+def save(model: SetModel, path: str | PathLike[str]) -> None:
     """Items, law, how it was learned and from what, in one safetensors file, written atomically."""
     arrays = model.law.arrays() | (model.training.arrays if model.training is not None else {})
     document = {"family": model.law.family, "items": list(model.items), "learned": model.learned.to_dict()}

@@ -56,7 +56,7 @@ class MixtureKernel:
 
     @property
     def n_items(self) -> int:
-        return self.log_odds.shape[1]
+        return int(self.log_odds.shape[1])
 
     @property
     def n_segments(self) -> int:
