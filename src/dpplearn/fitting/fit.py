@@ -93,11 +93,12 @@ def fit(
         Where a DPP starts: "moments", a start from item and pair frequencies, or "wishart", a random one. With "auto"
         on up to 30 items, "moments" is the best of that and some random ones after short runs.
     model
-        "dpp", a symmetric DPP, in which items repel each other; or "mixture", segments of people that share how items
-        repel and attract and differ in what they like. docs/models.md compares them.
+        "mixture", segments of people that share how items repel and attract and differ in what they like, which
+        predicts best; or "dpp", a symmetric DPP, in which items repel each other. docs/models.md compares them. By
+        default a mixture, unless `learner`, `init`, `prior` or a start ask for a DPP.
     segments, attraction, rank
         Of a mixture: how many segments, by default 10; whether items may attract each other; and of how many columns
-        the part that repels is, by default 20. Any of them asks for a mixture.
+        the part that repels is, by default 20.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
@@ -108,9 +109,9 @@ def fit(
         Seed or generator of the random starts, and of the parts for cross-validation and validation.
     tol
         Stop when no more than this is still to be gained, in nats per basket, as judged by what the second half of the
-        run gained: by default 1e-4, and 0.005 for a mixture, where more predicts no better. For "em" and "k-ascent", the
-        rule of the paper's authors: stop when the mean log-likelihood changes by at most this much relative to itself,
-        which says little about how much is still to be gained.
+        run gained: by default 1e-4, and 0.005 for a mixture, where more predicts no better. For "em" and "k-ascent",
+        the rule of the paper's authors: stop when the mean log-likelihood changes by at most this much relative to
+        itself, which says little about how much is still to be gained.
     max_iter, max_seconds
         Limits of a run, and of the whole fit. Time is looked at between the parts of a fit, and what cannot be ended in
         it, to judge by a short measurement, is not begun: where there is none for a first step, the model is the start
@@ -128,8 +129,9 @@ def fit(
         Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, and
         return the model under which they were likeliest.
     nonempty
-        Learn P(Y given Y ≠ ∅), for data that cannot have empty baskets. With "auto", "lbfgs" and "adam", and of a
-        mixture, where it is the default if no basket is empty.
+        Whether baskets cannot be empty, so that what is learned is P(Y given Y ≠ ∅), which all that the model says is
+        then about. By default they cannot where none is; but "em", "k-ascent" and the others published since learn
+        P(Y), and of those "lbfgs" and "adam" alone can do otherwise.
     callback
         Called with a `FitProgress` after every iteration; a true return value stops the fit.
     progress
@@ -390,6 +392,8 @@ def _of_data(problem: Problem, kernel: AnyKernel) -> float:
 def _model(
     kernel: AnyKernel, items: Sequence[Label], options: FitOptions, learned: Provenance, training: Training
 ) -> DPP | Mixture:
-    if isinstance(kernel, Kernel):
-        return DPP(kernel, items, learned=learned, training=training)
-    return Mixture(kernel, items, nonempty=options.given_nonempty, learned=learned, training=training)
+    make: Any = DPP if isinstance(kernel, Kernel) else Mixture
+    model: DPP | Mixture = make(
+        kernel, items, nonempty=options.given_nonempty, learned=learned, training=training
+    )
+    return model

@@ -71,8 +71,8 @@ class FitOptions:
 
     def _model(self) -> str:
         of_learner = LEARNERS[self.learner].model if self.learner in LEARNERS else None
-        of_mixtures = (self.segments, self.rank, None if self.attraction else False)
-        model = self.model or of_learner or ("mixture" if any(each is not None for each in of_mixtures) else "dpp")
+        asked_for_dpp = any(each is not None for each in (self.learner, self.init, self.prior))
+        model = self.model or of_learner or ("dpp" if asked_for_dpp else "mixture")
         if model not in MODELS:
             raise InputError(f"model is {model!r}; expected one of {', '.join(sorted(MODELS))}")
         return model

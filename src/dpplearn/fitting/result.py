@@ -10,7 +10,6 @@ import numpy as np
 from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.prior_choice import PriorChoice
-from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Step, Stop
@@ -159,9 +158,8 @@ class FitResult:
 
     @property
     def expected_size(self) -> float:
-        """E|Y| under the model, given that Y is not empty if it was learned so."""
-        size, is_dpp = self.model.expected_size, isinstance(self.model, DPP)
-        return WithEmptyShare(self.model.law).expected_size if is_dpp and self.model.learned.nonempty and size else size
+        """E|Y| under the model."""
+        return self.model.expected_size
 
     @property
     def converged(self) -> bool:

@@ -64,6 +64,7 @@ OURS = (
         still_to_gain,
         Cost(300, 0.9, 37, SVD, 0.25),
         learns_nonempty=True,
+        usually_nonempty=True,
         tries_starts=True,
         usual_prior="auto",
     ),

@@ -10,9 +10,8 @@ import numpy as np
 
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.families import kernel_of
+from dpplearn.kernels.families import kernel_of, law_of
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.models.answers import Recommendation, Selection, Substitute
 from dpplearn.models.meetings import Together, together
 from dpplearn.models.model import SetModel
@@ -33,6 +32,8 @@ class DPP(SetModel):
         A `Kernel`; `fit` finds one from baskets.
     items
         The labels, in the order of the kernel's rows; 0, 1, ... by default.
+    nonempty
+        Whether the law is P(Y given Y ≠ ∅).
     learned, training
         What `fit` says of the model that it returns.
 
@@ -50,12 +51,13 @@ class DPP(SetModel):
         kernel: Kernel,
         items: Sequence[Label] | None = None,
         *,
+        nonempty: bool = False,
         learned: Provenance | None = None,
         training: Training | None = None,
     ) -> None:
         if not isinstance(kernel, Kernel):
             raise InputError(f"got a {type(kernel).__name__}; expected a Kernel (Kernel.from_L(L) or Kernel.from_K(K))")
-        super().__init__(SymmetricLaw(kernel), items, learned, training)
+        super().__init__(law_of(kernel, nonempty=nonempty), items, learned, training)
 
     @property
     def kernel(self) -> Kernel:
@@ -67,7 +69,7 @@ class DPP(SetModel):
     @cached_property
     def together(self) -> Together:
         """How often every two items meet in a set, under the model and by chance."""
-        return together(self.law, nonempty=bool(self.learned.nonempty))
+        return together(self.law, nonempty=self.nonempty)
 
     def substitutes(self, item: Label, k: int = 10) -> list[Substitute]:
         """The items that the model keeps most apart from this one, without those that it does not keep apart from it.

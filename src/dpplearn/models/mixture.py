@@ -190,7 +190,7 @@ class Mixture(SetModel):
     def _segment_weights(self) -> tuple[Floats, Floats]:
         """How likely each segment is under the law, and by what that multiplies its probabilities."""
         kernel = self.kernel
-        if not np.isneginf(self.law.log_empty()):
+        if not self.nonempty:
             return kernel.weights, np.ones(kernel.n_segments)
         not_empty = -np.expm1(-kernel.log_normalisers)
         weights = kernel.weights * not_empty

@@ -6,6 +6,8 @@ from os import PathLike, fspath
 
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError
+from dpplearn.kernels import emptiness
+from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.families import law_from
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.symmetric.law import SymmetricLaw
@@ -58,7 +60,16 @@ def read_model(path: str | PathLike[str]) -> tuple[DPP | Mixture, dict[str, str]
     try:
         law = law_from(document.get("family", FIRST_FAMILY), arrays)
         items, learned = Catalogue.of(document["items"]).labels, Provenance.of(document["learned"])
+        if learned.nonempty and emptiness.NAME not in arrays:  # before the law was in the file, this told it
+            law = WithEmptyShare(law)
         model = MODELS[law.family].of_law(law, items, learned, Training.from_arrays(arrays))
         return model, document.get("versions", {})
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{fspath(path)} does not hold a model: {error}") from None
+
+
+def as_dpp(model: DPP | Mixture, path: str | PathLike[str]) -> DPP:
+    """The model in a file, for what only a DPP can do."""
+    if not isinstance(model, DPP):
+        raise InputError(f"{fspath(path)} holds a {type(model).__name__}; expected a DPP (dpplearn fit --model dpp)")
+    return model

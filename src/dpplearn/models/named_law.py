@@ -31,10 +31,10 @@ class NamedLaw:
         return self.catalogue.labels
 
     @overload
-    def log_prob(self, basket: Baskets, k: int | None = None, *, nonempty: bool = False) -> Floats: ...
+    def log_prob(self, basket: Baskets, k: int | None = None) -> Floats: ...
     @overload
-    def log_prob(self, basket: Basket, k: int | None = None, *, nonempty: bool = False) -> float: ...
-    def log_prob(self, basket: Baskets | Basket, k: int | None = None, *, nonempty: bool = False) -> Floats | float:
+    def log_prob(self, basket: Basket, k: int | None = None) -> float: ...
+    def log_prob(self, basket: Baskets | Basket, k: int | None = None) -> Floats | float:
         """log P(Y) of one basket, or of each.
 
         Parameters
@@ -43,8 +43,6 @@ class NamedLaw:
             The items of one basket, or `Baskets`.
         k
             Given that Y has k items, which is the k-DPP.
-        nonempty
-            Given that Y is not empty.
 
         Returns
         -------
@@ -58,26 +56,25 @@ class NamedLaw:
         >>> dpp = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"])
         >>> round(float(np.exp(dpp.log_prob(["crib", "monitor"]))), 3)
         0.117
-        >>> round(float(np.exp(dpp.log_prob(["crib", "monitor"], nonempty=True))), 3)
+        >>> never_empty = dl.DPP(dpp.kernel, dpp.items, nonempty=True)
+        >>> round(float(np.exp(never_empty.log_prob(["crib", "monitor"]))), 3)
         0.137
         """
         one = not isinstance(basket, Baskets)
         baskets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._one(basket)
-        values = self._law(nonempty and k is None).log_probabilities(baskets)
+        values = self.law.log_probabilities(baskets)
         if k is not None:
             check_size(self.law.possible_sizes, k)
             values = np.where(baskets.sizes == k, values - self.law.log_sizes()[k], -np.inf)
         return float(values[0]) if one else values
 
-    def log_likelihood(self, baskets: Baskets | Iterable[Basket], *, nonempty: bool = False) -> float:
+    def log_likelihood(self, baskets: Baskets | Iterable[Basket]) -> float:
         """The weighted mean of log P(Y) over the baskets.
 
         Parameters
         ----------
         baskets
             `Baskets`, or a list of lists; their items are found by label.
-        nonempty
-            Given that Y is not empty.
 
         Returns
         -------
@@ -94,7 +91,7 @@ class NamedLaw:
         baskets = as_baskets(baskets, self.catalogue)
         if not baskets.total_weight > 0:
             raise InputError(f"{len(baskets)} baskets with a total weight of {baskets.total_weight:g}: no mean exists")
-        return self._law(nonempty).mean_log_likelihood(baskets)
+        return self.law.mean_log_likelihood(baskets)
 
     def marginals(self, k: int | None = None) -> Floats:
         """P(i ∈ Y) of every item.
@@ -261,8 +258,10 @@ class NamedLaw:
         named = [list(self.catalogue.select(positions)) for positions in sets]
         return named[0] if n is None else named
 
-    def _law(self, nonempty: bool) -> Law:
-        return WithEmptyShare(self.law) if nonempty else self.law
+    @property
+    def nonempty(self) -> bool:
+        """Whether no set is empty under the law, as it is P(Y given Y ≠ ∅)."""
+        return isinstance(self.law, WithEmptyShare) and not self.law.share
 
     def _one(self, basket: Basket) -> Baskets:
         """A single basket, its items found by label."""

@@ -11,7 +11,8 @@ import typer
 import dpplearn
 from dpplearn.cli.options import AsJson, Items, Model
 from dpplearn.cli.output import Report, Shown, write
-from dpplearn.models.dpp import DPP, Selection
+from dpplearn.models.dpp import Selection
+from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, number, shown
 
@@ -27,7 +28,7 @@ def complete(
     write_selection(model, dpp, items or [], dpp.complete(items or [], k), as_json)
 
 
-def write_selection(model: Path, dpp: DPP, given: Sequence[str], chosen: Selection, as_json: bool) -> None:
+def write_selection(model: Path, dpp: SetModel, given: Sequence[str], chosen: Selection, as_json: bool) -> None:
     """The items given come first, in their order."""
     expected = dpp.catalogue.select(dpp.catalogue.positions(given))
     report = {

@@ -21,7 +21,7 @@ from dpplearn.cli.options import READING, AsJson, BasketColumn, Format, Model, Q
 from dpplearn.cli.output import Report, Shown, counted, wants_progress, write
 from dpplearn.data.catalogue import Label
 from dpplearn.models.dpp import DPP
-from dpplearn.models.model_file import read_model
+from dpplearn.models.model_file import as_dpp, read_model
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import chance, count, number, share, shown
 
@@ -103,7 +103,8 @@ def describe(
     as_json: AsJson = False,
 ) -> None:
     """What a model says: sizes, likely items, items that stand in for each other, how it was learned."""
-    dpp, versions = read_model(model)
+    found_model, versions = read_model(model)
+    dpp = as_dpp(found_model, model)
     if item is not None:
         write({"model": str(model), **item_report(dpp, item, top)}, item_tables, as_json)
         return

@@ -11,6 +11,7 @@ import typer
 import dpplearn
 from dpplearn.cli.options import AsJson, Model, check_target, one_of
 from dpplearn.cli.output import Report, Shown, write
+from dpplearn.models.model_file import as_dpp
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import count, shown
 
@@ -43,7 +44,7 @@ def export(
 
     for target in files_of(output):
         check_target("--output", target, (model,))
-    dpp = dpplearn.load(model)
+    dpp = as_dpp(dpplearn.load(model), model)
     files = dpplearn.write_kernel(dpp, output, kernel)
     few_digits = kernel == "L" and dpp.kernel.near_one.any()
     report = {

@@ -27,6 +27,7 @@ from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
+from dpplearn.models.model_file import as_dpp
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import listed, shown
 
@@ -121,7 +122,7 @@ def plot(
     """Draw a picture of a model."""
     _check_options(kind, {"--top": top, "--around": around, "--data": data})
     files = _files(kind, output, (model, data))
-    dpp = dpplearn.load(model)
+    dpp = as_dpp(dpplearn.load(model), model)
     with busy("drawing", wants_progress(quiet)):
         baskets = Reader(format, basket, item, weight).read(data).over(dpp.catalogue) if data is not None else None
         asked = Asked(dpp, top, around, baskets)

@@ -14,7 +14,8 @@ from dpplearn.cli.output import Report, Shown, counted, show, wants_progress, wr
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError
-from dpplearn.models.dpp import DPP, Recommendation
+from dpplearn.models.dpp import Recommendation
+from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, contents, shown
 
@@ -59,7 +60,7 @@ def recommend(
 
 
 def _recommend_many(
-    dpp: DPP, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label], progress: bool
+    dpp: SetModel, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label], progress: bool
 ) -> list[Report]:
     for labels in (allow or (), deny):
         dpp.catalogue.positions(labels)  # a name that is not known is no basket's fault
@@ -76,7 +77,7 @@ def _recommend_many(
 
 
 def _recommended(
-    dpp: DPP, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label]
+    dpp: SetModel, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label]
 ) -> list[list[Recommendation] | str]:
     """A basket that cannot occur gets a note instead, and the others get theirs: halved until it stands alone."""
     try:

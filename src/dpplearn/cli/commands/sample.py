@@ -13,7 +13,7 @@ from dpplearn.cli.options import AsJson, Model, Quiet, Seed, some_seed
 from dpplearn.cli.output import Report, Shown, counted, wants_progress, write
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
-from dpplearn.models.dpp import DPP
+from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import contents, count
 
@@ -35,7 +35,7 @@ def sample(
     write(report, sample_tables, as_json)
 
 
-def _draw(dpp: DPP, n: int, k: int | None, seed: int, progress: bool) -> list[list[Label]]:
+def _draw(dpp: SetModel, n: int, k: int | None, seed: int, progress: bool) -> list[list[Label]]:
     """The sets that `dpp.sample(n, k, seed)` gives: parts of whole blocks take the same random numbers."""
     from dpplearn.kernels.symmetric.sampling import BLOCK
 

@@ -23,6 +23,7 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
 from dpplearn.data.baskets import Baskets
+from dpplearn.models.model_file import as_dpp
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import contents, count, number, shown
 
@@ -117,13 +118,13 @@ def _loaded(paths: Sequence[Path]) -> dict[str, DPP]:
     from dpplearn.evaluation.evaluation import ONLY
 
     if len(paths) == 1:
-        return {ONLY: dpplearn.load(paths[0])}
+        return {ONLY: as_dpp(dpplearn.load(paths[0]), paths[0])}
     stems = [path.stem for path in paths]
     names = [stem if stems.count(stem) == 1 else str(path) for stem, path in zip(stems, paths, strict=True)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"{twice} is named twice; compare different models")
-    return {name: dpplearn.load(path) for name, path in zip(names, paths, strict=True)}
+    return {name: as_dpp(dpplearn.load(path), path) for name, path in zip(names, paths, strict=True)}
 
 
 def _headline(found: Evaluation) -> Report:

@@ -28,7 +28,7 @@ def mixture(kernel: MixtureKernel, problem: MixtureProblem, memory: Memory = NO_
     if memory:
         y, curvature = memory["y"], Curvature.remembered(memory)
     else:
-        y = Parameters.from_kernel(kernel, shape).flat(shape) * scale
+        y = Parameters.from_kernel(kernel, shape, problem.penalty).flat(shape) * scale
         curvature = Curvature.unknown(len(y))
     value, gradient = objective(y)
     step_size, evaluations = 0.0, 1

@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
+NEWTON = 20  # steps, of a method that needs few
 SMALLEST = 1e-12  # weight of a segment that may still grow
 
 
@@ -87,18 +88,17 @@ class Parameters:
         return MixtureKernel(self.weights, self.log_odds, self.interaction(shape)[None])
 
     @classmethod
-    def from_kernel(cls, kernel: MixtureKernel, shape: Shape) -> Parameters:
+    def from_kernel(cls, kernel: MixtureKernel, shape: Shape, penalty: Penalty) -> Parameters:
         """Those of a kernel whose segments share an interaction, as far as the shape has room for them.
 
-        U are the leading eigenvectors of what the symmetric part has beyond I; γ the average of the segments' log-odds,
-        so that θ is as small as it can be.
+        U are the leading eigenvectors of what the symmetric part has beyond I; γ is what leaves the least penalty.
         """
         C = kernel.interaction[0]
         excess, V = np.linalg.eigh((C + C.T) / 2 - np.eye(len(C)))
         kept = slice(len(C) - shape.rank, None)
         U = V[:, kept] * np.sqrt(np.maximum(excess[kept], 0))
         A = ((C - C.T) / 2)[shape.below] if shape.attraction else np.zeros(0)
-        gamma = kernel.log_odds.mean(axis=0) / 2
+        gamma = _common(kernel.log_odds, penalty) if kernel.n_segments > 1 else kernel.log_odds[0] / 2
         return cls(gamma, kernel.log_odds - 2 * gamma, U, A, np.log(np.maximum(kernel.weights, SMALLEST)))
 
 
@@ -115,3 +115,13 @@ def scaled_for(p: Floats, n: float, shape: Shape, penalty: Penalty) -> Parameter
         A=np.sqrt(2 * (p[rows] * p[columns] + penalty.attraction / n)) if shape.attraction else np.zeros(0),
         logits=np.full(m, m**-0.5),
     )
+
+
+def _common(log_odds: Floats, penalty: Penalty) -> Floats:
+    """The γ that maximises −λ_t/2 Σ_c (l_c − 2γ)² + γ − log(1 + e^{2γ}), item by item: concave, by Newton's method."""
+    m, gamma = len(log_odds), log_odds.mean(axis=0) / 2
+    for _ in range(NEWTON):
+        p = 1 / (1 + np.exp(-2 * gamma))
+        slope = 2 * penalty.segments * (log_odds - 2 * gamma).sum(axis=0) + 1 - 2 * p
+        gamma = gamma + slope / (4 * penalty.segments * m + 4 * p * (1 - p))
+    return np.asarray(gamma)

@@ -60,7 +60,7 @@ class MixtureProblem(Problem):
         assert isinstance(kernel, MixtureKernel)
         n = self.baskets.n_items
         shape = Shape(n, kernel.n_segments, n, attraction=True)  # with room for any kernel
-        return Objective(self, shape, self.penalty)(Parameters.from_kernel(kernel, shape).flat(shape))[0]
+        return Objective(self, shape, self.penalty)(Parameters.from_kernel(kernel, shape, self.penalty).flat(shape))[0]
 
     def start(self, name: str, rng: np.random.Generator) -> MixtureKernel:
         return STARTS[name](self.shape, self.independent_items(), rng)
