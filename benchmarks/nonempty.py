@@ -16,10 +16,10 @@ from benchmarks.learners.problems import source
 
 def row(category: str) -> list[str]:
     train, test = source().split(category, 0)
-    independent = dl.fit(train, prior=np.inf).dpp
+    independent = dl.fit(train, prior=np.inf, nonempty=False).dpp
     models = [
         dl.fit(train, prior=np.inf, nonempty=True).dpp,
-        dl.fit(train, prior=0).dpp,
+        dl.fit(train, prior=0, nonempty=False).dpp,
         dl.fit(train, prior=0, nonempty=True).dpp,
     ]
     plain = [model.log_likelihood(test) for model in (independent, models[1])]

@@ -48,11 +48,11 @@ Draw = tuple[str, str, int]  # category, size and number
 Learn = Callable[[dl.Baskets, int], dl.FitResult]
 
 METHODS: dict[str, Learn] = {
-    "independent": lambda train, draw: dl.fit(train, prior=np.inf, threads=1),
-    "maximum likelihood": lambda train, draw: dl.fit(train, prior=0, threads=1),
-    "weight N": lambda train, draw: dl.fit(train, prior=train.n_items / train.total_weight, threads=1),
-    "validation": lambda train, draw: dl.fit(train, prior=0, validation=0.1, rng=draw, threads=1),
-    "auto": lambda train, draw: dl.fit(train, prior="auto", rng=draw, threads=1),
+    "independent": lambda train, draw: dl.fit(train, prior=np.inf, threads=1, nonempty=False),
+    "maximum likelihood": lambda train, draw: dl.fit(train, prior=0, threads=1, nonempty=False),
+    "weight N": lambda train, draw: dl.fit(train, prior=train.n_items / train.total_weight, threads=1, nonempty=False),
+    "validation": lambda train, draw: dl.fit(train, prior=0, validation=0.1, rng=draw, threads=1, nonempty=False),
+    "auto": lambda train, draw: dl.fit(train, prior="auto", rng=draw, threads=1, nonempty=False),
 }
 
 
@@ -69,7 +69,7 @@ def run_draw(which: Draw) -> Row:
 
 def trials(category: str, size: str, draw: int) -> list[Trial]:
     train, test = draw_baskets(category, size, draw)
-    dl.fit(train, prior=1, max_iter=2, threads=1)  # loads compiled code, which is not learning time
+    dl.fit(train, prior=1, max_iter=2, threads=1, nonempty=False)  # loads compiled code, which is not learning time
     found = []
     for name, learn in METHODS.items():
         if draw >= OF_ALL_METHODS and name not in ("independent", "auto"):

@@ -7,7 +7,7 @@ import dpplearn as dl
 
 registries = dl.datasets.make_registries("carseats", 4000, rng=3)
 train, test = registries.split(0.7, rng=3)
-dl.fit(train, prior=0, max_iter=1)  # compiles the loops, so that no learner pays for it
+dl.fit(train, prior=0, max_iter=1, nonempty=False)  # compiles the loops, so that no learner pays for it
 
 # Without a prior, as published. tol is in nats per basket that are still to be gained; em and k-ascent have the rule of
 # their paper, which stops early.
@@ -26,4 +26,4 @@ gain = compared.difference("auto", "k-ascent")
 print(f"\nauto over k-ascent on test data: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}], {gain.verdict}")
 
 # One run may stop on the way or in a lesser optimum: restarts from random starts tell.
-print("\nauto from five starts:", dl.fit(train, prior=0, restarts=5, rng=0).agreement)
+print("\nauto from five starts:", dl.fit(train, prior=0, restarts=5, rng=0, nonempty=False).agreement)

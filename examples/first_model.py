@@ -11,12 +11,12 @@ train, test = registries.split(0.7, rng=0)
 print(train)
 
 # Learn. The summary puts the likelihood of independent items beside the model's: the difference is what repulsion adds.
-fit = dl.fit(train, rng=0)
+fit = dl.fit(train, rng=0, model="dpp", nonempty=False)
 print(fit)
 dpp = fit.dpp
 
 # What counts is data that the model has not seen. Log-likelihoods are means per basket, in nats; more is better.
-independent = dl.fit(train, prior=float("inf"))
+independent = dl.fit(train, prior=float("inf"), nonempty=False)
 print(f"\nlog-likelihood of test data: {dpp.log_likelihood(test):.3f}")
 print(f"          independent items: {independent.dpp.log_likelihood(test):.3f}")
 

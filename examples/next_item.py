@@ -7,7 +7,9 @@ import dpplearn as dl
 
 registries = dl.datasets.make_registries("feeding", 6000, rng=1)
 train, test = registries.split(0.7, rng=1)
-dpp = dl.fit(train, prior=0).dpp  # baskets are many; where they are few, a prior helps: see small_data.py
+dpp = dl.fit(
+    train, prior=0, nonempty=False
+).dpp  # baskets are many; where they are few, a prior helps: see small_data.py
 
 # Offers for one basket, best score first: P(basket and the item)/P(basket), of the sets that are just these. The
 # probability is that of finding the item in a basket that holds these and may hold more; it is calibrated.

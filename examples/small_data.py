@@ -15,15 +15,15 @@ print(f"{len(train)} baskets of {train.n_items} items, {(train.frequencies() == 
 fits = {
     # Maximum likelihood takes much of what it has not seen to be impossible. If such baskets occur in test data, their
     # mean log-likelihood is minus infinity: that is the truth about the model, so it is shown.
-    "maximum likelihood": dl.fit(train, prior=0),
+    "maximum likelihood": dl.fit(train, prior=0, nonempty=False),
     # Set a quarter aside and stop when it becomes no likelier. This is for data that can spare a quarter.
-    "early stopping": dl.fit(train, prior=0, validation=0.25, rng=0),
+    "early stopping": dl.fit(train, prior=0, validation=0.25, rng=0, nonempty=False),
     # A prior adds baskets of independent items, here of a tenth of the weight of the data: nothing is impossible.
-    "prior 0.1": dl.fit(train, prior=0.1),
-    "prior 0.1, stopped": dl.fit(train, prior=0.1, validation=0.25, rng=0),
+    "prior 0.1": dl.fit(train, prior=0.1, nonempty=False),
+    "prior 0.1, stopped": dl.fit(train, prior=0.1, validation=0.25, rng=0, nonempty=False),
     # Cross-validation chooses how strong it is to be, from none to nothing but the prior. This is the default.
-    "prior chosen": dl.fit(train, prior="auto", rng=0),
-    "independent items": dl.fit(train, prior=math.inf),
+    "prior chosen": dl.fit(train, prior="auto", rng=0, nonempty=False),
+    "independent items": dl.fit(train, prior=math.inf, nonempty=False),
 }
 
 print(f"{'log-likelihood of':20}{'test':>9}   impossible")

@@ -98,7 +98,7 @@ def test_that_no_basket_is_empty_is_neither_repulsion_nor_gain() -> None:
 @pytest.mark.parametrize("factor", [1, 0.3])  # counts, and weights that are none
 def test_the_gain_is_that_of_the_prior_that_a_fit_would_choose(factor: float) -> None:
     baskets = made("kinds", 100).reweighted(factor)
-    choice = dl.fit(baskets, prior="auto", rng=7).prior_choice
+    choice = dl.fit(baskets, prior="auto", rng=7, nonempty=False).prior_choice
     assert choice is not None
     assert measured_gain(baskets, 7, nonempty=False) == pytest.approx((*choice.gain, choice.strength))
 
@@ -165,7 +165,7 @@ def test_a_sentence_has_the_numbers_it_rests_on(found: dict[str, Diagnosis]) -> 
 def test_the_gain_is_that_of_unseen_baskets(found: dict[str, Diagnosis]) -> None:
     """A fit to one half gains about as much on the other."""
     train, test = made("kinds", 2000).split(0.5, rng=0)
-    learned = dl.fit(train, prior=0.0).dpp.log_prob(test)
+    learned = dl.fit(train, prior=0.0, nonempty=False).dpp.log_prob(test)
     m = (train.frequencies() * 1000 + 0.5) / 1001
     popular = dl.DPP(dl.Kernel(m, np.eye(len(m)))).log_prob(test)
     gain = found["kinds"].gain

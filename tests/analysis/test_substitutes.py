@@ -226,7 +226,7 @@ def test_a_model_is_learned_again_as_it_was_learned(monkeypatch: pytest.MonkeyPa
 def test_an_interrupt_ends_it_although_a_fit_would_return_what_it_has(
     dpp: DPP, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interrupted = replace(dl.fit(shop(50, 0), prior=0.0), stop=dl.Stop.INTERRUPTED)
+    interrupted = replace(dl.fit(shop(50, 0), prior=0.0, nonempty=False), stop=dl.Stop.INTERRUPTED)
     monkeypatch.setattr("dpplearn.analysis.stability.fit", lambda *data, **options: interrupted)
     with pytest.raises(KeyboardInterrupt):
         stability(dpp, resamples=2)

@@ -20,7 +20,7 @@ MONITOR = "Willow video monitor"
 
 def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
     report = parsed((shop / "fit.json").read_text())
-    same = dl.fit(orders, rng=5)
+    same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
     assert report["train"]["log_likelihood"] == pytest.approx(dpp.log_likelihood(orders), abs=1e-9)
     assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
     assert (report["stop"], report["n_iter"], report["seed"]) == (same.stop.name, same.n_iter, 5)
@@ -43,7 +43,7 @@ def test_fit_reports_on_baskets_held_out_and_every_restart(shop: Path, orders: d
 
 def test_fit_reports_how_the_prior_was_chosen(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
     report = parsed((shop / "fit.json").read_text())
-    same = dl.fit(orders, rng=5)
+    same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
     assert same.prior_choice is not None
     assert report["prior"] == dpp.learned.prior == same.prior
     lines = report["prior_choice"]
@@ -132,7 +132,7 @@ def test_score_gives_what_the_library_gives_beside_baselines(
 def test_score_compares_models_and_learns_baselines_from_a_file(shop: Path, model: Path, tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text(f"{MONITOR},Hazel video monitor\n\n")
     other = tmp_path / "rough.safetensors"
-    start = dl.fit(dl.read_baskets(shop / "orders.csv"), max_iter=1).dpp
+    start = dl.fit(dl.read_baskets(shop / "orders.csv"), max_iter=1, model="dpp", nonempty=False).dpp
     start.save(other)
     call = ("score", model, shop / "orders.csv", "--against", other, "--train", tmp_path / "few.txt")
     report, out = both(*call, "--format", "auto", "--nonempty", "--resamples", 50)
@@ -301,7 +301,7 @@ def test_demo_counts_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     train, test = dl.datasets.make_registries(category, 100, rng=0).split(0.7, rng=0)
     auto, *learned = report["models"][1:4]
     for line, fitted in (
-        (auto, dl.fit(train, rng=0)),
+        (auto, dl.fit(train, rng=0, model="dpp", nonempty=False)),
         *((line, dl.fit(train, line["model"].lower(), "wishart", rng=0)) for line in learned),
     ):
         assert line["train"] == pytest.approx(fitted.log_likelihood, abs=1e-9)

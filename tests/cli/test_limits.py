@@ -20,10 +20,10 @@ BASKETS = sampled(0, 40)
 MODEL = dl.DPP(Kernel.from_K(np.diag(np.linspace(0.2, 0.7, BASKETS.n_items))))
 
 COUNTS: dict[str, Callable[[], Any]] = {
-    "restarts": lambda: dl.fit(BASKETS, restarts=ENORMOUS),
-    "max_iter": lambda: dl.fit(BASKETS, max_iter=ENORMOUS),
-    "patience": lambda: dl.fit(BASKETS, validation=0.2, patience=ENORMOUS),
-    "threads": lambda: dl.fit(BASKETS, threads=ENORMOUS),
+    "restarts": lambda: dl.fit(BASKETS, restarts=ENORMOUS, model="dpp", nonempty=False),
+    "max_iter": lambda: dl.fit(BASKETS, max_iter=ENORMOUS, model="dpp", nonempty=False),
+    "patience": lambda: dl.fit(BASKETS, validation=0.2, patience=ENORMOUS, model="dpp", nonempty=False),
+    "threads": lambda: dl.fit(BASKETS, threads=ENORMOUS, model="dpp", nonempty=False),
     "resamples": lambda: dl.evaluate(MODEL, BASKETS, resamples=ENORMOUS),
     "resamples of folds": lambda: dl.cross_validate(BASKETS, resamples=ENORMOUS),
     "resamples of substitutes": lambda: dl.stability(MODEL, BASKETS, resamples=ENORMOUS),
@@ -50,8 +50,8 @@ def test_a_count_beyond_64_bits_is_refused_saying_what_may_be(what: str) -> None
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: dl.fit(BASKETS, restarts=10**9),
-        lambda: dl.fit(BASKETS, threads=10**5),
+        lambda: dl.fit(BASKETS, restarts=10**9, model="dpp", nonempty=False),
+        lambda: dl.fit(BASKETS, threads=10**5, model="dpp", nonempty=False),
         lambda: dl.evaluate(MODEL, BASKETS, resamples=10**9),
     ],
 )
@@ -66,5 +66,5 @@ def test_a_list_longer_than_all_candidates_costs_no_more_than_all_of_them() -> N
 
 
 def test_the_strongest_prior_that_may_be_asked_for_gives_independent_items() -> None:
-    items = dl.fit(BASKETS, prior=np.inf).kernel.K
-    np.testing.assert_allclose(dl.fit(BASKETS, prior=STRONGEST, tol=1e-9).kernel.K, items, atol=1e-3)
+    items = dl.fit(BASKETS, prior=np.inf, nonempty=False).kernel.K
+    np.testing.assert_allclose(dl.fit(BASKETS, prior=STRONGEST, tol=1e-9, nonempty=False).kernel.K, items, atol=1e-3)

@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dl.write_kernel(dpp, home / "k.csv")
     dl.write_kernel(dpp, home / "n.npy")
     (home / "items.txt").write_text("a\nb\n")
-    dl.fit([["a", "b"], ["b"], ["a"]], rng=0, max_iter=1, checkpoint=home / "c")
+    dl.fit([["a", "b"], ["b"], ["a"]], rng=0, max_iter=1, checkpoint=home / "c", model="dpp", nonempty=False)
     write_results(home / "folder" / "report.html", made_results())
     (home / "registries" / "1_100_100_100_safety_regs.csv").write_text("1\n")
     (home / "registries" / "1_100_100_100_safety_item_names.txt").write_text("1 safety: crib\n")

@@ -79,7 +79,7 @@ def test_options_are_for_all_models_unless_they_have_their_own(monkeypatch: pyte
 
     def fit(baskets: Baskets, **options: Any) -> dl.FitResult:
         asked.append(options)
-        return dl.fit(baskets, max_iter=0, prior=0)
+        return dl.fit(baskets, max_iter=0, prior=0, nonempty=False)
 
     monkeypatch.setattr(cross_validation, "fit", fit)
     dl.cross_validate(BASKETS, {"a": {}, "b": {"tol": 0.5, "rng": 3}}, folds=2, resamples=5, tol=0.1)

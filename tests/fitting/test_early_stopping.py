@@ -113,7 +113,7 @@ def test_a_weight_is_as_good_as_repetition() -> None:
 
 def test_without_validation_there_is_no_figure_and_nothing_is_set_aside() -> None:
     seen: list[FitProgress] = []
-    result = fit(BASKETS, max_iter=3, callback=seen.append)
+    result = fit(BASKETS, max_iter=3, callback=seen.append, model="dpp", nonempty=False)
     assert np.isnan(result.history.validation).all()
     assert all(np.isnan(now.validation) for now in seen)
     assert result.dpp.learned.validation is None
@@ -145,17 +145,17 @@ def test_a_basket_set_aside_that_nothing_makes_possible_does_not_stop_learning_a
     """It holds an item that no other basket holds, so that every model gives it probability zero."""
     kept, aside = parts(NEVER_SEEN, 0.3, rng)
     assert np.any((kept.frequencies() == 0) & (aside.frequencies() > 0))
-    result = fit(NEVER_SEEN, validation=0.3, patience=3, rng=rng)
+    result = fit(NEVER_SEEN, validation=0.3, patience=3, rng=rng, model="dpp", nonempty=False)
     assert np.isneginf(result.history.validation).all()
     assert result.n_iter >= 6
     assert result.stop is Stop.TOLERANCE
-    assert result.log_likelihood == pytest.approx(fit(kept).log_likelihood, abs=1e-3)
+    assert result.log_likelihood == pytest.approx(fit(kept, model="dpp", nonempty=False).log_likelihood, abs=1e-3)
 
 
 def test_a_model_that_makes_the_baskets_possible_leads_over_those_that_do_not() -> None:
     """An infinitely strong prior, and any other, makes every basket possible."""
     for prior in (0.1, np.inf):
-        result = dl.fit(NEVER_SEEN, prior=prior, validation=0.3, rng=1)
+        result = dl.fit(NEVER_SEEN, prior=prior, validation=0.3, rng=1, nonempty=False)
         assert np.isfinite(result.dpp.learned.validation_log_likelihood)
         _, aside = parts(NEVER_SEEN, 0.3, 1)
         assert result.dpp.learned.validation_log_likelihood == pytest.approx(result.dpp.log_likelihood(aside))
@@ -220,22 +220,30 @@ def test_a_finished_fit_resumes_to_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan"), "a", True])
 def test_a_share_that_is_none_is_refused(share: Any) -> None:
     with pytest.raises(InputError, match="validation is"):
-        fit(BASKETS, validation=share)
+        fit(BASKETS, validation=share, model="dpp", nonempty=False)
 
 
 @pytest.mark.parametrize(("n", "share"), [(1, 0.5), (3, 0.99), (1, 0.01)])
 def test_a_share_that_leaves_nothing_to_learn_from_or_to_validate_on_is_refused(n: int, share: float) -> None:
     with pytest.raises(InputError, match=r"validation is .*leaves \d baskets to learn from and \d to validate on"):
-        fit(BASKETS.subset(np.arange(n)), validation=share)
+        fit(BASKETS.subset(np.arange(n)), validation=share, model="dpp", nonempty=False)
 
 
 @pytest.mark.parametrize("patience", [0, -1, 2.5, None])
 def test_patience_is_a_whole_number(patience: Any) -> None:
     with pytest.raises(InputError, match=r"patience is .*; expected a whole number, 1 or more"):
-        fit(BASKETS, validation=0.2, patience=patience)
+        fit(BASKETS, validation=0.2, patience=patience, model="dpp", nonempty=False)
 
 
 def test_the_share_may_be_any_number_and_is_kept_with_the_model(tmp_path: Path) -> None:
-    result = fit(BASKETS, validation=np.float32(0.25), rng=0, max_iter=2, checkpoint=tmp_path / "state")
+    result = fit(
+        BASKETS,
+        validation=np.float32(0.25),
+        rng=0,
+        max_iter=2,
+        checkpoint=tmp_path / "state",
+        model="dpp",
+        nonempty=False,
+    )
     result.dpp.save(tmp_path / "model")
     assert dl.load(tmp_path / "model").learned.validation == 0.25

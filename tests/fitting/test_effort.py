@@ -96,7 +96,7 @@ def test_a_model_given_as_a_start_is_what_there_is_without_time() -> None:
 
 def test_without_time_no_prior_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prior_choice, "pseudo_baskets", never)
-    result = dl.fit(BASKETS, max_seconds=1e-9)
+    result = dl.fit(BASKETS, max_seconds=1e-9, model="dpp", nonempty=False)
     assert (result.stop, result.prior) == (Stop.MAX_SECONDS, np.inf)
 
 
@@ -136,7 +136,7 @@ LARGE = dl.Baskets.from_lists([[0, 1], [1, 99_999], [2]])
 @pytest.mark.parametrize(
     "work",
     [
-        lambda: dl.fit(LARGE),
+        lambda: dl.fit(LARGE, model="dpp", nonempty=False),
         lambda: dl.fit(LARGE, "em"),
         lambda: dl.diagnose(LARGE.together([LARGE, dl.Baskets.from_lists([range(100_000)])]), most_items=100_000),
         lambda: dl.cross_validate(LARGE, folds=2),

@@ -112,7 +112,7 @@ def _checked(dpp: dl.DPP) -> int:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As a file; and the compiled loops are in the cache, which is written to as well."""
-    dl.fit(BASKETS, rng=0, max_iter=2)
+    dl.fit(BASKETS, rng=0, max_iter=2, model="dpp", nonempty=False)
     path = tmp_path_factory.mktemp("faults") / "orders.txt"
     path.write_text("".join(",".join(f'"{item}"' for item in basket) + "\n" for basket in BASKETS))
     return path

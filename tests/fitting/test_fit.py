@@ -58,7 +58,7 @@ def test_the_reported_likelihood_is_that_of_the_model_returned(problem: str, lea
 
 def test_history_starts_with_the_start_and_has_one_entry_an_iteration() -> None:
     start = random_kernel(np.random.default_rng(1))
-    result = fit(BASKETS, start=start, max_iter=7, tol=0)
+    result = fit(BASKETS, start=start, max_iter=7, tol=0, model="dpp", nonempty=False)
     assert result.history.log_likelihood[0] == pytest.approx(DPP(start).log_likelihood(BASKETS))
     assert result.history.step_size[0] == 0
     assert {len(result.history.log_likelihood), len(result.history.seconds), len(result.history.step_size)} == {8}
@@ -74,7 +74,7 @@ def test_converged_means_the_tolerance_was_met() -> None:
     assert result.converged
     before, after = result.history.log_likelihood[-2:]
     assert abs(after - before) <= 1e-4 * abs(before)
-    result = fit(BASKETS)
+    result = fit(BASKETS, model="dpp", nonempty=False)
     assert result.converged
     assert still_to_gain(result.history.log_likelihood) <= 1e-4 < still_to_gain(result.history.log_likelihood[:-1])
 
@@ -84,12 +84,14 @@ def test_no_iteration_returns_the_start() -> None:
     result = fit(BASKETS, "em", start=start, max_iter=0)
     np.testing.assert_array_equal(result.kernel.eigenvalues, start.eigenvalues)
     assert len(result.history) == 1
-    np.testing.assert_allclose(fit(BASKETS, start=start, max_iter=0).kernel.K, start.K, atol=1e-12)
+    np.testing.assert_allclose(
+        fit(BASKETS, start=start, max_iter=0, model="dpp", nonempty=False).kernel.K, start.K, atol=1e-12
+    )
 
 
 def test_the_same_seed_gives_the_same_model_and_another_another() -> None:
     def of(seed: Seed) -> dl.FitResult:
-        return fit(BASKETS, init="wishart", rng=seed, max_iter=5)
+        return fit(BASKETS, init="wishart", rng=seed, max_iter=5, nonempty=False)
 
     same_model(of(3), of(3))
     same_model(of(3), of(np.random.default_rng(3)))
@@ -100,19 +102,25 @@ def test_the_same_seed_gives_the_same_model_and_another_another() -> None:
 def test_global_random_state_is_neither_used_nor_moved() -> None:
     np.random.seed(0)  # noqa: NPY002  # the state whose use would be a defect
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    fit(BASKETS, rng=0, max_iter=2).dpp.sample(5)
+    fit(BASKETS, rng=0, max_iter=2, model="dpp", nonempty=False).dpp.sample(5)
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_row_order_and_repetition_against_weights_change_nothing() -> None:
     order = np.random.default_rng(5).permutation(len(BASKETS))
-    same_model(fit(BASKETS, rng=0, max_iter=5), fit(BASKETS.subset(order), rng=0, max_iter=5))
-    same_model(fit(BASKETS, rng=0, max_iter=5), fit(BASKETS.deduplicated(), rng=0, max_iter=5))
+    same_model(
+        fit(BASKETS, rng=0, max_iter=5, model="dpp", nonempty=False),
+        fit(BASKETS.subset(order), rng=0, max_iter=5, model="dpp", nonempty=False),
+    )
+    same_model(
+        fit(BASKETS, rng=0, max_iter=5, model="dpp", nonempty=False),
+        fit(BASKETS.deduplicated(), rng=0, max_iter=5, model="dpp", nonempty=False),
+    )
 
 
 def test_the_independent_model_stands_beside() -> None:
     m = BASKETS.frequencies()
-    result = fit(BASKETS, rng=0, max_iter=3)
+    result = fit(BASKETS, rng=0, max_iter=3, model="dpp", nonempty=False)
     expected = float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
     assert result.independent_log_likelihood == pytest.approx(expected)
     assert f"{expected:.4f}" in repr(result)
@@ -128,12 +136,22 @@ def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
 
 
 def test_a_deterministic_start_is_used_once() -> None:
-    assert [line.start for line in fit(BASKETS, init="moments", rng=0, restarts=3, max_iter=2).restarts] == [
+    assert [
+        line.start for line in fit(BASKETS, init="moments", rng=0, restarts=3, max_iter=2, nonempty=False).restarts
+    ] == [
         "moments",
         "wishart",
         "wishart",
     ]
-    given = fit(BASKETS, start=random_kernel(np.random.default_rng(1)), rng=0, restarts=2, max_iter=2)
+    given = fit(
+        BASKETS,
+        start=random_kernel(np.random.default_rng(1)),
+        rng=0,
+        restarts=2,
+        max_iter=2,
+        model="dpp",
+        nonempty=False,
+    )
     assert [line.start for line in given.restarts] == ["given", "wishart"]
 
 
@@ -152,7 +170,7 @@ def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
 
 def test_a_start_of_another_size_is_an_error() -> None:
     with pytest.raises(InputError, match="the start has 5 items, but the baskets have 6"):
-        fit(BASKETS, start=random_kernel(np.random.default_rng(0), 5))
+        fit(BASKETS, start=random_kernel(np.random.default_rng(0), 5), model="dpp", nonempty=False)
 
 
 def test_a_start_that_makes_the_data_impossible_is_an_error() -> None:
@@ -163,7 +181,9 @@ def test_a_start_that_makes_the_data_impossible_is_an_error() -> None:
 
 def test_auto_makes_room_in_a_start_that_makes_the_data_impossible() -> None:
     flat = Kernel(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6))
-    assert fit(BASKETS, start=flat).log_likelihood == pytest.approx(fit(BASKETS).log_likelihood, abs=0.01)
+    assert fit(BASKETS, start=flat, model="dpp", nonempty=False).log_likelihood == pytest.approx(
+        fit(BASKETS, model="dpp", nonempty=False).log_likelihood, abs=0.01
+    )
 
 
 def test_the_callback_sees_every_iteration_and_can_stop() -> None:
@@ -173,7 +193,7 @@ def test_the_callback_sees_every_iteration_and_can_stop() -> None:
         seen.append(now)
         return now.restart == 1 and now.iteration == 2
 
-    result = fit(BASKETS, rng=0, restarts=3, max_iter=4, tol=0, callback=callback)
+    result = fit(BASKETS, rng=0, restarts=3, max_iter=4, tol=0, callback=callback, model="dpp", nonempty=False)
     assert [(now.restart, now.iteration) for now in seen] == [*((0, i) for i in range(5)), (1, 0), (1, 1), (1, 2)]
     assert result.stop is Stop.CALLBACK
     assert len(result.restarts) == 2
@@ -184,7 +204,7 @@ def test_ctrl_c_returns_the_best_so_far() -> None:
         if now.restart == 1 and now.iteration == 3:
             raise KeyboardInterrupt
 
-    result = fit(BASKETS, rng=0, restarts=5, callback=interrupt)
+    result = fit(BASKETS, rng=0, restarts=5, callback=interrupt, model="dpp", nonempty=False)
     assert result.stop is Stop.INTERRUPTED
     assert not result.converged
     assert len(result.restarts) == 2
@@ -192,7 +212,7 @@ def test_ctrl_c_returns_the_best_so_far() -> None:
 
 
 def test_the_time_limit_counts_the_whole_fit() -> None:
-    result = fit(BASKETS, rng=0, restarts=1000, max_seconds=0.3, tol=0)
+    result = fit(BASKETS, rng=0, restarts=1000, max_seconds=0.3, tol=0, model="dpp", nonempty=False)
     assert result.stop is Stop.MAX_SECONDS
     assert len(result.restarts) < 1000
 
@@ -243,15 +263,20 @@ def test_a_checkpoint_after_an_interrupt_goes_on_as_well(tmp_path: Path) -> None
             raise KeyboardInterrupt
 
     path = tmp_path / "state"
-    assert fit(BASKETS, rng=1, callback=interrupt, checkpoint=path).stop is Stop.INTERRUPTED
-    same_model(fit(BASKETS, rng=1), fit(BASKETS, resume=path))
+    assert (
+        fit(BASKETS, rng=1, callback=interrupt, checkpoint=path, model="dpp", nonempty=False).stop is Stop.INTERRUPTED
+    )
+    same_model(fit(BASKETS, rng=1, model="dpp", nonempty=False), fit(BASKETS, resume=path, model="dpp", nonempty=False))
 
 
 def test_a_finished_fit_resumes_to_itself_or_further_with_a_smaller_tolerance(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    done = fit(BASKETS, rng=1, checkpoint=path)
-    same_model(done, fit(BASKETS, resume=path))
-    same_model(fit(BASKETS, rng=1, tol=1e-6), fit(BASKETS, resume=path, tol=1e-6))
+    done = fit(BASKETS, rng=1, checkpoint=path, model="dpp", nonempty=False)
+    same_model(done, fit(BASKETS, resume=path, model="dpp", nonempty=False))
+    same_model(
+        fit(BASKETS, rng=1, tol=1e-6, model="dpp", nonempty=False),
+        fit(BASKETS, resume=path, tol=1e-6, model="dpp", nonempty=False),
+    )
 
 
 def test_checkpoints_are_not_written_more_often_than_asked(tmp_path: Path) -> None:
@@ -261,7 +286,17 @@ def test_checkpoints_are_not_written_more_often_than_asked(tmp_path: Path) -> No
     def callback(now: FitProgress) -> None:
         written.append(path.stat().st_mtime_ns)
 
-    fit(BASKETS, rng=0, callback=callback, checkpoint=path, checkpoint_seconds=1000, max_iter=6, tol=0)
+    fit(
+        BASKETS,
+        rng=0,
+        callback=callback,
+        checkpoint=path,
+        checkpoint_seconds=1000,
+        max_iter=6,
+        tol=0,
+        model="dpp",
+        nonempty=False,
+    )
     assert len(set(written)) == 1
 
 
@@ -275,14 +310,14 @@ def test_resuming_another_fit_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="restarts=1, not restarts=2"):
         fit(BASKETS, "em", restarts=2, resume=path)
     model = tmp_path / "model"
-    fit(BASKETS, rng=0, max_iter=1).dpp.save(model)
+    fit(BASKETS, rng=0, max_iter=1, model="dpp", nonempty=False).dpp.save(model)
     with pytest.raises(InputError, match="expected a dpplearn checkpoint file"):
-        fit(BASKETS, resume=model)
+        fit(BASKETS, resume=model, model="dpp", nonempty=False)
 
 
 def test_a_checkpoint_that_cannot_be_written_says_so_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
-        fit(BASKETS, checkpoint=tmp_path / "missing" / "state")
+        fit(BASKETS, checkpoint=tmp_path / "missing" / "state", model="dpp", nonempty=False)
 
 
 def test_a_full_disk_at_a_checkpoint_ends_neither_the_fit_nor_the_attempts(
@@ -290,7 +325,7 @@ def test_a_full_disk_at_a_checkpoint_ends_neither_the_fit_nor_the_attempts(
 ) -> None:
     """The old checkpoint stays whole; there is one warning each time that the disk fills up."""
     path, done = tmp_path / "state", []
-    whole = fit(BASKETS, rng=1, tol=0, max_iter=9)
+    whole = fit(BASKETS, rng=1, tol=0, max_iter=9, model="dpp", nonempty=False)
 
     def fsync(handle: int) -> None:
         if 2 <= len(done) <= 4 or len(done) in (6, 10):  # iterations; 10 is what is written at the end
@@ -301,12 +336,22 @@ def test_a_full_disk_at_a_checkpoint_ends_neither_the_fit_nor_the_attempts(
 
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.warns(InputWarning, match="No space left on device; learning goes on, and so do attempts") as warned:
-        result = fit(BASKETS, rng=1, tol=0, max_iter=9, checkpoint=path, checkpoint_seconds=0, callback=resumable)
+        result = fit(
+            BASKETS,
+            rng=1,
+            tol=0,
+            max_iter=9,
+            checkpoint=path,
+            checkpoint_seconds=0,
+            callback=resumable,
+            model="dpp",
+            nonempty=False,
+        )
     assert len(warned) == 3
     assert done == [0, 1, 1, 1, 1, 5, 5, 7, 8, 9]
     same_model(result, whole)
     monkeypatch.undo()
-    same_model(fit(BASKETS, tol=0, max_iter=9, resume=path), whole)
+    same_model(fit(BASKETS, tol=0, max_iter=9, resume=path, model="dpp", nonempty=False), whole)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -320,7 +365,7 @@ def test_ctrl_c_beside_a_saddle_ends_the_whole_fit(monkeypatch: pytest.MonkeyPat
             raise KeyboardInterrupt
 
     monkeypatch.setattr(runs, "joined", lambda kernel, data: kernel)
-    result = fit(BASKETS, rng=0, restarts=3, callback=interrupt)
+    result = fit(BASKETS, rng=0, restarts=3, callback=interrupt, model="dpp", nonempty=False)
     assert starts == [0, 0]
     assert result.stop is Stop.INTERRUPTED
     assert len(result.restarts) == 1
@@ -346,7 +391,7 @@ def test_ctrl_c_after_learning_loses_no_model(what: str, tmp_path: Path, monkeyp
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    start = dl.fit(BASKETS, rng=0, prior=1, max_iter=1).dpp
+    start = dl.fit(BASKETS, rng=0, prior=1, max_iter=1, nonempty=False).dpp
     settings = {"start": start, "restarts": 2, "tol": 1e9 if name == "joined" else 0, "max_iter": 10, "rng": 1}
     with monkeypatch.context() as patch:
         patch.setattr(where, name, interrupt)
@@ -383,9 +428,9 @@ def test_wrong_options_say_what_was_expected(wrong: dict[str, object], message: 
 
 def test_nothing_to_learn_from_is_an_error() -> None:
     with pytest.raises(InputError, match="nothing to learn from"):
-        fit(Baskets.from_lists([], n_items=3))
+        fit(Baskets.from_lists([], n_items=3), model="dpp", nonempty=False)
     with pytest.raises(InputError, match="nothing to learn from"):
-        fit(Baskets.from_lists([[0], [1]], weights=[0, 0]))
+        fit(Baskets.from_lists([[0], [1]], weights=[0, 0]), model="dpp", nonempty=False)
 
 
 def test_a_basket_of_weight_zero_has_no_say() -> None:
@@ -394,17 +439,20 @@ def test_a_basket_of_weight_zero_has_no_say() -> None:
     without = Baskets.from_lists(lists, n_items=5)
     extra = Baskets.from_lists([*lists, range(5)], n_items=5, weights=[1, 1, 1, 0])
     for init in ("wishart", "moments"):
-        same_model(fit(without, init=init, rng=0, max_iter=4), fit(extra, init=init, rng=0, max_iter=4))
+        same_model(
+            fit(without, init=init, rng=0, max_iter=4, nonempty=False),
+            fit(extra, init=init, rng=0, max_iter=4, nonempty=False),
+        )
 
 
 def test_plain_lists_are_accepted() -> None:
-    result = fit([["crib", "monitor"], ["crib"], ["cot"]], rng=0, max_iter=3)
+    result = fit([["crib", "monitor"], ["crib"], ["cot"]], rng=0, max_iter=3, model="dpp", nonempty=False)
     assert result.dpp.items == ("cot", "crib", "monitor")
 
 
 @pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
 def test_all_baskets_empty_gives_the_model_that_is_always_empty() -> None:
-    result = fit(PROBLEMS["all empty"], rng=0)
+    result = fit(PROBLEMS["all empty"], rng=0, model="dpp", nonempty=False)
     assert result.kernel.rank == 0
     assert result.log_likelihood == 0
     assert result.dpp.sample(3, rng=0) == [[], [], []]
@@ -413,7 +461,7 @@ def test_all_baskets_empty_gives_the_model_that_is_always_empty() -> None:
 
 @pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
 def test_one_item_learns_its_frequency() -> None:
-    result = fit(PROBLEMS["one item"], rng=0, tol=1e-8)
+    result = fit(PROBLEMS["one item"], rng=0, tol=1e-8, model="dpp", nonempty=False)
     assert result.dpp.marginals()[0] == pytest.approx(2 / 3)
 
 
@@ -432,7 +480,7 @@ def test_the_kernel_that_the_baskets_were_drawn_from_is_recovered(learner: str) 
 
 
 def test_progress_is_shown_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:
-    fit(BASKETS, rng=0, restarts=2, max_iter=3, progress=True)
+    fit(BASKETS, rng=0, restarts=2, max_iter=3, progress=True, model="dpp", nonempty=False)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "learning, run 2 of 2" in captured.err
@@ -444,14 +492,14 @@ def test_progress_is_shown_on_standard_error_only(capsys: pytest.CaptureFixture[
 def test_a_matrix_is_not_taken_for_lists_of_the_items_0_and_1(kind: Callable[[np.ndarray], object]) -> None:
     matrix = np.eye(4, dtype=int)
     with pytest.raises(InputError, match=r"Baskets.from_matrix"):
-        fit(kind(matrix))
+        fit(kind(matrix), model="dpp", nonempty=False)
 
 
 def test_an_earlier_result_is_a_start_and_anything_else_is_refused() -> None:
     first = fit(BASKETS, "em", rng=0)
     assert fit(BASKETS, "em", start=first, max_iter=0).log_likelihood == pytest.approx(first.log_likelihood)
     with pytest.raises(InputError, match="start is a ndarray; expected a Kernel"):
-        fit(BASKETS, start=np.eye(6))
+        fit(BASKETS, start=np.eye(6), model="dpp", nonempty=False)
 
 
 def test_runs_already_finished_stay_as_they_are_when_limits_change(tmp_path: Path) -> None:
@@ -459,20 +507,23 @@ def test_runs_already_finished_stay_as_they_are_when_limits_change(tmp_path: Pat
         return now.restart == 1 and now.iteration == 1
 
     path = tmp_path / "state"
-    fit(BASKETS, rng=0, restarts=2, tol=0, max_iter=3, callback=stop, checkpoint=path)
-    assert [line.n_iter for line in fit(BASKETS, restarts=2, tol=0, max_iter=5, resume=path).restarts] == [3, 5]
+    fit(BASKETS, rng=0, restarts=2, tol=0, max_iter=3, callback=stop, checkpoint=path, model="dpp", nonempty=False)
+    assert [
+        line.n_iter
+        for line in fit(BASKETS, restarts=2, tol=0, max_iter=5, resume=path, model="dpp", nonempty=False).restarts
+    ] == [3, 5]
 
 
 def test_without_choices_it_is_auto_from_moments() -> None:
-    result = dl.fit(BASKETS, rng=0)
-    same_model(result, fit(BASKETS, "auto", "moments", prior="auto", rng=0))
+    result = dl.fit(BASKETS, rng=0, model="dpp", nonempty=False)
+    same_model(result, fit(BASKETS, "auto", "moments", prior="auto", rng=0, nonempty=False))
     assert (result.dpp.learned.learner, result.dpp.learned.start) == ("auto", "moments")
 
 
 @pytest.mark.parametrize("n_baskets", [300, 2000])
 def test_auto_finds_better_models_than_em_where_each_stops_by_itself(n_baskets: int) -> None:
     baskets = make_registries("safety", n_baskets, rng=0)
-    auto = fit(baskets).log_likelihood
+    auto = fit(baskets, model="dpp", nonempty=False).log_likelihood
     assert auto > fit(baskets, "em", "moments").log_likelihood + 0.01
     assert auto > fit(baskets, "em", "wishart", rng=0).log_likelihood + 0.01
 
@@ -492,18 +543,18 @@ def test_agreement_counts_the_runs_at_the_optimum() -> None:
 
 def test_restarts_agree_on_an_easy_problem() -> None:
     easy = sampled(0, n=400, n_items=5)
-    result = fit(easy, rng=0, restarts=4, tol=1e-6)
+    result = fit(easy, rng=0, restarts=4, tol=1e-6, model="dpp", nonempty=False)
     assert result.agreement.reached
     assert result.agreement.within == 2e-6
     assert "all 4 are within 2e-06 nats of the best" in repr(result)
-    once = fit(easy)
+    once = fit(easy, model="dpp", nonempty=False)
     assert once.agreement.reached is None
     assert "nats of the best" not in repr(once)
 
 
 def test_restarts_that_ended_elsewhere_do_not_agree() -> None:
     """Runs cut short are at no optimum."""
-    result = fit(BASKETS, rng=0, restarts=3, max_iter=1, tol=1e-6)
+    result = fit(BASKETS, rng=0, restarts=3, max_iter=1, tol=1e-6, model="dpp", nonempty=False)
     assert result.agreement.reached is False
     likelihoods = [line.log_likelihood for line in result.restarts]
     assert result.agreement.lowest == pytest.approx(max(likelihoods) - min(likelihoods))
@@ -538,8 +589,8 @@ def test_the_callback_can_have_the_model_so_far(learner: str) -> None:
 @pytest.mark.parametrize("category", ["safety", "carseats", "furniture"])
 def test_auto_is_soon_near_the_best_model_of_the_original_registries(shared: Path, category: str) -> None:
     train, _ = registry(shared, category).split(0.7, rng=0)
-    best = fit(train, tol=1e-7, max_iter=5000).log_likelihood
-    result = fit(train)
+    best = fit(train, tol=1e-7, max_iter=5000, model="dpp", nonempty=False).log_likelihood
+    result = fit(train, model="dpp", nonempty=False)
     near = result.history.log_likelihood >= best - 0.003
     assert result.history.evaluations[near.argmax()] <= 40
     assert near[-1]
@@ -549,16 +600,19 @@ def test_auto_is_soon_near_the_best_model_of_the_original_registries(shared: Pat
 def test_going_on_from_what_auto_found_loses_no_more_than_the_tolerance() -> None:
     """Although the eigenvalues that it had lost are raised again to begin with."""
     for baskets in (BASKETS, make_registries("safety", 300, rng=0)):
-        first = fit(baskets, tol=1e-5)
-        assert fit(baskets, start=first, tol=1e-5).log_likelihood >= first.log_likelihood - 1e-5
+        first = fit(baskets, tol=1e-5, model="dpp", nonempty=False)
+        assert (
+            fit(baskets, start=first, tol=1e-5, model="dpp", nonempty=False).log_likelihood
+            >= first.log_likelihood - 1e-5
+        )
 
 
 @pytest.mark.parametrize("max_iter", [0, 2])
 def test_a_fit_cut_short_is_never_below_the_model_it_was_given(max_iter: int) -> None:
     """auto begins a little below, because it gives eigenvalues at zero another chance."""
     data = make_registries("safety", 300, rng=0)
-    best = fit(data)
-    again = fit(data, start=best, max_iter=max_iter)
+    best = fit(data, model="dpp", nonempty=False)
+    again = fit(data, start=best, max_iter=max_iter, model="dpp", nonempty=False)
     assert again.log_likelihood >= best.log_likelihood - 1e-9
     assert again.log_likelihood == pytest.approx(again.dpp.log_likelihood(data), abs=1e-9)
     assert again.stop is Stop.MAX_ITER

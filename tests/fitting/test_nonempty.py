@@ -133,7 +133,7 @@ def test_it_fits_at_least_as_well_as_the_plain_fit_and_reports_what_it_reached(p
 
 
 def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> None:
-    result = fit(BASKETS, nonempty=True, max_iter=2)
+    result = fit(BASKETS, nonempty=True, max_iter=2, model="dpp")
     p = before_truncation(BASKETS.frequencies())
     beside = DPP(Kernel(p, np.eye(N_ITEMS)))
     assert result.independent_log_likelihood == pytest.approx(beside.log_likelihood(BASKETS, nonempty=True))
@@ -155,10 +155,12 @@ def test_three_learners_can() -> None:
 
 def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:
     with pytest.raises(InputError, match=r"1 of 2 baskets are empty, .*subset\(baskets.sizes > 0\)"):
-        fit([[0], []], nonempty=True)
+        fit([[0], []], nonempty=True, model="dpp")
     silent = Baskets.from_lists([[0], [1], [0, 1], []], weights=[1, 2, 1, 0])
     without = silent.subset(silent.sizes > 0)
-    np.testing.assert_array_equal(fit(silent, nonempty=True).kernel.K, fit(without, nonempty=True).kernel.K)
+    np.testing.assert_array_equal(
+        fit(silent, nonempty=True, model="dpp").kernel.K, fit(without, nonempty=True, model="dpp").kernel.K
+    )
 
 
 @pytest.mark.parametrize("strength", [0.3, np.inf])
@@ -179,11 +181,13 @@ def test_with_a_prior_it_is_the_likelihood_of_the_data_given_that_they_are_not_e
 
 def test_a_checkpoint_knows_what_was_learned(tmp_path: object) -> None:
     path = f"{tmp_path}/state"
-    whole = fit(BASKETS, nonempty=True, max_iter=9, tol=0)
-    fit(BASKETS, nonempty=True, max_iter=4, tol=0, checkpoint=path)
-    np.testing.assert_array_equal(fit(BASKETS, nonempty=True, max_iter=9, tol=0, resume=path).kernel.K, whole.kernel.K)
+    whole = fit(BASKETS, nonempty=True, max_iter=9, tol=0, model="dpp")
+    fit(BASKETS, nonempty=True, max_iter=4, tol=0, checkpoint=path, model="dpp")
+    np.testing.assert_array_equal(
+        fit(BASKETS, nonempty=True, max_iter=9, tol=0, resume=path, model="dpp").kernel.K, whole.kernel.K
+    )
     with pytest.raises(InputError, match="nonempty=True, not nonempty=False"):
-        fit(BASKETS, resume=path)
+        fit(BASKETS, resume=path, model="dpp", nonempty=False)
 
 
 def test_single_items_have_their_frequencies_and_no_rounding_is_learned() -> None:
@@ -197,5 +201,5 @@ def test_single_items_have_their_frequencies_and_no_rounding_is_learned() -> Non
 
 
 def test_nonempty_may_be_a_numpy_bool_and_is_kept_with_the_model(tmp_path: object) -> None:
-    fit(sampled(2).subset([0, 1, 2]), nonempty=np.False_, max_iter=1).dpp.save(f"{tmp_path}/model")
+    fit(sampled(2).subset([0, 1, 2]), nonempty=np.False_, max_iter=1, model="dpp").dpp.save(f"{tmp_path}/model")
     assert dl.load(f"{tmp_path}/model").learned.nonempty is False

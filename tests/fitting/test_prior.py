@@ -197,7 +197,7 @@ def test_a_prior_far_too_weak_to_matter_still_brings_both_ends() -> None:
 @pytest.mark.parametrize("problem", SMALL)
 def test_with_a_prior_no_set_is_impossible(problem: str, strength: float) -> None:
     baskets = SMALL[problem]
-    result = fit(baskets, prior=strength, tol=1e-3)
+    result = fit(baskets, prior=strength, tol=1e-3, nonempty=False)
     P = oracle.probabilities_from_K(result.kernel.K)
     assert P.sum() == pytest.approx(1)
     each = [result.dpp.log_prob(Y) for Y in oracle.subsets(baskets.n_items)]
@@ -214,8 +214,8 @@ def test_a_fit_with_a_prior_is_a_fit_to_the_data_beside_all_subsets(problem: str
     law = independent_law(smoothed(baskets))
     law[[0, -1]] += 1e-6 / strength
     lists, weights = [*baskets, *subsets], [*baskets.weights, *(strength * total * law)]
-    written_out = fit(Baskets.from_lists(lists, n_items=n, weights=weights), prior=0, tol=1e-10)
-    result = fit(baskets, prior=strength, tol=1e-10)
+    written_out = fit(Baskets.from_lists(lists, n_items=n, weights=weights), prior=0, tol=1e-10, nonempty=False)
+    result = fit(baskets, prior=strength, tol=1e-10, nonempty=False)
     assert result.history.log_likelihood[-1] == pytest.approx(written_out.log_likelihood, abs=1e-9)
     np.testing.assert_allclose(result.kernel.K, written_out.kernel.K, atol=1e-6)
 
@@ -250,13 +250,15 @@ def test_an_infinitely_strong_prior_gives_independent_items_in_closed_form(learn
 
 def test_the_stronger_the_prior_the_less_likely_the_data() -> None:
     baskets = sampled(0, n=40)
-    likelihoods = [fit(baskets, prior=strength).log_likelihood for strength in (0, 0.01, 0.1, 1, 10, np.inf)]
+    likelihoods = [
+        fit(baskets, prior=strength, nonempty=False).log_likelihood for strength in (0, 0.01, 0.1, 1, 10, np.inf)
+    ]
     assert np.all(np.diff(likelihoods) < -1e-5), likelihoods
 
 
 def test_a_very_strong_prior_is_near_independent_items() -> None:
     baskets = sampled(0, n=40)
-    strong, infinite = (fit(baskets, prior=strength, tol=1e-8).kernel.K for strength in (1e4, np.inf))
+    strong, infinite = (fit(baskets, prior=strength, tol=1e-8, nonempty=False).kernel.K for strength in (1e4, np.inf))
     np.testing.assert_allclose(strong, infinite, atol=0.02)
 
 
@@ -264,7 +266,7 @@ def test_a_prior_keeps_the_names() -> None:
     baskets = Baskets.from_lists([["crib", "cot"], ["cot"], ["mat"]], items=["cot", "crib", "mat", "pail"])
     assert pseudo_baskets(baskets).catalogue is baskets.catalogue
     for strength in (1.0, np.inf):
-        dpp = fit(baskets, prior=strength).dpp
+        dpp = fit(baskets, prior=strength, nonempty=False).dpp
         assert dpp.catalogue == Catalogue.of(["cot", "crib", "mat", "pail"])
         assert np.isfinite(dpp.log_prob(["pail", "mat"]))
 
@@ -285,37 +287,41 @@ def test_a_prior_that_is_none_is_refused(prior: Any) -> None:
     with pytest.raises(
         InputError, match=r"prior is .*; expected 'auto', a number from 0 \(no prior\) to 1e\+09, or inf"
     ):
-        fit(SMALL["weighted"], prior=prior)
+        fit(SMALL["weighted"], prior=prior, nonempty=False)
 
 
 @pytest.mark.parametrize("prior", [1, np.int64(1), np.float32(1)])
 def test_any_number_is_a_strength_and_is_kept_with_the_model(prior: Any, tmp_path: Any) -> None:
-    result = fit(SMALL["weighted"], prior=prior, max_iter=2, checkpoint=tmp_path / "state")
+    result = fit(SMALL["weighted"], prior=prior, max_iter=2, checkpoint=tmp_path / "state", nonempty=False)
     assert result.prior == 1
     result.dpp.save(tmp_path / "model")
-    again = fit(SMALL["weighted"], prior=1.0, max_iter=2, resume=tmp_path / "state")
+    again = fit(SMALL["weighted"], prior=1.0, max_iter=2, resume=tmp_path / "state", nonempty=False)
     np.testing.assert_array_equal(again.kernel.K, result.kernel.K)
 
 
 def test_a_checkpoint_of_an_infinitely_strong_prior_goes_on_too(tmp_path: Any) -> None:
     path = tmp_path / "state"
-    whole = fit(SMALL["weighted"], prior=np.inf, checkpoint=path)
-    np.testing.assert_array_equal(fit(SMALL["weighted"], prior=np.inf, resume=path).kernel.K, whole.kernel.K)
+    whole = fit(SMALL["weighted"], prior=np.inf, checkpoint=path, nonempty=False)
+    np.testing.assert_array_equal(
+        fit(SMALL["weighted"], prior=np.inf, resume=path, nonempty=False).kernel.K, whole.kernel.K
+    )
 
 
 def test_a_checkpoint_of_another_prior_is_refused(tmp_path: Any) -> None:
     path = tmp_path / "state"
-    fit(SMALL["weighted"], prior=1.0, max_iter=2, checkpoint=path)
+    fit(SMALL["weighted"], prior=1.0, max_iter=2, checkpoint=path, nonempty=False)
     with pytest.raises(InputError, match=r"prior=1.0, not prior=2.0"):
-        fit(SMALL["weighted"], prior=2.0, resume=path)
+        fit(SMALL["weighted"], prior=2.0, resume=path, nonempty=False)
 
 
 @pytest.mark.parametrize("start", ["independent items", "the best"])
 def test_a_given_start_is_at_least_kept_under_the_prior(start: str) -> None:
     """The start counts by what is learned from, not by the data alone. Independent items are one that auto leaves."""
     baskets = sampled(0, n=40)
-    kernel = centre(baskets) if start == "independent items" else fit(baskets, prior=100.0, tol=1e-7).kernel
-    again = fit(baskets, prior=100.0, start=kernel, max_iter=0)
+    kernel = (
+        centre(baskets) if start == "independent items" else fit(baskets, prior=100.0, tol=1e-7, nonempty=False).kernel
+    )
+    again = fit(baskets, prior=100.0, start=kernel, max_iter=0, nonempty=False)
     learned_from = with_prior(baskets, pseudo_baskets(baskets), 100.0)
     reached = DPP(again.kernel).log_likelihood(learned_from)
     assert reached >= DPP(kernel).log_likelihood(learned_from) - 1e-9

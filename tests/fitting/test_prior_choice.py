@@ -41,7 +41,7 @@ FEW = repelling(60, seed=1)
 
 @cache
 def chosen_for_few() -> FitResult:
-    return fit(FEW, rng=3, threads=1)
+    return fit(FEW, rng=3, threads=1, model="dpp", nonempty=False)
 
 
 def choice_of(*held_out: list[float], weights: list[float] | None = None) -> PriorChoice:
@@ -177,8 +177,8 @@ def test_the_figures_are_of_models_that_did_not_see_the_basket(nonempty: bool) -
 
 
 def test_unseen_baskets_speak_for_a_weak_prior_where_items_repel_and_for_a_strong_one_where_they_do_not() -> None:
-    assert fit(repelling(1500), rng=0).prior <= 0.1
-    apart = fit(of_independent_items(1000), rng=0)
+    assert fit(repelling(1500), rng=0, model="dpp", nonempty=False).prior <= 0.1
+    apart = fit(of_independent_items(1000), rng=0, model="dpp", nonempty=False)
     assert apart.prior == np.inf
     assert apart.stop is Stop.CLOSED_FORM
     assert apart.prior_choice is not None
@@ -191,7 +191,7 @@ def test_the_model_is_that_of_the_strength_chosen() -> None:
     assert result.prior_choice is not None
     assert 0 < result.prior < np.inf
     assert result.prior == result.prior_choice.strength
-    again = fit(FEW, prior=result.prior, threads=1)
+    again = fit(FEW, prior=result.prior, threads=1, nonempty=False)
     np.testing.assert_array_equal(result.kernel.K, again.kernel.K)
     assert f"{result.prior:g} of the data's weight (chosen by cross-validation)" in repr(result)
     assert result.dpp.learned.prior_chosen is True
@@ -203,22 +203,22 @@ def test_the_choice_follows_the_seed_and_nothing_else() -> None:
     expected = chosen_for_few().prior_choice
     assert expected is not None
     tripled = Baskets.from_lists([*FEW, *FEW, *FEW], n_items=6)
-    weighted = fit(FEW.reweighted(3.0), rng=3, threads=2).prior_choice
-    thrice = fit(tripled, rng=3, threads=1).prior_choice
-    again = fit(FEW, rng=3, threads=2).prior_choice
+    weighted = fit(FEW.reweighted(3.0), rng=3, threads=2, model="dpp", nonempty=False).prior_choice
+    thrice = fit(tripled, rng=3, threads=1, model="dpp", nonempty=False).prior_choice
+    again = fit(FEW, rng=3, threads=2, model="dpp", nonempty=False).prior_choice
     for a, b in ((expected, again), (weighted, thrice)):
         assert a is not None
         assert b is not None
         np.testing.assert_array_equal(a.held_out, b.held_out)
         assert (a.strengths.tolist(), a.chosen) == (b.strengths.tolist(), b.chosen)
-    other = fit(FEW, rng=4, threads=1).prior_choice
+    other = fit(FEW, rng=4, threads=1, model="dpp", nonempty=False).prior_choice
     assert other is not None
     assert not np.array_equal(expected.held_out[0], other.held_out[0])
 
 
 @pytest.mark.parametrize("lists", [[[0, 2]], [[]]])
 def test_one_basket_gives_independent_items(lists: list[list[int]]) -> None:
-    result = fit(Baskets.from_lists(lists, n_items=3))
+    result = fit(Baskets.from_lists(lists, n_items=3), model="dpp", nonempty=False)
     assert result.prior == np.inf
     assert result.prior_choice is not None
     assert np.isnan(result.prior_choice.log_likelihood[0])
@@ -226,7 +226,7 @@ def test_one_basket_gives_independent_items(lists: list[list[int]]) -> None:
 
 
 def test_two_baskets_are_enough_to_choose() -> None:
-    result = fit(Baskets.from_lists([[0], [1]], n_items=3), rng=0)
+    result = fit(Baskets.from_lists([[0], [1]], n_items=3), rng=0, model="dpp", nonempty=False)
     assert result.prior_choice is not None
     assert len(result.prior_choice.strengths) > 1
     assert np.all(np.isfinite(result.prior_choice.log_likelihood[:-1]))
@@ -234,7 +234,9 @@ def test_two_baskets_are_enough_to_choose() -> None:
 
 def test_weights_that_are_no_whole_numbers_stay_with_their_basket() -> None:
     weights = np.random.default_rng(0).uniform(0.5, 1.5, 60)
-    choice = fit(Baskets.from_lists(list(FEW), n_items=6, weights=weights), rng=0).prior_choice
+    choice = fit(
+        Baskets.from_lists(list(FEW), n_items=6, weights=weights), rng=0, model="dpp", nonempty=False
+    ).prior_choice
     assert choice is not None
     np.testing.assert_allclose(np.sort(choice.weights / choice.weights.sum()), np.sort(weights / weights.sum()))
 
@@ -264,7 +266,7 @@ def test_counts_are_judged_as_the_same_baskets_one_by_one(monkeypatch: pytest.Mo
 def test_thirty_million_baskets_by_weight_choose_as_their_kinds_deserve() -> None:
     """No kind of basket is unseen as a whole, which would make every model but independent items look bad."""
     counts = repelling(1500).deduplicated()
-    result = fit(counts.reweighted(20_000.0), rng=0)
+    result = fit(counts.reweighted(20_000.0), rng=0, model="dpp", nonempty=False)
     assert result.dpp.learned.weight == 30_000_000
     assert result.prior <= 0.1
     choice = result.prior_choice
@@ -279,7 +281,9 @@ def test_a_checkpoint_with_other_folds_is_refused() -> None:
 
 
 def test_a_few_baskets_of_enormous_weight_are_not_taken_one_by_one() -> None:
-    choice = fit(Baskets.from_lists([[0], [1], [0, 1], []], weights=[1e20, 1e20, 3e19, 1e20]), rng=0).prior_choice
+    choice = fit(
+        Baskets.from_lists([[0], [1], [0, 1], []], weights=[1e20, 1e20, 3e19, 1e20]), rng=0, model="dpp", nonempty=False
+    ).prior_choice
     assert choice is not None
     assert choice.held_out.shape[1] == 4
 
@@ -294,11 +298,11 @@ def test_the_strength_is_chosen_for_any_learner_that_is_asked_to(learner: str) -
 
 def test_strengths_whose_models_were_cut_short_by_the_time_limit_do_not_count() -> None:
     """What a start predicts says nothing about what would have been learned."""
-    result = fit(FEW, rng=3, max_seconds=1e-9)
+    result = fit(FEW, rng=3, max_seconds=1e-9, model="dpp", nonempty=False)
     assert result.prior_choice is not None
     assert result.prior_choice.strengths.tolist() == [np.inf]
     assert result.prior == np.inf
-    plenty = fit(FEW, rng=3, threads=1, max_seconds=1e9).prior_choice
+    plenty = fit(FEW, rng=3, threads=1, max_seconds=1e9, model="dpp", nonempty=False).prior_choice
     assert plenty is not None
     assert chosen_for_few().prior == plenty.strength
 
@@ -326,11 +330,11 @@ def test_a_fit_killed_while_it_chooses_goes_on_to_the_same_result(
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "write_checkpoint", kill)
         with pytest.raises(Killed):
-            fit(FEW, rng=3, threads=1, checkpoint=path, checkpoint_seconds=0)
+            fit(FEW, rng=3, threads=1, checkpoint=path, checkpoint_seconds=0, model="dpp", nonempty=False)
     assert written[-1].search is not None
     assert len(written[-1].search.held_out) == at
     assert written[-1].running is None
-    resumed = fit(FEW, threads=1, resume=path)
+    resumed = fit(FEW, threads=1, resume=path, model="dpp", nonempty=False)
     assert resumed.prior_choice is not None
     np.testing.assert_array_equal(whole.prior_choice.held_out, resumed.prior_choice.held_out)
     for name in ("eigenvalues", "eigenvectors"):
@@ -340,13 +344,13 @@ def test_a_fit_killed_while_it_chooses_goes_on_to_the_same_result(
 
 def test_what_was_tried_before_a_kill_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
-    done = fit(FEW, rng=3, threads=1, checkpoint=path)
+    done = fit(FEW, rng=3, threads=1, checkpoint=path, model="dpp", nonempty=False)
 
     def never(*_: Any) -> None:
         raise AssertionError("tried again")
 
     monkeypatch.setattr("dpplearn.fitting.prior_choice.learned_at", never)
-    assert fit(FEW, threads=1, resume=path).prior == done.prior
+    assert fit(FEW, threads=1, resume=path, model="dpp", nonempty=False).prior == done.prior
 
 
 def test_ctrl_c_ends_the_choice_and_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,9 +386,9 @@ def test_an_error_in_a_fold_comes_out_and_leaves_no_thread_behind(monkeypatch: p
 def test_equal_weights_of_any_size_choose_as_plain_baskets_do() -> None:
     """Equal baskets are not taken for one kind of basket that is seen or unseen as a whole."""
     baskets = dpplearn.datasets.make_registries("safety", 300, rng=0)
-    plain = fit(baskets, rng=0, max_iter=3)  # once the strength is chosen
+    plain = fit(baskets, rng=0, max_iter=3, model="dpp", nonempty=False)  # once the strength is chosen
     for scale in (1.1, 1 / 300):
-        scaled = fit(baskets.reweighted(scale), rng=0, max_iter=3)
+        scaled = fit(baskets.reweighted(scale), rng=0, max_iter=3, model="dpp", nonempty=False)
         assert scaled.prior_choice is not None
         assert plain.prior_choice is not None
         assert scaled.prior_choice.log_likelihood[0] == pytest.approx(plain.prior_choice.log_likelihood[0], abs=0.02)

@@ -61,13 +61,13 @@ def test_nor_given_that_baskets_are_not_empty(data: str, learner: str, max_iter:
 
 
 def test_an_item_in_every_basket_is_not_made_certain() -> None:
-    result = dl.fit(PROBLEMS["an item that always occurs"], init="wishart", prior=0, rng=0, max_iter=0)
+    result = dl.fit(PROBLEMS["an item that always occurs"], init="wishart", prior=0, rng=0, max_iter=0, nonempty=False)
     assert result.dpp.learned.start == "independent"
     assert result.dpp.log_prob([1]) > -20
 
 
 def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> None:
-    result = dl.fit(DATA["shopping"], init="wishart", prior=0, rng=0, max_iter=1)
+    result = dl.fit(DATA["shopping"], init="wishart", prior=0, rng=0, max_iter=1, nonempty=False)
     assert (result.stop, result.converged) == (Stop.MAX_ITER, False)
     assert result.dpp.learned.start == "independent"
     np.testing.assert_allclose(result.dpp.marginals(), DATA["shopping"].frequencies())
@@ -94,7 +94,7 @@ def run_that_converged(kernel: Kernel) -> Run:
 
 
 def test_a_run_that_converged_below_its_start_does_not_make_the_start_converged() -> None:
-    better, worse = dl.fit(BASKETS, prior=0).kernel, random_kernel(np.random.default_rng(9))
+    better, worse = dl.fit(BASKETS, prior=0, nonempty=False).kernel, random_kernel(np.random.default_rng(9))
     for tol, stop in ((1e-4, Stop.NOT_BETTER), (10.0, Stop.TOLERANCE)):
         method = Method(LEARNERS["auto"], Limits(LEARNERS["auto"].rule, tol, 9, None), lambda: 1.0)
         found = method.at_least(better, run_that_converged(worse), Problem(BASKETS, 1))

@@ -128,7 +128,9 @@ def test_column_names_are_checked_as_in_scikit_learns_own_estimators() -> None:
 
 def test_without_choices_it_is_the_model_of_fit_without_choices() -> None:
     X = draws()
-    there = dl.fit(dl.Baskets.from_matrix(X), rng=0)  # the parts for cross-validation are random
+    there = dl.fit(
+        dl.Baskets.from_matrix(X), rng=0, model="dpp", nonempty=False
+    )  # the parts for cross-validation are random
     np.testing.assert_array_equal(DPPEstimator(random_state=0).fit(X).dpp_.kernel.K, there.kernel.K)
 
 
@@ -322,7 +324,9 @@ def test_ctrl_c_ends_a_grid_search_too_and_leaves_the_best_model_so_far(monkeypa
 
 
 def test_early_stopping_is_what_was_asked_for_and_no_reason_to_warn() -> None:
-    there = dl.fit(dl.Baskets.from_matrix(draws(60)), prior=0, validation=0.3, patience=4, rng=0, tol=1e-6)
+    there = dl.fit(
+        dl.Baskets.from_matrix(draws(60)), prior=0, validation=0.3, patience=4, rng=0, tol=1e-6, nonempty=False
+    )
     here = DPPEstimator(prior=0, validation=0.3, patience=4, random_state=0, tol=1e-6).fit(draws(60))
     assert there.stop is Stop.VALIDATION
     assert (here.stop_, here.converged_, here.n_iter_) == (Stop.VALIDATION, False, there.n_iter)
@@ -332,7 +336,7 @@ def test_early_stopping_is_what_was_asked_for_and_no_reason_to_warn() -> None:
 @pytest.mark.parametrize("prior", [0.5, np.inf, "auto"])
 def test_the_prior_reaches_the_learner(prior: float | str) -> None:
     X = draws(40)
-    there = dl.fit(dl.Baskets.from_matrix(X), prior=prior, rng=3)
+    there = dl.fit(dl.Baskets.from_matrix(X), prior=prior, rng=3, nonempty=False)
     here = DPPEstimator(prior=prior, random_state=3).fit(X)
     np.testing.assert_array_equal(here.dpp_.kernel.K, there.kernel.K)
     assert here.log_likelihood_ == there.log_likelihood

@@ -267,5 +267,5 @@ def test_learners_step_off_a_saddle_of_independent_blocks_before_they_say_conver
 @pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
 def test_auto_leaves_the_independent_model_where_every_pair_occurs_as_often_as_by_chance() -> None:
     """Three items of which two or none are chosen: any two are independent, all three are not."""
-    result = fit([[], [0, 1], [0, 2], [1, 2]])
+    result = fit([[], [0, 1], [0, 2], [1, 2]], model="dpp", nonempty=False)
     assert result.log_likelihood > result.independent_log_likelihood + 0.1

@@ -98,7 +98,7 @@ def test_what_a_model_was_learned_from_is_loaded_to_the_last_bit(history: bool, 
 
 
 def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path) -> None:
-    result = dpplearn.fit([["crib", "cot"], ["cot"], ["mat"], []], prior=0.5, validation=0.3, rng=0)
+    result = dpplearn.fit([["crib", "cot"], ["cot"], ["mat"], []], prior=0.5, validation=0.3, rng=0, nonempty=False)
     result.dpp.save(tmp_path / "m")
     found = load(tmp_path / "m")
     assert same(found, result.dpp)
@@ -106,7 +106,7 @@ def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path
     assert found.training.history is not None
     for name, column in result.history.columns.items():
         np.testing.assert_array_equal(found.training.history.columns[name], column)
-    dpplearn.fit([[0], [1]], prior=np.inf).dpp.save(tmp_path / "m")
+    dpplearn.fit([[0], [1]], prior=np.inf, nonempty=False).dpp.save(tmp_path / "m")
     assert load(tmp_path / "m").learned.prior == np.inf
 
 

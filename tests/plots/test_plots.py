@@ -29,7 +29,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture(scope="module")
 def fitted() -> dl.DPP:
-    return dl.fit(dl.datasets.make_registries("safety", 600, rng=0), prior=0).dpp
+    return dl.fit(dl.datasets.make_registries("safety", 600, rng=0), prior=0, nonempty=False).dpp
 
 
 def grouped(groups: list[int] = GROUPS) -> np.ndarray:
@@ -128,7 +128,7 @@ def test_the_learning_curve_shows_what_was_set_aside_and_says_where_it_is_minus_
 
 def test_the_learning_curve_with_a_prior_tells_the_data_alone_apart() -> None:
     train = dl.datasets.make_registries("safety", 60, rng=0)
-    dpp = dl.fit(train, prior=0.5).dpp
+    dpp = dl.fit(train, prior=0.5, nonempty=False).dpp
     both, alone, independent = plots.learning_curve(dpp).axes[0].lines
     np.testing.assert_array_equal(both.get_ydata(), dpp.training.history.log_likelihood)
     assert both.get_label().startswith("training data and prior: ")

@@ -393,7 +393,5 @@ def _model(
     kernel: AnyKernel, items: Sequence[Label], options: FitOptions, learned: Provenance, training: Training
 ) -> DPP | Mixture:
     make: Any = DPP if isinstance(kernel, Kernel) else Mixture
-    model: DPP | Mixture = make(
-        kernel, items, nonempty=options.given_nonempty, learned=learned, training=training
-    )
+    model: DPP | Mixture = make(kernel, items, nonempty=options.given_nonempty, learned=learned, training=training)
     return model

@@ -116,14 +116,14 @@ def test_nothing_is_given_up_where_nothing_is_lost() -> None:
 def test_auto_finds_the_optimum_that_em_approaches(seed: int) -> None:
     baskets = sampled(seed, n=400, n_items=5)
     em = fit(baskets, "em", "wishart", rng=0, tol=1e-8, max_iter=5000).log_likelihood
-    assert em - 1e-4 <= fit(baskets, tol=1e-7).log_likelihood <= em + 1e-3
+    assert em - 1e-4 <= fit(baskets, tol=1e-7, model="dpp", nonempty=False).log_likelihood <= em + 1e-3
 
 
 @pytest.mark.parametrize("init", ["moments", "wishart"])
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_em_finds_nothing_to_gain_where_auto_ends(seed: int, init: str) -> None:
     baskets = sampled(seed, n=400, n_items=5)
-    auto = fit(baskets, init=init, rng=0, tol=1e-7)
+    auto = fit(baskets, init=init, rng=0, tol=1e-7, nonempty=False)
     assert fit(baskets, "em", start=auto, tol=0, max_iter=100).log_likelihood <= auto.log_likelihood + 1e-6
 
 
@@ -140,7 +140,7 @@ def few_repelling_pairs() -> Kernel:
 
 @pytest.mark.parametrize("init", ["moments", "wishart"])
 def test_auto_does_not_fall_into_the_basin_of_an_eigenvalue_at_one_where_another_is_better(init: str) -> None:
-    result = fit(SHOPPING, init=init, rng=0)
+    result = fit(SHOPPING, init=init, rng=0, nonempty=False)
     assert result.log_likelihood >= fit(SHOPPING, "lbfgs").log_likelihood - 1e-3
     assert result.log_likelihood > result.independent_log_likelihood + 0.02
     assert result.kernel.eigenvalues.max() < 0.99
@@ -148,7 +148,7 @@ def test_auto_does_not_fall_into_the_basin_of_an_eigenvalue_at_one_where_another
 
 def test_from_a_few_repelling_pairs_auto_goes_as_far_as_lbfgs() -> None:
     start = few_repelling_pairs()
-    result = fit(SHOPPING, start=start)
+    result = fit(SHOPPING, start=start, model="dpp", nonempty=False)
     assert result.n_iter > 6
     assert result.log_likelihood >= fit(SHOPPING, "lbfgs", start=start).log_likelihood - 1e-3
 
@@ -158,7 +158,7 @@ def test_auto_is_above_independent_items_and_as_good_as_lbfgs_on_groceries(share
     train, _ = baskets.split(0.8, rng=0)
     yardstick = fit(train, "lbfgs").log_likelihood
     for init in ("moments", "wishart"):
-        result = fit(train, init=init, rng=0)
+        result = fit(train, init=init, rng=0, nonempty=False)
         assert result.log_likelihood > result.independent_log_likelihood + 0.05
         assert result.log_likelihood >= yardstick - 1e-3
 
@@ -167,19 +167,24 @@ def test_auto_is_above_independent_items_and_as_good_as_lbfgs_on_groceries(share
 def test_few_items_that_repel_strongly_are_learned_as_well_as_from_the_truth(seed: int) -> None:
     """From the moments start alone, a run ends 0.07 to 0.1 below."""
     truth, baskets = low_rank_truth(seed)
-    assert fit(baskets).log_likelihood >= fit(baskets, start=truth).log_likelihood - 0.03
+    assert (
+        fit(baskets, model="dpp", nonempty=False).log_likelihood
+        >= fit(baskets, start=truth, model="dpp", nonempty=False).log_likelihood - 0.03
+    )
 
 
 def test_a_short_fit_is_one_run_from_the_start_asked_for() -> None:
     _, baskets = low_rank_truth(2)
-    long, short, other = (fit(baskets, max_iter=n).history.log_likelihood[0] for n in (61, 60, 5))
+    long, short, other = (
+        fit(baskets, max_iter=n, model="dpp", nonempty=False).history.log_likelihood[0] for n in (61, 60, 5)
+    )
     assert short == pytest.approx(other)
     assert abs(long - short) > 0.1  # here another start shows more promise
 
 
 def test_a_fit_that_looks_for_a_start_is_the_same_every_time() -> None:
     _, baskets = low_rank_truth(2, n=300)
-    one, other = fit(baskets), fit(baskets)
+    one, other = fit(baskets, model="dpp", nonempty=False), fit(baskets, model="dpp", nonempty=False)
     np.testing.assert_array_equal(one.kernel.eigenvectors, other.kernel.eigenvectors)
 
 

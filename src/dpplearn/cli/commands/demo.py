@@ -115,7 +115,7 @@ def run_demo(category: str, n: int, seed: int, *, progress: bool = False) -> Dem
     """Generate `n` registries, learn from 70% of them, EM and K-Ascent from one Wishart start, and compare."""
     train, test = make_registries(category, n, rng=seed).split(TRAIN_SHARE, rng=seed)
     runs = {learner: _two_stops(train, learner, seed, progress) for learner in ("k-ascent", "em")}
-    auto = fit(train, rng=seed, progress=progress)
+    auto = fit(train, rng=seed, progress=progress, model="dpp", nonempty=False)
     popularity = DPP(independent(train), train.items)
     group = max(items_by_kind(category), key=len)
     held = _most_popular(train, group)
