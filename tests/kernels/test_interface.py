@@ -99,6 +99,9 @@ def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(family: str, seed:
         expected = (P * inside) @ HOLDS / (P @ inside)
         expected[list(basket)] = 0
         np.testing.assert_allclose(chance, expected, rtol=1e-9)
+        for i in set(range(N)) - set(basket):
+            one = law.next_of(i, [positions(*basket)])
+            np.testing.assert_allclose(np.ravel(one), (score[i], chance[i]), rtol=1e-9)
         alone = P[SUBSETS.index(basket)]
         if not alone:
             assert np.isnan(score).all()

@@ -186,7 +186,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         0.0
         """
         baskets = self._known_baskets(X, sample_weight)
-        return self.dpp_.log_likelihood(baskets, nonempty=self.nonempty)
+        return self.dpp_.log_likelihood(baskets)
 
     def score_samples(self, X: Any) -> Floats:
         """log P of every row, given that it is not empty if learned so.
@@ -209,7 +209,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         True
         """
         baskets = self._known_baskets(X)
-        return self.dpp_.log_prob(baskets, nonempty=self.nonempty)
+        return self.dpp_.log_prob(baskets)
 
     def sample(
         self, n_samples: int = 1, k: int | None = None, random_state: RandomState = None

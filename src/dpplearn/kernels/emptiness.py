@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +87,13 @@ class WithEmptyShare:
         if len(basket):
             return score, probability
         return score * self._ratio_to_empty, self.marginals()
+
+    def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
+        score, probability = self.law.next_of(item, baskets)
+        empty = np.array([not len(basket) for basket in baskets], dtype=bool)
+        score[empty] *= self._ratio_to_empty
+        probability[empty] = np.minimum(self.scale * probability[empty], 1)
+        return score, probability
 
     def given(self, include: Ints, exclude: Ints) -> tuple[Law, Ints]:
         law, remaining = self.law.given(include, exclude)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,6 +63,10 @@ class Law(Protocol):
     def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
         """Of every item the score P(A ∪ i)/P(A) and the probability P(i ∈ Y given A ⊆ Y); zero for those of A. The
         score is NaN where P(A) is zero although P(A ⊆ Y) is not."""
+        ...
+
+    def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
+        """The same of one item, beside each of some baskets that do not hold it."""
         ...
 
     def given(self, include: Ints, exclude: Ints) -> tuple[Law, Ints]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from dpplearn.kernels.interface import Law
 ALL_SUBSETS = 10  # items of a basket up to which every subset is looked at: 1024
 N_ORDERS = 200  # random orders for larger ones
 
-Value = Callable[[Ints], Floats]  # of a part of the basket: log of the probability and of the score
+Values = Callable[[Sequence[Ints]], Floats]  # of parts of the basket: logs of the probability and of the score
 
 
 class Influence(NamedTuple):
@@ -80,13 +80,13 @@ def explanation(
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
     if not law.marginals()[item] > 0:
         raise InputError(f"item {catalogue.labels[item]!r} has probability zero under this model, with any basket")
-    value = _value(law, item)
+    values = _values(law, item)
     if len(basket) <= ALL_SUBSETS:
-        shapley, error = _exact(value, basket), np.zeros(2)
+        shapley, error = _exact(values, basket), np.zeros(2)
     else:
-        shapley, error = _sampled(value, basket, n_pairs, np.random.default_rng(rng))
+        shapley, error = _sampled(values, basket, n_pairs, np.random.default_rng(rng))
     factors = np.exp(shapley)  # (n_basket, 2)
-    alone, given = np.exp(value(basket[:0])), np.exp(value(basket))
+    alone, given = np.exp(values([basket[:0], basket]))
     strongest = np.argsort(-np.abs(shapley[:, 0]), kind="stable")
     return Explanation(
         item=catalogue.labels[item],
@@ -100,21 +100,21 @@ def explanation(
     )
 
 
-def _value(law: Law, item: int) -> Value:
-    def value(part: Ints) -> Floats:
-        score, probability = law.next_item(np.sort(part))
+def _values(law: Law, item: int) -> Values:
+    def values(parts: Sequence[Ints]) -> Floats:
+        score, probability = law.next_of(item, [np.sort(part) for part in parts])
         with np.errstate(divide="ignore"):
-            return np.log([probability[item], score[item]])
+            return np.log(np.column_stack([probability, score]))
 
-    return value
+    return values
 
 
-def _exact(value: Value, basket: Ints) -> Floats:
+def _exact(values_of: Values, basket: Ints) -> Floats:
     """Σ over the parts S without j of (v(S ∪ j) − v(S)) / (k C(k − 1, |S|)), k the size of the basket."""
     k = len(basket)
     parts = np.arange(2**k)
     members = (parts[:, None] >> np.arange(k)) & 1 == 1  # (2^k, k)
-    values = np.array([value(basket[chosen]) for chosen in members])  # (2^k, 2)
+    values = values_of([basket[chosen] for chosen in members])  # (2^k, 2)
     weight = 1 / np.array([k * comb(k - 1, size) for size in range(k)])
     shapley = np.empty((k, 2))
     for j in range(k):
@@ -124,20 +124,23 @@ def _exact(value: Value, basket: Ints) -> Floats:
     return shapley
 
 
-def _sampled(value: Value, basket: Ints, n_pairs: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _sampled(values_of: Values, basket: Ints, n_pairs: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """The average over pairs of a random order and its reverse, and the largest standard error."""
-    orders = [rng.permutation(len(basket)) for _ in range(n_pairs)]
-    both_ways = np.array([(_along(value, basket, order) + _along(value, basket, order[::-1])) / 2 for order in orders])
+    orders = np.array([rng.permutation(len(basket)) for _ in range(n_pairs)])
+    forth, back = _along(values_of, basket, orders), _along(values_of, basket, orders[:, ::-1])
+    both_ways = (forth + back) / 2
     with np.errstate(invalid="ignore"):  # of −inf no spread exists
         spread = both_ways.std(axis=0, ddof=1).max(axis=0)
     return both_ways.mean(axis=0), spread / np.sqrt(n_pairs)
 
 
-def _along(value: Value, basket: Ints, order: Ints) -> Floats:
-    """What each item takes away when they come in in this order."""
-    values = np.array([value(basket[order[:size]]) for size in range(len(order) + 1)])
-    steps = np.empty((len(order), 2))
-    steps[order] = _steps(values[:-1], values[1:])
+def _along(values_of: Values, basket: Ints, orders: Ints) -> Floats:
+    """What each item takes away or adds when they come in in each of these orders, (n_orders, n_basket, 2)."""
+    n, k = orders.shape
+    parts = [basket[order[:size]] for order in orders for size in range(k + 1)]
+    values = values_of(parts).reshape(n, k + 1, 2)
+    steps = np.empty((n, k, 2))
+    np.put_along_axis(steps, orders[:, :, None], _steps(values[:, :-1], values[:, 1:]), axis=1)
     return steps
 
 

@@ -84,7 +84,7 @@ def _beside_independent(result: FitResult, train: Baskets, test: Baskets | None,
     if test is not None:
         values = baseline.log_prob(test, nonempty=nonempty)
         assert values is not None
-        model = result.dpp.log_likelihood(test, nonempty=nonempty)
+        model = result.model.log_likelihood(test)
         lines["test"] = _likelihoods(len(test), model, weighted_mean(values, test.weights))
     return lines
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.errors import InputError
 from dpplearn.kernels.compiling import loops
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+
+IMPOSSIBLE = "the items of the basket together are so unlikely under this model that no number is left; leave one out"
 
 
 def conditioned(kernel: MixtureKernel, include: Ints, exclude: Ints) -> tuple[MixtureKernel, Ints]:
@@ -55,20 +59,22 @@ def next_item(kernel: MixtureKernel, basket: Ints) -> tuple[Floats, Floats]:
     probability Σ_c ρ'_c (K_ii − K_iA K_A⁻¹ K_Ai)_c, ρ'_c how likely it is given A ⊆ Y.
     """
     score, probability = np.empty(kernel.n_items), np.empty(kernel.n_items)
-    possible = loops("nonsymmetric", "next_item").next_item(
-        kernel.interaction,
-        kernel.K,
-        kernel.log_odds,
-        kernel.log_weights,
-        kernel.log_normalisers,
-        np.asarray(basket, dtype=np.int64),
-        score,
-        probability,
-    )
-    if not possible:
-        raise InputError(
-            "the items of the basket together are so unlikely under this model that no number is left; leave one out"
-        )
+    given = (kernel.interaction, kernel.K, kernel.log_odds, kernel.log_weights, kernel.log_normalisers)
+    members = np.asarray(basket, dtype=np.int64)
+    if not loops("nonsymmetric", "next_item").next_item(*given, members, score, probability):
+        raise InputError(IMPOSSIBLE)
+    return score, probability
+
+
+def next_of(kernel: MixtureKernel, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
+    """The same of one item, beside each of some baskets that do not hold it: no other item is looked at."""
+    given = (kernel.interaction, kernel.K, kernel.log_odds, kernel.log_weights, kernel.log_normalisers)
+    members = np.concatenate([np.append(basket, item) for basket in baskets]).astype(np.int64)
+    offsets = np.cumsum([0, *(len(basket) + 1 for basket in baskets)])
+    score, probability = np.empty(len(baskets)), np.empty(len(baskets))
+    loops("nonsymmetric", "next_item").next_of(*given, members, offsets, score, probability)
+    if np.isnan(probability).any():
+        raise InputError(IMPOSSIBLE)
     return score, probability
 
 

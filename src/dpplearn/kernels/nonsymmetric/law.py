@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +13,13 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.interface import Arrays, check_size
-from dpplearn.kernels.nonsymmetric.conditioning import conditioned, inclusion_probability, next_item, restricted
+from dpplearn.kernels.nonsymmetric.conditioning import (
+    conditioned,
+    inclusion_probability,
+    next_item,
+    next_of,
+    restricted,
+)
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.sampling import sample_sets
 from dpplearn.kernels.nonsymmetric.selection import greedy_map
@@ -72,6 +79,9 @@ class MixtureLaw:
 
     def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
         return next_item(self.kernel, basket)
+
+    def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
+        return next_of(self.kernel, item, baskets)
 
     def given(self, include: Ints, exclude: Ints) -> tuple[MixtureLaw, Ints]:
         kernel, remaining = conditioned(self.kernel, include, exclude)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -64,6 +65,10 @@ class SymmetricLaw:
 
     def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
         return next_item(self.kernel, basket)
+
+    def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
+        found = np.array([[each[item] for each in next_item(self.kernel, basket)] for basket in baskets])
+        return found[:, 0], found[:, 1]
 
     def given(self, include: Ints, exclude: Ints) -> tuple[SymmetricLaw, Ints]:
         kernel, remaining = conditioned(self.kernel, include, exclude)

@@ -112,3 +112,61 @@ def next_item(interaction, K, log_odds, log_weights, lognormalisers, basket, sco
         score[basket[i]] = 0.0
         probability[basket[i]] = 0.0
     return True
+
+
+@njit(types.Tuple([types.float64] * 2)(MATRIX, BASKET, OUT_MATRIX), **OPTIONS)  # type: ignore[no-untyped-call]
+def last_pivot(matrix, members, minor):  # type: ignore[no-untyped-def]
+    """log det of the minor without its last member, and the pivot of that one; −inf where a pivot is not above 0."""
+    k = len(members)
+    logdet = 0.0
+    for i in range(k):
+        for j in range(k):
+            minor[i, j] = matrix[members[i], members[j]]
+    for p in range(k - 1):
+        if not minor[p, p] > 0:
+            return -np.inf, 0.0
+        logdet += math.log(minor[p, p])
+        for i in range(p + 1, k):
+            minor[i, p] /= minor[p, p]
+            for j in range(p + 1, k):
+                minor[i, j] -= minor[i, p] * minor[p, j]
+    return logdet, minor[k - 1, k - 1]
+
+
+@njit(types.Tuple([types.float64] * 2)(MATRICES, MATRICES, MATRIX, NUMBERS, NUMBERS, BASKET), **OPTIONS)  # type: ignore[no-untyped-call]
+def next_one(interaction, K, log_odds, log_weights, log_normalisers, members):  # type: ignore[no-untyped-def]
+    """The score and the probability of the last of the members, given the others; NaN where those are impossible."""
+    m, k = len(log_weights), len(members)
+    minor, shares, left = np.empty((k, k)), np.empty(m), np.empty(m)
+    item = members[k - 1]
+    for c in range(m):
+        if c == 0 or len(interaction) > 1:
+            logdet, pivot = last_pivot(interaction[c], members, minor)
+        shares[c] = log_weights[c] - log_normalisers[c] + logdet
+        left[c] = pivot * math.exp(log_odds[c, item])
+        for i in range(k - 1):
+            shares[c] += log_odds[c, members[i]]
+    normalise(shares)
+    score = 0.0
+    for c in range(m):
+        score += shares[c] * left[c]
+    for c in range(m):
+        logdet, left[c] = last_pivot(K[c], members, minor)
+        shares[c] = log_weights[c] + logdet
+    if not normalise(shares):
+        return np.nan, np.nan
+    probability = 0.0
+    for c in range(m):
+        if shares[c] > 0:
+            probability += shares[c] * left[c]
+    return score, min(max(probability, 0.0), 1.0)
+
+
+@njit(
+    types.void(MATRICES, MATRICES, MATRIX, NUMBERS, NUMBERS, BASKET, BASKET, OUT_NUMBERS, OUT_NUMBERS),
+    **OPTIONS,
+)
+def next_of(interaction, K, log_odds, log_weights, log_normalisers, members, offsets, score, probability):  # type: ignore[no-untyped-def]
+    for part in range(len(offsets) - 1):
+        one = members[offsets[part] : offsets[part + 1]]
+        score[part], probability[part] = next_one(interaction, K, log_odds, log_weights, log_normalisers, one)
