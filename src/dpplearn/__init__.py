@@ -1,4 +1,4 @@
-"""Learn determinantal point processes from example subsets: baskets, registries, playlists."""
+"""Learn determinantal point processes, and mixtures of them, from example subsets: baskets, registries, playlists."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,16 @@ from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.fit import fit
 from dpplearn.fitting.result import FitProgress, FitResult
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import Statistics, statistics, sum_statistics
 from dpplearn.learners.loop import Stop
-from dpplearn.models.dpp import DPP, Recommendation, Selection, Substitute
+from dpplearn.models.answers import Recommendation, Relation, Segment, Selection, Substitute
+from dpplearn.models.dpp import DPP
 from dpplearn.models.explaining import Explanation
 from dpplearn.models.history import History
 from dpplearn.models.kernel_file import read_kernel, write_kernel
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.model_file import load
 from dpplearn.version import __version__
 
@@ -46,8 +49,12 @@ __all__ = [
     "InputError",
     "InputWarning",
     "Kernel",
+    "Mixture",
+    "MixtureKernel",
     "Recommendation",
+    "Relation",
     "Reliability",
+    "Segment",
     "Selection",
     "Stability",
     "Statistics",

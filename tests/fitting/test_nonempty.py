@@ -14,7 +14,7 @@ from dpplearn.fitting.prior import pseudo_baskets, with_prior
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.kernels.symmetric.statistics import log_nonempty, mean_log_likelihood
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.registry import LEARNERS
+from dpplearn.learners.registry import LEARNERS, learners_of
 from dpplearn.learners.symmetric.factor import FactorLikelihood
 from helpers import oracle, strategies
 from helpers.problems import PROBLEMS, random_kernel, sampled
@@ -22,7 +22,7 @@ from helpers.slopes import assert_slope_two
 
 fit = partial(dl.fit, prior=0)
 
-ABLE = [name for name, learner in LEARNERS.items() if learner.learns_nonempty]
+ABLE = [name for name in learners_of("dpp") if LEARNERS[name].learns_nonempty]
 DIAGONAL = "ignore:no pair of items occurs together less often"
 FILLED = {
     name: PROBLEMS[name].subset(PROBLEMS[name].sizes > 0)
@@ -42,14 +42,14 @@ def conditional(kernel: Kernel) -> np.ndarray:
 @settings(max_examples=40)
 @given(strategies.kernels(max_items=5))
 def test_log_probabilities_are_those_of_enumeration_without_the_empty_set(kernel: Kernel) -> None:
-    dpp, subsets = DPP(kernel), oracle.subsets(kernel.n_items)
-    found = [dpp.log_prob(Y, nonempty=True) for Y in subsets]
+    dpp, subsets = DPP(kernel, nonempty=True), oracle.subsets(kernel.n_items)
+    found = [dpp.log_prob(Y) for Y in subsets]
     assert found[0] == -np.inf
     if not kernel.rank:
         assert np.isnan(found[1:]).all()
         return
     np.testing.assert_allclose(np.exp(found), conditional(kernel), atol=1e-9)
-    together = dpp.log_prob(Baskets.from_lists(subsets, n_items=kernel.n_items), nonempty=True)
+    together = dpp.log_prob(Baskets.from_lists(subsets, n_items=kernel.n_items))
     np.testing.assert_allclose(together, found, rtol=1e-12)
 
 
@@ -64,18 +64,18 @@ def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
 
 
 def test_the_mean_is_that_of_the_baskets_and_minus_infinity_with_an_empty_one() -> None:
-    dpp = DPP(random_kernel(np.random.default_rng(1), N_ITEMS))
+    dpp = DPP(random_kernel(np.random.default_rng(1), N_ITEMS), nonempty=True)
     expected = oracle.log_likelihood(conditional(dpp.kernel), list(BASKETS), BASKETS.weights)
-    assert dpp.log_likelihood(BASKETS, nonempty=True) == pytest.approx(expected)
-    assert dpp.log_likelihood([[0], []], nonempty=True) == -np.inf
+    assert dpp.log_likelihood(BASKETS) == pytest.approx(expected)
+    assert dpp.log_likelihood([[0], []]) == -np.inf
     silent = Baskets.from_lists([[0], []], n_items=N_ITEMS, weights=[1, 0])
-    assert dpp.log_likelihood(silent, nonempty=True) == pytest.approx(dpp.log_prob([0], nonempty=True))
-    assert np.isnan(DPP(Kernel(np.zeros(2), np.eye(2))).log_likelihood([[0]], nonempty=True))
+    assert dpp.log_likelihood(silent) == pytest.approx(dpp.log_prob([0]))
+    assert np.isnan(DPP(Kernel(np.zeros(2), np.eye(2)), nonempty=True).log_likelihood([[0]]))
 
 
 def test_an_eigenvalue_at_one_leaves_nothing_to_condition_on() -> None:
     kernel = Kernel(np.array([0.2, 0.5, 1.0]), random_kernel(np.random.default_rng(0), 3).eigenvectors)
-    assert DPP(kernel).log_prob([0, 1], nonempty=True) == DPP(kernel).log_prob([0, 1])
+    assert DPP(kernel, nonempty=True).log_prob([0, 1]) == DPP(kernel).log_prob([0, 1])
 
 
 def random_factor(n_columns: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
@@ -121,9 +121,9 @@ def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:
 def test_it_fits_at_least_as_well_as_the_plain_fit_and_reports_what_it_reached(problem: str, learner: str) -> None:
     baskets = FILLED[problem]
     tol, short = (1e-4, 1e-3) if learner == "adam" else (1e-6, 1e-4)
-    plain, result = fit(baskets, learner, tol=tol), fit(baskets, learner, tol=tol, nonempty=True)
-    reached = result.dpp.log_likelihood(baskets, nonempty=True)
-    assert reached >= plain.dpp.log_likelihood(baskets, nonempty=True) - short
+    plain, result = fit(baskets, learner, tol=tol, nonempty=False), fit(baskets, learner, tol=tol, nonempty=True)
+    reached = result.dpp.log_likelihood(baskets)
+    assert reached >= DPP(plain.kernel, baskets.items, nonempty=True).log_likelihood(baskets) - short
     assert result.log_likelihood == pytest.approx(reached, abs=1e-6)
     assert np.all(np.diff(result.history.log_likelihood) >= -1e-9)
     assert result.dpp.learned.nonempty is True
@@ -135,15 +135,15 @@ def test_it_fits_at_least_as_well_as_the_plain_fit_and_reports_what_it_reached(p
 def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> None:
     result = fit(BASKETS, nonempty=True, max_iter=2, model="dpp")
     p = before_truncation(BASKETS.frequencies())
-    beside = DPP(Kernel(p, np.eye(N_ITEMS)))
-    assert result.independent_log_likelihood == pytest.approx(beside.log_likelihood(BASKETS, nonempty=True))
+    beside = DPP(Kernel(p, np.eye(N_ITEMS)), nonempty=True)
+    assert result.independent_log_likelihood == pytest.approx(beside.log_likelihood(BASKETS))
     np.testing.assert_allclose(p / (1 - np.prod(1 - p)), BASKETS.frequencies(), rtol=1e-9)
     for other in np.random.default_rng(0).uniform(0.5, 2, (20, N_ITEMS)) * p:
-        other_items = DPP(Kernel(np.minimum(other, 1), np.eye(N_ITEMS)))
-        assert other_items.log_likelihood(BASKETS, nonempty=True) < result.independent_log_likelihood
+        other_items = DPP(Kernel(np.minimum(other, 1), np.eye(N_ITEMS)), nonempty=True)
+        assert other_items.log_likelihood(BASKETS) < result.independent_log_likelihood
 
 
-@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in ABLE])
+@pytest.mark.parametrize("learner", [name for name in learners_of("dpp") if name not in ABLE])
 def test_learners_that_cannot_say_which_can(learner: str) -> None:
     with pytest.raises(InputError, match=f"learner '{learner}' cannot .*; use one of adam, auto, lbfgs"):
         fit(BASKETS, learner, nonempty=True)
@@ -167,7 +167,7 @@ def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:
 def test_with_a_prior_it_is_the_likelihood_of_the_data_given_that_they_are_not_empty(strength: float) -> None:
     baskets = BASKETS.as_counts()
     result = dl.fit(BASKETS, prior=strength, nonempty=True)
-    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(BASKETS, nonempty=True), rel=1e-12)
+    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(BASKETS), rel=1e-12)
     assert np.all(conditional(result.kernel)[1:] > 0)
     if np.isinf(strength):
         assert result.stop is Stop.CLOSED_FORM
@@ -176,7 +176,7 @@ def test_with_a_prior_it_is_the_likelihood_of_the_data_given_that_they_are_not_e
         return
     both = with_prior(baskets, pseudo_baskets(baskets, nonempty=True), strength, nonempty=True)
     assert not np.any(both.sizes == 0)
-    assert result.history.log_likelihood[-1] == pytest.approx(result.dpp.log_likelihood(both, nonempty=True), rel=1e-9)
+    assert result.history.log_likelihood[-1] == pytest.approx(result.dpp.log_likelihood(both), rel=1e-9)
 
 
 def test_a_checkpoint_knows_what_was_learned(tmp_path: object) -> None:

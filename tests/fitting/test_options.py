@@ -37,7 +37,7 @@ def test_fit_with_options_is_fit() -> None:
     options = FitOptions(init="wishart", prior=0, max_iter=5, restarts=2)
     one, other = (
         fit_with(options, BASKETS, rng=3),
-        dl.fit(BASKETS, init="wishart", prior=0, max_iter=5, restarts=2, rng=3, nonempty=False),
+        dl.fit(BASKETS, init="wishart", prior=0, max_iter=5, restarts=2, rng=3),
     )
     np.testing.assert_array_equal(one.kernel.eigenvalues, other.kernel.eigenvalues)
     assert one.dpp.learned == replace(other.dpp.learned, seconds=one.dpp.learned.seconds)

@@ -364,7 +364,7 @@ def test_ctrl_c_ends_the_choice_and_leaves_no_thread_behind(monkeypatch: pytest.
             time.sleep(0.02)
             yield Step(kernel, -1.0 + len(steps) * 1e-3, 1.0, 1)
 
-    monkeypatch.setitem(LEARNERS, "endless", Learner(endless, still_to_gain))
+    monkeypatch.setitem(LEARNERS, "endless", Learner("endless", endless, still_to_gain))
     with pytest.raises(KeyboardInterrupt):
         fit(FEW, "endless", prior="auto", rng=0, threads=2, tol=0)
     assert 10 <= len(steps) < 150  # each of two folds would have gone on to its limit
@@ -377,7 +377,7 @@ def test_an_error_in_a_fold_comes_out_and_leaves_no_thread_behind(monkeypatch: p
         raise ZeroDivisionError("in a fold")
         yield
 
-    monkeypatch.setitem(LEARNERS, "broken", Learner(broken, still_to_gain))
+    monkeypatch.setitem(LEARNERS, "broken", Learner("broken", broken, still_to_gain))
     with pytest.raises(ZeroDivisionError, match="in a fold"):
         fit(FEW, "broken", prior="auto", rng=0, threads=2)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("dpplearn-fold")]

@@ -128,10 +128,23 @@ def test_column_names_are_checked_as_in_scikit_learns_own_estimators() -> None:
 
 def test_without_choices_it_is_the_model_of_fit_without_choices() -> None:
     X = draws()
-    there = dl.fit(
-        dl.Baskets.from_matrix(X), rng=0, model="dpp", nonempty=False
-    )  # the parts for cross-validation are random
-    np.testing.assert_array_equal(DPPEstimator(random_state=0).fit(X).dpp_.kernel.K, there.kernel.K)
+    there = dl.fit(dl.Baskets.from_matrix(X), rng=0)  # the parts for cross-validation are random
+    here = DPPEstimator(random_state=0).fit(X).model_
+    np.testing.assert_array_equal(here.kernel.log_odds, there.model.kernel.log_odds)
+
+
+def test_what_is_learned_may_be_a_dpp_and_says_so_where_it_is_not() -> None:
+    X = draws()
+    assert isinstance(DPPEstimator(model="dpp", random_state=0, prior=0, tol=1).fit(X).dpp_, dl.DPP)
+    with pytest.raises(AttributeError, match="use model_, or learn a DPP with model='dpp'"):
+        _ = DPPEstimator(random_state=0, segments=2, tol=1).fit(X).dpp_
+
+
+def test_it_recommends_what_its_model_does_by_the_names_of_the_columns() -> None:
+    frame = pd.DataFrame(draws(), columns=NAMES)
+    model = DPPEstimator(random_state=0, segments=2, tol=1).fit(frame)
+    row = pd.DataFrame([[1, 0, 0, 1, 0, 0]], columns=NAMES)
+    assert model.recommend(row, 2) == [model.model_.recommend(["bib", "cup"], 2)]
 
 
 @pytest.mark.parametrize(("learner", "init"), [("em", "wishart"), ("k-ascent", "moments"), ("auto", "wishart")])
@@ -315,7 +328,7 @@ def test_ctrl_c_ends_a_grid_search_too_and_leaves_the_best_model_so_far(monkeypa
         yield Step(kernel, -1.0, 0.0, 1)
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(LEARNERS, "em", Learner(interrupted, relative_change, as_published=True))
+    monkeypatch.setitem(LEARNERS, "em", Learner("em", interrupted, relative_change, as_published=True))
     model = estimator()
     with pytest.raises(KeyboardInterrupt, match="best model so far"):
         model.fit(draws())
@@ -324,9 +337,7 @@ def test_ctrl_c_ends_a_grid_search_too_and_leaves_the_best_model_so_far(monkeypa
 
 
 def test_early_stopping_is_what_was_asked_for_and_no_reason_to_warn() -> None:
-    there = dl.fit(
-        dl.Baskets.from_matrix(draws(60)), prior=0, validation=0.3, patience=4, rng=0, tol=1e-6, nonempty=False
-    )
+    there = dl.fit(dl.Baskets.from_matrix(draws(60)), prior=0, validation=0.3, patience=4, rng=0, tol=1e-6)
     here = DPPEstimator(prior=0, validation=0.3, patience=4, random_state=0, tol=1e-6).fit(draws(60))
     assert there.stop is Stop.VALIDATION
     assert (here.stop_, here.converged_, here.n_iter_) == (Stop.VALIDATION, False, there.n_iter)
@@ -336,7 +347,7 @@ def test_early_stopping_is_what_was_asked_for_and_no_reason_to_warn() -> None:
 @pytest.mark.parametrize("prior", [0.5, np.inf, "auto"])
 def test_the_prior_reaches_the_learner(prior: float | str) -> None:
     X = draws(40)
-    there = dl.fit(dl.Baskets.from_matrix(X), prior=prior, rng=3, nonempty=False)
+    there = dl.fit(dl.Baskets.from_matrix(X), prior=prior, rng=3)
     here = DPPEstimator(prior=prior, random_state=3).fit(X)
     np.testing.assert_array_equal(here.dpp_.kernel.K, there.kernel.K)
     assert here.log_likelihood_ == there.log_likelihood
@@ -355,11 +366,11 @@ def test_learned_from_rows_that_are_not_empty_scores_are_given_that_they_are_not
     X = np.vstack([np.eye(N, dtype=int)] * 3 + [np.tri(N, dtype=int)])
     model = DPPEstimator(nonempty=True, prior=prior).fit(X)
     baskets = dl.Baskets.from_matrix(X)
-    np.testing.assert_allclose(model.score_samples(X), model.dpp_.log_prob(baskets, nonempty=True), atol=1e-12)
-    assert model.score(X) == pytest.approx(model.dpp_.log_likelihood(baskets, nonempty=True), abs=1e-12)
+    np.testing.assert_allclose(model.score_samples(X), model.dpp_.log_prob(baskets), atol=1e-12)
+    assert model.score(X) == pytest.approx(model.dpp_.log_likelihood(baskets), abs=1e-12)
     assert model.score(X) == pytest.approx(model.log_likelihood_, abs=1e-9)
     if prior == np.inf:
-        assert model.score(X) > model.dpp_.log_likelihood(baskets) + 0.1
+        assert model.score(X) > dl.DPP(model.dpp_.kernel).log_likelihood(baskets) + 0.1
     assert model.score_samples(np.zeros((1, N), dtype=int))[0] == -np.inf
     with pytest.raises(dl.InputError, match="baskets are empty"):
         DPPEstimator(nonempty=True).fit(np.vstack([X, np.zeros(N, dtype=int)]))
@@ -367,7 +378,8 @@ def test_learned_from_rows_that_are_not_empty_scores_are_given_that_they_are_not
 
 def test_the_constructor_stores_its_parameters_and_leaves_checking_them_to_fit() -> None:
     parameters = {
-        "learner": "guess", "init": "moments", "restarts": 3, "tol": 0.1, "max_iter": 7, "max_seconds": 5.0,
+        "model": None, "segments": None, "attraction": True, "rank": None, "learner": "guess",
+        "init": "moments", "restarts": 3, "tol": 0.1, "max_iter": 7, "max_seconds": 5.0,
         "prior": 0.5, "validation": 0.2, "patience": 3, "nonempty": True, "threads": 1,
         "random_state": np.random.default_rng(0),
     }  # fmt: skip

@@ -23,7 +23,7 @@ from dpplearn.learners.loop import Record, Run, Step, Stop
 from dpplearn.models.history import History
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
 
-ABSENT = {"attraction": True}  # what older files do not say, and is not None
+LATER = {"segments": None, "attraction": True, "rank": None}  # what files from before there were mixtures do not say
 COLUMNS = tuple(field.name for field in fields(History))
 
 
@@ -150,7 +150,7 @@ def read_checkpoint(path: str | PathLike[str], setting: Setting) -> FitState:
 
 def _check_setting(path: str, found: Mapping[str, Any], setting: Setting) -> None:
     for name, expected in asdict(setting).items():
-        if found.get(name, ABSENT.get(name)) != expected:
+        if (found[name] if name not in LATER else found.get(name, LATER[name])) != expected:
             what = "other baskets" if name == "data" else f"{name}={found.get(name)!r}, not {name}={expected!r}"
             raise InputError(f"{path} belongs to a fit with {what}; repeat the call that wrote it, with resume=")
 

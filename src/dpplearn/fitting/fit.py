@@ -155,9 +155,11 @@ def fit(
     >>> [each.item for each in result.dpp.recommend(["cot"])]
     ['bib', 'crib']
     """
+    start = start.model if isinstance(start, FitResult) else start
+    dpp = model == "dpp" or any(each is not None for each in (learner, init, prior))
     options = FitOptions(
-        model=model or model_of(start),
-        segments=segments if segments is not None or not isinstance(start, Mixture) else start.n_segments,
+        model=model or (None if dpp else model_of(start)),
+        segments=start.n_segments if segments is None and isinstance(start, Mixture) and not dpp else segments,
         attraction=attraction,
         rank=rank,
         learner=learner,

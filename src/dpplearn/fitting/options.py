@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from os import PathLike
 
+import numpy as np
+
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, whole_number
 from dpplearn.fitting.prior import as_strength
-from dpplearn.learners.registry import LEARNERS, Learner
+from dpplearn.learners.registry import LEARNERS, Learner, learners_of
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.threads import thread_count
 
@@ -63,6 +65,7 @@ class FitOptions:
             n_segments=SEGMENTS if self.segments is None else self.segments,
             n_columns=RANK if self.rank is None else self.rank,
             validation=float(self.validation),
+            nonempty=self.nonempty if isinstance(self.nonempty, str) else bool(self.nonempty),
         )
 
     def _settle(self, **values: object) -> None:
@@ -79,7 +82,7 @@ class FitOptions:
 
     def _learner(self, model: str) -> str:
         learner = self.learner or MODELS[model]
-        able = sorted(name for name, each in LEARNERS.items() if each.model == model)
+        able = learners_of(model)
         if learner not in able:
             of_model = f" for model {model!r}" if learner in LEARNERS else ""
             raise InputError(f"learner is {learner!r}; expected one of {', '.join(able)}{of_model}")
@@ -133,7 +136,7 @@ class FitOptions:
             raise InputError(f"max_seconds is {self.max_seconds}; expected a positive number, or None")
         if not 0 <= self.validation < 1:
             raise InputError(f"validation is {self.validation}; expected a share of the baskets, from 0 to less than 1")
-        if not isinstance(self.nonempty, bool) and self.nonempty != "auto":
+        if not isinstance(self.nonempty, bool | np.bool_) and self.nonempty != "auto":
             raise InputError(f"nonempty is {self.nonempty!r}; expected True, False or 'auto'")
 
     def for_baskets(self, baskets: Baskets) -> FitOptions:

@@ -16,7 +16,8 @@ from dpplearn.errors import InputError, whole_number
 from dpplearn.fitting.fit import fit_with
 from dpplearn.fitting.options import FitOptions
 from dpplearn.learners.loop import Stop
-from dpplearn.models.dpp import DPP
+from dpplearn.models.dpp import DPP, Recommendation
+from dpplearn.models.mixture import Mixture
 
 try:
     from sklearn.base import BaseEstimator, DensityMixin
@@ -47,7 +48,9 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    learner, init, restarts, tol, max_iter, max_seconds, prior, validation, patience, nonempty
+    model, learner, init, segments, attraction, rank, restarts, tol, max_iter, max_seconds, prior
+        As `dpplearn.fit` takes them: by default a mixture is learned.
+    validation, patience, nonempty
         As `dpplearn.fit` takes them.
     threads : int or None
         How many threads `fit` and `sample` use; None for all cores.
@@ -57,10 +60,10 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    dpp_ : DPP
+    model_ : Mixture or DPP
         The model. Column labels of a DataFrame (strings or integers) are its items; otherwise they are numbers.
     log_likelihood_ : float
-        Of the training data under `dpp_`, the mean per basket.
+        Of the training data under `model_`, the mean per basket.
     n_iter_ : int
         Iterations of the best run.
     converged_ : bool
@@ -76,11 +79,11 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     >>> import pandas
     >>> X = pandas.DataFrame([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10, columns=["cot", "crib", "bib"])
     >>> estimator = DPPEstimator(prior=0.1).fit(X)
-    >>> [each.item for each in estimator.dpp_.recommend(["cot"])]
+    >>> [each.item for each in estimator.model_.recommend(["cot"])]
     ['bib', 'crib']
     """
 
-    dpp_: DPP
+    model_: DPP | Mixture
     log_likelihood_: float
     n_iter_: int
     converged_: bool
@@ -88,21 +91,29 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        learner: str = "auto",
-        init: str = "moments",
+        model: str | None = None,
+        learner: str | None = None,
+        init: str | None = None,
+        segments: int | None = None,
+        attraction: bool = True,
+        rank: int | None = None,
         restarts: int = 1,
-        tol: float = 1e-4,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_seconds: float | None = None,
         prior: float | str | None = None,
         validation: float = 0.0,
         patience: int = 10,
-        nonempty: bool = False,
+        nonempty: bool | str = "auto",
         threads: int | None = None,
         random_state: RandomState = None,
     ) -> None:
+        self.model = model
         self.learner = learner
         self.init = init
+        self.segments = segments
+        self.attraction = attraction
+        self.rank = rank
         self.restarts = restarts
         self.tol = tol
         self.max_iter = max_iter
@@ -124,7 +135,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from the rows of X.
 
         Warns if learning stopped before it converged. Ctrl-C is raised again, so that it also ends a grid search;
-        `dpp_` is then the best model so far.
+        `model_` is then the best model so far.
 
         Parameters
         ----------
@@ -148,13 +159,14 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         matrix = self._validated(X, reset=True)
         baskets = _baskets(matrix, self._labels(X), sample_weight)
-        options = {name: value for name, value in self.get_params().items() if name != "random_state"}
-        result = fit_with(FitOptions(**options), baskets, rng=_generator(self.random_state))
-        self.dpp_ = result.dpp
+        options = FitOptions(**{name: value for name, value in self.get_params().items() if name != "random_state"})
+        result = fit_with(options, baskets, rng=_generator(self.random_state))
+        self.model_ = result.model
         self.log_likelihood_ = result.log_likelihood
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_ = result.stop
+        self._tol = options.tolerance
         self._fitted_on_sparse = issparse(matrix)
         self.stop_.raise_if_interrupted()
         if self.stop_ in REMEDIES:
@@ -186,7 +198,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         0.0
         """
         baskets = self._known_baskets(X, sample_weight)
-        return self.dpp_.log_likelihood(baskets)
+        return self.model_.log_likelihood(baskets)
 
     def score_samples(self, X: Any) -> Floats:
         """log P of every row, given that it is not empty if learned so.
@@ -209,7 +221,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         True
         """
         baskets = self._known_baskets(X)
-        return self.dpp_.log_prob(baskets)
+        return self.model_.log_prob(baskets)
 
     def sample(
         self, n_samples: int = 1, k: int | None = None, random_state: RandomState = None
@@ -238,13 +250,45 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         n = whole_number("n_samples", n_samples, 0)
-        sets = self.dpp_.law.sample(n, k, _generator(random_state), self.threads)
-        matrix = _indicator_matrix(sets, len(self.dpp_.items))
+        sets = self.model_.law.sample(n, k, _generator(random_state), self.threads)
+        matrix = _indicator_matrix(sets, len(self.model_.items))
         return matrix if self._fitted_on_sparse else matrix.toarray()
+
+    @property
+    def dpp_(self) -> DPP:
+        """The model, where it is a DPP."""
+        check_is_fitted(self)
+        if not isinstance(self.model_, DPP):
+            raise AttributeError("the model learned is a Mixture: use model_, or learn a DPP with model='dpp'")
+        return self.model_
+
+    def recommend(self, X: Any, k: int = 10) -> list[list[Recommendation]]:
+        """The best items to add to every row.
+
+        Parameters
+        ----------
+        X
+            Partial baskets, one per row.
+        k
+            How many items at most.
+
+        Returns
+        -------
+        list of list of Recommendation
+            One list per row, best first; items are the column names of the fit.
+
+        Examples
+        --------
+        >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
+        >>> estimator = DPPEstimator(prior=0.1).fit(X)
+        >>> [each.item for each in estimator.recommend([[1, 0, 0]])[0]]
+        [2, 1]
+        """
+        return self.model_.recommend(self._known_baskets(X), k)
 
     def _known_baskets(self, X: Any, sample_weight: npt.ArrayLike | None = None) -> Baskets:
         check_is_fitted(self)
-        return _baskets(self._validated(X, reset=False), self.dpp_.items, sample_weight)
+        return _baskets(self._validated(X, reset=False), self.model_.items, sample_weight)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X as an array or CSR matrix of finite numbers, with the columns of the fit unless `reset`."""
@@ -264,7 +308,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _not_converged(self) -> str:
         return (
             f"the fit did not converge in {self.n_iter_} iterations: {self.stop_.value}; "
-            f"{REMEDIES[self.stop_]} (tol is {self.tol:g})"
+            f"{REMEDIES[self.stop_]} (tol is {self._tol:g})"
         )
 
 

@@ -93,3 +93,8 @@ PUBLISHED = (
     Learner("adam", adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
 )
 LEARNERS: dict[str, Learner] = {each.name: each for each in (*OURS, *PUBLISHED)}
+
+
+def learners_of(model: str) -> list[str]:
+    """The names of the learners of a kind of model."""
+    return sorted(name for name, each in LEARNERS.items() if each.model == model)

@@ -52,7 +52,26 @@ class SetModel(NamedLaw):
         learned: Provenance | None = None,
         training: Training | None = None,
     ) -> Self:
-        """The model of a law of its family, whatever that makes of the empty set."""
+        """The model of a law of its family, whatever that makes of the empty set.
+
+        Parameters
+        ----------
+        law
+            Of the family of this kind of model.
+        items, learned, training
+            As a model is made of.
+
+        Returns
+        -------
+        a model of this kind
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"])
+        >>> dl.DPP.of_law(dpp.law, ["Krippe", "Bett"]).items
+        ('Krippe', 'Bett')
+        """
         model = cls.__new__(cls)
         SetModel.__init__(model, law, items, learned, training)
         return model

@@ -22,6 +22,12 @@ class MixtureKernel:
     The symmetric part of C is at least I: what it has beyond I repels, and the skew part attracts. All segments share
     one C, or have one each, as what is seen of some items alone has. Every pivot of elimination in a minor of C is at
     least 1: no set is impossible, and nothing needs pivoting.
+
+    Examples
+    --------
+    >>> attracts = np.array([[1.0, 2.0], [-2.0, 1.0]])
+    >>> MixtureKernel(np.ones(1), np.zeros((1, 2)), attracts[None])
+    MixtureKernel(2 items, 1 segments)
     """
 
     weights: Floats  # (n_segments,)
@@ -47,7 +53,23 @@ class MixtureKernel:
 
     @classmethod
     def of_items(cls, log_odds: npt.ArrayLike) -> MixtureKernel:
-        """Independent items."""
+        """Independent items.
+
+        Parameters
+        ----------
+        log_odds
+            The logarithm of p/(1 − p), of every item.
+
+        Returns
+        -------
+        MixtureKernel
+            Of one segment.
+
+        Examples
+        --------
+        >>> MixtureKernel.of_items([0.0, 0.0]).K[0].diagonal().tolist()
+        [0.5, 0.5]
+        """
         log_odds = np.atleast_2d(np.asarray(log_odds, dtype=float))
         return cls(np.ones(1), log_odds, np.eye(log_odds.shape[1])[None])
 
@@ -68,7 +90,23 @@ class MixtureKernel:
             return np.log(self.weights)
 
     def L(self, segment: int) -> Floats:
-        """L_c = D_c C D_c."""
+        """L_c = D_c C D_c.
+
+        Parameters
+        ----------
+        segment
+            Its number.
+
+        Returns
+        -------
+        array of float
+            (n_items, n_items).
+
+        Examples
+        --------
+        >>> MixtureKernel.of_items([0.0, 0.0]).L(0).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
         d = np.exp(self.log_odds[segment] / 2)
         C: Floats = self.interaction[segment if len(self.interaction) > 1 else 0]
         return np.asarray(d[:, None] * C * d)

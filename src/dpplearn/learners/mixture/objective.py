@@ -23,6 +23,12 @@ class Objective:
     penalty: Penalty = field(default_factory=Penalty)
 
     def __call__(self, x: Floats) -> tuple[float, Floats]:
+        """−inf where a step went so far that numbers ran over."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            value, gradient = self._at(x)
+        return (value, gradient) if np.isfinite(value) else (-np.inf, gradient)
+
+    def _at(self, x: Floats) -> tuple[float, Floats]:
         shape, baskets, threads = self.shape, self.problem.baskets, self.problem.threads
         at, n = Parameters.of(x, shape), baskets.total_weight
         C, log_odds, pi = at.interaction(shape), at.log_odds, at.weights
@@ -42,12 +48,12 @@ class Objective:
             G -= (R[c] * d[c][:, None]) * H[c].T * d[c]
         penalty = self.penalty
         expected = R[:, None] * K_ii
-        gamma = 2 * (segments.counts.sum(axis=0) - expected.sum(axis=0)) + 1 - 2 / (1 + np.exp(-2 * at.gamma))
+        gamma = 2 * (segments.counts.sum(axis=0) - expected.sum(axis=0)) - np.tanh(at.gamma)
         theta = segments.counts - expected - penalty.segments * at.theta
         U = (G + G.T) @ at.U - 2 * penalty.repulsion * at.U
         skew = (G - G.T)[shape.below] - 2 * penalty.attraction * at.A if at.A.size else at.A
         logits = segments.shares + empty - pi * (n + empty.sum())
-        value += float((at.gamma - np.log1p(np.exp(2 * at.gamma))).sum())
+        value += float((at.gamma - np.logaddexp(0, 2 * at.gamma)).sum())
         value -= penalty.repulsion * float(np.vdot(at.U, at.U)) + penalty.attraction * float(at.A @ at.A)
         value -= penalty.segments / 2 * float(np.vdot(at.theta, at.theta)) if shape.segments > 1 else 0.0
         gradient = Parameters(gamma, theta, U, skew, logits).flat(shape)

@@ -121,7 +121,7 @@ def _common(log_odds: Floats, penalty: Penalty) -> Floats:
     """The γ that maximises −λ_t/2 Σ_c (l_c − 2γ)² + γ − log(1 + e^{2γ}), item by item: concave, by Newton's method."""
     m, gamma = len(log_odds), log_odds.mean(axis=0) / 2
     for _ in range(NEWTON):
-        p = 1 / (1 + np.exp(-2 * gamma))
-        slope = 2 * penalty.segments * (log_odds - 2 * gamma).sum(axis=0) + 1 - 2 * p
-        gamma = gamma + slope / (4 * penalty.segments * m + 4 * p * (1 - p))
+        halved = np.tanh(gamma)
+        slope = 2 * penalty.segments * (log_odds - 2 * gamma).sum(axis=0) - halved
+        gamma = gamma + slope / (4 * penalty.segments * m + 1 - halved**2)
     return np.asarray(gamma)
