@@ -47,9 +47,11 @@ class MixtureProblem(Problem):
         return scaled_for(p, n, self.shape, self.penalty).flat(self.shape)
 
     def independent_items(self) -> MixtureKernel:
-        """With frequencies (count + ½)/(n + 1), under the law."""
-        n = self.baskets.total_weight
-        p = chances(self.baskets.frequencies(), n, smoothing=SMOOTHING, nonempty=self.nonempty)
+        """With frequencies (count + ½)/(n + 1), under the law. Where single items would have them ever rarer, they are as
+        rare as one basket in n + 1 that is not empty makes them."""
+        n, m = self.baskets.total_weight, self.baskets.frequencies()
+        p = chances(m, n, smoothing=SMOOTHING, nonempty=self.nonempty)
+        p = np.maximum(p, chances(m, n, smoothing=SMOOTHING) / (n + 1))
         return MixtureKernel.of_items(np.log(p / (1 - p)))
 
     def yardstick(self) -> MixtureKernel:
