@@ -20,6 +20,7 @@ from dpplearn.datasets.registries import make_registries
 from dpplearn.fitting import effort, prior_choice, runs
 from dpplearn.fitting import fit as fitting
 from dpplearn.fitting.effort import LONG, Effort, LongWork, duration
+from dpplearn.fitting.options import FitOptions
 from dpplearn.learners.registry import LEARNERS, learners_of
 from dpplearn.learners.starts import INITIALISERS, moments_kernel
 from dpplearn.models.provenance import Provenance
@@ -246,14 +247,15 @@ def test_a_short_fit_and_one_that_a_limit_makes_short_measure_and_say_nothing(mo
 
 
 def test_an_estimate_grows_with_all_that_makes_a_fit_long() -> None:
-    def seconds(baskets: dl.Baskets = BASKETS, learner: str = "auto", prior: float | str = 0.0, **more: int) -> float:
-        options: dict[str, Any] = {"restarts": 1, "max_iter": 1000, "threads": 1, **more}
-        found = effort.fit_effort(baskets.deduplicated(), learner, prior, **options)
+    def seconds(baskets: dl.Baskets = BASKETS, **more: Any) -> float:
+        options = {"threads": 1, **({"learner": "auto", "prior": 0.0} if "segments" not in more else {}), **more}
+        found = effort.fit_effort(baskets.deduplicated(), FitOptions(**options))
         assert isinstance(found, Effort)
         return found.seconds
 
     plain = seconds()
     assert seconds(prior="auto") > seconds(prior=1.0) > plain > seconds(prior=np.inf)
+    assert seconds(segments=20) > 2 * seconds(segments=5)
     assert seconds(restarts=3) == pytest.approx(3 * plain)
     assert seconds(max_iter=5) < plain / 10
     assert seconds(make_registries("feeding", 3000, rng=0)) > 10 * plain

@@ -13,11 +13,11 @@ import numpy as np
 
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputWarning
+from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.prior import SMOOTHING, how_many
 from dpplearn.fitting.prior_choice import ENOUGH, FOLDS
 from dpplearn.kernels.independent import chances
 from dpplearn.kernels.symmetric.statistics import sums_under_L
-from dpplearn.learners.registry import LEARNERS, Cost
 from dpplearn.tools.memory import NUMBER, check_memory, in_bytes
 from dpplearn.tools.threads import one_blas_thread, thread_count
 
@@ -36,16 +36,19 @@ class Effort(NamedTuple):
     memory: float
 
 
-def fit_memory(n_items: int, learner: str, prior: float | str, threads: int | None) -> float:
+def fit_memory(n_items: int, options: FitOptions) -> float:
     """Bytes at the peak. While a prior is chosen, several models are learned at a time."""
-    at_once = min(thread_count(threads), FOLDS) if prior == "auto" else 1
-    return float(NUMBER * n_items**2 * LEARNERS[learner].cost.matrices * at_once)
+    at_once = min(thread_count(options.threads), FOLDS) if options.strength == "auto" else 1
+    cost = options.how.cost
+    return float(NUMBER * n_items**2 * (cost.matrices + cost.matrices_of_segment * options.n_segments) * at_once)
 
 
-def check_fit_memory(n_items: int, learner: str, prior: float | str, threads: int | None) -> None:
+def check_fit_memory(n_items: int, options: FitOptions) -> None:
     """Refuse a model that there is no memory to learn."""
-    what = f"learning a DPP of {n_items:,} items (a kernel of {in_bytes(NUMBER * n_items**2)}) by {learner!r}"
-    check_memory(fit_memory(n_items, learner, prior, threads), what, "keep the most frequent items alone")
+    kind = {"dpp": "DPP"}.get(options.how.model, options.how.model)
+    what = f"learning a {kind} of {n_items:,} items (a kernel of {in_bytes(NUMBER * n_items**2)})"
+    by = f" by {options.how.name!r}" if options.how.model == "dpp" else f" and {options.n_segments} segments"
+    check_memory(fit_memory(n_items, options), what + by, "keep the most frequent items alone")
 
 
 class Speed(NamedTuple):
@@ -57,30 +60,28 @@ class Speed(NamedTuple):
     work: float
 
 
-def fit_effort(
-    data: Baskets, learner: str, prior: float | str, *, restarts: int, max_iter: int, threads: int | None
-) -> Effort:
+def fit_effort(data: Baskets, options: FitOptions) -> Effort:
     """As far as it can be told beforehand: to about a factor of three. Nothing is measured where it cannot be long."""
 
     def seconds(speed: Speed) -> float:
-        return _seconds(data, LEARNERS[learner].cost, prior, restarts, max_iter, thread_count(threads), speed)
+        return _seconds(data, options, speed)
 
     found = seconds(Speed(DECOMPOSITION * data.n_items**3, 0.0, WORK))
     if found >= LONG / SURELY:
-        found = seconds(Speed(decomposition_seconds(data.n_items), *pass_seconds(data, threads)))
-    return Effort(found, fit_memory(data.n_items, learner, prior, threads))
+        found = seconds(Speed(decomposition_seconds(data.n_items), *pass_seconds(data, options.threads)))
+    return Effort(found, fit_memory(data.n_items, options))
 
 
-def _seconds(
-    data: Baskets, cost: Cost, prior: float | str, restarts: int, max_iter: int, threads: int, speed: Speed
-) -> float:
+def _seconds(data: Baskets, options: FitOptions, speed: Speed) -> float:
+    cost, prior, threads = options.how.cost, options.strength, thread_count(options.threads)
     if prior == np.inf:
         return speed.before_sets + speed.work * data.blocks.work
     work = data.blocks.work + (_work_of_prior(data) if prior else 0)
     beside = cost.decompositions if prior or cost.narrow is None else cost.narrow
+    beside += cost.of_segment * options.n_segments
     evaluation = speed.before_sets + speed.work * work + beside * speed.decomposition
     around = (STARTING + cost.at_the_end) * speed.decomposition
-    runs = restarts * (around + min(cost.evaluations, 1.2 * max_iter + 1) * evaluation)
+    runs = options.restarts * (around + min(cost.evaluations, 1.2 * options.max_iter + 1) * evaluation)
     if prior != "auto":
         return runs
     folds = min(FOLDS, -(-ENOUGH * FOLDS // max(int(data.total_weight), 1)))
@@ -105,9 +106,9 @@ class Around(NamedTuple):
 NO_TIME = Around(0.0, 0.0)
 
 
-def around_a_run(n_items: int, learner: str) -> Around:
+def around_a_run(n_items: int, options: FitOptions) -> Around:
     one = decomposition_seconds(n_items)
-    return Around(one, LEARNERS[learner].cost.at_the_end * one)
+    return Around(one, options.how.cost.at_the_end * one)
 
 
 def decomposition_seconds(n_items: int) -> float:

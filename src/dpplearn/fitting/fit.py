@@ -1,10 +1,10 @@
-"""fit: the data, the prior, the runs, the result."""
+"""fit: from baskets to a model, phase after phase."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,34 +13,35 @@ import numpy as np
 
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
-from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError
-from dpplearn.fitting.checkpoint import FitState, Saver, Search, Setting, fingerprint, read_checkpoint, saver
+from dpplearn.fitting.checkpoint import saver
 from dpplearn.fitting.data import Data
 from dpplearn.fitting.effort import (
     LONG,
-    NO_TIME,
     Effort,
-    around_a_run,
     check_fit_memory,
     duration,
     fit_effort,
     tell_if_long,
 )
 from dpplearn.fitting.options import FitOptions
-from dpplearn.fitting.prior import centre, pseudo_baskets, with_prior
-from dpplearn.fitting.prior_choice import PriorChoice, choose_prior
-from dpplearn.fitting.result import Agreement, FitResult
-from dpplearn.fitting.runs import Method, Work, all_runs, outcome
-from dpplearn.fitting.watching import Callback, choice_progress, observers_of
-from dpplearn.kernels.families import AnyKernel, law_of
+from dpplearn.fitting.phases import (
+    baskets_with_prior,
+    best_run,
+    independent_items,
+    method_of,
+    prior_of,
+    result_of,
+    state_of,
+)
+from dpplearn.fitting.prior_choice import PriorChoice
+from dpplearn.fitting.result import FitResult
+from dpplearn.fitting.runs import Work
+from dpplearn.fitting.watching import Callback, observers_of
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import Limits, Record, Run, Stop, Validation
-from dpplearn.learners.problem import Problem
+from dpplearn.learners.loop import Stop
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.provenance import Provenance
-from dpplearn.models.training import Training
 from dpplearn.tools.files import check_writable
 from dpplearn.tools.threads import suitable_blas
 
@@ -203,36 +204,30 @@ def fit_with(
     if model_of(start) not in (None, options.how.model):
         raise InputError(f"start is a {type(start).__name__}, from which no {options.how.model} can be learned")
     options = options.for_baskets(baskets)
-    check_fit_memory(baskets.n_items, options.how.name, options.strength, options.threads)
+    check_fit_memory(baskets.n_items, options)
     if options.checkpoint is not None:
         check_writable(Path(options.checkpoint))
     data = Data.of(baskets)
-    state = _state(options, data.distinct, "given" if start is not None else options.first_start, rng)
+    state = state_of(options, data.distinct, "given" if start is not None else options.first_start, rng)
     began = time.perf_counter() - state.elapsed
     if options.resume is None:
         _tell_if_long(options, data.distinct)
     with suitable_blas(baskets.n_items, options.threads):
         data = data.without(options.validation, state.seeds[-1])
-        method = _method(options, data, lambda: time.perf_counter() - began)
+        method = method_of(options, data, lambda: time.perf_counter() - began)
         save = saver(options.checkpoint, options.checkpoint_seconds)
-        choice, state = _chosen_prior(options, data, method, state, save)
+        choice, state = prior_of(options, data, method, state, save)
         strength = choice.strength if choice is not None else float(options.strength)
         if np.isinf(strength):
-            end = _independent_items(options, data, method, state, save, choice)
+            end = independent_items(options, data, method, state, save, choice)
         else:
-            problem = data.problem(options, _with_prior(options, data.distinct, strength))
+            problem = data.problem(options, baskets_with_prior(options, data.distinct, strength))
             with observers_of(options.restarts, options.progress, callback) as observers:
-                end = _best_run(Work(method, problem, start, observers, save), state)
+                end = best_run(Work(method, problem, start, observers, save), state)
         try:
-            return _result(options, data, method, end, strength, choice)
+            return result_of(options, data, method, end, strength, choice)
         except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
-            return _result(options, data, method, replace(end, stop=Stop.INTERRUPTED), strength, choice)
-
-
-def _with_prior(options: FitOptions, distinct: Baskets, strength: float) -> Baskets:
-    nonempty = options.given_nonempty
-    pseudo = pseudo_baskets(distinct, nonempty=nonempty) if strength else distinct
-    return with_prior(distinct, pseudo, strength, nonempty=nonempty)
+            return result_of(options, data, method, replace(end, stop=Stop.INTERRUPTED), strength, choice)
 
 
 def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> PriorChoice:
@@ -240,8 +235,8 @@ def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> Pri
     options, data, began = replace(options, prior="auto"), Data.of(baskets), time.perf_counter()
     options = options.for_baskets(baskets)
     with suitable_blas(baskets.n_items, options.threads):
-        method = _method(options, data, lambda: time.perf_counter() - began)
-        choice, _ = _chosen_prior(options, data, method, _state(options, data.distinct, options.first_start, rng), None)
+        method = method_of(options, data, lambda: time.perf_counter() - began)
+        choice, _ = prior_of(options, data, method, state_of(options, data.distinct, options.first_start, rng), None)
     assert choice is not None
     return choice
 
@@ -250,38 +245,9 @@ def expected_effort(baskets: Baskets, **options: Any) -> Effort:
     """What `fit` with these options will take; what it refuses is refused. A start and who is told do not count."""
     asked = FitOptions(**{name: value for name, value in options.items() if name not in ("start", "rng", "callback")})
     asked = asked.for_baskets(baskets)
-    check_fit_memory(baskets.n_items, asked.how.name, asked.strength, asked.threads)
-    found = _effort(asked, baskets.deduplicated())
+    check_fit_memory(baskets.n_items, asked)
+    found = fit_effort(baskets.deduplicated(), asked)
     return found._replace(seconds=min(found.seconds, asked.max_seconds or np.inf))
-
-
-def _state(options: FitOptions, distinct: Baskets, first_start: str, rng: Seed) -> FitState:
-    """Where the fit begins, or goes on."""
-    setting = Setting(
-        options.how.name,
-        first_start,
-        options.restarts,
-        options.strength,
-        options.validation,
-        options.given_nonempty,
-        fingerprint(distinct),
-        *((options.n_segments, options.attraction, options.n_columns) if options.how.model == "mixture" else ()),
-    )
-    if options.resume is not None:
-        return read_checkpoint(options.resume, setting)
-    seeds = np.random.default_rng(rng).integers(2**63, size=options.restarts + 2)
-    return FitState(setting, tuple(int(seed) for seed in seeds))
-
-
-def _effort(options: FitOptions, distinct: Baskets) -> Effort:
-    return fit_effort(
-        distinct,
-        options.how.name,
-        options.strength,
-        restarts=options.restarts,
-        max_iter=options.max_iter,
-        threads=options.threads,
-    )
 
 
 def _tell_if_long(options: FitOptions, distinct: Baskets) -> None:
@@ -290,110 +256,4 @@ def _tell_if_long(options: FitOptions, distinct: Baskets) -> None:
         return
     limited = "sets a limit" if limit is None else f"ends it after {duration(limit)}"
     instead = f"max_seconds (--max-seconds) {limited}, with the best model so far"
-    tell_if_long(_effort(options, distinct), "this fit", instead)
-
-
-def _method(options: FitOptions, data: Data, clock: Callable[[], float]) -> Method:
-    expected = around_a_run(data.distinct.n_items, options.how.name) if options.max_seconds is not None else NO_TIME
-    validation = None
-    if data.aside is not None:
-        validation = Validation(data.problem(options, data.aside).log_likelihood, options.patience)
-    return Method(
-        options.how,
-        Limits(options.how.rule, options.tolerance, options.max_iter, options.max_seconds, expected.ending),
-        clock,
-        validation,
-        expected.starting,
-    )
-
-
-def _chosen_prior(
-    options: FitOptions, data: Data, method: Method, state: FitState, save: Saver | None
-) -> tuple[PriorChoice | None, FitState]:
-    """The strength by cross-validation, if that is asked for; what is done of it is kept."""
-    if options.strength != "auto":
-        return None, state
-
-    def keep(search: Search) -> None:
-        nonlocal state
-        state = replace(state, search=search, elapsed=method.clock())
-        if save is not None:
-            save(state, True)
-        show(len(search.held_out))
-
-    with choice_progress(options.progress) as show:
-        choice = choose_prior(data.problem(options, data.units), method, state.seeds[-2], state.search, keep)
-    return choice, state
-
-
-@dataclass(frozen=True)
-class End:
-    """The run whose model is returned, what that started from, all runs, and why the fit ended if not as that run."""
-
-    run: Run
-    start: str
-    state: FitState
-    stop: Stop | None = None
-
-
-def _independent_items(
-    options: FitOptions, data: Data, method: Method, state: FitState, save: Saver | None, choice: PriorChoice | None
-) -> End:
-    """What an infinitely strong prior gives, without a run."""
-    in_time = choice is None or choice.complete
-    why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
-    kernel = centre(data.distinct, nonempty=options.given_nonempty)
-    run = method.ended_at(kernel, data.problem(options), why, Record())
-    if save is not None:  # what was cut short goes on with the choice, and then from a start of its own
-        save(state.with_running(run) if in_time else state, True)
-    return End(run, "prior", state.with_finished(run, "prior"))
-
-
-def _best_run(work: Work, state: FitState) -> End:
-    state, stop = all_runs(work, state)
-    return End(*outcome(work, state), state, stop)
-
-
-def _result(
-    options: FitOptions, data: Data, method: Method, end: End, strength: float, choice: PriorChoice | None
-) -> FitResult:
-    run, problem = end.run, data.problem(options)
-    stop = end.stop or run.stop
-    assert stop is not None
-    baseline, of_data = (_of_data(problem, kernel) for kernel in (problem.independent_items(), run.kernel))
-    learned = Provenance(
-        learner=options.how.name,
-        start=end.start,
-        restarts=len(end.state.finished),
-        n_iter=run.n_iter,
-        evaluations=float(run.history.evaluations[-1]),
-        stop=stop.name,
-        prior=strength,
-        prior_chosen=choice is not None,
-        nonempty=options.given_nonempty,
-        log_likelihood=of_data if strength or options.how.model == "mixture" else run.log_likelihood,
-        independent_log_likelihood=baseline,
-        n_baskets=len(data.given),
-        n_distinct=len(data.distinct),
-        weight=data.given.total_weight,
-        seconds=method.clock(),
-        validation=options.validation if data.aside is not None else None,
-        validation_log_likelihood=run.score if data.aside is not None else None,
-    )
-    within = 2 * options.how.in_nats(options.tolerance, run.log_likelihood)
-    agreement = Agreement.of([line.log_likelihood for line in end.state.finished], within)
-    model = _model(run.kernel, data.distinct.items, options, learned, Training.of(data.units, run.history))
-    return FitResult(model, run.history, stop, end.state.finished, baseline, agreement, choice)
-
-
-def _of_data(problem: Problem, kernel: AnyKernel) -> float:
-    """The mean log-likelihood under the law, whatever else learning counted."""
-    return law_of(kernel, nonempty=problem.nonempty).mean_log_likelihood(problem.baskets, problem.threads)
-
-
-def _model(
-    kernel: AnyKernel, items: Sequence[Label], options: FitOptions, learned: Provenance, training: Training
-) -> DPP | Mixture:
-    make: Any = DPP if isinstance(kernel, Kernel) else Mixture
-    model: DPP | Mixture = make(kernel, items, nonempty=options.given_nonempty, learned=learned, training=training)
-    return model
+    tell_if_long(fit_effort(distinct, options), "this fit", instead)

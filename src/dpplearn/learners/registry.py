@@ -28,6 +28,8 @@ class Cost:
     decompositions: float = 2.0  # the time of an evaluation beside the pass over the baskets, in eigendecompositions
     matrices: int = 37  # N×N, at once: by the growth of resident memory from N = 300 to 700
     at_the_end: float = 0.0  # eigendecompositions to find the kernel, by learners that do without
+    of_segment: float = 0.0  # eigendecompositions beside, and matrices, for every segment
+    matrices_of_segment: int = 0
     narrow: float | None = None  # instead of `decompositions` without a prior, where a factor loses columns
 
 
@@ -62,7 +64,7 @@ OURS = (
         "auto",
         auto,
         still_to_gain,
-        Cost(300, 0.9, 37, SVD, 0.25),
+        Cost(300, 0.9, 37, SVD, narrow=0.25),
         learns_nonempty=True,
         usually_nonempty=True,
         tries_starts=True,
@@ -72,7 +74,7 @@ OURS = (
         "mixture",
         mixture,
         still_to_gain,
-        Cost(150, 0.9, 37),
+        Cost(150, 0.3, 30, of_segment=0.4, matrices_of_segment=2),
         learns_nonempty=True,
         usually_nonempty=True,
         leaves_saddles=False,

@@ -47,8 +47,8 @@ class MixtureProblem(Problem):
         return scaled_for(p, n, self.shape, self.penalty).flat(self.shape)
 
     def independent_items(self) -> MixtureKernel:
-        """With frequencies (count + ½)/(n + 1), under the law. Where single items would have them ever rarer, they are as
-        rare as one basket in n + 1 that is not empty makes them."""
+        """With frequencies (count + ½)/(n + 1), under the law. Where single items would have them ever rarer, they are
+        as rare as one basket in n + 1 that is not empty makes them."""
         n, m = self.baskets.total_weight, self.baskets.frequencies()
         p = chances(m, n, smoothing=SMOOTHING, nonempty=self.nonempty)
         p = np.maximum(p, chances(m, n, smoothing=SMOOTHING) / (n + 1))
