@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-processors lint bench bench-learners bench-small-data reproduce clean
+.PHONY: demo test test-processors lint bench bench-learners bench-small-data bench-models reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -33,6 +33,10 @@ bench-learners: $(VENV)/.installed-bench
 # Priors on 2N, 5N, 20N and all baskets of every category; half an hour on 2 cores. A second call goes on.
 bench-small-data: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.small_data --processes 2
+
+# The models beside each other and beside baselines; half an hour on 2 cores. A second call goes on.
+bench-models: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.models
 
 # The original registries are not part of this project; DPPLEARN_SHARED is the folder that has them, as for the tests.
 DPPLEARN_SHARED ?= ../shared
