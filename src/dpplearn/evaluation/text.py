@@ -32,6 +32,7 @@ def tables(found: Evaluation) -> Iterator[TextTable]:
     if found.folds is not None:
         yield from _folds(found)
     yield _differences(found)
+    yield _calibration(found)
     yield from _reliability(found)
     if found.n_ranked:
         yield _diversity(found)
@@ -41,14 +42,7 @@ def remarks(found: Evaluation) -> Iterator[str]:
     """What must be said beside the tables."""
     yield from found.notes
     if found.nonempty:
-        yield "Log-likelihoods are given that a basket is not empty."
-    errors = [
-        f"{name}: {number(found.reliability[name].error, 5)}"
-        for name in found.names
-        if name in found.reliability and found.reliability[name].rows
-    ]
-    if errors:
-        yield f"Expected calibration error: {'; '.join(errors)}."
+        yield "Log-likelihoods and sizes are given that a basket is not empty, of models and of independent items."
     if INDEPENDENT in found.names and found.n_ranked:
         yield "Independent items rank as popularity does."
     for name in found.names:
@@ -122,6 +116,18 @@ def _in_order(found: Evaluation) -> Iterator[tuple[str, str, str]]:
         for opponent in opponents:
             if opponent != INDEPENDENT or measure == LOG_LIKELIHOOD:
                 yield from (each for each in compared if each[1:] == (opponent, measure))
+
+
+def _calibration(found: Evaluation) -> TextTable:
+    """Of all that have probabilities."""
+    errors = {name: each.error for name, each in found.reliability.items()}
+    rows = [
+        (name, number(errors.get(name), 5), number(found.size_distance.get(name), 3))
+        for name in found.names
+        if name in errors or name in found.size_distance
+    ]
+    title = "Probabilities of other items given one, and of sizes, against what came true"
+    return TextTable(title, ["", "calibration error>", "sizes off by>"], rows)
 
 
 def _reliability(found: Evaluation) -> Iterator[TextTable]:

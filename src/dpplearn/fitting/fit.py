@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -244,10 +244,17 @@ def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> Pri
     return choice
 
 
+def asked_for(options: Mapping[str, Any]) -> FitOptions:
+    """The options of a call of `fit`. A start counts for the kind of model that it asks for."""
+    rest = {name: value for name, value in options.items() if name not in ("start", "rng", "callback")}
+    start = options.get("start")
+    start = start.model if isinstance(start, FitResult) else start
+    return FitOptions(**{**rest, "model": rest.get("model") or model_of(start)})
+
+
 def expected_effort(baskets: Baskets, **options: Any) -> Effort:
     """What `fit` with these options will take; what it refuses is refused. A start and who is told do not count."""
-    asked = FitOptions(**{name: value for name, value in options.items() if name not in ("start", "rng", "callback")})
-    asked = asked.for_baskets(baskets)
+    asked = asked_for(options).for_baskets(baskets)
     check_fit_memory(baskets.n_items, asked.how.name, asked.strength, asked.threads)
     found = _effort(asked, baskets.deduplicated())
     return found._replace(seconds=min(found.seconds, asked.max_seconds or np.inf))
