@@ -33,6 +33,7 @@ from dpplearn.fitting.effort import Effort, tell_if_long, untold
 from dpplearn.fitting.fit import asked_for, expected_effort, fit
 from dpplearn.kernels.interface import Law
 from dpplearn.tools.progress import shown_progress
+from dpplearn.tools.words import listed
 
 
 def cross_validate(
@@ -104,7 +105,7 @@ def cross_validate(
             parts.append(answer(predictors_of(laws, learned, nonempty), ask(test, rng), setting, rng))
     notes = (
         f"Every basket was tested once, by models and baselines learned from the other {folds - 1} of {folds} folds.",
-        f"The ridge of EASE, chosen by a part of what it learns from, is {', '.join(ridges)} per training basket.",
+        f"The ridge of EASE per training basket, by a fifth of them in each fold, is {listed(ridges)}.",
     )
     row, fold = np.nonzero(tested.T)  # in the order of the baskets
     every = baskets.subset(row).weighted(tested[fold, row])

@@ -13,6 +13,7 @@ from dpplearn.evaluation.baselines import INDEPENDENT, Predictor
 from dpplearn.evaluation.metrics import mean_similarity, weighted_mean
 from dpplearn.evaluation.outcomes import Questions
 from dpplearn.kernels.interface import Law
+from dpplearn.models.meetings import together
 
 FEWEST_LISTS, MOST_LISTS = 50, 500  # partial baskets that lists are made for
 WORK = 5_000_000  # a diverse list takes O(n_items²) and more
@@ -25,7 +26,7 @@ class Diversity:
     """Of lists of every length k that was asked for: what to add to partial baskets, chosen in one way.
 
     `similarity` is the mean over the pairs of a list of the share of their meetings by chance that the model does not
-    have, max(1 − P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y)), 0); `coverage`, the share of the catalogue that is in some list.
+    have, max(1 − P(i, j ∈ Y)/chance, 0); `coverage`, the share of the catalogue that is in some list.
     """
 
     name: str
@@ -60,12 +61,9 @@ def diversity(
 
 
 def similarities(law: Law) -> Floats:
-    """Of every two items the share of their meetings by chance that the law does not have; 0 for those that meet as
-    often or more often, and for items that never occur."""
-    alone = law.marginals()
-    chance = np.outer(alone, alone)
-    lift: Floats = np.divide(law.pairs(), chance, out=np.ones_like(chance), where=chance > 0)
-    return np.maximum(1 - lift, 0)
+    """Of every two items the share of their meetings by chance that the law does not have, as `DPP.substitutes` has it;
+    0 for those that meet as often or more often."""
+    return np.maximum(together(law).substitution, 0)
 
 
 def _top(predictor: Predictor, most: int) -> Lister:

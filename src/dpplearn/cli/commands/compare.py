@@ -32,7 +32,7 @@ Learners = Annotated[
         "--learner",
         metavar="|".join(LEARNERS),
         callback=lambda values: [one_of(LEARNERS)(value) for value in values or []],
-        help="A learner to compare; repeat for more. With no --learner, --init or --prior, kinds of models are compared.",
+        help="A learner to compare; repeat for more. Without --learner, --init or --prior, kinds of models are.",
     ),
 ]
 Inits = Annotated[
