@@ -8,6 +8,7 @@ import pytest
 from dpplearn import Baskets
 from dpplearn.evaluation import ridge_choice
 from dpplearn.evaluation.baselines import ease
+from dpplearn.evaluation.outcomes import Questions
 from dpplearn.evaluation.ridge_choice import RIDGES, chosen_ridge
 from dpplearn.models.training import Training
 from helpers.problems import sampled
@@ -48,7 +49,7 @@ def test_baskets_that_are_too_few_or_hold_one_item_each_choose_none() -> None:
 def test_no_more_baskets_are_set_aside_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def counted(baskets: Baskets, rng: np.random.Generator) -> ridge_choice.Questions:
+    def counted(baskets: Baskets, rng: np.random.Generator) -> Questions:
         asked.append(len(baskets))
         return ask(baskets, rng)
 
