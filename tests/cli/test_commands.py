@@ -104,7 +104,8 @@ def test_fit_and_score_compare_all_baskets_with_the_same_independent_items(
 ) -> None:
     saved, data = tmp_path / "m.safetensors", shop / "orders.csv"
     report = answer("fit", data, "-o", saved, "--test", data, "--prior", 0, "--max-iter", 0, *given)
-    score = answer("score", saved, data, "--resamples", 10, *given)
+    score = answer("score", saved, data, "--resamples", 10)
+    assert score["nonempty"] == report["nonempty"]
     for part in ("train", "test"):
         assert report[part]["independent_log_likelihood"] == pytest.approx(score["baseline_log_likelihood"], abs=1e-9)
         assert report[part]["gain"] == pytest.approx(score["gain"], abs=1e-9)
@@ -120,7 +121,11 @@ def test_score_gives_what_the_library_gives_beside_baselines(
     assert report["log_likelihood"] == pytest.approx(np.mean(each), abs=1e-9)
     assert report["baseline_log_likelihood"] == pytest.approx(found.estimate("independent items").value, abs=1e-9)
     assert report["gain"] == pytest.approx(report["log_likelihood"] - report["baseline_log_likelihood"], abs=1e-9)
-    assert [row["name"] for row in report["rows"]] == ["model", "independent items", "popularity", "item-to-item"]
+    names = ["model", "independent items", "popularity", "item-to-item", "cosine", "EASE"]
+    assert [row["name"] for row in report["rows"]] == names
+    assert report["rows"][0]["size_distance"] == pytest.approx(found.size_distance["model"], abs=1e-9)
+    assert report["rows"][5]["size_distance"] is None
+    assert f"{found.size_distance['model']:.3f}" in out
     assert report["rows"][3]["ndcg@7"]["value"] == pytest.approx(found.estimate("item-to-item", "ndcg@7").value)
     assert report["rows"][0]["n_impossible"] == 0
     assert f"{np.mean(each):.4f} [" in out
@@ -135,17 +140,52 @@ def test_score_compares_models_and_learns_baselines_from_a_file(shop: Path, mode
     start = dl.fit(dl.read_baskets(shop / "orders.csv"), max_iter=1, model="dpp", nonempty=False).dpp
     start.save(other)
     call = ("score", model, shop / "orders.csv", "--against", other, "--train", tmp_path / "few.txt")
-    report, out = both(*call, "--format", "auto", "--nonempty", "--resamples", 50)
+    report, out = both(*call, "--format", "auto", "--resamples", 50)
     assert [row["name"] for row in report["rows"]][:2] == ["model", "rough"]
-    filled = dl.read_baskets(shop / "orders.csv")
-    assert report["log_likelihood"] == pytest.approx(dl.load(model).log_likelihood(filled, nonempty=True), abs=1e-9)
-    assert report["rows"][1]["log_likelihood"]["value"] == pytest.approx(
-        start.log_likelihood(filled, nonempty=True), abs=1e-9
-    )
+    orders = dl.read_baskets(shop / "orders.csv")
+    assert report["log_likelihood"] == pytest.approx(dl.load(model).log_likelihood(orders), abs=1e-9)
+    assert report["rows"][1]["log_likelihood"]["value"] == pytest.approx(start.log_likelihood(orders), abs=1e-9)
+    assert not report["nonempty"]
     out = " ".join(out.split())
-    assert "log-likelihood over model" in out
+    assert "over model" in out
     assert "2 training baskets" in out
-    assert "given that a basket is not empty" in out
+    assert "given that a basket is not empty" not in out
+
+
+def test_score_puts_a_mixture_beside_a_dpp_and_takes_the_law_from_the_models(
+    shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets, tmp_path: Path
+) -> None:
+    mixture = dl.fit(orders, segments=2, max_iter=5, rng=0).model
+    mixture.save(tmp_path / "mixture.safetensors")
+    call = ("score", tmp_path / "mixture.safetensors", shop / "orders.csv", "--against", model, "--resamples", 50)
+    report, out = both(*call)
+    assert [row["name"] for row in report["rows"]][:2] == ["mixture", "model"]
+    assert mixture.nonempty  # as no order is empty
+    assert report["nonempty"]
+    assert report["log_likelihood"] == pytest.approx(mixture.log_likelihood(orders), abs=1e-9)
+    given = dl.DPP(dpp.kernel, dpp.items, nonempty=True).log_likelihood(orders)
+    assert report["rows"][1]["log_likelihood"]["value"] == pytest.approx(given, abs=1e-9)
+    assert "given that a basket is not empty" in " ".join(out.split())
+
+
+def test_compare_puts_the_kinds_of_models_side_by_side_in_80_columns(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    report, out = both("compare", shop / "orders.csv", "--folds", 2, "--resamples", 20)
+    kinds = {
+        "symmetric DPP": {"model": "dpp"},
+        "nonsymmetric DPP": {"segments": 1},
+        "segments alone": {"attraction": False, "rank": 0},
+        "mixture": {},
+    }
+    assert report["models"] == kinds
+    assert [row["name"] for row in report["rows"]][:5] == [*kinds, "independent items"]
+    assert all(isinstance(row["log_likelihood"]["value"], float) for row in report["rows"][:5])
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out
+    for name in (*kinds, "independent items", "item-to-item", "EASE"):
+        assert name in out
 
 
 def test_compare_cross_validates_every_combination(shop: Path, orders: dl.Baskets) -> None:

@@ -6,19 +6,27 @@ import numpy as np
 import pytest
 
 from dpplearn import DPP, Baskets, Kernel
+from dpplearn.arrays import Floats
 from dpplearn.evaluation.baselines import (
+    BASELINES,
+    COSINE,
+    EASE,
     INDEPENDENT,
     ITEM_TO_ITEM,
     POPULARITY,
+    USUAL_RIDGE,
     Predictor,
     baselines_of,
     baselines_without_training,
+    never_empty,
     of_model,
 )
-from dpplearn.kernels.symmetric.statistics import log_nonempty
+from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.families import law_of
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
 from helpers import oracle
-from helpers.problems import random_kernel
+from helpers.problems import random_kernel, random_mixture
 
 TRAIN = Baskets.from_lists([[0, 1], [0, 1], [0, 2], [1], [], [0, 1, 2]], n_items=5, weights=[1, 1, 2, 1, 1, 3])
 
@@ -40,9 +48,6 @@ def test_independent_items_are_smoothed_so_that_unseen_items_stay_possible(basel
     expected = [np.prod([p[i] if i in basket else 1 - p[i] for i in range(5)]) for basket in test]
     np.testing.assert_allclose(np.exp(independent.log_prob(test)), expected)
     np.testing.assert_allclose(independent.pair_probabilities, np.tile(p, (5, 1)))
-    given = independent.log_prob(test, nonempty=True)
-    assert given[0] == -np.inf
-    np.testing.assert_allclose(np.exp(given[1:]), np.array(expected[1:]) / (1 - np.prod(1 - p)))
 
 
 def test_popularity_ranks_by_frequency_and_has_no_probabilities(baselines: dict[str, Predictor]) -> None:
@@ -65,8 +70,50 @@ def test_item_to_item_is_the_mean_share_of_baskets_with_an_item_that_hold_the_ot
     assert baselines[ITEM_TO_ITEM].log_prob(TRAIN) is None
 
 
+def matrix() -> Floats:
+    """The training baskets as rows of 0 and 1, one row per basket that a weight counts."""
+    rows = [[float(i in basket) for i in range(5)] for basket in TRAIN]
+    return np.repeat(rows, TRAIN.weights.astype(int), axis=0)
+
+
+@pytest.mark.parametrize("ridge", [0.01, USUAL_RIDGE, 3])
+def test_ease_is_the_ridge_regression_of_each_item_on_the_others(ridge: float) -> None:
+    """Column j of B minimises |x_j − X b|² + λ|b|² over the b that leave out item j itself."""
+    X = matrix()
+    B = np.zeros((5, 5))
+    for j in range(5):
+        others = np.delete(np.arange(5), j)
+        A = X[:, others]
+        B[others, j] = np.linalg.solve(A.T @ A + ridge * len(X) * np.eye(4), A.T @ X[:, j])
+    ease = baselines_of(Training.of(TRAIN), ridge=ridge)[EASE]
+    for basket in ([1], [0, 2], [3], [0, 1, 2, 4]):
+        x = np.isin(np.arange(5), basket).astype(float)
+        np.testing.assert_allclose(ease.scores(np.array(basket)), x @ B, atol=1e-12)
+    assert ease.log_prob(TRAIN) is None
+    assert ease.pair_probabilities is None
+
+
+def test_ease_ranks_by_frequency_where_there_is_no_item_to_go_by(baselines: dict[str, Predictor]) -> None:
+    for name in (EASE, COSINE, ITEM_TO_ITEM):
+        np.testing.assert_allclose(baselines[name].scores(np.zeros(0, np.int64)), TRAIN.frequencies())
+
+
+def test_cosine_is_that_of_two_columns(baselines: dict[str, Predictor]) -> None:
+    X = matrix()
+    seen = [0, 1, 2]
+    unit = X[:, seen] / np.linalg.norm(X[:, seen], axis=0)
+    scores = baselines[COSINE].scores(np.array([0, 2]))
+    assert scores[1] == pytest.approx(unit[:, 1] @ unit[:, 0] + unit[:, 1] @ unit[:, 2])
+    assert scores[3] == scores[4] == 0  # which never occurred
+    assert np.isfinite(baselines[COSINE].scores(np.array([3]))).all()
+
+
+def test_there_are_as_many_baselines_as_are_named(baselines: dict[str, Predictor]) -> None:
+    assert tuple(baselines) == BASELINES
+
+
 def test_without_training_data_the_marginals_stand_in() -> None:
-    found = baselines_without_training(Kernel(np.array([0.5, 0.0, 0.25]), np.eye(3)))
+    found = baselines_without_training(law_of(Kernel(np.array([0.5, 0.0, 0.25]), np.eye(3))))
     assert list(found) == [INDEPENDENT, POPULARITY]
     one, impossible = found[INDEPENDENT].log_prob(Baskets.from_lists([[0], [0, 1]], n_items=3))
     assert (np.exp(one), impossible) == (pytest.approx(0.5 * 0.75), -np.inf)
@@ -75,52 +122,67 @@ def test_without_training_data_the_marginals_stand_in() -> None:
 def test_a_model_ranks_as_it_recommends() -> None:
     rng = np.random.default_rng(0)
     at_one = Kernel(np.array([0.2, 0.5, 0.9, 1.0, 1.0]), np.linalg.qr(rng.standard_normal((5, 5)))[0])
-    for kernel in (random_kernel(rng, 7), at_one):
+    models = (DPP(random_kernel(rng, 7)), DPP(at_one), DPP(at_one, nonempty=True), Mixture(random_mixture(1, 7)))
+    for model in (*models, Mixture(random_mixture(2, 7), nonempty=True)):
         for basket in ([], [3], [1, 4]):
-            scores = of_model(kernel).scores(np.array(basket, np.int64))
-            best = [found.item for found in DPP(kernel).recommend(basket, 7)]
+            scores = of_model(model.law).scores(np.array(basket, np.int64))
+            best = [found.item for found in model.recommend(basket, 7)]
             ranked = [item for item in np.argsort(-scores).tolist() if item not in basket]
             assert len(best) > 2
             assert best == ranked[: len(best)]
             assert not np.isnan(scores).any()  # where P(A) is zero, by the probability
 
 
-def test_a_models_probabilities_given_one_item_are_those_of_enumeration() -> None:
-    kernel = random_kernel(np.random.default_rng(1), 5)
-    P = oracle.probabilities_from_K(kernel.K)
-    found = of_model(kernel).pair_probabilities
+LAWS = {
+    "symmetric": law_of(random_kernel(np.random.default_rng(1), 5)),
+    "mixture": law_of(random_mixture(1, 5)),
+    "mixture, never empty": law_of(random_mixture(2, 5), nonempty=True),
+    "mixture, seldom empty": WithEmptyShare(law_of(random_mixture(2, 5)), 0.05),
+}
+SUBSETS = Baskets.from_lists(oracle.subsets(5), n_items=5)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_models_probabilities_given_one_item_are_those_of_enumeration(name: str) -> None:
+    P = np.exp(LAWS[name].log_probabilities(SUBSETS))
+    holds = np.array([[i in subset for i in range(5)] for subset in SUBSETS])
+    found = of_model(LAWS[name]).pair_probabilities
+    assert found is not None
     for a in range(5):
-        given = oracle.item_marginals(oracle.conditional(P, [a]))
+        given = (P * holds[:, a]) @ holds / P[holds[:, a]].sum()
         np.testing.assert_allclose(np.delete(found[a], a), np.delete(given, a), atol=1e-12)
 
 
+@pytest.mark.parametrize("name", LAWS)
+def test_any_law_given_not_empty_has_the_others_in_proportion(name: str) -> None:
+    P = np.exp(LAWS[name].log_probabilities(SUBSETS))
+    P[SUBSETS.sizes == 0] = 0
+    law = never_empty(LAWS[name])
+    np.testing.assert_allclose(np.exp(law.log_probabilities(SUBSETS)), P / P.sum(), atol=1e-12)
+    assert never_empty(law) is law
+
+
 def test_what_is_impossible_under_a_model_has_no_ranking_and_no_probability() -> None:
-    model = of_model(Kernel(np.array([0.5, 0.4, 0.0]), np.eye(3)))
+    model = of_model(law_of(Kernel(np.array([0.5, 0.4, 0.0]), np.eye(3))))
     assert np.isnan(model.scores(np.array([0, 2]))).all()
     assert np.isnan(model.pair_probabilities[2]).all()
     assert not np.isnan(model.pair_probabilities[:2]).any()
-
-
-def test_given_that_a_basket_is_not_empty_the_others_sum_to_one() -> None:
-    model = of_model(random_kernel(np.random.default_rng(2), 4))
-    everything = Baskets.from_lists(oracle.subsets(4), n_items=4)
-    assert np.exp(model.log_prob(everything)).sum() == pytest.approx(1)
-    assert np.exp(model.log_prob(everything, nonempty=True)[1:]).sum() == pytest.approx(1)
 
 
 def test_given_not_empty_independent_items_are_those_whose_baskets_that_are_not_have_the_frequencies() -> None:
     rng = np.random.default_rng(0)
     sets = [np.flatnonzero(row).tolist() for row in rng.random((4000, 5)) < [0.5, 0.3, 0.2, 0.1, 0.05]]
     baskets = Baskets.from_lists([each for each in sets if each], n_items=5)
-    kernel = baselines_of(Training.of(baskets), nonempty=True)["independent items"].kernel
-    assert kernel is not None
-    found = kernel.K.diagonal() / np.exp(log_nonempty(kernel))
+    law = baselines_of(Training.of(baskets), nonempty=True)[INDEPENDENT].law
+    assert law is not None
+    assert law.log_empty() == -np.inf
     n = len(baskets)
-    np.testing.assert_allclose(found, (baskets.frequencies() * n + 0.5) / (n + 1), atol=1e-9)
+    np.testing.assert_allclose(law.marginals(), (baskets.frequencies() * n + 0.5) / (n + 1), atol=1e-9)
 
 
 def test_without_training_data_independent_items_of_a_diagonal_model_are_the_model_given_not_empty_too() -> None:
-    kernel = Kernel(np.array([0.5, 0.1, 0.25]), np.eye(3))
-    found = baselines_without_training(kernel, nonempty=True)[INDEPENDENT].kernel
+    law = law_of(Kernel(np.array([0.5, 0.1, 0.25]), np.eye(3)), nonempty=True)
+    found = baselines_without_training(law, nonempty=True)[INDEPENDENT].law
     assert found is not None
-    np.testing.assert_allclose(found.K, kernel.K, atol=1e-9)
+    sets = Baskets.from_lists([[0], [1, 2], [0, 1, 2]], n_items=3)
+    np.testing.assert_allclose(found.log_probabilities(sets), law.log_probabilities(sets), atol=1e-8)

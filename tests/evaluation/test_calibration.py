@@ -8,8 +8,11 @@ import pytest
 from dpplearn import DPP, Baskets, Kernel, Reliability
 from dpplearn.arrays import Floats
 from dpplearn.evaluation.baselines import independent_items, of_model
-from dpplearn.evaluation.calibration import EDGES, PairSums, pair_sums, wilson
-from helpers.problems import random_kernel
+from dpplearn.evaluation.calibration import EDGES, PairSums, pair_sums, size_sums, wilson
+from dpplearn.kernels.families import law_of
+from dpplearn.models.mixture import Mixture
+from helpers import oracle
+from helpers.problems import random_kernel, random_mixture
 
 
 def drawn(kernel: Kernel, n: int, seed: int) -> Baskets:
@@ -17,7 +20,7 @@ def drawn(kernel: Kernel, n: int, seed: int) -> Baskets:
 
 
 def given(kernel: Kernel) -> Floats:
-    found = of_model(kernel).pair_probabilities
+    found = of_model(law_of(kernel)).pair_probabilities
     assert found is not None
     return found
 
@@ -141,3 +144,26 @@ def test_it_prints_a_line_a_row() -> None:
     assert text.endswith(f"expected calibration error {table.error:.5f}")
     assert EDGES[0] == 0
     assert EDGES[-1] == 1
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_the_distance_of_sizes_is_half_of_what_shares_and_probabilities_differ_by(nonempty: bool) -> None:
+    law = law_of(random_mixture(2, 4), nonempty=nonempty)
+    baskets = Baskets.from_lists([[0], [1, 2], [0, 3], [0, 1, 2, 3], [2]], n_items=4, weights=[1, 2, 1, 3, 0])
+    every = Baskets.from_lists(oracle.subsets(4), n_items=4)
+    P = np.exp(law.log_probabilities(every))
+    predicted = [P[every.sizes == k].sum() for k in range(5)]
+    expected = sum(abs(p - share) for p, share in zip(predicted, [0, 1 / 7, 3 / 7, 0, 3 / 7], strict=True)) / 2
+    assert size_sums(law, baskets).distance() == pytest.approx(expected, abs=1e-12)
+
+
+def test_sizes_of_parts_add_and_those_of_the_law_itself_are_not_far() -> None:
+    kernel = random_mixture(3)
+    law = law_of(kernel)
+    baskets = Baskets.from_lists(Mixture(kernel).sample(20_000, rng=0), n_items=6)
+    parts = size_sums(law, baskets[:500]) + size_sums(law, baskets[500:])
+    assert parts.distance() == pytest.approx(size_sums(law, baskets).distance(), abs=1e-12)
+    # E ½ Σ|p − share| ≤ ½ Σ √(p (1 − p)/n) ≤ ½ √(7/n) for 7 sizes
+    assert parts.distance() < 2 * 0.5 * np.sqrt(7 / 20_000)
+    twice = law_of(kernel, nonempty=True)
+    assert size_sums(twice, baskets).distance() == pytest.approx(np.exp(law.log_empty()), abs=0.02)

@@ -56,12 +56,14 @@ def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluati
     trials = sum(row.weight for row in found.reliability["em"].rows)
     assert trials == 6 * BASKETS.sizes.sum()
     lists = [each.name for each in found.diversity]
-    assert lists == ["em", "em, diverse", "auto", "auto, diverse", "popularity", "item-to-item"]
+    assert lists == ["em", "em, diverse", "auto", "auto, diverse", "popularity", "item-to-item", "cosine", "EASE"]
+    assert set(found.size_distance) == {"em", "auto", "independent items"}
+    assert "per training basket, by a fifth of them in each fold, is" in found.notes[1]
     text = str(found)
     assert max(map(len, text.splitlines())) <= 100
     assert "fold 4" in text
     assert f"{means[2]:.4f}" in text
-    assert "log-likelihood over em" in text
+    assert "over em" in text
     assert found.to_dict()["rows"][0]["folds"] == means.tolist()
 
 
@@ -142,3 +144,39 @@ def test_folds_without_baskets_are_refused() -> None:
         dl.cross_validate([[0], [1], [0, 1]])
     with pytest.raises(InputError, match="folds is 1"):
         dl.cross_validate(BASKETS, folds=1)
+
+
+def test_the_kinds_of_models_stand_side_by_side() -> None:
+    kinds = {"symmetric": {"model": "dpp", "prior": 0}, "nonsymmetric": {"segments": 1}, "mixture": {"segments": 2}}
+    baskets = BASKETS.subset(BASKETS.sizes > 0)
+    found = dl.cross_validate(baskets, kinds, folds=2, resamples=50, max_iter=5)
+    assert found.nonempty  # as no basket is empty
+    assert found.models == tuple(kinds)
+    assert set(found.size_distance) == {*kinds, "independent items"}
+    assert found.folds is not None
+    train = baskets.subset(found.folds != 0)
+    items = DPP(independent(train, smoothing=0.5, nonempty=True), nonempty=True)
+    rows = found.folds == 0
+    np.testing.assert_allclose(
+        found.outcomes["independent items"]["log_likelihood"][rows], items.log_prob(baskets.subset(rows)), atol=1e-9
+    )
+
+
+def test_sizes_of_all_folds_are_compared_together() -> None:
+    found = dl.cross_validate(BASKETS, folds=2, learner="em", **QUICK)
+    assert found.folds is not None
+    predicted = sum(
+        (found.folds == fold).mean()
+        * dl.fit(BASKETS.subset(found.folds != fold), "em", max_iter=10, prior=0).dpp.size_distribution
+        for fold in range(2)
+    )
+    shares = np.bincount(BASKETS.sizes, minlength=8) / len(BASKETS)
+    assert found.size_distance["model"] == pytest.approx(np.abs(predicted - shares).sum() / 2, abs=1e-9)
+
+
+def test_one_empty_basket_settles_the_law_for_all_folds() -> None:
+    """The fold that tests it learns from baskets none of which is empty."""
+    baskets = Baskets.from_lists([*(BASKETS.subset(BASKETS.sizes > 0)), []], n_items=7)
+    found = dl.cross_validate(baskets, {"mixture": {"segments": 1}}, folds=2, resamples=50, max_iter=3)
+    assert not found.nonempty
+    assert np.isfinite(found.estimate("mixture").value)

@@ -8,29 +8,34 @@ import numpy as np
 import pytest
 
 from dpplearn import DPP, Baskets, Kernel
-from dpplearn.arrays import Ints
+from dpplearn.arrays import Floats, Ints
 from dpplearn.evaluation import diversity
 from dpplearn.evaluation.baselines import baselines_of, of_model
 from dpplearn.evaluation.outcomes import ask
-from dpplearn.kernels.symmetric.selection import Greedy, greedy_map
+from dpplearn.kernels.families import AnyKernel, law_of
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.kernels.symmetric.law import SymmetricLaw
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
-from helpers.problems import random_kernel, sampled
+from helpers.problems import random_kernel, random_mixture, sampled
 
 KS = (2, 3)
 
 
-def measured(kernels: dict[str, Kernel], baskets: Baskets) -> dict[str, diversity.Diversity]:
-    predictors = {name: of_model(kernel) for name, kernel in kernels.items()} | baselines_of(Training.of(baskets))
+def measured(kernels: dict[str, AnyKernel], baskets: Baskets) -> dict[str, diversity.Diversity]:
+    predictors = {name: of_model(law_of(kernel)) for name, kernel in kernels.items()}
+    predictors |= baselines_of(Training.of(baskets))
     questions = ask(baskets, np.random.default_rng(1))
     found = diversity.diversity(predictors, list(kernels), questions, KS, np.random.default_rng(2))
     return {each.name: each for each in found}
 
 
-def test_similarity_and_coverage_are_those_of_what_the_library_recommends() -> None:
-    kernel = random_kernel(np.random.default_rng(0), 8)
-    dpp, baskets = DPP(kernel), sampled(3, 80, 8)
-    found = measured({"model": kernel}, baskets)
-    assert list(found) == ["model", "model, diverse", "popularity", "item-to-item"]
+@pytest.mark.parametrize("model", [DPP(random_kernel(np.random.default_rng(0), 8)), Mixture(random_mixture(2, 8))])
+def test_similarity_and_coverage_are_those_of_what_the_library_recommends(model: DPP | Mixture) -> None:
+    dpp, baskets = model, sampled(3, 80, 8)
+    found = measured({"model": model.kernel}, baskets)
+    assert list(found) == ["model", "model, diverse", "popularity", "item-to-item", "cosine", "EASE"]
+    P, both = model.marginals(), model.law.pairs()
     questions = ask(baskets, np.random.default_rng(1))
     lists: dict[str, list[list[int]]] = {"model": [], "model, diverse": []}
     for place, row in enumerate(questions.ranked.tolist()):
@@ -39,7 +44,10 @@ def test_similarity_and_coverage_are_those_of_what_the_library_recommends() -> N
         lists["model, diverse"].append(list(dpp.complete(rest, len(rest) + 3))[len(rest) :])
     for name, chosen in lists.items():
         for k in KS:
-            means = [np.mean([kernel.repulsion[pair] for pair in combinations(each[:k], 2)]) for each in chosen]
+            means = [
+                np.mean([max(1 - both[i, j] / (P[i] * P[j]), 0) for i, j in combinations(each[:k], 2)])
+                for each in chosen
+            ]
             assert found[name].similarity[k] == pytest.approx(np.mean(means))
             assert found[name].coverage[k] == len({item for each in chosen for item in each[:k]}) / 8
     assert found["model, diverse"].similarity[3] < found["model"].similarity[3]
@@ -75,12 +83,27 @@ def test_partial_baskets_that_are_impossible_get_no_list() -> None:
 def test_no_more_lists_are_made_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def counted(kernel: Kernel, k: int, basket: Ints) -> Greedy:
+    def counted(law: SymmetricLaw, k: int, basket: Ints) -> tuple[Ints, Floats]:
         asked.append(basket)
-        return greedy_map(kernel, k, basket)
+        return greedy(law, k, basket)
 
     monkeypatch.setattr(diversity, "MOST_LISTS", 7)
     monkeypatch.setattr(diversity, "FEWEST_LISTS", 3)
-    monkeypatch.setattr(diversity, "greedy_map", counted)
+    greedy = SymmetricLaw.greedy
+    monkeypatch.setattr(SymmetricLaw, "greedy", counted)
     measured({"model": random_kernel(np.random.default_rng(0))}, sampled(0))
     assert len(asked) == 7
+
+
+def test_items_that_are_independent_given_not_empty_have_no_similarity() -> None:
+    rare = Kernel(np.array([0.2, 0.3, 0.1]), np.eye(3))  # empty half of the time, which says nothing of pairs
+    np.testing.assert_allclose(diversity.similarities(law_of(rare, nonempty=True)), 0, atol=1e-9)
+    apart = Kernel.from_K([[0.3, 0.2, 0], [0.2, 0.3, 0], [0, 0, 0.3]])
+    found = diversity.similarities(law_of(apart))
+    assert found[0, 1] == pytest.approx(0.2**2 / 0.3**2)
+    np.testing.assert_allclose([found[0, 2], found[0, 0]], 0, atol=1e-12)
+
+
+def test_items_that_attract_have_no_similarity() -> None:
+    attracts = MixtureKernel(np.ones(1), np.array([[-2.0, -2.0]]), np.array([[[1.0, 2], [-2, 1]]]))
+    np.testing.assert_array_equal(diversity.similarities(law_of(attracts)), 0)

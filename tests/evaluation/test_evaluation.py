@@ -10,8 +10,13 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, Evaluation, InputError, Kernel
+from dpplearn.evaluation import ridge_choice
+from dpplearn.evaluation.baselines import baselines_of
+from dpplearn.evaluation.outcomes import ask, ranking
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
-from helpers.problems import random_kernel
+from helpers.problems import random_kernel, random_mixture
 
 ITEMS = ["crib", "cot", "monitor", "stroller", "bib", "bottle", "bear"]
 QUICK: dict[str, Any] = {"resamples": 200}
@@ -56,17 +61,94 @@ def test_means_are_those_of_the_model(evaluation: Evaluation, truth: DPP, test: 
     assert evaluation.measures("model") == (
         *("log_likelihood", "percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3", "auc"),
     )
-    given = dl.evaluate(truth, test, nonempty=True, **QUICK)
-    assert given.estimate("model").value == -np.inf  # some baskets are empty
-    assert any("baskets are empty" in note for note in given.notes)
+
+
+def test_a_mixture_and_its_fit_are_evaluated_as_a_dpp_is(test: Baskets, train: Baskets) -> None:
+    fitted = dl.fit(train, segments=2, rng=0, max_iter=20)
+    mixture = fitted.model
+    found = dl.evaluate(fitted, test, k=(1, 3), **QUICK)
+    np.testing.assert_allclose(found.outcomes["model"]["log_likelihood"], mixture.log_prob(test), atol=1e-12)
+    assert found.measures("model") == (
+        *("log_likelihood", "percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3", "auc"),
+    )
+    assert dl.evaluate(mixture, test, k=(1, 3), **QUICK).to_dict() == found.to_dict()
+    beside = dl.evaluate({"mixture": fitted, "dpp": dl.fit(train, model="dpp", max_iter=5)}, test, k=(1, 3), **QUICK)
+    assert beside.estimate("mixture") == found.estimate("model")
+
+
+def test_models_of_any_family_may_have_their_items_in_another_order(test: Baskets) -> None:
+    kernel, order = random_mixture(3, 7), np.random.default_rng(6).permutation(7)
+    C = kernel.interaction[:, order[:, None], order]
+    turned = MixtureKernel(kernel.weights, kernel.log_odds[:, order], C)
     filled = test.subset(test.sizes > 0)
-    given = dl.evaluate(truth, filled, nonempty=True, **QUICK)
-    assert given.estimate("model").value == pytest.approx(truth.log_likelihood(filled, nonempty=True), abs=1e-12)
-    assert not any("baskets are empty" in note for note in given.notes)
+    for nonempty, baskets in ((False, test), (True, filled)):
+        first = Mixture(kernel, ITEMS, nonempty=nonempty)
+        second = Mixture(turned, [ITEMS[i] for i in order], nonempty=nonempty)
+        found = dl.evaluate({"one": first, "turned": second}, baskets, **QUICK)
+        for measure in found.measures("one"):
+            np.testing.assert_allclose(found.outcomes["turned"][measure], found.outcomes["one"][measure], atol=1e-9)
+        assert found.size_distance["turned"] == pytest.approx(found.size_distance["one"], abs=1e-12)
+        assert found.reliability["turned"].error == pytest.approx(found.reliability["one"].error, abs=1e-12)
+
+
+def test_if_one_law_is_that_of_baskets_that_are_not_empty_all_are_judged_so(truth: DPP, test: Baskets) -> None:
+    never = DPP(truth.kernel, ITEMS, nonempty=True, training=truth.training)
+    found = dl.evaluate({"any": truth, "never": never}, test, **QUICK)
+    assert found.nonempty
+    assert found.estimate("any").value == found.estimate("never").value == -np.inf  # some baskets are empty
+    assert any("baskets are empty" in note for note in found.notes)
+    filled = test.subset(test.sizes > 0)
+    found = dl.evaluate({"any": truth, "never": never}, filled, **QUICK)
+    log_empty = truth.law.log_empty()
+    expected = truth.log_prob(filled) - np.log1p(-np.exp(log_empty))
+    for name in found.models:
+        np.testing.assert_allclose(found.outcomes[name]["log_likelihood"], expected, atol=1e-12)
+    assert truth.training is not None
+    baseline = baselines_of(truth.training, nonempty=True)["independent items"].log_prob(filled)
+    np.testing.assert_array_equal(found.outcomes["independent items"]["log_likelihood"], baseline)
+    assert not any("baskets are empty" in note for note in found.notes)
+    assert "given that a basket is not empty, of models and of independent items" in " ".join(str(found).split())
+    alone = dl.evaluate(truth, filled, **QUICK)
+    assert not alone.nonempty
+    assert "given that a basket is not empty" not in str(alone)
+    assert any("None of the baskets is empty" in note for note in alone.notes)
+
+
+def test_sizes_are_compared_for_all_that_have_a_law(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
+    assert set(evaluation.size_distance) == {"model", "independent items"}
+    shares = np.bincount(test.sizes, minlength=8) / len(test)
+    assert evaluation.size_distance["model"] == pytest.approx(
+        np.abs(truth.size_distribution - shares).sum() / 2, abs=1e-12
+    )
+    assert evaluation.size_distance["independent items"] > 3 * evaluation.size_distance["model"]
+    rows = {row["name"]: row["size_distance"] for row in evaluation.to_dict()["rows"]}
+    assert rows["model"] == evaluation.size_distance["model"]
+    assert rows["EASE"] is None
+    line = next(line for line in str(evaluation).splitlines() if line.endswith(f"{rows['model']:.3f}"))
+    assert f"{evaluation.reliability['model'].error:.5f}" in line
+
+
+def test_the_ridge_of_ease_is_chosen_where_training_baskets_are_at_hand(
+    truth: DPP, train: Baskets, test: Baskets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = dl.evaluate(truth, test, **QUICK)
+    assert "The ridge of EASE is 0.3 per training basket, as usual" in kept.notes[1]
+    chosen = dl.evaluate(truth, test, train=train, **QUICK)
+    assert "which ranked best on a fifth of them" in chosen.notes[1]
+    for name in ("model", "item-to-item"):  # the same is asked
+        assert chosen.estimate(name, "percentile_rank") == kept.estimate(name, "percentile_rank")
+    few = dl.evaluate(truth, test, train=train[:20], **QUICK)
+    assert "too few to choose it" in few.notes[1]
+    monkeypatch.setattr(ridge_choice, "RIDGES", (0.02,))
+    forced = dl.evaluate(truth, test, train=train, **QUICK)
+    assert "The ridge of EASE is 0.02 per" in forced.notes[1]
+    ease = baselines_of(Training.of(train), ridge=0.02)["EASE"]
+    place = ranking(ease, ask(test, np.random.default_rng(0)))[0].percentile()
+    assert forced.estimate("EASE", "percentile_rank").value == pytest.approx(place.mean())
 
 
 def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrated(evaluation: Evaluation) -> None:
-    assert evaluation.baselines == ("independent items", "popularity", "item-to-item")
+    assert evaluation.baselines == ("independent items", "popularity", "item-to-item", "cosine", "EASE")
     for measure, other in (
         ("log_likelihood", "independent items"),
         ("percentile_rank", "popularity"),
@@ -105,7 +187,7 @@ def test_baselines_learn_from_training_data_wherever_they_are(truth: DPP, train:
     marginals = DPP(Kernel(truth.marginals(), np.eye(7)), ITEMS).log_likelihood(test)
     assert unknown.estimate("independent items").value == pytest.approx(marginals, abs=1e-9)
     assert unknown.baselines == ("independent items", "popularity")
-    assert "item-to-item is left out" in unknown.notes[0]
+    assert "item-to-item, cosine and EASE are left out" in unknown.notes[0]
     shuffled = train.over(dl.DPP(truth.kernel, ITEMS[::-1]).catalogue)
     assert dl.evaluate(bare, test, train=shuffled, **QUICK).estimate("item-to-item", "ndcg@5") == kept.estimate(
         "item-to-item", "ndcg@5"
@@ -189,7 +271,8 @@ def test_it_prints_tables_that_fit_in_100_columns(evaluation: Evaluation, truth:
     ):
         assert words in text
     several = str(dl.evaluate({"a": truth, "b": truth}, test, k=4, **QUICK))
-    assert "log-likelihood over a" in several
+    assert "Difference in log-likelihood" in several
+    assert "over a" in several
     assert "+0.0000 [+0.0000, +0.0000]" in several
 
 
@@ -221,6 +304,7 @@ def test_progress_is_shown_on_request_alone(truth: DPP, test: Baskets, capsys: p
         (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crib"]], {"k": ()}, "k is empty"),
         (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crib"]], {"resamples": 0}, "resamples is 0"),
         ({"popularity": DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS)}, [["crib"]], {}, "call it something else"),
+        ({"EASE": DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS)}, [["crib"]], {}, "call it something else"),
         (
             {"a": DPP(Kernel(np.full(2, 0.5), np.eye(2)), ["x", "y"]), "b": DPP(Kernel(np.array([0.5]), np.eye(1)))},
             [["x"]],

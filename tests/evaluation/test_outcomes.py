@@ -13,7 +13,10 @@ from dpplearn.arrays import Floats
 from dpplearn.evaluation import outcomes
 from dpplearn.evaluation.baselines import Predictor, of_model, popularity
 from dpplearn.evaluation.outcomes import RANDOM_SETS, Outcomes, Questions, ask, random_sets
-from helpers.problems import random_kernel, sampled
+from dpplearn.kernels.families import law_of
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
+from helpers.problems import random_kernel, random_mixture, sampled
 
 
 def positions(questions: Questions) -> list[int]:
@@ -27,7 +30,7 @@ def fair(places: list[int], n: int) -> float:
 
 
 def answers(predictor: Predictor, questions: Questions, *ks: int) -> Outcomes:
-    return outcomes.outcomes(predictor, questions, ks or (1, 3), nonempty=False, advance=lambda: None)
+    return outcomes.outcomes(predictor, questions, ks or (1, 3))
 
 
 def test_the_item_held_out_is_any_of_its_basket_equally_often() -> None:
@@ -82,7 +85,7 @@ def test_no_more_baskets_are_asked_about_than_the_limit(monkeypatch: pytest.Monk
     assert chosen[0][-1] > 200  # not the first ones
 
 
-def naive(dpp: DPP, questions: Questions) -> dict[str, Floats]:
+def naive(dpp: SetModel, questions: Questions) -> dict[str, Floats]:
     """By enumeration of the candidates of every question, with log P of the whole sets in place of conditionals."""
     n = len(questions.baskets)
     found = {name: np.full(n, np.nan) for name in ("percentile_rank", "recall@2", "ndcg@2", "auc")}
@@ -101,19 +104,28 @@ def naive(dpp: DPP, questions: Questions) -> dict[str, Floats]:
     return found
 
 
-def test_outcomes_are_those_of_plain_loops() -> None:
-    kernel = random_kernel(np.random.default_rng(3), 7)
+MODELS = {
+    "symmetric": DPP(random_kernel(np.random.default_rng(3), 7)),
+    "mixture": Mixture(random_mixture(3, 7)),
+    "mixture, never empty": Mixture(random_mixture(3, 7), nonempty=True),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_outcomes_are_those_of_plain_loops(kind: str) -> None:
+    model = MODELS[kind]
     questions = ask(sampled(4, 60, 7), np.random.default_rng(5))
-    found = answers(of_model(kernel), questions, 2).columns
-    np.testing.assert_allclose(found["log_likelihood"], DPP(kernel).log_prob(questions.baskets))
-    for name, column in naive(DPP(kernel), questions).items():
+    found = answers(of_model(model.law), questions, 2).columns
+    np.testing.assert_allclose(found["log_likelihood"], model.log_prob(questions.baskets))
+    for name, column in naive(model, questions).items():
         np.testing.assert_allclose(found[name], column, err_msg=name)
 
 
 def test_partial_baskets_that_are_impossible_tie_all_candidates_and_are_counted() -> None:
     baskets = Baskets.from_lists([[0, 1, 2], [0, 1], [0, 3]], n_items=4)
     questions = ask(baskets, np.random.default_rng(0))
-    at_most_one = of_model(Kernel(np.array([0.0, 0, 0, 0.5]), np.linalg.qr(np.ones((4, 4)) + np.eye(4))[0]))
+    kernel = Kernel(np.array([0.0, 0, 0, 0.5]), np.linalg.qr(np.ones((4, 4)) + np.eye(4))[0])
+    at_most_one = of_model(law_of(kernel))
     found = answers(at_most_one, questions, 1)
     assert found.unranked.tolist() == [0]
     assert found.columns["percentile_rank"][0] == 50
@@ -125,3 +137,4 @@ def test_a_predictor_without_probabilities_is_only_ranked() -> None:
     found = answers(popularity(questions.baskets.frequencies()), questions, 5)
     assert list(found.columns) == ["percentile_rank", "recall@5", "ndcg@5"]
     assert found.pairs is None
+    assert found.sizes is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn import DPP, Baskets, Kernel
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
 N_ITEMS = 6
 
@@ -12,6 +13,15 @@ N_ITEMS = 6
 def random_kernel(rng: np.random.Generator, n_items: int = N_ITEMS) -> Kernel:
     X = rng.standard_normal((n_items, n_items))
     return Kernel.from_L(X @ X.T / n_items)
+
+
+def random_mixture(segments: int, n_items: int = N_ITEMS, seed: int = 0) -> MixtureKernel:
+    """Segments that share an interaction which repels and attracts."""
+    rng = np.random.default_rng(seed)
+    U, A = rng.standard_normal((n_items, 2)) / 2, rng.standard_normal((n_items, n_items)) / 2
+    C = np.eye(n_items) + U @ U.T + A - A.T
+    log_odds = rng.standard_normal((segments, n_items)) - 0.5
+    return MixtureKernel(rng.dirichlet(np.ones(segments)), log_odds, C[None])
 
 
 def sampled(seed: int, n: int = 200, n_items: int = N_ITEMS) -> Baskets:

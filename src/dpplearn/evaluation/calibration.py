@@ -2,7 +2,7 @@
 
 A probability given a partial basket can be checked only where what is given was not chosen by looking at the rest. An
 item left out of a basket is surely in it, so that leaving one out will not do; here every item of a basket is given
-in its turn, alone, and every other item of the catalogue is predicted.
+in its turn, alone, and every other item of the catalogue is predicted. And whether baskets are as large as predicted.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
+from dpplearn.kernels.interface import Law
 
 EDGES = np.array([0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])  # most probabilities are small
 N_BINS = len(EDGES) - 1
@@ -79,6 +80,27 @@ class PairSums:
         gaps = np.abs(observed - predicted)
         error = float(np.average(gaps, weights=sums[0])) if len(found) else np.nan
         return Reliability(rows, error, self.left_out)
+
+
+@dataclass(frozen=True)
+class SizeSums:
+    """The weight of the baskets that a law expects to hold 0..N items, and of those that do. They add."""
+
+    expected: Floats  # (n_items + 1,)
+    observed: Floats  # (n_items + 1,)
+
+    def __add__(self, other: SizeSums) -> SizeSums:
+        return SizeSums(self.expected + other.expected, self.observed + other.observed)
+
+    def distance(self) -> float:
+        """½ Σ_k |P(|Y| = k) − share of the baskets of k items|, the distance in total variation."""
+        return float(np.abs(self.expected - self.observed).sum() / (2 * self.observed.sum()))
+
+
+def size_sums(law: Law, baskets: Baskets) -> SizeSums:
+    """The sizes that a law gives to baskets, and those that they have."""
+    observed = np.bincount(baskets.sizes, baskets.weights, baskets.n_items + 1).astype(float)
+    return SizeSums(baskets.total_weight * np.exp(law.log_sizes()), observed)
 
 
 def wilson(share: Floats, n: Floats) -> tuple[Floats, Floats]:

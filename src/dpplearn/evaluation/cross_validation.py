@@ -22,6 +22,7 @@ from dpplearn.evaluation.evaluation import (
     Answers,
     Setting,
     answer,
+    learned_from,
     lengths,
     predictors_of,
     summary,
@@ -29,10 +30,10 @@ from dpplearn.evaluation.evaluation import (
 from dpplearn.evaluation.outcomes import Outcomes, ask
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.effort import Effort, tell_if_long, untold
-from dpplearn.fitting.fit import expected_effort, fit
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.models.training import Training
+from dpplearn.fitting.fit import asked_for, expected_effort, fit
+from dpplearn.kernels.interface import Law
 from dpplearn.tools.progress import shown_progress
+from dpplearn.tools.words import listed
 
 
 def cross_validate(
@@ -40,7 +41,6 @@ def cross_validate(
     models: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     folds: int = 5,
-    nonempty: bool = False,
     k: int | Sequence[int] = KS,
     rng: Seed = 0,
     resamples: int = RESAMPLES,
@@ -59,15 +59,13 @@ def cross_validate(
         Options of `fit` by the name of the model, such as {"em": {"learner": "em"}, "auto": {}}; by default one model.
     folds
         How many parts of (nearly) equal size, drawn at random.
-    nonempty
-        Whether log-likelihoods are reported given that a basket is not empty. What a model is learned by is an option
-        of `fit`.
     k, resamples, progress
         As `evaluate` takes them.
     rng
         Seed or generator of the folds, the fits, the items held out, the random sets and the bootstrap.
     fit_options
-        Options of `fit` for all models.
+        Options of `fit` for all models. Whether baskets can be empty is settled by all of them, for all folds; if a
+        model is learned given that they are not, all are judged so.
 
     Returns
     -------
@@ -79,35 +77,40 @@ def cross_validate(
     >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
     >>> found = cross_validate(baskets, {"em": {"learner": "em"}}, folds=2, resamples=100)
     >>> found.names
-    ('em', 'independent items', 'popularity', 'item-to-item')
+    ('em', 'independent items', 'popularity', 'item-to-item', 'cosine', 'EASE')
     >>> found.fold_means("em").shape
     (2,)
     """
     baskets = as_baskets(baskets)
-    options = {name: {**fit_options, **each} for name, each in (models or {ONLY: {}}).items()}
-    setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
-    rng = np.random.default_rng(rng)
     counted = np.flatnonzero(baskets.weights > 0)
     baskets = baskets.subset(counted)
+    options = {name: _settled({**fit_options, **each}, baskets) for name, each in (models or {ONLY: {}}).items()}
+    nonempty = any(each["nonempty"] for each in options.values())
+    setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
+    rng = np.random.default_rng(rng)
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
     tell_if_long(_effort(baskets, options.values(), folds), "this comparison", "fewer folds or models take less")
-    tested, parts = baskets.folds(folds, rng), []
+    tested, parts, ridges = baskets.folds(folds, rng), [], []
     with untold(), shown_progress(progress) as shown:
         advance = shown.grouped(dict.fromkeys(options, folds))
         for weights in tested:
             train, test = baskets.weighted(baskets.weights - weights), baskets.weighted(weights)
-            kernels = {}
+            laws = {}
             for name, each in options.items():
-                kernels[name] = _learned(train, each, rng)
+                laws[name] = _learned(train, each, rng)
                 advance(name)
-            predictors = predictors_of(kernels, Training.of(train), nonempty)
-            parts.append(answer(predictors, ask(test, rng), setting, rng))
-    note = f"Every basket was tested once, by models and baselines learned from the other {folds - 1} of {folds} folds."
+            learned = learned_from(train, rng.spawn(1)[0])
+            ridges.append(f"{learned.ridge:g}")
+            parts.append(answer(predictors_of(laws, learned, nonempty), ask(test, rng), setting, rng))
+    notes = (
+        f"Every basket was tested once, by models and baselines learned from the other {folds - 1} of {folds} folds.",
+        f"The ridge of EASE per training basket, by a fifth of them in each fold, is {listed(ridges)}.",
+    )
     row, fold = np.nonzero(tested.T)  # in the order of the baskets
     every = baskets.subset(row).weighted(tested[fold, row])
     joined = _joined(parts, [np.flatnonzero(fold == number) for number in range(folds)])
-    return summary(joined, every, setting, rng, note, folds=fold, rows=counted[row])
+    return summary(joined, every, setting, rng, notes, folds=fold, rows=counted[row])
 
 
 def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -> Effort:
@@ -116,10 +119,15 @@ def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -
     return Effort((folds - 1) * sum(one.seconds for one in each), max(one.memory for one in each))
 
 
-def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Kernel:
+def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
+    """With the law that the data as a whole have: a fold may be the only one that holds an empty basket."""
+    return {**options, "nonempty": asked_for(options).for_baskets(baskets).given_nonempty}
+
+
+def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Law:
     result = fit(train, **{"rng": int(rng.integers(2**63)), **options})
     result.stop.raise_if_interrupted()
-    return result.kernel
+    return result.model.law
 
 
 def _joined(parts: Sequence[Answers], rows: Sequence[Ints]) -> Answers:
@@ -135,7 +143,10 @@ def _together(parts: Sequence[Outcomes], rows: Sequence[Ints]) -> Outcomes:
     columns = {name: np.concatenate([part.columns[name] for part in parts])[back] for name in parts[0].columns}
     unranked = np.concatenate([where[part.unranked] for where, part in zip(rows, parts, strict=True)])
     pairs = [part.pairs for part in parts if part.pairs is not None]
-    return Outcomes(columns, np.sort(unranked), reduce(add, pairs) if pairs else None)
+    sizes = [part.sizes for part in parts if part.sizes is not None]
+    return Outcomes(
+        columns, np.sort(unranked), reduce(add, pairs) if pairs else None, reduce(add, sizes) if sizes else None
+    )
 
 
 def _mean_diversity(parts: Sequence[Diversity]) -> Diversity:

@@ -12,8 +12,8 @@ from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT, Predictor
 from dpplearn.evaluation.metrics import mean_similarity, weighted_mean
 from dpplearn.evaluation.outcomes import Questions
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.selection import greedy_map
+from dpplearn.kernels.interface import Law
+from dpplearn.models.meetings import together
 
 FEWEST_LISTS, MOST_LISTS = 50, 500  # partial baskets that lists are made for
 WORK = 5_000_000  # a diverse list takes O(n_items²) and more
@@ -25,8 +25,8 @@ Lister = Callable[[Ints], Ints]
 class Diversity:
     """Of lists of every length k that was asked for: what to add to partial baskets, chosen in one way.
 
-    `similarity` is the mean of K_ij²/(K_ii K_jj) over the pairs of a list; `coverage`, the share of the catalogue that
-    is in some list.
+    `similarity` is the mean over the pairs of a list of the share of their meetings by chance that the model does not
+    have, max(1 − P(i, j ∈ Y)/chance, 0); `coverage`, the share of the catalogue that is in some list.
     """
 
     name: str
@@ -41,10 +41,10 @@ def diversity(
     ks: Sequence[int],
     rng: np.random.Generator,
 ) -> tuple[Diversity, ...]:
-    """Of top-k lists and of diverse sets, the similarity under the kernel of the first model for all."""
-    kernel = predictors[models[0]].kernel
-    assert kernel is not None
-    most = int(np.clip(WORK // kernel.n_items**2, FEWEST_LISTS, MOST_LISTS))
+    """Of top-k lists and of diverse sets, the similarity under the law of the first model for all."""
+    law = predictors[models[0]].law
+    assert law is not None
+    most = int(np.clip(WORK // law.n_items**2, FEWEST_LISTS, MOST_LISTS))
     chosen = rng.permutation(len(questions.partial))[:most]
     partial = [questions.partial[each] for each in chosen]
     weights = np.array(
@@ -55,8 +55,15 @@ def diversity(
         if name != INDEPENDENT:  # which ranks as popularity does
             ways[name] = _top(predictor, max(ks))
         if name in models:
-            ways[f"{name}, diverse"] = _diverse(predictor.kernel, max(ks))
-    return tuple(_of_lists(name, list(map(way, partial)), weights, kernel, ks) for name, way in ways.items())
+            ways[f"{name}, diverse"] = _diverse(predictor.law, max(ks))
+    between = similarities(law)
+    return tuple(_of_lists(name, list(map(way, partial)), weights, between, ks) for name, way in ways.items())
+
+
+def similarities(law: Law) -> Floats:
+    """Of every two items the share of their meetings by chance that the law does not have, as `DPP.substitutes` has it;
+    0 for those that meet as often or more often."""
+    return np.maximum(together(law).substitution, 0)
 
 
 def _top(predictor: Predictor, most: int) -> Lister:
@@ -71,24 +78,24 @@ def _top(predictor: Predictor, most: int) -> Lister:
     return top
 
 
-def _diverse(kernel: Kernel | None, most: int) -> Lister:
+def _diverse(law: Law | None, most: int) -> Lister:
     """What `complete` adds to a basket."""
-    assert kernel is not None
+    assert law is not None
 
     def diverse(basket: Ints) -> Ints:
         try:
-            return greedy_map(kernel, len(basket) + most, basket).positions[len(basket) :]
+            return law.greedy(len(basket) + most, basket)[0][len(basket) :]
         except InputError:
             return np.zeros(0, np.int64)
 
     return diverse
 
 
-def _of_lists(name: str, lists: Sequence[Ints], weights: Floats, kernel: Kernel, ks: Sequence[int]) -> Diversity:
+def _of_lists(name: str, lists: Sequence[Ints], weights: Floats, between: Floats, ks: Sequence[int]) -> Diversity:
     similarity, coverage = {}, {}
     for k in ks:
-        each = np.array([mean_similarity(kernel.repulsion, items[:k]) for items in lists])
+        each = np.array([mean_similarity(between, items[:k]) for items in lists])
         reached = np.unique(np.concatenate([np.zeros(0, np.int64), *(items[:k] for items in lists)]))
         similarity[k] = weighted_mean(each, weights)
-        coverage[k] = len(reached) / kernel.n_items
+        coverage[k] = len(reached) / len(between)
     return Diversity(name, similarity, coverage)

@@ -13,19 +13,29 @@ from dpplearn.arrays import EPSILON, Ints, Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError, whole_number
-from dpplearn.evaluation.baselines import ITEM_TO_ITEM, Predictor, baselines_of, baselines_without_training, of_model
+from dpplearn.evaluation.baselines import (
+    BASELINES,
+    USUAL_RIDGE,
+    Predictor,
+    baselines_of,
+    baselines_without_training,
+    never_empty,
+    of_model,
+)
 from dpplearn.evaluation.bootstrap import MOST_RESAMPLES, resampled_means
 from dpplearn.evaluation.diversity import Diversity, diversity
 from dpplearn.evaluation.outcomes import Outcomes, Questions, ask, can_be_ranked, outcomes
 from dpplearn.evaluation.result import Evaluation
+from dpplearn.evaluation.ridge_choice import chosen_ridge
 from dpplearn.fitting.result import FitResult
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.models.dpp import DPP
+from dpplearn.kernels.families import reordered
+from dpplearn.kernels.interface import Law
+from dpplearn.models.model import SetModel
 from dpplearn.models.training import Training
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import suitable_blas
 
-Model = DPP | FitResult
+Model = SetModel | FitResult
 KS = (5, 10, 20)
 RESAMPLES = 1000
 ONLY = "model"  # what a model is called that came without a name
@@ -36,7 +46,6 @@ def evaluate(
     baskets: Baskets | Iterable[Iterable[Any]],
     *,
     train: Baskets | Iterable[Iterable[Any]] | None = None,
-    nonempty: bool = False,
     k: int | Sequence[int] = KS,
     rng: Seed = 0,
     resamples: int = RESAMPLES,
@@ -44,21 +53,21 @@ def evaluate(
 ) -> Evaluation:
     """How well models predict baskets that they were not learned from, beside baselines.
 
-    Mean log-likelihood, rank of an item held out at random, AUC against random sets, calibration, and diversity of
-    recommended lists; docs/evaluation.md has the formulas. Baselines are independent items, popularity and
-    item-to-item frequencies, all of the training data.
+    Mean log-likelihood, rank of an item held out at random, AUC against random sets, calibration, sizes of baskets, and
+    diversity of recommended lists; docs/evaluation.md has the formulas. Baselines are independent items, popularity,
+    item-to-item frequencies, cosines and EASE, all of the training data. If the law of a model is that of sets that
+    are not empty, all are judged given that a basket is not empty.
 
     Parameters
     ----------
     models
-        A DPP or the result of a fit; or several by name, over the same items, to compare.
+        A DPP, a Mixture or the result of a fit; or several by name, over the same items, to compare.
     baskets
         `Baskets`, or a list of lists; their items are found by label.
     train
-        What the baselines learn from. By default the training data that the (first) model keeps; where it has none,
-        its marginals stand in for item frequencies, and item-to-item is left out.
-    nonempty
-        Whether log-likelihoods are given that a basket is not empty, of baselines as of models.
+        What the baselines learn from, and by a part of which the ridge of EASE is chosen. By default what the (first)
+        model keeps of its training data, and the usual ridge; where it has none, its marginals stand in for item
+        frequencies, and what needs pairs is left out.
     k
         How many recommendations count in recall@k and NDCG@k.
     rng
@@ -80,27 +89,26 @@ def evaluate(
     >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
     >>> found = evaluate(dl.fit(baskets, prior=0.1), baskets, resamples=100)
     >>> found.names
-    ('model', 'independent items', 'popularity', 'item-to-item')
+    ('model', 'independent items', 'popularity', 'item-to-item', 'cosine', 'EASE')
     >>> found.difference("model", "independent items").verdict
     'better'
     """
-    dpps = {name: model.dpp if isinstance(model, FitResult) else model for name, model in _named(models).items()}
-    catalogue = next(iter(dpps.values())).catalogue
+    named = _named(models)
+    catalogue = next(iter(named.values())).catalogue
     baskets = as_baskets(baskets, catalogue)
-    setting = Setting(tuple(dpps), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
+    nonempty = any(model.nonempty for model in named.values())
+    setting = Setting(tuple(named), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
-    training, note = _training(dpps, None if train is None else as_baskets(train, catalogue))
     rng = np.random.default_rng(rng)
-    kernels = {name: _kernel(name, dpp, catalogue) for name, dpp in dpps.items()}
-    predictors = predictors_of(kernels, training, nonempty)
+    learned = _learned(named, None if train is None else as_baskets(train, catalogue), rng)
+    laws = {name: _law(name, model, catalogue) for name, model in named.items()}
+    predictors = predictors_of(laws, learned, nonempty)
     questions = ask(baskets, rng)
     with shown_progress(progress) as shown:
         advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
         answers = answer(predictors, questions, setting, rng, advance)
-    if not nonempty and any(dpp.learned.nonempty for dpp in dpps.values()):
-        note += " A model was learned given that baskets are not empty, and is judged without that: see nonempty=True."
-    return summary(answers, baskets, setting, rng, note)
+    return summary(answers, baskets, setting, rng, learned.notes)
 
 
 @dataclass(frozen=True)
@@ -122,16 +130,26 @@ class Answers:
     n_ranked: int
 
 
-def predictors_of(kernels: Mapping[str, Kernel], training: Training | None, nonempty: bool) -> dict[str, Predictor]:
+@dataclass(frozen=True)
+class Learned:
+    """What baselines learn from, None where that is not known; and what is to be said of it."""
+
+    training: Training | None
+    notes: tuple[str, ...]
+    ridge: float = USUAL_RIDGE
+
+
+def predictors_of(laws: Mapping[str, Law], learned: Learned, nonempty: bool) -> dict[str, Predictor]:
     """The models and, after them, the baselines."""
-    if training is not None:
-        baselines = baselines_of(training, nonempty=nonempty)
-    else:
-        baselines = baselines_without_training(next(iter(kernels.values())), nonempty=nonempty)
-    clash = next((name for name in kernels if name in {*baselines, ITEM_TO_ITEM}), None)
+    clash = next((name for name in laws if name in BASELINES), None)
     if clash is not None:
         raise InputError(f"a model is called {clash!r}, as a baseline is; call it something else")
-    return {**{name: of_model(kernel) for name, kernel in kernels.items()}, **baselines}
+    laws = {name: never_empty(law) for name, law in laws.items()} if nonempty else laws
+    if learned.training is not None:
+        baselines = baselines_of(learned.training, nonempty=nonempty, ridge=learned.ridge)
+    else:
+        baselines = baselines_without_training(next(iter(laws.values())), nonempty=nonempty)
+    return {**{name: of_model(law) for name, law in laws.items()}, **baselines}
 
 
 def answer(
@@ -143,8 +161,7 @@ def answer(
 ) -> Answers:
     with suitable_blas(questions.baskets.n_items, None):
         found = {
-            name: outcomes(each, questions, setting.ks, nonempty=setting.nonempty, advance=partial(advance, name))
-            for name, each in predictors.items()
+            name: outcomes(each, questions, setting.ks, partial(advance, name)) for name, each in predictors.items()
         }
         lists = diversity(predictors, setting.models, questions, setting.ks, rng)
     return Answers(found, lists, len(questions.ranked))
@@ -155,7 +172,7 @@ def summary(
     baskets: Baskets,
     setting: Setting,
     rng: np.random.Generator,
-    note: str,
+    notes: Sequence[str],
     *,
     folds: Ints | None = None,
     rows: Ints | None = None,
@@ -179,10 +196,13 @@ def summary(
         reliability={
             name: each.pairs.reliability() for name, each in answers.outcomes.items() if each.pairs is not None
         },
+        size_distance={
+            name: each.sizes.distance() for name, each in answers.outcomes.items() if each.sizes is not None
+        },
         diversity=answers.diversity,
         n_ranked=answers.n_ranked,
         unranked={name: len(each.unranked) for name, each in answers.outcomes.items()},
-        notes=(note, *_remarks(baskets, answers.n_ranked, setting.nonempty)),
+        notes=(*notes, *_remarks(baskets, answers.n_ranked, setting.nonempty)),
         folds=folds,
         rows=rows,
     )
@@ -200,48 +220,62 @@ def _remarks(baskets: Baskets, n_ranked: int, nonempty: bool) -> Iterator[str]:
         share = float(np.exp(np.log1p(-np.minimum(baskets.frequencies(), 1 - EPSILON)).sum()))
         yield (
             f"None of the baskets is empty; of independent items {share:.1%} would be. Knowing that alone is worth a "
-            f"lead of {-np.log1p(-share):.3f} or more over them; nonempty=True (--nonempty) leaves it out."
+            f"lead of {-np.log1p(-share):.3f} or more over them; models learned with nonempty=True (--nonempty) have "
+            "and need no such lead."
         )
 
 
-def _named(models: Model | Mapping[str, Model]) -> dict[str, Model]:
-    named = dict(models) if isinstance(models, Mapping) else {ONLY: models}
+def _named(models: Model | Mapping[str, Model]) -> dict[str, SetModel]:
+    named: dict[str, Any] = dict(models) if isinstance(models, Mapping) else {ONLY: models}
     if not named:
         raise InputError("there are no models to evaluate; name at least one")
     for name, model in named.items():
-        if not isinstance(model, DPP | FitResult):
-            raise InputError(
-                f"{name!r} is a {type(model).__name__}; expected a DPP, the result of a fit, or a dict of those by name"
-            )
-    return named
+        if not isinstance(model, SetModel | FitResult):
+            expected = "expected a DPP, a Mixture, the result of a fit, or a dict of those by name"
+            raise InputError(f"{name!r} is a {type(model).__name__}; {expected}")
+    return {name: model.model if isinstance(model, FitResult) else model for name, model in named.items()}
 
 
-def _kernel(name: str, dpp: DPP, catalogue: Catalogue) -> Kernel:
+def _law(name: str, model: SetModel, catalogue: Catalogue) -> Law:
     """Over the catalogue of the first model."""
-    if dpp.catalogue == catalogue:
-        return dpp.kernel
-    there = dpp.catalogue.translation(catalogue)
-    if len(dpp.items) != len(catalogue) or (there < 0).any():
-        missing = set(map(str, dpp.items)) ^ set(map(str, catalogue.labels))
+    if model.catalogue == catalogue:
+        return model.law
+    there = model.catalogue.translation(catalogue)
+    if len(model.items) != len(catalogue) or (there < 0).any():
+        missing = set(map(str, model.items)) ^ set(map(str, catalogue.labels))
         raise InputError(
-            f"{name!r} is a model of other items than the first ({len(dpp.items)} against {len(catalogue)}; "
+            f"{name!r} is a model of other items than the first ({len(model.items)} against {len(catalogue)}; "
             f"{min(missing)!r} is in one of them alone); models to compare have the same items"
         )
-    return Kernel(dpp.kernel.eigenvalues, dpp.kernel.eigenvectors[there])
+    return reordered(model.law, there)
 
 
-def _training(dpps: Mapping[str, DPP], train: Baskets | None) -> tuple[Training | None, str]:
-    """What baselines learn from, and where that came from in words."""
+def _learned(models: Mapping[str, SetModel], train: Baskets | None, rng: np.random.Generator) -> Learned:
+    """What is drawn here leaves the other draws as they are, so that all calls ask the same."""
     if train is not None:
-        return Training.of(train), f"Baselines are learned from {len(train):,} training baskets."
-    catalogue = next(iter(dpps.values())).catalogue
-    for dpp in dpps.values():
-        if dpp.training is not None and dpp.catalogue == catalogue:
-            return dpp.training, f"Baselines are learned from the model's {dpp.training.weight:,.0f} training baskets."
-    return None, (
+        return learned_from(train, rng.spawn(1)[0], f"Baselines are learned from {len(train):,} training baskets.")
+    catalogue = next(iter(models.values())).catalogue
+    for model in models.values():
+        if model.training is not None and model.catalogue == catalogue:
+            known = f"Baselines are learned from the model's {model.training.weight:,.0f} training baskets."
+            ridge = (
+                f"The ridge of EASE is {USUAL_RIDGE:g} per training basket, as usual; name the baskets themselves "
+                "(train=, --train) to have it chosen by a part of them."
+            )
+            return Learned(model.training, (known, ridge))
+    unknown = (
         "The training data are not known: independent items and popularity have the marginals of the model itself, "
-        "and item-to-item is left out. Name them (train=, --train) for the real baselines."
+        "and item-to-item, cosine and EASE are left out. Name them (train=, --train) for the real baselines."
     )
+    return Learned(None, (unknown,))
+
+
+def learned_from(train: Baskets, rng: np.random.Generator, *notes: str) -> Learned:
+    """From baskets that are at hand, the ridge of EASE by a part of them where they are enough."""
+    ridge = chosen_ridge(train, rng)
+    how = "as usual: they are too few to choose it" if ridge is None else "which ranked best on a fifth of them"
+    note = f"The ridge of EASE is {ridge or USUAL_RIDGE:g} per training basket, {how}."
+    return Learned(Training.of(train), (*notes, note), ridge or USUAL_RIDGE)
 
 
 def lengths(k: int | Sequence[int]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.evaluation.baselines import Predictor
-from dpplearn.evaluation.calibration import PairSums, pair_sums
+from dpplearn.evaluation.calibration import PairSums, SizeSums, pair_sums, size_sums
 from dpplearn.evaluation.metrics import Ranks, ranks, share_beaten
 
 RANDOM_SETS = 10  # that a basket is compared with
@@ -43,6 +43,7 @@ class Outcomes:
     columns: Mapping[str, Floats]
     unranked: Ints  # the baskets whose partial basket it holds impossible, so that all candidates are tied
     pairs: PairSums | None
+    sizes: SizeSums | None
 
 
 def ask(baskets: Baskets, rng: np.random.Generator) -> Questions:
@@ -97,22 +98,26 @@ def random_sets(n_items: int, size: int, n: int, rng: np.random.Generator) -> In
 
 
 def outcomes(
-    predictor: Predictor, questions: Questions, ks: Sequence[int], *, nonempty: bool, advance: Callable[[], None]
+    predictor: Predictor, questions: Questions, ks: Sequence[int], advance: Callable[[], None] = lambda: None
 ) -> Outcomes:
     """`advance` is called after every partial basket."""
     baskets = questions.baskets
-    place, unranked = _ranks(predictor, questions, advance)
-    ranking = {PERCENTILE_RANK: place.percentile()}
-    ranking |= {f"recall@{k}": place.recall(k) for k in ks} | {f"ndcg@{k}": place.ndcg(k) for k in ks}
-    columns = {name: _spread(column, questions.ranked, len(baskets)) for name, column in ranking.items()}
-    log_prob = predictor.log_prob(baskets, nonempty=nonempty)
+    place, unranked = ranking(predictor, questions, advance)
+    found = {PERCENTILE_RANK: place.percentile()}
+    found |= {f"recall@{k}": place.recall(k) for k in ks} | {f"ndcg@{k}": place.ndcg(k) for k in ks}
+    columns = {name: _spread(column, questions.ranked, len(baskets)) for name, column in found.items()}
+    log_prob = predictor.log_prob(baskets)
     if log_prob is not None:
         columns = {LOG_LIKELIHOOD: log_prob, **columns, AUC: _auc(predictor, questions)}
-    given = predictor.pair_probabilities
-    return Outcomes(columns, unranked, None if given is None else pair_sums(given, baskets))
+    given, law = predictor.pair_probabilities, predictor.law
+    pairs = None if given is None else pair_sums(given, baskets)
+    return Outcomes(columns, unranked, pairs, None if law is None else size_sums(law, baskets))
 
 
-def _ranks(predictor: Predictor, questions: Questions, advance: Callable[[], None]) -> tuple[Ranks, Ints]:
+def ranking(
+    predictor: Predictor, questions: Questions, advance: Callable[[], None] = lambda: None
+) -> tuple[Ranks, Ints]:
+    """The ranks of the items held out, and the baskets whose partial basket is impossible."""
     found = np.zeros((3, len(questions.ranked)), np.int64)
     impossible: list[Ints] = [np.zeros(0, np.int64)]
     candidate = np.ones(questions.baskets.n_items, bool)

@@ -22,7 +22,9 @@ class Evaluation:
     """How models and baselines did on the same baskets.
 
     `outcomes[name][measure]` has one value per basket, NaN where there is none: "log_likelihood", "percentile_rank",
-    "recall@k", "ndcg@k" and "auc". Printed, it is a table; docs/evaluation.md has the formulas.
+    "recall@k", "ndcg@k" and "auc". `reliability[name]` tells whether the probabilities of other items, given one, come
+    true, and `size_distance[name]` how far the predicted sizes of baskets are from theirs, from 0 to 1 (total
+    variation), of all that have such. Printed, it is a table; docs/evaluation.md has the formulas.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Evaluation:
     k: tuple[int, ...]
     nonempty: bool
     reliability: Mapping[str, Reliability]
+    size_distance: Mapping[str, float]
     diversity: tuple[Diversity, ...]
     n_ranked: int
     unranked: Mapping[str, int]  # of those, how many left a partial basket that is impossible, so that all items tied
@@ -279,6 +282,7 @@ class Evaluation:
             "log_likelihood_of_possible": self.mean_of_possible(name),
             "n_unranked": self.unranked[name],
             "calibration": None if reliability is None else asdict(reliability),
+            "size_distance": self.size_distance.get(name),
             "folds": self.fold_means(name).tolist() if in_folds else None,
         }
 

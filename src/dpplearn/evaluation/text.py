@@ -31,7 +31,8 @@ def tables(found: Evaluation) -> Iterator[TextTable]:
             yield _found(found, part)
     if found.folds is not None:
         yield from _folds(found)
-    yield _differences(found)
+    yield from _differences(found)
+    yield _calibration(found)
     yield from _reliability(found)
     if found.n_ranked:
         yield _diversity(found)
@@ -41,14 +42,7 @@ def remarks(found: Evaluation) -> Iterator[str]:
     """What must be said beside the tables."""
     yield from found.notes
     if found.nonempty:
-        yield "Log-likelihoods are given that a basket is not empty."
-    errors = [
-        f"{name}: {number(found.reliability[name].error, 5)}"
-        for name in found.names
-        if name in found.reliability and found.reliability[name].rows
-    ]
-    if errors:
-        yield f"Expected calibration error: {'; '.join(errors)}."
+        yield "Log-likelihoods and sizes are given that a basket is not empty, of models and of independent items."
     if INDEPENDENT in found.names and found.n_ranked:
         yield "Independent items rank as popularity does."
     for name in found.names:
@@ -96,32 +90,43 @@ def _folds(found: Evaluation) -> Iterator[TextTable]:
         yield TextTable("Mean log-likelihood in each fold", ["", *(f"fold {fold + 1}>" for fold in part)], rows)
 
 
-def _differences(found: Evaluation) -> TextTable:
-    """The log-likelihood, the percentile rank and one NDCG."""
-    rows: list[Sequence[str]] = []
-    under = ""
-    for model, opponent, measure in _in_order(found):
-        word, over = WORDS.get(measure, measure.replace("ndcg", "NDCG")), f"over {opponent}"
-        heading, line = (f"{word} {over}", model) if len(found.models) > 1 else (word, over)
-        if heading != under:
-            rows.append((heading, "", "", ""))
-        under = heading
-        difference = found.difference(model, opponent, measure)
-        interval = _with_interval(difference, DIGITS.get(measure, 3), sign=True)
-        rows.append((f"  {line}", interval, share(difference.better), difference.verdict))
-    title = "Differences on the same baskets, and in how many bootstrap resamples the model is ahead"
-    return TextTable(title, ["", "difference>", "ahead in>", ""], rows)
-
-
-def _in_order(found: Evaluation) -> Iterator[tuple[str, str, str]]:
-    """By measure, then by what is compared with. Independent items rank as popularity does, so that is left out."""
-    ranking = [PERCENTILE_RANK, f"ndcg@{found.k[len(found.k) // 2]}"] if found.n_ranked else []
-    compared = found.compared
-    opponents = dict.fromkeys(opponent for _, opponent, _ in compared)
+def _differences(found: Evaluation) -> Iterator[TextTable]:
+    """A table per measure: the log-likelihood, the percentile rank and, of a single model, one NDCG."""
+    ranking = [PERCENTILE_RANK] if found.n_ranked else []
+    if ranking and len(found.models) == 1:
+        ranking.append(f"ndcg@{found.k[len(found.k) // 2]}")
     for measure in [LOG_LIKELIHOOD, *ranking]:
-        for opponent in opponents:
-            if opponent != INDEPENDENT or measure == LOG_LIKELIHOOD:
-                yield from (each for each in compared if each[1:] == (opponent, measure))
+        word = WORDS.get(measure, measure.replace("ndcg", "NDCG"))
+        title = f"Difference in {word}, and in how many resamples ahead"
+        yield TextTable(title, ["", "difference>", "ahead in>", ""], list(_beside(found, measure)))
+
+
+def _beside(found: Evaluation, measure: str) -> Iterator[Sequence[str]]:
+    """By what is compared with. Independent items rank as popularity does, so that is left out."""
+    pairs = [(model, opponent) for model, opponent, each in found.compared if each == measure]
+    for opponent in dict.fromkeys(opponent for _, opponent in pairs):
+        if opponent == INDEPENDENT and measure != LOG_LIKELIHOOD:
+            continue
+        models = [model for model, other in pairs if other == opponent]
+        if len(found.models) > 1:
+            yield (f"over {opponent}", "", "", "")
+        for model in models:
+            difference = found.difference(model, opponent, measure)
+            interval = _with_interval(difference, DIGITS.get(measure, 3), sign=True)
+            line = f"  {model}" if len(found.models) > 1 else f"over {opponent}"
+            yield (line, interval, share(difference.better), difference.verdict)
+
+
+def _calibration(found: Evaluation) -> TextTable:
+    """Of all that have probabilities."""
+    errors = {name: each.error for name, each in found.reliability.items()}
+    rows = [
+        (name, number(errors.get(name), 5), number(found.size_distance.get(name), 3))
+        for name in found.names
+        if name in errors or name in found.size_distance
+    ]
+    title = "Probabilities of other items given one, and of sizes, against what came true"
+    return TextTable(title, ["", "calibration error>", "sizes off by>"], rows)
 
 
 def _reliability(found: Evaluation) -> Iterator[TextTable]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpplearn.arrays import Ints
 from dpplearn.errors import InputError
 from dpplearn.kernels import emptiness
 from dpplearn.kernels.emptiness import WithEmptyShare
@@ -28,6 +29,17 @@ def kernel_of(law: Law) -> AnyKernel:
         return kernel_of(law.law)
     assert isinstance(law, SymmetricLaw | MixtureLaw)
     return law.kernel
+
+
+def reordered(law: Law, order: Ints) -> Law:
+    """The same law with its items in another order, to the last digit."""
+    if isinstance(law, WithEmptyShare):
+        return WithEmptyShare(reordered(law.law, order), law.share)
+    kernel = kernel_of(law)
+    if isinstance(kernel, Kernel):
+        return law_of(Kernel(kernel.eigenvalues, kernel.eigenvectors[order]))
+    interaction = kernel.interaction[:, order[:, None], order]
+    return law_of(MixtureKernel(kernel.weights, kernel.log_odds[:, order], interaction))
 
 
 def kernel_from(arrays: Arrays) -> AnyKernel:

@@ -11,7 +11,7 @@ import numpy as np
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT as INDEPENDENT_ITEMS
-from dpplearn.evaluation.baselines import baselines_of, baselines_without_training, of_model
+from dpplearn.evaluation.baselines import baselines_without_training, independent_of, of_model
 from dpplearn.evaluation.calibration import Reliability, pair_sums
 from dpplearn.models.dpp import DPP
 from dpplearn.plots.figures import new_figure, styled
@@ -48,8 +48,11 @@ def reliability_of(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]]) -> dict
     """
     baskets = as_baskets(baskets, dpp.catalogue)
     known = dpp.training
-    baselines = baselines_without_training(dpp.kernel) if known is None else baselines_of(known)
-    predictors = {"model": of_model(dpp.kernel), INDEPENDENT_ITEMS: baselines[INDEPENDENT_ITEMS]}
+    if known is not None:
+        independent = independent_of(known, nonempty=dpp.nonempty)
+    else:
+        independent = baselines_without_training(dpp.law, nonempty=dpp.nonempty)[INDEPENDENT_ITEMS]
+    predictors = {"model": of_model(dpp.law), INDEPENDENT_ITEMS: independent}
     given = {name: each.pair_probabilities for name, each in predictors.items()}
     return {name: pair_sums(each, baskets).reliability() for name, each in given.items() if each is not None}
 

@@ -1,4 +1,4 @@
-"""dpplearn compare: ways of learning from the same baskets, by cross-validation."""
+"""dpplearn compare: kinds of models, or ways of learning them, on the same baskets by cross-validation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpplearn.cli.commands.score import FixedSeed, Lengths, Nonempty, Resamples, described, evaluation_tables
+from dpplearn.cli.commands.score import FixedSeed, Lengths, Resamples, described, evaluation_tables
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
@@ -32,7 +32,7 @@ Learners = Annotated[
         "--learner",
         metavar="|".join(LEARNERS),
         callback=lambda values: [one_of(LEARNERS)(value) for value in values or []],
-        help="A learner to compare; repeat for more. By default auto.",
+        help="A learner to compare; repeat for more. Without --learner, --init or --prior, kinds of models are.",
     ),
 ]
 Inits = Annotated[
@@ -50,6 +50,14 @@ Priors = Annotated[
         "--prior", metavar="auto|STRENGTH", help="A prior to compare; repeat for more. By default that of the learner."
     ),
 ]
+# Beside independent items, which are there anyway: each says more than those before it.
+KINDS: Mapping[str, Mapping[str, Any]] = {
+    "symmetric DPP": {"model": "dpp"},
+    "nonsymmetric DPP": {"segments": 1},
+    "segments alone": {"attraction": False, "rank": 0},
+    "mixture": {},
+}
+
 Folds = Annotated[int, typer.Option(min=2, help="How many parts; each is tested by models learned from the others.")]
 
 
@@ -59,7 +67,6 @@ def compare(
     init: Inits = None,
     prior: Priors = None,
     folds: Folds = 5,
-    nonempty: Nonempty = False,
     k: Lengths = None,
     seed: FixedSeed = 0,
     resamples: Resamples = 1000,
@@ -70,17 +77,16 @@ def compare(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare ways of learning from the same baskets, all combinations, by cross-validation and beside baselines."""
+    """Compare kinds of models, or ways of learning a DPP, on the same baskets, by cross-validation beside baselines."""
     from dpplearn.evaluation.cross_validation import cross_validate
     from dpplearn.evaluation.evaluation import KS
 
-    options = combinations({"learner": learner, "init": init, "prior": list(map(prior_strength, prior or []))})
+    choices = {"learner": learner, "init": init, "prior": list(map(prior_strength, prior or []))}
+    options = combinations(choices) if any(choices.values()) else {name: dict(each) for name, each in KINDS.items()}
     progress = wants_progress(quiet)
     with busy(f"reading {data}", progress):
         baskets = Reader(format, basket, item, weight).read(data)
-    found = cross_validate(
-        baskets, options, folds=folds, nonempty=nonempty, k=k or KS, rng=seed, resamples=resamples, progress=progress
-    )
+    found = cross_validate(baskets, options, folds=folds, k=k or KS, rng=seed, resamples=resamples, progress=progress)
     if as_json:
         write_json({"data": data, "folds": folds, "seed": seed, "models": options, **found.to_dict()})
         return
@@ -95,7 +101,7 @@ def combinations(choices: Mapping[str, Sequence[Any] | None]) -> dict[str, dict[
     for values in product(*made.values()):
         options = dict(zip(made, values, strict=True))
         words = (_word(name, value) for name, value in options.items())
-        models[", ".join(words) or "auto"] = options
+        models[", ".join(words)] = options
     return models
 
 

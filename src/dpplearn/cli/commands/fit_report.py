@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from dpplearn.arrays import NO_ITEMS
 from dpplearn.cli.output import Report, Shown
 from dpplearn.data.baskets import Baskets
-from dpplearn.evaluation.baselines import INDEPENDENT, Predictor, baselines_of
+from dpplearn.evaluation.baselines import Predictor, independent_of
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.fitting.result import FitResult
@@ -76,13 +77,13 @@ def _beside_independent(result: FitResult, train: Baskets, test: Baskets | None,
     """Of what was learned from, and of what was not, the model and the same baseline."""
     training = result.dpp.training
     assert training is not None  # as of every model that fit makes
-    baseline = baselines_of(training, nonempty=nonempty)[INDEPENDENT]
+    baseline = independent_of(training, nonempty=nonempty)
     lines: Report = {
         "train": _likelihoods(len(train), result.log_likelihood, _of_training(baseline, training, nonempty)),
         "test": None,
     }
     if test is not None:
-        values = baseline.log_prob(test, nonempty=nonempty)
+        values = baseline.log_prob(test)
         assert values is not None
         model = result.model.log_likelihood(test)
         lines["test"] = _likelihoods(len(test), model, weighted_mean(values, test.weights))
@@ -91,8 +92,7 @@ def _beside_independent(result: FitResult, train: Baskets, test: Baskets | None,
 
 def _of_training(baseline: Predictor, training: Training, nonempty: bool) -> float:
     """Σ m_i log p_i + (1 − m_i) log(1 − p_i): the baskets learned from are known by their frequencies alone."""
-    assert baseline.kernel is not None
-    m, p = training.frequencies, baseline.kernel.eigenvalues
+    m, p = training.frequencies, baseline.scores(NO_ITEMS)
     mean = float(m @ np.log(p) + (1 - m) @ np.log1p(-p))
     return mean - float(np.log(-np.expm1(np.log1p(-p).sum()))) if nonempty else mean
 

@@ -23,13 +23,12 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
 from dpplearn.data.baskets import Baskets
-from dpplearn.models.model_file import as_dpp
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import contents, count, number, shown
 
 if TYPE_CHECKING:
     from dpplearn.evaluation.result import Evaluation
-    from dpplearn.models.dpp import DPP
+    from dpplearn.models.model import SetModel
 
 MEASURING = "Measuring"
 
@@ -46,10 +45,6 @@ Train = Annotated[
     ),
 ]
 Each = Annotated[bool, typer.Option("--each", help="Print the log-likelihood of every basket, too.")]
-Nonempty = Annotated[
-    bool,
-    typer.Option("--nonempty", rich_help_panel=MEASURING, help="Log-likelihoods given that a basket is not empty."),
-]
 Lengths = Annotated[
     list[int] | None,
     typer.Option(
@@ -69,7 +64,6 @@ def score(
     against: Against = None,
     train: Train = None,
     each: Each = False,
-    nonempty: Nonempty = False,
     k: Lengths = None,
     seed: FixedSeed = 0,
     resamples: Resamples = 1000,
@@ -80,20 +74,19 @@ def score(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """How well a model predicts baskets: likelihood, next items, calibration and diversity, beside baselines."""
+    """How well a model predicts baskets: likelihood, next items, calibration, sizes and diversity, beside baselines."""
     from dpplearn.evaluation.evaluation import KS, evaluate
 
-    dpps = _loaded([model, *(against or [])])
-    first = next(iter(dpps.values()))
+    models = _loaded([model, *(against or [])])
+    first = next(iter(models.values()))
     reader, progress = Reader(format, basket, item, weight), wants_progress(quiet)
     with busy(f"reading {data}", progress):
         baskets = reader.read(data).over(first.catalogue)
         learned_from = None if train is None else reader.read_for("--train", train, first.catalogue)
     found = evaluate(
-        dpps,
+        models,
         baskets,
         train=learned_from,
-        nonempty=nonempty,
         k=k or KS,
         rng=seed,
         resamples=resamples,
@@ -113,18 +106,18 @@ def score(
     show([*([_each_table(baskets, found)] if each else []), *_tables(facts, found)])
 
 
-def _loaded(paths: Sequence[Path]) -> dict[str, DPP]:
+def _loaded(paths: Sequence[Path]) -> dict[str, SetModel]:
     """A single model is called so; several, by their files."""
     from dpplearn.evaluation.evaluation import ONLY
 
     if len(paths) == 1:
-        return {ONLY: as_dpp(dpplearn.load(paths[0]), paths[0])}
+        return {ONLY: dpplearn.load(paths[0])}
     stems = [path.stem for path in paths]
     names = [stem if stems.count(stem) == 1 else str(path) for stem, path in zip(stems, paths, strict=True)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"{twice} is named twice; compare different models")
-    return {name: as_dpp(dpplearn.load(path), path) for name, path in zip(names, paths, strict=True)}
+    return {name: dpplearn.load(path) for name, path in zip(names, paths, strict=True)}
 
 
 def _headline(found: Evaluation) -> Report:
