@@ -121,7 +121,7 @@ def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -
 
 def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
     """With the law that the data as a whole have: a fold may be the only one that holds an empty basket."""
-    return {**options, "nonempty": asked_for(options).for_baskets(baskets).given_nonempty}
+    return {**options, "nonempty": asked_for(**options).for_baskets(baskets).given_nonempty}
 
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Law:

@@ -47,6 +47,8 @@ from dpplearn.tools.threads import suitable_blas
 
 Start = Kernel | DPP | Mixture | FitResult | None
 
+NOT_OPTIONS = ("rng", "callback")  # of a call of `fit`: who is told, and by chance
+
 
 def fit(
     baskets: Baskets | Iterable[Iterable[Any]],
@@ -156,11 +158,10 @@ def fit(
     >>> [each.item for each in result.dpp.recommend(["cot"])]
     ['bib', 'crib']
     """
-    start = start.model if isinstance(start, FitResult) else start
-    dpp = model == "dpp" or any(each is not None for each in (learner, init, prior))
-    options = FitOptions(
-        model=model or (None if dpp else model_of(start)),
-        segments=start.n_segments if segments is None and isinstance(start, Mixture) and not dpp else segments,
+    options = asked_for(
+        start,
+        model=model,
+        segments=segments,
         attraction=attraction,
         rank=rank,
         learner=learner,
@@ -185,6 +186,19 @@ def fit(
 def model_of(start: Any) -> str | None:
     """The kind of model that a start asks for."""
     return "mixture" if isinstance(start, Mixture) else "dpp" if isinstance(start, DPP | Kernel) else None
+
+
+def asked_for(start: Any = None, **options: Any) -> FitOptions:
+    """The options of a call of `fit`. Unless they name a model or what only a DPP has, a start decides what is learned,
+    and of how many segments."""
+    options = {name: value for name, value in options.items() if name not in NOT_OPTIONS}
+    start = start.model if isinstance(start, FitResult) else start
+    named = any(options.get(name) is not None for name in ("model", "learner", "init", "prior"))
+    if not named:
+        options["model"] = model_of(start)
+    if options.get("segments") is None and isinstance(start, Mixture) and options.get("model") == "mixture":
+        options["segments"] = start.n_segments
+    return FitOptions(**options)
 
 
 def fit_with(
@@ -242,9 +256,10 @@ def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> Pri
 
 
 def expected_effort(baskets: Baskets, **options: Any) -> Effort:
-    """What `fit` with these options will take; what it refuses is refused. A start and who is told do not count."""
-    asked = FitOptions(**{name: value for name, value in options.items() if name not in ("start", "rng", "callback")})
-    asked = asked.for_baskets(baskets)
+    """What `fit` with these options will take; what it refuses is refused."""
+    asked = asked_for(**{name: value for name, value in options.items() if name not in NOT_OPTIONS}).for_baskets(
+        baskets
+    )
     check_fit_memory(baskets.n_items, asked)
     found = fit_effort(baskets.deduplicated(), asked)
     return found._replace(seconds=min(found.seconds, asked.max_seconds or np.inf))
