@@ -84,7 +84,7 @@ def run(job: Job) -> Row:
     found = dl.evaluate(models, test, train=train, k=10, resamples=2, rng=number_)
     figures = {
         each: {
-            **{name: found.estimate(each, name).mean for name in found.measures(each) if name in FIGURES},
+            **{name: found.estimate(each, name).value for name in found.measures(each) if name in FIGURES},
             "calibration": found.reliability[each].error if each in found.reliability else None,
             "sizes": found.size_distance.get(each),
             "seconds": seconds.get(each),
