@@ -21,7 +21,7 @@ FOLDERS = (
 ).split()
 FOR_THE_SERVICE = {"tools", "data", "kernels", "models", "service"}
 ONLY_IN = {
-    "numba": ("kernels/symmetric/compiled",),
+    "numba": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled"),
     "llvmlite": ("kernels/symmetric/compiled",),
     "rich": ("tools", "cli"),
     "matplotlib": ("plots", "experiments/report"),

@@ -21,13 +21,12 @@ from dpplearn.kernels.symmetric.compiled.signatures import (
     OUT_NUMBERS,
 )
 
+# contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
+OPTIONS: Any = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+part = njit(**OPTIONS)  # compiled with the loop that calls it, and kept with that
 
-def compiled(signature: Any) -> Any:
-    # contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
-    return njit(signature, nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 
-
-@compiled(types.void(MATRIX, ITEMS, types.int64, types.int64, OUT_NUMBERS))
+@part
 def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
     """C_Y of LANES sets."""
     for i in range(k):
@@ -37,7 +36,7 @@ def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
                 minors[(i * k + j) * LANES + lane] = C[row, column]
 
 
-@compiled(types.void(types.int64, OUT_NUMBERS, OUT_NUMBERS))
+@part
 def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
     """log det of LANES minors; overwrites them."""
     product = logdet
@@ -62,7 +61,7 @@ def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
         logdet[lane] = total[lane] + math.log(product[lane])
 
 
-@compiled(types.void(types.int64, OUT_NUMBERS, OUT_NUMBERS))
+@part
 def invert(k, minors, logdet):  # type: ignore[no-untyped-def]
     """log det of LANES minors, which become their inverses, by Gauss and Jordan's elimination in place."""
     total = [0.0] * LANES
@@ -95,35 +94,47 @@ def invert(k, minors, logdet):  # type: ignore[no-untyped-def]
         logdet[lane] = total[lane] + math.log(product[lane])
 
 
-@compiled(
-    types.float64(
-        MATRIX, ITEMS, NUMBERS, GROUPS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS
+def _for_lanes(lanes: int) -> Any:
+    """The loop over all sets. Numba finds its compiled code again by this file and by what the loop closes over: the
+    number of lanes, which stands in another file."""
+
+    @njit(
+        types.float64(
+            MATRIX, ITEMS, NUMBERS, GROUPS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS
+        ),
+        cache=True,
+        **OPTIONS,
     )
-)
-def minors_of(C, items, weights, groups, thread, threads, delta, each, work, logdet):  # type: ignore[no-untyped-def]
-    """A thread's part of Σ w log det C_Y; unless they are empty, Σ w C_Y⁻ᵀ is added to delta, and every log det C_Y
-    written to `each`. `work` has room for LANES minors of the largest size."""
-    total = 0.0
-    for group in range(len(groups)):
-        k, first_item, first, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
-        if k == 0:
-            continue
-        for block in range(n_blocks * thread // threads, n_blocks * (thread + 1) // threads):
-            item, place = first_item + block * k * LANES, first + block * LANES
-            gather(C, items, item, k, work)
-            if len(delta):
-                invert(k, work, logdet)
-            else:
-                eliminate(k, work, logdet)
-            for lane in range(LANES):
-                total += weights[place + lane] * logdet[lane]
-            if len(each):
+    def minors_of(C, items, weights, groups, thread, threads, delta, each, work, logdet):  # type: ignore[no-untyped-def]
+        """A thread's part of Σ w log det C_Y; unless they are empty, Σ w C_Y⁻ᵀ is added to delta, and every log det C_Y
+        written to `each`. `work` has room for LANES minors of the largest size."""
+        _ = lanes
+        total = 0.0
+        for group in range(len(groups)):
+            k, first_item, first, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
+            if k == 0:
+                continue
+            for block in range(n_blocks * thread // threads, n_blocks * (thread + 1) // threads):
+                item, place = first_item + block * k * LANES, first + block * LANES
+                gather(C, items, item, k, work)
+                if len(delta):
+                    invert(k, work, logdet)
+                else:
+                    eliminate(k, work, logdet)
                 for lane in range(LANES):
-                    each[place + lane] = logdet[lane]
-            if len(delta):
-                for i in range(k):
-                    for j in range(k):
-                        for lane in range(LANES):
-                            row, column = items[item + j * LANES + lane], items[item + i * LANES + lane]
-                            delta[row, column] += weights[place + lane] * work[(i * k + j) * LANES + lane]
-    return total
+                    total += weights[place + lane] * logdet[lane]
+                if len(each):
+                    for lane in range(LANES):
+                        each[place + lane] = logdet[lane]
+                if len(delta):
+                    for i in range(k):
+                        for j in range(k):
+                            for lane in range(LANES):
+                                row, column = items[item + j * LANES + lane], items[item + i * LANES + lane]
+                                delta[row, column] += weights[place + lane] * work[(i * k + j) * LANES + lane]
+        return total
+
+    return minors_of
+
+
+minors_of = _for_lanes(LANES)
