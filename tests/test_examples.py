@@ -28,7 +28,8 @@ def after(label: str, text: str, which: int = 0) -> float:
 
 def test_first_model(tmp_path: Path) -> None:
     out = output_of("first_model.py", tmp_path)
-    mixture, dpp, independent = (after(name, out) for name in ("mixture", "DPP", "independent items"))
+    judged = out.partition("log-likelihood of test data:")[2]
+    mixture, dpp, independent = (after(name, judged) for name in ("mixture", "DPP", "independent items"))
     assert mixture > dpp + 0.1
     assert dpp > independent + 0.2
     related = [(float(lift), item) for lift, item in re.findall(rf"^  ({NUMBER}) times as often  (.*)$", out, re.M)]
