@@ -1,4 +1,4 @@
-"""Comparing learners: the same data and start, several ways to climb; how far, how fast, and does it matter?
+"""Comparing learners of a DPP: the same data and start, several ways to climb; how far, how fast, does it matter?
 
 Run: python examples/comparing_learners.py
 """
@@ -7,14 +7,15 @@ import dpplearn as dl
 
 registries = dl.datasets.make_registries("carseats", 4000, rng=3)
 train, test = registries.split(0.7, rng=3)
-dl.fit(train, prior=0, max_iter=1, nonempty=False)  # compiles the loops, so that no learner pays for it
+as_published = {"prior": 0, "nonempty": False}  # P(Y) by maximum likelihood, which all learners can do
+dl.fit(train, "auto", max_iter=1, **as_published)  # compiles the loops, so that no learner pays for it
 
-# Without a prior, as published. tol is in nats per basket that are still to be gained; em and k-ascent have the rule of
-# their paper, which stops early.
+# tol is in nats per basket that are still to be gained; em and k-ascent have the rule of their paper, which stops
+# early.
 print(f"{'learner':12}{'train':>9}{'test':>9}{'iterations':>12}{'seconds':>9}  stopped by")
 fits = {}
 for learner in ("auto", "lbfgs", "natural-em", "em", "k-ascent", "picard", "mm"):
-    fit = fits[learner] = dl.fit(train, learner, prior=0, tol=1e-4, max_iter=300, max_seconds=2)
+    fit = fits[learner] = dl.fit(train, learner, tol=1e-4, max_iter=300, max_seconds=2, **as_published)
     numbers = (
         f"{fit.log_likelihood:9.4f}{fit.dpp.log_likelihood(test):9.4f}{fit.n_iter:12}{fit.history.seconds[-1]:9.2f}"
     )
@@ -26,4 +27,4 @@ gain = compared.difference("auto", "k-ascent")
 print(f"\nauto over k-ascent on test data: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}], {gain.verdict}")
 
 # One run may stop on the way or in a lesser optimum: restarts from random starts tell.
-print("\nauto from five starts:", dl.fit(train, prior=0, restarts=5, rng=0, nonempty=False).agreement)
+print("\nauto from five starts:", dl.fit(train, "auto", restarts=5, rng=0, **as_published).agreement)

@@ -1,4 +1,4 @@
-"""A first model: learn which products replace each other, see whether it pays, and ask it questions.
+"""A first model: learn what people take together, see whether it pays, ask questions; then the paper's DPP beside it.
 
 Run: python examples/first_model.py
 """
@@ -10,32 +10,40 @@ registries = dl.datasets.make_registries("safety", 4000, rng=0)
 train, test = registries.split(0.7, rng=0)
 print(train)
 
-# Learn. The summary puts the likelihood of independent items beside the model's: the difference is what repulsion adds.
-fit = dl.fit(train, rng=0, model="dpp", nonempty=False)
+# Learn. Without being told more, fit learns a mixture: segments of people, and items that repel and attract each other.
+# The summary puts the likelihood of independent items beside the model's.
+fit = dl.fit(train, rng=0)
 print(fit)
-dpp = fit.dpp
+model = fit.model
 
-# What counts is data that the model has not seen. Log-likelihoods are means per basket, in nats; more is better.
-independent = dl.fit(train, prior=float("inf"), nonempty=False)
-print(f"\nlog-likelihood of test data: {dpp.log_likelihood(test):.3f}")
-print(f"          independent items: {independent.dpp.log_likelihood(test):.3f}")
+# Which items replace each other, and which go together? By how often they meet, against chance.
+monitor, movement = "Willow video monitor", "Teasel movement monitor"
+for item, found in ((monitor, model.substitutes(monitor, k=3)), (movement, model.complements(movement, k=1))):
+    print(f"\nbeside {item}, against chance:")
+    for other in found:
+        print(f"  {other.lift:.2f} times as often  {other.item}")
 
-# Which items compete? 1 means never in one basket; 0, together as often as by chance.
-monitor = "Willow video monitor"
-print(f"\nsubstitutes of {monitor}:")
-for item, apart in dpp.substitutes(monitor, k=3):
-    print(f"  {apart:.0%}  {item}")
-
-# How likely are sets? A second video monitor makes this one far less likely than a night light does.
-for other in ("Hazel video monitor", "Fennel night light"):
-    ratio = dpp.inclusion_prob([monitor, other]) / (dpp.inclusion_prob([monitor]) * dpp.inclusion_prob([other]))
-    print(f"with {other}: {ratio:.2f} times as often as by chance")
-
-# Sets drawn from the model look like registries.
+# What to offer to someone, and sets that look like registries.
+print(f"\nnext to {movement}:")
+for item, _, probability in model.recommend([movement], k=3):
+    print(f"  {probability:.0%}  {item}")
 print("\nthree registries that it makes up:")
-for drawn in dpp.sample(3, rng=0):
+for drawn in model.sample(3, rng=0):
     print("  " + "; ".join(map(str, drawn)))
 
+# The paper's model is a DPP: items repel each other, and nothing else. learner="em" learns it as the paper does.
+dpp = dl.fit(train, model="dpp", rng=0).dpp
+print(f"\nwhat the DPP knows of {monitor}:")
+for item, apart in dpp.substitutes(monitor, k=3):
+    print(f"  {apart:.0%} rarer beside it  {item}")
+
+# What counts is data that no model has seen. Log-likelihoods are means per basket, in nats; more is better. No registry
+# is empty, so all three are given that a basket is not.
+independent = dl.fit(train, prior=float("inf")).model
+print("\nlog-likelihood of test data:")
+for name, each in (("mixture", model), ("DPP", dpp), ("independent items", independent)):
+    print(f"  {name:18} {each.log_likelihood(test):.3f}")
+
 # One file, without pickle; the command line reads it as well: dpplearn describe model.safetensors
-dpp.save("model.safetensors")
+model.save("model.safetensors")
 print("\nread again:", dl.load("model.safetensors"))

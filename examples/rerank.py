@@ -12,7 +12,7 @@ import dpplearn as dl
 
 CATEGORY, K = "safety", 8
 registries = dl.datasets.make_registries(CATEGORY, 5000, rng=2)
-dpp = dl.fit(registries, model="dpp", nonempty=False).dpp
+dpp = dl.fit(registries, model="dpp").dpp  # whose kernel says how alike items are
 kind_of = {item: kind for kind, group in enumerate(dl.datasets.items_by_kind(CATEGORY)) for item in group}
 
 # The other recommender. Any scores will do; these are popularity with noise, as for one particular user.
@@ -21,8 +21,8 @@ scores = np.log(registries.frequencies()) + rng.normal(0, 0.5, registries.n_item
 top = [dpp.items[i] for i in np.argsort(-scores)[:K]]
 
 # S_ij = K_ij / sqrt(K_ii K_jj): 1 for an item and itself, and S_ij² is the share of co-occurrence that is missing.
-marginals = dpp.marginals()
-similarity = dpp.kernel.K / np.sqrt(np.outer(marginals, marginals))
+kernel = dpp.kernel.K
+similarity = kernel / np.sqrt(np.outer(kernel.diagonal(), kernel.diagonal()))
 
 
 def diverse(strength: float) -> tuple[str | int, ...]:

@@ -341,7 +341,7 @@ def test_demo_counts_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     train, test = dl.datasets.make_registries(category, 100, rng=0).split(0.7, rng=0)
     auto, *learned = report["models"][1:4]
     for line, fitted in (
-        (auto, dl.fit(train, rng=0, model="dpp", nonempty=False)),
+        (auto, dl.fit(train, "auto", rng=0, nonempty=False)),
         *((line, dl.fit(train, line["model"].lower(), "wishart", rng=0)) for line in learned),
     ):
         assert line["train"] == pytest.approx(fitted.log_likelihood, abs=1e-9)
@@ -351,7 +351,42 @@ def test_demo_counts_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert k_ascent["em_gain_train_percent"] == pytest.approx(gain)
     out = " ".join(out.split())
     assert all(words in out for words in ("independent items", "K-Ascent, to 1e-04", "EM, to 1e-06", "by popularity"))
-    assert out.endswith(report["sentence"])
+    assert report["sentence"] in out
+
+
+def test_demo_goes_on_to_what_a_mixture_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "run_demo", cache(demo.run_demo))
+    whole, out = both("demo", "--category", "furniture", "-n", 600, "--seed", 1)
+    report = whole["mixture"]
+    train, test = dl.datasets.make_registries("furniture", 600, rng=1).split(0.7, rng=1)
+    mixture = dl.fit(train, rng=1).model
+    independent = dl.fit(train, prior=float("inf"), nonempty=True).model
+    lines = {line["model"]: line for line in report["models"]}
+    assert list(lines)[-2:] == ["the paper's EM", "mixture"]
+    assert {"popularity", "item-to-item"} < set(lines)
+    assert "independent items" not in lines  # whose gain is 0, and which rank as popularity does
+    gain = mixture.log_likelihood(test) - independent.log_likelihood(test)
+    assert lines["mixture"]["gain"] == pytest.approx(gain, abs=1e-6)
+    assert lines["mixture"]["gain"] > lines["the paper's EM"]["gain"]
+    assert lines["popularity"]["gain"] is None
+    evaluated = dl.evaluate(mixture, test, train=train, k=10, rng=1)
+    for measure, key in (("percentile_rank", "percentile_rank"), ("recall@10", "recall")):
+        assert lines["mixture"][key] == pytest.approx(evaluated.estimate("model", measure).value)
+    assert report["held"] in [first for first, _ in dl.datasets.matching_items("furniture")]
+    assert [each["item"] for each in report["with_it"]] == [
+        each.item for each in mixture.complements(report["held"], 2)
+    ]
+    assert all(each["lift"] < 1 < first["lift"] for each in report["instead"] for first in report["with_it"])
+    assert [each["weight"] for each in report["people"]] == sorted(
+        (each["weight"] for each in report["people"]), reverse=True
+    )
+    kinds = {
+        kind for group in dl.datasets.items_by_kind("furniture") for kind in [group[0].split(",")[0].split(" ", 1)[1]]
+    }
+    assert all(kind in kinds for each in report["people"] for kind, _ in each["likes"])
+    shown = " ".join(out.split())
+    assert all(sentence in shown for sentence in report["sentences"])
+    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_a_warning_is_one_line_that_leaves_the_json_alone(tmp_path: Path) -> None:

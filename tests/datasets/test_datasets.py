@@ -1,15 +1,19 @@
-"""The generated registries: the paper's catalogue sizes, and repulsion inside groups of substitutes alone."""
+"""The generated registries: the paper's catalogue sizes, near-duplicates that repel, matches that go together, and
+kinds of shoppers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+import dpplearn as dl
 from dpplearn import datasets
 from dpplearn.arrays import Bools, Floats
 from dpplearn.data.baskets import Baskets
-from dpplearn.datasets.registries import CATEGORIES, items_by_kind, make_registries
+from dpplearn.datasets import categories
+from dpplearn.datasets.registries import CATEGORIES, items_by_kind, make_registries, matching_items
 from dpplearn.errors import InputError
+from dpplearn.kernels.independent import chances
 
 LARGE = dict.fromkeys(["feeding", "gear", "diaper", "bedding", "apparel", "bath"], 100)
 SMALL = {"toys": 62, "health": 62, "media": 58, "strollers": 40, "safety": 36, "carseats": 34, "furniture": 32}
@@ -30,9 +34,10 @@ def same_group(category: str) -> Bools:
 
 
 def pair_counts(registries: Baskets) -> tuple[Floats, Floats]:
-    """How often each pair came together, and how often it would if items were independent."""
-    frequencies = registries.frequencies()
-    return len(registries) * registries.pair_frequencies(), len(registries) * np.outer(frequencies, frequencies)
+    """How often each pair came together, and how often it would if items were independent, given not empty."""
+    p = chances(registries.frequencies(), len(registries), nonempty=True)
+    expected = np.outer(p, p) / (1 - np.prod(1 - p))
+    return len(registries) * registries.pair_frequencies(), len(registries) * expected
 
 
 def test_categories_have_the_sizes_of_the_paper() -> None:
@@ -63,15 +68,86 @@ def test_the_seed_decides_the_registries() -> None:
 
 
 @every_category
-def test_substitutes_alone_meet_far_less_often_than_independent_items(category: str) -> None:
+def test_near_duplicates_meet_far_less_often_than_independent_items(category: str) -> None:
     together, expected = pair_counts(make_registries(category, 20_000, rng=0))
     inside = same_group(category)
-    across = ~inside & ~np.eye(PAPER[category], dtype=bool)
-    assert expected[inside].sum() > 5000
+    assert expected[inside].sum() > 3000
     assert together[inside].sum() < 0.25 * expected[inside].sum()
-    # Across groups the ratio is P(not empty): the empty registries, drawn again, would have made every item rarer.
-    lowest = 0.98 if category in LARGE else 0.65
-    assert lowest < together[across].sum() / expected[across].sum() < 1.01
+
+
+@every_category
+def test_attraction_is_as_strong_as_repulsion_and_stronger_where_items_are_many(category: str) -> None:
+    together, expected = pair_counts(make_registries(category, 20_000, rng=0))
+    excess = (together - expected)[~np.eye(PAPER[category], dtype=bool)]
+    ratio = excess[excess > 0].sum() / -excess[excess < 0].sum()
+    assert ratio > (2 if category in LARGE else 1.5 if category in ("toys", "health", "media") else 0.9)
+
+
+@every_category
+def test_matching_items_meet_more_often_than_others_of_their_kinds(category: str) -> None:
+    registries = make_registries(category, 20_000, rng=0)
+    together, expected = pair_counts(registries)
+    kinds = items_by_kind(category)
+    kind_of = {item: number for number, kind in enumerate(kinds) for item in kind}
+    for first, second in {(kind_of[first], kind_of[second]) for first, second in matching_items(category)}:
+        rows, columns = (np.array([registries.items.index(item) for item in kinds[kind]]) for kind in (first, second))
+        met, chance = together[np.ix_(rows, columns)], expected[np.ix_(rows, columns)]
+        match = np.eye(*met.shape, dtype=bool)
+        others = met[~match].sum() / chance[~match].sum() if met.size > match.sum() else 1.0
+        assert met[match].sum() / chance[match].sum() > 1.5 * others
+
+
+@every_category
+def test_a_match_is_of_another_kind_and_every_item_has_one_at_most(category: str) -> None:
+    kind_of = {item: number for number, kind in enumerate(items_by_kind(category)) for item in kind}
+    matches = matching_items(category)
+    assert all(kind_of[first] != kind_of[second] for first, second in matches)
+    assert len({item for match in matches for item in match}) == 2 * len(matches)
+
+
+@every_category
+def test_every_kind_is_wanted_by_a_taste_that_exists_or_by_all(category: str) -> None:
+    found = categories.find(category)
+    tastes = [taste[0] for taste in found.tastes.split()]
+    assert len(set(tastes)) == len(tastes) >= 2
+    assert set(found.wanted_by) == {"", *tastes}
+    assert found.wanted_by[0] == ""  # what most come for
+
+
+def test_shoppers_of_one_taste_take_its_kinds_together() -> None:
+    """Kinds that go together less through matches than through who wants them."""
+    found = categories.find("feeding")
+    kind = np.repeat(np.arange(len(found.groups)), [len(group) for group in found.groups])
+    registries = make_registries("feeding", 20_000, rng=0)
+    wants = np.zeros((len(registries), len(found.groups)), dtype=bool)
+    wants[np.repeat(np.arange(len(registries)), registries.sizes), kind[registries.indices]] = True
+    correlation = np.corrcoef(wants.T)
+    pairs = [(i, j) for i in range(1, 23) for j in range(1, i) if found.wanted_by[i] and found.wanted_by[j]]
+    pairs = [pair for pair in pairs if pair[::-1] not in found.paired_kinds]
+    same = [correlation[i, j] for i, j in pairs if found.wanted_by[i] == found.wanted_by[j]]
+    other = [correlation[i, j] for i, j in pairs if found.wanted_by[i] != found.wanted_by[j]]
+    assert min(same) > np.mean(other) + 0.05
+    assert np.mean(same) > np.mean(other) + 0.2
+
+
+@pytest.mark.parametrize("category", LARGE)
+def test_sizes_differ_more_than_a_symmetric_dpp_can_say(category: str) -> None:
+    """Its variance is at most the mean; some shoppers want nearly everything, and some one thing."""
+    sizes = make_registries(category, 20_000, rng=0).sizes
+    assert sizes.var() > 1.5 * sizes.mean()
+
+
+def test_a_mixture_learns_more_from_them_than_a_symmetric_dpp() -> None:
+    train, test = make_registries("safety", 4000, rng=0).split(0.7, rng=0)
+    independent = dl.fit(train, prior=float("inf"), nonempty=True).model.log_likelihood(test)
+    symmetric = dl.fit(train, model="dpp", prior=0, nonempty=True, rng=0).model.log_likelihood(test)
+    mixture = dl.fit(train, rng=0).model
+    assert symmetric > independent + 0.2
+    assert mixture.log_likelihood(test) > symmetric + 0.1
+    for first, second in matching_items("safety")[:3]:
+        assert second in [each.item for each in mixture.complements(first, 3)]
+    for item in items_by_kind("safety")[0][:3]:
+        assert {each.item for each in mixture.substitutes(item, 3)} <= set(items_by_kind("safety")[0])
 
 
 @every_category
@@ -92,6 +168,12 @@ def test_items_of_a_group_are_listed_from_the_most_popular_on() -> None:
     assert all(np.diff(monitors) < 0)
     share = 1 / np.sqrt(np.arange(1, len(monitors) + 1))
     np.testing.assert_allclose(monitors / monitors.sum(), share / share.sum(), rtol=0.06)
+
+
+def test_so_are_those_that_match_others() -> None:
+    registries = make_registries("carseats", 50_000, rng=0)
+    bases = [registries.items.index(name) for name in items_by_kind("carseats")[3]]
+    assert all(np.diff(registries.frequencies()[bases]) < 0)
 
 
 def test_safety_has_its_largest_and_most_wanted_group_in_video_monitors() -> None:
@@ -126,6 +208,8 @@ def test_an_unknown_category_is_named_with_the_closest_and_all_there_are() -> No
         make_registries("carseat", 10)
     with pytest.raises(InputError, match=r"no category 'xyz'; choose one of feeding, gear, .*, furniture"):
         items_by_kind("xyz")
+    with pytest.raises(InputError, match="no category 'xyz'"):
+        matching_items("xyz")
 
 
 @pytest.mark.parametrize("n", [-1, 2.5, "10", None, True])

@@ -385,9 +385,9 @@ def test_an_error_in_a_fold_comes_out_and_leaves_no_thread_behind(monkeypatch: p
 
 def test_equal_weights_of_any_size_choose_as_plain_baskets_do() -> None:
     """Equal baskets are not taken for one kind of basket that is seen or unseen as a whole."""
-    baskets = dpplearn.datasets.make_registries("safety", 300, rng=0)
+    baskets = dpplearn.datasets.make_registries("safety", 600, rng=0)
     plain = fit(baskets, rng=0, max_iter=3, model="dpp", nonempty=False)  # once the strength is chosen
-    for scale in (1.1, 1 / 300):
+    for scale in (1.1, 1 / 600):
         scaled = fit(baskets.reweighted(scale), rng=0, max_iter=3, model="dpp", nonempty=False)
         assert scaled.prior_choice is not None
         assert plain.prior_choice is not None

@@ -257,7 +257,7 @@ def test_larger_problems_ascend_on_two_threads_as_on_one() -> None:
 
 
 def assert_zero_exactly_where_items_never_occur(learner: str, init: str) -> None:
-    small = make_registries("carseats", 40, rng=3)
+    small = make_registries("carseats", 30, rng=3)
     never = small.frequencies() == 0
     assert never.sum() > 5
     dpp = dl.fit(small, learner, init, prior=0, rng=0).dpp

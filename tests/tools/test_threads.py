@@ -98,7 +98,7 @@ def test_fits_in_eight_threads_at_once_are_those_of_one_after_the_other_to_the_l
         {"learner": learner, "prior": prior, "max_iter": 6, "rng": seed, "threads": 1 + seed % 2}
         for seed, (learner, prior) in enumerate(priors.items())
     ]
-    registries = [make_registries("safety", 80, rng=seed) for seed in range(len(settings))]
+    registries = [make_registries("safety", 160, rng=seed) for seed in range(len(settings))]
     with ThreadPoolExecutor(len(settings)) as pool:
         at_once = list(pool.map(lambda each: fit(each[0], **each[1]), zip(registries, settings, strict=True)))
     assert blas_threads() == {3}

@@ -3,9 +3,9 @@
 import warnings
 from typing import Any
 
-from dpplearn.datasets.registries import CATEGORIES, items_by_kind, make_registries
+from dpplearn.datasets.registries import CATEGORIES, items_by_kind, make_registries, matching_items
 
-__all__ = ["CATEGORIES", "items_by_kind", "make_registries"]
+__all__ = ["CATEGORIES", "items_by_kind", "make_registries", "matching_items"]
 
 
 def __getattr__(name: str) -> Any:
