@@ -16,7 +16,7 @@ SINGLE, SYMMETRIC = 2.0, 1.0  # Var|Y| / E|Y| is at most this of a nonsymmetric 
 class Bounds(NamedTuple):
     """How baskets stand to what every single DPP obeys, given that sets are not empty or not.
 
-    In a DPP an item i brings at most 1 − P(i) others with it, on average: E[others | i] − E[others] ≤ 1 − P(i), and none
+    In a DPP an item i brings at most 1 − P(i) others along, on average: E[others | i] − E[others] ≤ 1 − P(i), and none
     at all if the DPP is symmetric; and Var|Y| ≤ 2 E|Y|, or E|Y| if it is symmetric. Items count as beyond where it is
     clear, the number of items allowed for.
     """
@@ -110,10 +110,10 @@ class _Moments(NamedTuple):
 def _moments(baskets: Baskets) -> _Moments:
     share, sizes = baskets.weights / baskets.total_weight, baskets.sizes
     mean_size, n = float(share @ sizes), effective_number(baskets.weights)
-    away = sizes - mean_size
+    away = np.asarray(sizes - mean_size, float)
 
     def per_item(values: Floats) -> Floats:
-        return np.bincount(baskets.indices, np.repeat(share * values, sizes), minlength=baskets.n_items)
+        return np.asarray(np.bincount(baskets.indices, np.repeat(share * values, sizes), baskets.n_items), float)
 
     m = per_item(np.ones(len(sizes)))
     rows = np.bincount(baskets.indices, minlength=baskets.n_items)

@@ -57,7 +57,9 @@ LIKELIER = "it makes an unseen basket {likelier} likelier than independent items
 SENTENCES = {
     Verdict.INDEPENDENT: "Popularity is enough: items look independent of each other, and no model predicts unseen "
     "baskets clearly better than independent items do (the best, by {best} ± {best_error} nats per basket).",
-    Verdict.DPP: "Learn a symmetric DPP (model='dpp'): items avoid each other, " + LIKELIER + ", and neither attraction "
+    Verdict.DPP: "Learn a symmetric DPP (model='dpp'): items avoid each other, "
+    + LIKELIER
+    + ", and neither attraction "
     "nor segments clearly add to that.",
     Verdict.NONSYMMETRIC: "Learn one nonsymmetric DPP (segments=1): items avoid each other or go together, "
     + LIKELIER
@@ -168,7 +170,9 @@ class Diagnosis:
     @property
     def _why_open(self) -> str:
         """Why nothing can be told, where no model gains; empty where it can."""
-        return self._unlearned or (BLURRED.format(resolution=_nats(self.resolution)) if self.resolution > COARSE else "")
+        return self._unlearned or (
+            BLURRED.format(resolution=_nats(self.resolution)) if self.resolution > COARSE else ""
+        )
 
     @cached_property
     def _simplest(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from math import ceil, exp
@@ -26,7 +26,7 @@ from dpplearn.tools.threads import one_blas_thread, thread_count
 
 WORTH_HAVING = 0.01  # nats per basket
 FOLDS = 5
-ENOUGH = 4000  # unseen baskets; once the folds so far have as many, the others are not needed
+ENOUGH = 3000  # unseen baskets; once the folds so far have as many, the others are not needed
 SMOOTHING = 0.5  # baskets with and without every item, counted beside the data
 POLL = 0.1  # seconds
 INDEPENDENT, SYMMETRIC, NONSYMMETRIC, SEGMENTS, MIXTURE = (
@@ -36,17 +36,20 @@ INDEPENDENT, SYMMETRIC, NONSYMMETRIC, SEGMENTS, MIXTURE = (
     "segments",
     "mixture",
 )
-# A diagnosis can do with less than a fit. Without attraction the first steps gain next to nothing, near the saddle where
-# items are independent, so that no tolerance may end them.
+# A diagnosis can do with less than a fit.
 LIMITS = {"max_iter": 60, "tol": 0.002}
-CASES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+OF_A_DPP = {"learner": "lbfgs", "max_iter": 100, "tol": 1e-3}  # "auto" tries more starts, which takes long
+Ways = tuple[Mapping[str, Any], ...]  # to learn a case, of which the best on unseen baskets is taken
+CASES: Mapping[str, Ways] = MappingProxyType(
     {
-        SYMMETRIC: {"segments": 1, "attraction": False, "max_iter": 100, "tol": 0.0},
-        NONSYMMETRIC: {"segments": 1, **LIMITS},
-        SEGMENTS: {"attraction": False, "rank": 0, **LIMITS},
-        MIXTURE: LIMITS,
+        # Two strengths of the prior instead of all; the third, an infinite one, is independent items.
+        SYMMETRIC: ({"prior": 1.0, **OF_A_DPP}, {"prior": 0.1, **OF_A_DPP}),
+        NONSYMMETRIC: ({"segments": 1, **LIMITS},),
+        SEGMENTS: ({"attraction": False, "rank": 0, **LIMITS},),
+        MIXTURE: (LIMITS,),
     }
 )
+WAYS = [(case, way) for case, ways in CASES.items() for way in ways]
 
 
 class Gain(NamedTuple):
@@ -110,9 +113,9 @@ class Unseen:
 
 def gains_effort(baskets: Baskets, threads: int | None) -> Effort:
     """What `predicted` will take. What there is no memory for is refused."""
-    folds, workers = _folds_needed(baskets), thread_count(threads)
-    each = [expected_effort(baskets, threads=1, **options) for options in CASES.values()]
-    at_once = min(workers, folds * len(CASES))
+    folds = _folds_needed(baskets)
+    each = [expected_effort(baskets, threads=1, **way) for _, way in WAYS]
+    at_once = min(thread_count(threads), folds * len(WAYS))
     return Effort(folds * sum(one.seconds for one in each) / at_once, at_once * max(one.memory for one in each))
 
 
@@ -130,12 +133,15 @@ def predicted(
     left_out = units.folds(min(FOLDS, units.n_units), rng)[: _folds_needed(units)]
     seed = int(rng.integers(2**63))
     parts = [(units.weighted(units.weights - fold), units.weighted(fold)) for fold in left_out]
-    jobs = [(case, train, test) for train, test in parts for case in CASES]
-    learned = _in_parallel(jobs, seed, nonempty, thread_count(threads), progress)
-    found = {INDEPENDENT: [_independent(train, test, nonempty) for train, test in parts]}
-    found |= {case: learned[number :: len(CASES)] for number, case in enumerate(CASES)}
+    jobs = [Job(train, test, {"nonempty": nonempty, **way}, seed) for train, test in parts for _, way in WAYS]
+    learned = _in_parallel(jobs, thread_count(threads), progress)
     weights = np.concatenate([test.weights for _, test in parts])
-    return Unseen({case: np.concatenate(each) for case, each in found.items()}, weights)
+    found = {INDEPENDENT: np.concatenate([_independent(train, test, nonempty) for train, test in parts])}
+    for number, (case, _) in enumerate(WAYS):
+        log_probs = np.concatenate(learned[number :: len(WAYS)])
+        before = found.get(case, found[INDEPENDENT] if case == SYMMETRIC else log_probs)
+        found[case] = log_probs if weights @ log_probs > weights @ before else before
+    return Unseen(found, weights)
 
 
 def _folds_needed(baskets: Baskets) -> int:
@@ -148,18 +154,22 @@ def _independent(train: Baskets, test: Baskets, nonempty: bool) -> Floats:
     return law_of(kernel, nonempty=nonempty).log_probabilities(test)
 
 
-Job = tuple[str, Baskets, Baskets]
+class Job(NamedTuple):
+    """A model to learn from one part and to judge on another."""
+
+    train: Baskets
+    test: Baskets
+    options: Mapping[str, Any]
+    seed: int
+
+    def done(self, cancelled: Event) -> Floats:
+        options = FitOptions(threads=1, **self.options)
+        model = fit_with(options, self.train, rng=self.seed, callback=lambda _: cancelled.is_set()).model
+        return model.law.log_probabilities(self.test, 1)
 
 
-def _in_parallel(jobs: list[Job], seed: int, nonempty: bool, threads: int, progress: bool) -> list[Floats]:
+def _in_parallel(jobs: Sequence[Job], threads: int, progress: bool) -> list[Floats]:
     cancelled = Event()
-
-    def one(job: Job) -> Floats:
-        case, train, test = job
-        options = FitOptions(nonempty=nonempty, threads=1, **CASES[case])
-        model = fit_with(options, train, rng=seed, callback=lambda _: cancelled.is_set()).model
-        return model.law.log_probabilities(test, 1)
-
     with (
         untold(),
         one_blas_thread(),
@@ -168,7 +178,7 @@ def _in_parallel(jobs: list[Job], seed: int, nonempty: bool, threads: int, progr
     ):
         bar = shown.bar("learning what each kind of model gains", len(jobs))
         try:
-            waiting = futures = [executor.submit(one, job) for job in jobs]
+            waiting = futures = [executor.submit(job.done, cancelled) for job in jobs]
             while waiting:  # a main thread that sleeps until the end may not hear of Ctrl-C
                 waiting = list(wait(waiting, POLL, FIRST_COMPLETED).not_done)
                 bar.update(len(jobs) - len(waiting))
