@@ -59,15 +59,14 @@ SENTENCES = {
     "baskets clearly better than independent items do (the best, by {best} ± {best_error} nats per basket).",
     Verdict.DPP: "Learn a symmetric DPP (model='dpp'): items avoid each other, "
     + LIKELIER
-    + ", and neither attraction "
-    "nor segments clearly add to that.",
+    + ", and neither attraction nor segments clearly add to that.",
     Verdict.NONSYMMETRIC: "Learn one nonsymmetric DPP (segments=1): items avoid each other or go together, "
     + LIKELIER
     + ", and segments do not clearly add to that.",
     Verdict.MIXTURE: "Learn a mixture, as fit does by default: people come in kinds, " + LIKELIER + ", where the best "
     "single DPP gains {single}.",
     Verdict.TOO_LITTLE: "There is too little data to tell, so that independent items are the choice for now: from {n} "
-    "baskets no model learns to predict clearly better (the best, by {best} ± {best_error} nats per basket), and {why}.",
+    "baskets no model learns to predict clearly better (at best by {best} ± {best_error} nats per basket), and {why}.",
 }
 NO_ROOM = (
     "There is too little data to tell: pairs of items have no room to meet or to avoid each other in {n} baskets "
@@ -230,16 +229,16 @@ def diagnose(
 ) -> Diagnosis:
     """Which model suits these baskets: how much repulsion, attraction and segments each bring on unseen baskets.
 
-    Pairs of items are tested against chance, special cases of a mixture are learned from a part of the baskets and judged
-    on the rest, and the bounds that no single DPP can pass are checked. Where no basket is empty, all of it is about sets
-    given that they are not empty.
+    Pairs of items are tested against chance, special cases of a mixture are learned from a part of the baskets and
+    judged on the rest, and the bounds that no single DPP can pass are checked. Where no basket is empty, all of it is
+    about sets given that they are not empty.
 
     Parameters
     ----------
     baskets
         `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
     most_items
-        With more items than this, only those that occur most often are looked at, and the baskets that hold any of them.
+        With more items than this, only those that occur most often are looked at, in the baskets that hold any.
     level
         Of the pairs called repelling or attracting, the share that may be by mistake; likewise of the items called
         beyond a bound.

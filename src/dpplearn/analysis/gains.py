@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ import numpy as np
 from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
+from dpplearn.errors import InputWarning
 from dpplearn.fitting.data import Data
-from dpplearn.fitting.effort import Effort, untold
+from dpplearn.fitting.effort import Effort
 from dpplearn.fitting.fit import expected_effort, fit_with
 from dpplearn.fitting.options import FitOptions
 from dpplearn.kernels.families import law_of
@@ -164,18 +166,20 @@ class Job(NamedTuple):
 
     def done(self, cancelled: Event) -> Floats:
         options = FitOptions(threads=1, **self.options)
-        model = fit_with(options, self.train, rng=self.seed, callback=lambda _: cancelled.is_set()).model
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # a search may go too far, and turns back
+            model = fit_with(options, self.train, rng=self.seed, callback=lambda _: cancelled.is_set()).model
         return model.law.log_probabilities(self.test, 1)
 
 
 def _in_parallel(jobs: Sequence[Job], threads: int, progress: bool) -> list[Floats]:
     cancelled = Event()
     with (
-        untold(),
+        warnings.catch_warnings(),
         one_blas_thread(),
         shown_progress(progress, transient=True) as shown,
         ThreadPoolExecutor(min(threads, len(jobs)), thread_name_prefix="dpplearn-diagnosis") as executor,
     ):
+        warnings.simplefilter("ignore", InputWarning)  # the verdict says where no pair repels
         bar = shown.bar("learning what each kind of model gains", len(jobs))
         try:
             waiting = futures = [executor.submit(job.done, cancelled) for job in jobs]

@@ -27,9 +27,7 @@ from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import count, number, percent, share, shown, signed, small
 
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, help="Seed of the parts to learn from and to judge on, and of the starts.")
-]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts that baskets are divided into.")]
 MostItems = Annotated[
     int, typer.Option("--most-items", min=2, help="With more items than this, look at the most frequent only.")
 ]
@@ -179,8 +177,8 @@ def _bound_rows(bounds: Report) -> list[tuple[str, str]]:
     return [
         ("others along", f"{items(bounds['n_beyond'])} single DPP allows"),
         ("", f"{items(bounds['n_beyond_symmetric'])} symmetric DPP allows"),
-        ("sizes", f"variance {number(ratio, 2)} ± {number(error, 2)} times the mean; at most 2 in a single DPP, and 1 in a "
-                  "symmetric one"),
+        ("sizes", f"variance {number(ratio, 2)} ± {number(error, 2)} times the mean; at most 2 in a single DPP, "
+                  "and 1 in a symmetric one"),
     ]  # fmt: skip
 
 
@@ -231,8 +229,8 @@ def _remarks(report: Report) -> Iterator[str]:
     judged = report["judged_baskets"]
     if judged:
         yield (
-            f"Gains are means over {judged:,.6g} baskets, each judged by models learned without it, ± two standard errors; "
-            "they overlap, so that they do not add up."
+            f"Gains are means over {judged:,.6g} baskets, each judged by models learned without it, ± two standard "
+            "errors; they overlap, so that they do not add up."
         )
     if pairs["counted_baskets"] != round(report["weight"]):
         yield (
