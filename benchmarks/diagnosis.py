@@ -1,42 +1,55 @@
-"""What `diagnose` says of the registries: `python -m benchmarks.diagnosis`, all baskets of each category."""
+"""What `diagnose` says of the registries and of groceries: `python -m benchmarks.diagnosis`, all baskets of each."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.table import Table
 
 import dpplearn as dl
-from benchmarks.learners.problems import source
+from benchmarks.learners.problems import SHARED, source
 from dpplearn.tools.progress import shown_progress
 
+GROCERIES = SHARED / "data" / "baskets" / "groceries.csv"
 
-def row(category: str) -> list[str]:
-    found = dl.diagnose(source().load(category))
-    pairs, gain = found.pairs, found.gain
+
+def problems() -> Iterator[tuple[str, dl.Baskets]]:
+    yield from ((category, source().load(category)) for category in source().chosen([]))
+    if GROCERIES.is_file():
+        yield "groceries", dl.read_baskets(GROCERIES, format="lines")
+
+
+def row(name: str, baskets: dl.Baskets) -> list[str]:
+    began = time.process_time()
+    found = dl.diagnose(baskets)
+    seconds = time.process_time() - began
+    pairs, bounds = found.pairs, found.bounds
     return [
-        category,
+        name,
         f"{pairs.probability_empty:.2f}",
-        *(f"{100 * share.mean():.1f} %" for share in (pairs.repels, pairs.attracts, pairs.could_repel)),
-        f"{pairs.repelling.nats:.3f}",
-        f"{pairs.attracting.nats:.3f}",
-        f"{gain.mean:.3f} ± {2 * gain.standard_error:.3f}",
-        f"{gain.strength:g}",
+        *(f"{100 * share.mean():.1f} %" for share in (pairs.repels, pairs.attracts)),
+        *(f"{gain.mean:.3f} ± {2 * gain.standard_error:.3f}" for gain in found.gains.values()),
+        f"{100 * bounds.n_beyond / max(bounds.n_items, 1):.0f} %",
+        f"{bounds.size_ratio:.2f}",
         str(found.verdict),
+        f"{seconds:.1f}",
     ]
 
 
 def main() -> None:
     shown = Table(
-        "category", "P(∅), cut off", "repel", "attract", "could repel", "repulsion", "attraction", "gain", "prior",
-        "verdict", title=f"{source().kind} registries; nats per basket, ± two standard errors",
+        "data", "P(∅), cut off", "repel", "attract", "symmetric", "nonsymmetric", "segments", "mixture", "items beyond",
+        "variance/mean", "verdict", "CPU s",
+        title=f"{source().kind} registries; gains in nats per basket, ± two standard errors",
     )  # fmt: skip
-    categories = source().chosen([])
     with shown_progress() as progress:
-        bar = progress.bar("categories", len(categories))
-        for category in categories:
-            shown.add_row(*row(category))
+        bar = progress.bar("data sets", len(source().chosen([])) + GROCERIES.is_file())
+        for name, baskets in problems():
+            shown.add_row(*row(name, baskets))
             bar.advance()
-    Console(width=130).print(shown)
+    Console(width=160).print(shown)
 
 
 if __name__ == "__main__":

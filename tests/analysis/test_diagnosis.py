@@ -6,8 +6,6 @@ import csv
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from threading import current_thread
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +13,11 @@ import pytest
 import dpplearn as dl
 from dpplearn import Baskets, Verdict, diagnose
 from dpplearn.analysis.cooccurrence import Strength
-from dpplearn.analysis.diagnosis import SENTENCES, Diagnosis, Gain, measured_gain, most_frequent
+from dpplearn.analysis.diagnosis import SENTENCES, Diagnosis, most_frequent
+from dpplearn.analysis.gains import CASES, INDEPENDENT, Unseen, predicted
 from dpplearn.arrays import Bools
-from dpplearn.fitting.runs import Method
-from dpplearn.learners.loop import Run
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.models.mixture import Mixture
 from helpers.command import both, run
 from helpers.problems import sampled
 from helpers.registries import registry
@@ -44,17 +43,24 @@ def bundles(n: int, rng: Rng, n_bundles: int = 3) -> Bools:
     return np.asarray(wanted & (rng.random(wanted.shape) < 0.7))
 
 
+def people(n: int, rng: Rng, n_people: int = 3) -> Bools:
+    """Each likes four items that the others do not care for."""
+    likes = np.where(np.arange(n_people)[:, None] == np.arange(4 * n_people) // 4, 0.5, 0.06)
+    return np.asarray(rng.random((n, 4 * n_people)) < likes[rng.integers(n_people, size=n)])
+
+
 def beside(one: Callable[[int, Rng], Bools], other: Callable[[int, Rng], Bools]) -> Callable[[int, Rng], Bools]:
     return lambda n, rng: np.hstack([one(n, rng), other(n, rng)])
 
 
 SORTS: dict[str, tuple[Callable[[int, Rng], Bools], Verdict]] = {
     "independent": (independent, Verdict.INDEPENDENT),
-    "kinds": (kinds, Verdict.REPULSION),
-    "bundles": (bundles, Verdict.ATTRACTION),
-    "kinds and bundles": (beside(kinds, bundles), Verdict.MIXED),
-    "kinds and independent": (beside(kinds, independent), Verdict.REPULSION),
-    "bundles and independent": (beside(bundles, independent), Verdict.ATTRACTION),
+    "kinds": (kinds, Verdict.DPP),
+    "bundles": (bundles, Verdict.MIXTURE),
+    "people": (people, Verdict.MIXTURE),
+    "kinds and bundles": (beside(kinds, bundles), Verdict.MIXTURE),
+    "kinds and independent": (beside(kinds, independent), Verdict.DPP),
+    "bundles and independent": (beside(bundles, independent), Verdict.MIXTURE),
 }
 
 
@@ -73,17 +79,48 @@ def test_data_of_every_sort_are_told_for_what_they_are(found: dict[str, Diagnosi
     assert found[sort].verdict is SORTS[sort][1], found[sort].sentence
 
 
-def test_a_sample_of_a_dpp_is_told_to_repel() -> None:
+def test_sets_drawn_from_a_symmetric_dpp_call_for_one() -> None:
     drawn = diagnose(sampled(0, n=3000))
-    assert drawn.verdict is Verdict.REPULSION
+    assert drawn.verdict is Verdict.DPP
+    assert drawn.repulsion.clear
+    assert not drawn.attraction.clear
     assert drawn.pairs.attracting.nats < drawn.pairs.repelling.nats / 10
+    assert not drawn.bounds.passed
+
+
+def two_kinds_of_people(seed: int) -> Mixture:
+    """Who differ in what they like, of items that attract and repel."""
+    rng = np.random.default_rng(seed)
+    A, U = rng.standard_normal((10, 10)), rng.standard_normal((10, 2))
+    likes = np.where(np.arange(10) < 5, 1.5, -1.5) * np.array([[1], [-1]]) - 2.5
+    return Mixture(MixtureKernel(np.array([0.6, 0.4]), likes, (np.eye(10) + U @ U.T + A - A.T)[None]))
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_sets_drawn_from_a_mixture_call_for_one(nonempty: bool) -> None:
+    law = two_kinds_of_people(0)
+    lists = [basket for basket in law.sample(1500, rng=0) if basket or not nonempty]
+    drawn = diagnose(Baskets.from_lists(lists, n_items=10))
+    assert drawn.pairs.nonempty == nonempty
+    assert drawn.verdict is Verdict.MIXTURE
+    assert drawn.segments.clear
+
+
+def test_one_that_attracts_and_has_no_segments_calls_for_a_nonsymmetric_dpp() -> None:
+    A = np.zeros((10, 10))
+    A[range(0, 10, 2), range(1, 10, 2)] = 2.5  # five pairs that go together
+    law = Mixture(MixtureKernel(np.ones(1), np.full((1, 10), -2.5), (np.eye(10) + A - A.T)[None]))
+    drawn = diagnose(Baskets.from_lists(law.sample(1500, rng=0), n_items=10))
+    assert drawn.verdict is Verdict.NONSYMMETRIC
+    assert drawn.attraction.clear
 
 
 @pytest.mark.parametrize("sort", SORTS)
 def test_a_handful_of_baskets_leaves_it_open_unless_items_clearly_go_together(sort: str) -> None:
     verdict = diagnose(made(sort, 25)).verdict
-    clear = {"bundles": Verdict.ATTRACTION, "kinds": Verdict.REPULSION}
-    assert verdict in {Verdict.TOO_LITTLE, *(clear[name] for name in clear if name in sort)}
+    together = {Verdict.NONSYMMETRIC, Verdict.MIXTURE}
+    clear = {"bundles": together, "kinds": {Verdict.DPP}}
+    assert verdict in {Verdict.TOO_LITTLE}.union(*(clear[name] for name in clear if name in sort))
 
 
 def test_that_no_basket_is_empty_is_neither_repulsion_nor_gain() -> None:
@@ -91,36 +128,15 @@ def test_that_no_basket_is_empty_is_neither_repulsion_nor_gain() -> None:
     baskets = made("independent", 1500, nonempty=True)
     knowing = diagnose(baskets)
     assert knowing.verdict is Verdict.INDEPENDENT
-    assert knowing.gain.mean < 0.005
-    assert measured_gain(baskets, nonempty=False).mean > 0.02
+    assert max(gain.mean for gain in knowing.gains.values()) < 0.005
+    assert predicted(baskets, nonempty=False).gain("symmetric").mean > 0.02
 
 
-@pytest.mark.parametrize("factor", [1, 0.3])  # counts, and weights that are none
-def test_the_gain_is_that_of_the_prior_that_a_fit_would_choose(factor: float) -> None:
-    baskets = made("kinds", 100).reweighted(factor)
-    choice = dl.fit(baskets, prior="auto", rng=7, nonempty=False).prior_choice
-    assert choice is not None
-    assert measured_gain(baskets, 7, nonempty=False) == pytest.approx((*choice.gain, choice.strength))
-
-
-def test_nothing_is_learned_but_from_the_folds_of_the_cross_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, threads = Method.run, []
-
-    def seen(*given: Any, **options: Any) -> Run:
-        threads.append(current_thread().name)
-        return run(*given, **options)
-
-    monkeypatch.setattr(Method, "run", seen)
-    assert diagnose(made("kinds", 300)).gain.strength < np.inf
-    assert threads
-    assert [name for name in threads if not name.startswith("dpplearn-fold")] == []
-
-
-def test_an_interrupt_while_folds_are_learned_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_models_are_learned_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpplearn.fitting.prior_choice.wait", interrupted)
+    monkeypatch.setattr("dpplearn.analysis.gains.wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         diagnose(made("kinds", 50))
 
@@ -132,45 +148,90 @@ def test_where_pairs_have_no_room_nothing_can_be_told(baskets: list[list[str]]) 
     assert "no room" in told.sentence
 
 
-def test_a_verdict_follows_from_the_gain_and_from_which_side_is_larger(found: dict[str, Diagnosis]) -> None:
-    def verdict(sort: str, gain: float, error: float) -> Verdict:
-        return replace(found[sort], gain=Gain(gain, error, 1.0)).verdict
+def judged(**gains: tuple[float, float]) -> Unseen:
+    """Baskets on which the cases gain so much, with such standard errors; the others nothing."""
+    up_and_down = np.resize([1.0, -1.0], 100)
+    found = {case: np.zeros(100) for case in (INDEPENDENT, *CASES)}
+    found |= {case: mean + 10 * error * up_and_down for case, (mean, error) in gains.items()}
+    return Unseen(found, np.ones(100))
 
-    assert verdict("kinds", 0.011, 0.005) is Verdict.REPULSION
-    assert verdict("kinds", 0.011, 0.006) is Verdict.TOO_LITTLE  # within two standard errors: not learned
-    assert verdict("kinds", 0.009, 0.001) is Verdict.TOO_LITTLE
-    assert verdict("kinds", float("nan"), float("nan")) is Verdict.TOO_LITTLE
-    assert verdict("bundles", 0.2, 0.01) is Verdict.MIXED
-    assert verdict("independent", 0.2, 0.01) is Verdict.REPULSION
-    assert verdict("independent", 0.009, 0.001) is Verdict.INDEPENDENT
-    pairs = replace(found["independent"].pairs, repelling=Strength(0, 0.002), attracting=Strength(0.003, 0.002))
-    assert replace(found["independent"], pairs=pairs).verdict is Verdict.INDEPENDENT  # chance alone may show as much
-    pairs = replace(pairs, attracting=Strength(0.005, 0.002))
-    assert replace(found["independent"], pairs=pairs).verdict is Verdict.ATTRACTION
+
+def test_the_simplest_model_is_taken_that_is_as_good_as_the_best_as_far_as_can_be_told(
+    found: dict[str, Diagnosis],
+) -> None:
+    def verdict(**gains: tuple[float, float]) -> Verdict:
+        return replace(found["independent"], unseen=judged(**gains)).verdict
+
+    best = (0.2, 0.01)
+    assert verdict() is Verdict.INDEPENDENT
+    assert verdict(symmetric=(0.011, 0.005)) is Verdict.DPP
+    assert verdict(symmetric=(0.011, 0.006)) is Verdict.INDEPENDENT  # within two standard errors
+    assert verdict(symmetric=(0.009, 0.001)) is Verdict.INDEPENDENT  # not worth having
+    assert verdict(symmetric=(0.195, 0.01), mixture=best) is Verdict.DPP
+    assert verdict(symmetric=(0.1, 0.01), nonsymmetric=(0.195, 0.01), mixture=best) is Verdict.NONSYMMETRIC
+    assert verdict(nonsymmetric=(0.185, 0.01), mixture=best) is Verdict.MIXTURE
+    assert verdict(nonsymmetric=(0.1, 0.01), segments=best) is Verdict.MIXTURE
+    assert verdict(mixture=best) is Verdict.MIXTURE
+
+
+def test_where_no_model_gains_but_pairs_clearly_lean_one_way_more_baskets_are_asked_for(
+    found: dict[str, Diagnosis],
+) -> None:
+    plain = replace(found["independent"], unseen=judged())
+    for side, words in (("repelling", "avoid each other"), ("attracting", "go together")):
+        open_ = replace(plain, pairs=replace(plain.pairs, **{side: Strength(0.05, 0.01)}))
+        assert open_.verdict is Verdict.TOO_LITTLE
+        assert f"items seem to {words}, by 0.050 nats" in open_.sentence
+        weak = replace(plain, pairs=replace(plain.pairs, **{side: Strength(0.019, 0.001)}))
+        assert weak.verdict is Verdict.INDEPENDENT
 
 
 def test_a_sentence_has_the_numbers_it_rests_on(found: dict[str, Diagnosis]) -> None:
     assert set(SENTENCES) == set(Verdict)
+    case = {Verdict.DPP: "symmetric", Verdict.MIXTURE: "mixture"}
     for each in found.values():
-        assert f"{each.gain.mean:.3f} nats per basket" in each.sentence
-        assert f"± {2 * each.gain.standard_error:.3f}" in each.sentence
-        assert f"{max(each.pairs.attracting.nats, 0):.3f}" in each.sentence
+        gain = each.gains[case[each.verdict]] if each.verdict in case else each.unseen.gain(each.unseen.best)
+        assert f"{gain.mean:.3f} ± {2 * gain.standard_error:.3f} nats per basket" in each.sentence
         assert each.sentence in str(each)
-    kinds = replace(found["kinds"], gain=Gain(0.7, 0.01, 0.0))
-    assert "2.0 times likelier" in kinds.sentence
-    assert "wrong tool" in found["bundles"].sentence
-    assert "nonsymmetric DPP" in found["kinds and bundles"].sentence
+    twice = replace(found["kinds"], unseen=judged(symmetric=(0.7, 0.01)))
+    assert "2.0 times likelier" in twice.sentence
+    assert "model='dpp'" in twice.sentence
+    assert "a mixture, as fit does by default" in found["bundles"].sentence
 
 
-def test_the_gain_is_that_of_unseen_baskets(found: dict[str, Diagnosis]) -> None:
+def test_a_gain_is_a_mean_over_baskets_one_by_one() -> None:
+    unseen = Unseen(
+        {"independent": np.array([-5.0, -1, -1]), "mixture": np.array([-4.0, -1, -2])}, np.array([2.0, 1, 1])
+    )
+    gain = unseen.gain("mixture")
+    assert gain.mean == pytest.approx((2 * 1 + 0 - 1) / 4)
+    assert gain.standard_error == pytest.approx(np.std([1, 1, 0, -1]) / 2)
+    assert gain.percent == pytest.approx(100 * (np.exp(0.25) - 1))
+    back = unseen.gain("independent", "mixture")
+    assert (back.mean, back.standard_error) == (-gain.mean, gain.standard_error)
+
+
+def test_gains_are_those_of_unseen_baskets(found: dict[str, Diagnosis]) -> None:
     """A fit to one half gains about as much on the other."""
-    train, test = made("kinds", 2000).split(0.5, rng=0)
-    learned = dl.fit(train, prior=0.0, nonempty=False).dpp.log_prob(test)
+    train, test = made("bundles", 2000).split(0.5, rng=0)
+    learned = dl.fit(train, rng=0).model.log_prob(test)
     m = (train.frequencies() * 1000 + 0.5) / 1001
     popular = dl.DPP(dl.Kernel(m, np.eye(len(m)))).log_prob(test)
-    gain = found["kinds"].gain
+    gain = found["bundles"].gains["mixture"]
     assert gain.mean == pytest.approx((learned - popular).mean(), abs=6 * gain.standard_error)
-    assert found["bundles"].gain == (0, 0, np.inf)
+    assert found["bundles"].repulsion == (0, 0)  # a prior that leaves nothing of it is one of those tried
+
+
+def test_of_many_baskets_enough_are_judged_and_of_few_all() -> None:
+    few, many = made("kinds", 300), made("kinds", 20_000)
+    assert predicted(few, nonempty=False).weights.sum() == 300
+    assert predicted(many, nonempty=False).weights.sum() == 4000
+
+
+def test_the_number_of_threads_makes_no_difference() -> None:
+    baskets = made("people", 200)
+    one, two = (diagnose(baskets, threads=threads).gains for threads in (1, 2))
+    assert one == two
 
 
 def test_sizes_and_sparsity_are_counted() -> None:
@@ -192,18 +253,24 @@ def test_of_a_large_catalogue_the_most_frequent_items_are_looked_at() -> None:
     assert list(kept) == [("c",), ("c",), ("d",), ("d",), ("c", "d")]
     overview = diagnose(baskets, most_items=2).overview
     assert (overview.n_items, overview.n_looked_at, overview.share_looked_at) == (4, 2, pytest.approx(6 / 9))
+    assert diagnose(Baskets.from_lists([["a"], ["b"], ["b"]]), most_items=2).pairs.nonempty
+    cut = most_frequent(Baskets.from_lists([["a"], ["b", "c"], ["b", "c"], ["c"]]), 2)
+    assert list(cut) == [("b", "c"), ("b", "c"), ("c",)]  # none was empty, and none is now
+    some = most_frequent(Baskets.from_lists([["a"], ["b", "c"], ["b", "c"], []]), 2)
+    assert list(some) == [(), ("b", "c"), ("b", "c"), ()]
     with pytest.raises(dl.InputError, match="most_items is 1"):
         diagnose(baskets, most_items=1)
 
 
 def test_the_same_seed_gives_the_same_diagnosis() -> None:
     baskets = made("kinds", 200)
-    assert diagnose(baskets).gain == diagnose(baskets).gain != diagnose(baskets, rng=1).gain
+    assert diagnose(baskets).gains == diagnose(baskets).gains != diagnose(baskets, rng=1).gains
 
 
-def test_registries_have_monitors_that_compete_and_attraction_that_a_dpp_misses(shared: Path) -> None:
+def test_registries_have_monitors_that_compete_and_segments_that_a_dpp_misses(shared: Path) -> None:
     told = diagnose(registry(shared, "safety"))
-    assert told.verdict is Verdict.MIXED
+    assert told.verdict is Verdict.MIXTURE
+    assert told.repulsion.clear
     for pair in told.pairs.strongest(told.pairs.repels, 3):
         assert "Monitor" in str(pair.first)
         assert "Monitor" in str(pair.second)
@@ -224,6 +291,10 @@ def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
     assert report["pairs"]["repel"] == told.pairs.repels.sum()
     strongest = told.pairs.strongest(told.pairs.attracts, 2)
     assert [each["first"] for each in report["attracting_pairs"]] == [each.first for each in strongest]
+    assert report["gains"]["mixture"]["mean"] == pytest.approx(told.gains["mixture"].mean)
+    assert report["gains"]["mixture"]["percent"] == pytest.approx(told.gains["mixture"].percent)
+    assert report["attraction"]["mean"] == pytest.approx(told.attraction.mean)
+    assert report["bounds"]["n_beyond"] == told.bounds.n_beyond
     assert report["attracting_pairs"][0]["ratio"] == pytest.approx(strongest[0].ratio)
     plain = " ".join(out.split())
     assert plain.endswith(told.sentence)
@@ -262,4 +333,4 @@ def test_weights_that_are_no_counts_say_the_same_whatever_their_scale() -> None:
     for scale in (1.1, 1 / 300):
         scaled = diagnose(baskets.reweighted(scale))
         assert scaled.verdict is plain.verdict
-        assert scaled.gain.mean == pytest.approx(plain.gain.mean, abs=3 * plain.gain.standard_error)
+        assert scaled.repulsion.mean == pytest.approx(plain.repulsion.mean, abs=3 * plain.repulsion.standard_error)

@@ -1,82 +1,81 @@
-"""Before there is a model: what a DPP can be expected to gain from these baskets, and whether it is the right tool."""
+"""Before there is a model: how items of these baskets repel and attract and what kinds of people there are, and what
+that is worth in prediction."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from dpplearn.analysis.bounds import Bounds, bounds
 from dpplearn.analysis.cooccurrence import LEVEL, PairTests, pair_tests
+from dpplearn.analysis.gains import (
+    CASES,
+    INDEPENDENT,
+    MIXTURE,
+    NONSYMMETRIC,
+    SEGMENTS,
+    SYMMETRIC,
+    WORTH_HAVING,
+    Gain,
+    Unseen,
+    gains_effort,
+    predicted,
+)
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.errors import InputWarning, whole_number
+from dpplearn.errors import whole_number
 from dpplearn.fitting.effort import tell_if_long
-from dpplearn.fitting.fit import chosen_prior, expected_effort
-from dpplearn.fitting.options import FitOptions
 
-MOST_ITEMS = 200  # looked at by default, as cross-validation takes long for more
-WORTH_HAVING = 0.01  # nats per basket
+MOST_ITEMS = 200  # looked at by default, as learning takes long for more
 COARSE = 0.1  # nats per basket: data that would not show as much tell nothing
 RARE = 5  # an item in fewer baskets is rare
 
 
 class Verdict(StrEnum):
-    """What the diagnosis comes to."""
+    """The model that is recommended, the simplest first."""
 
-    REPULSION = "repulsion"  # a DPP pays
-    MIXED = "mixed"  # it pays, but attraction is the larger part
-    ATTRACTION = "attraction"  # it is the wrong tool
-    INDEPENDENT = "independent"  # popularity is enough
+    INDEPENDENT = "independent items"
+    DPP = "dpp"
+    NONSYMMETRIC = "segments=1"
+    MIXTURE = "mixture"
     TOO_LITTLE = "too little data"
 
 
-SENTENCES = {
-    Verdict.REPULSION: "A DPP pays here: it makes an unseen basket {likelier} likelier than independent items do "
-    "({gain} nats per basket, ± {error}). Items avoid each other by {repelling} nats per basket, summed over pairs, "
-    "and go together by {attracting}.",
-    Verdict.MIXED: "A DPP helps, but gets only the smaller part: it makes an unseen basket {likelier} likelier than "
-    "independent items do ({gain} nats per basket, ± {error}). Items avoid each other by {repelling} nats per basket, "
-    "summed over pairs, but go together by {attracting}, which a symmetric DPP cannot express; a nonsymmetric DPP or "
-    "association rules could.",
-    Verdict.ATTRACTION: "A symmetric DPP is the wrong tool here: items go together by {attracting} nats per basket, "
-    "summed over pairs, and avoid each other by only {repelling}, and it gains nothing to speak of over independent "
-    "items ({gain} nats per basket, ± {error}). A nonsymmetric DPP or association rules would fit better.",
-    Verdict.INDEPENDENT: "Items look independent, and their popularity is enough: a DPP gains nothing to speak of "
-    "({gain} nats per basket, ± {error}). Items avoid each other by {repelling} nats per basket, summed over pairs, "
-    "and go together by {attracting}, where these data would show {resolution}.",
-    Verdict.TOO_LITTLE: "There is too little data to tell. From {n} baskets a DPP does not learn to predict better "
-    "than independent items do ({gain} nats per basket, ± {error}), and {why}.",
+LADDER = {  # from the simplest to the whole
+    INDEPENDENT: Verdict.INDEPENDENT,
+    SYMMETRIC: Verdict.DPP,
+    NONSYMMETRIC: Verdict.NONSYMMETRIC,
+    MIXTURE: Verdict.MIXTURE,
 }
-
+LIKELIER = "it makes an unseen basket {likelier} likelier than independent items do ({gain} ± {error} nats per basket)"
+SENTENCES = {
+    Verdict.INDEPENDENT: "Popularity is enough: items look independent of each other, and no model predicts unseen "
+    "baskets clearly better than independent items do (the best, by {best} ± {best_error} nats per basket).",
+    Verdict.DPP: "Learn a symmetric DPP (model='dpp'): items avoid each other, "
+    + LIKELIER
+    + ", and neither attraction nor segments clearly add to that.",
+    Verdict.NONSYMMETRIC: "Learn one nonsymmetric DPP (segments=1): items avoid each other or go together, "
+    + LIKELIER
+    + ", and segments do not clearly add to that.",
+    Verdict.MIXTURE: "Learn a mixture, as fit does by default: people come in kinds, " + LIKELIER + ", where the best "
+    "single DPP gains {single}.",
+    Verdict.TOO_LITTLE: "There is too little data to tell, so that independent items are the choice for now: from {n} "
+    "baskets no model learns to predict clearly better (at best by {best} ± {best_error} nats per basket), and {why}.",
+}
 NO_ROOM = (
     "There is too little data to tell: pairs of items have no room to meet or to avoid each other in {n} baskets "
     "of which none holds two items, or all are alike."
 )
 UNLEARNED = (
-    "items seem to avoid each other, by {repelling} nats per basket summed over pairs, but it takes more baskets to "
-    "learn which do"
+    "items seem to {how}, by {nats} nats per basket summed over pairs, but it takes more baskets to learn which do"
 )
 BLURRED = "all pairs together would have to depart from chance by {resolution} nats per basket to be told from it"
-
-
-class Gain(NamedTuple):
-    """What a DPP gains over independent items on baskets that it has not seen, in nats per basket.
-
-    NaN where there are too few baskets to set any aside.
-    """
-
-    mean: float
-    standard_error: float
-    strength: float  # of the prior that it takes; inf where none does better than independent items
-
-    @property
-    def worth_having(self) -> bool:
-        return self.mean >= WORTH_HAVING and self.mean > 2 * self.standard_error
 
 
 @dataclass(frozen=True)
@@ -121,11 +120,32 @@ class Overview:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """What baskets say about whether a DPP suits them."""
+    """What baskets say about which model suits them."""
 
     overview: Overview
     pairs: PairTests
-    gain: Gain
+    unseen: Unseen
+    bounds: Bounds
+
+    @cached_property
+    def gains(self) -> Mapping[str, Gain]:
+        """What each special case gains over independent items: "symmetric", "nonsymmetric", "segments", "mixture"."""
+        return {case: self.unseen.gain(case) for case in CASES}
+
+    @property
+    def repulsion(self) -> Gain:
+        """What it brings that items avoid each other: a symmetric DPP over independent items."""
+        return self.gains[SYMMETRIC]
+
+    @property
+    def attraction(self) -> Gain:
+        """What it brings that items go together as well: a nonsymmetric DPP over a symmetric one."""
+        return self.unseen.gain(NONSYMMETRIC, SYMMETRIC)
+
+    @property
+    def segments(self) -> Gain:
+        """What it brings that people come in kinds: segments of independent items over independent items."""
+        return self.gains[SEGMENTS]
 
     @property
     def resolution(self) -> float:
@@ -133,56 +153,66 @@ class Diagnosis:
         return float(2 * np.hypot(self.pairs.repelling.standard_error, self.pairs.attracting.standard_error))
 
     @property
-    def attraction_dominates(self) -> bool:
-        repelling, attracting = self.pairs.repelling, self.pairs.attracting
-        return attracting.clear and attracting.nats > repelling.nats
-
-    @property
     def _no_room(self) -> bool:
         return self.resolution == 0 or self.overview.largest_size < 2
 
     @property
-    def _unlearned(self) -> bool:
-        """Whether repulsion is there that a DPP could learn, if there were more of it."""
-        return self.pairs.repelling.clear and self.pairs.repelling.nats >= 2 * WORTH_HAVING
+    def _unlearned(self) -> str:
+        """What pairs clearly do that a model could learn, if there were more of them."""
+        sides = {"avoid each other": self.pairs.repelling, "go together": self.pairs.attracting}
+        found = {how: side for how, side in sides.items() if side.clear and side.nats >= 2 * WORTH_HAVING}
+        if not found:
+            return ""
+        how = max(found, key=lambda how: found[how].nats)
+        return UNLEARNED.format(how=how, nats=_nats(found[how].nats))
+
+    @property
+    def _why_open(self) -> str:
+        """Why nothing can be told, where no model gains; empty where it can."""
+        return self._unlearned or (
+            BLURRED.format(resolution=_nats(self.resolution)) if self.resolution > COARSE else ""
+        )
+
+    @cached_property
+    def _simplest(self) -> str:
+        """The simplest case that the best is not clearly better than."""
+        best = self.unseen.best
+        return next((case for case in LADDER if not self.unseen.gain(best, case).clear), MIXTURE)
 
     @property
     def verdict(self) -> Verdict:
-        pays, attracts = self.gain.worth_having, self.attraction_dominates
-        blurred = self.resolution > COARSE
-        cases = (
-            (Verdict.TOO_LITTLE, self._no_room),
-            (Verdict.MIXED, pays and attracts),
-            (Verdict.REPULSION, pays),
-            (Verdict.ATTRACTION, attracts),
-            (Verdict.TOO_LITTLE, blurred or self._unlearned),
-        )
-        return next((verdict for verdict, holds in cases if holds), Verdict.INDEPENDENT)
+        """The simplest model that predicts as well as the best, as far as can be told."""
+        found = LADDER[self._simplest]
+        if self._no_room or (found is Verdict.INDEPENDENT and self._why_open):
+            return Verdict.TOO_LITTLE
+        return found
 
     @property
     def sentence(self) -> str:
         """The verdict in plain words, with the numbers it rests on."""
-        gain, pairs = self.gain, self.pairs
-        why = UNLEARNED if self._unlearned else BLURRED
+        gain = self.unseen.gain(self._simplest)
+        best = self.unseen.gain(self.unseen.best)
         numbers = {
-            "likelier": _likelier(gain.mean),
+            "likelier": likelier(gain),
             "gain": _nats(gain.mean),
             "error": _nats(2 * gain.standard_error),
-            "repelling": _nats(max(pairs.repelling.nats, 0)),
-            "attracting": _nats(max(pairs.attracting.nats, 0)),
-            "resolution": _nats(self.resolution),
+            "best": _nats(best.mean),
+            "best_error": _nats(2 * best.standard_error),
+            "single": _nats(max(self.gains[case].mean for case in (SYMMETRIC, NONSYMMETRIC))),
             "n": f"{self.overview.weight:,.6g}",
+            "why": self._why_open,
         }
-        if self._no_room:
-            return NO_ROOM.format(**numbers)
-        return SENTENCES[self.verdict].format(**numbers, why=why.format(**numbers))
+        return (NO_ROOM if self._no_room else SENTENCES[self.verdict]).format(**numbers)
 
     def __str__(self) -> str:
         data, pairs = self.overview, self.pairs
+        parts = {"repulsion": self.repulsion, "attraction beside it": self.attraction, "segments alone": self.segments}
+        worth = ", ".join(f"{name} {_nats(gain.mean)}" for name, gain in parts.items())
         return "\n".join(
             [
                 f"Diagnosis: {data.n_baskets:,} baskets of {data.n_items:,} items, {data.mean_size:.2f} per basket",
                 f"  of {len(pairs):,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
+                f"  worth in prediction, nats per basket: {worth}, all together {_nats(self.gains[MIXTURE].mean)}",
                 f"  {self.sentence}",
             ]
         )
@@ -197,62 +227,57 @@ def diagnose(
     threads: int | None = None,
     progress: bool = False,
 ) -> Diagnosis:
-    """Whether a DPP suits these baskets: pairs of items against chance, and what it gains on unseen baskets.
+    """Which model suits these baskets: how much repulsion, attraction and segments each bring on unseen baskets.
+
+    Pairs of items are tested against chance, special cases of a mixture are learned from a part of the baskets and
+    judged on the rest, and the bounds that no single DPP can pass are checked. Where no basket is empty, all of it is
+    about sets given that they are not empty.
 
     Parameters
     ----------
     baskets
         `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
     most_items
-        With more items than this, only those that occur most often are looked at.
+        With more items than this, only those that occur most often are looked at, in the baskets that hold any.
     level
-        Of the pairs called repelling or attracting, the share that may be by mistake.
+        Of the pairs called repelling or attracting, the share that may be by mistake; likewise of the items called
+        beyond a bound.
     rng
-        Seed or generator of the parts for cross-validation.
+        Seed or generator of the parts that baskets are divided into, and of the starts of learning.
     threads, progress
         As in `fit`.
 
     Returns
     -------
     Diagnosis
-        What the data hold, pairs against chance, the gain, and a verdict in words. Printed, it is a summary.
+        What the data hold, pairs against chance, gains, bounds, and a verdict in words. Printed, it is a summary.
 
     Examples
     --------
     >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 30
     >>> found = diagnose(baskets)
     >>> found.verdict.value
-    'repulsion'
+    'dpp'
     >>> pair = found.pairs.strongest(found.pairs.repels, 1)[0]
     >>> pair.first, pair.second
     ('cot', 'crib')
     """
     baskets = as_baskets(baskets)
     looked_at = most_frequent(baskets, most_items)
-    effort = expected_effort(looked_at, prior="auto", threads=threads)
-    tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
+    if baskets.total_weight > 0:
+        effort = gains_effort(looked_at, threads)
+        tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
     pairs = pair_tests(looked_at, level)
-    gain = measured_gain(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
-    return Diagnosis(Overview.of(baskets, looked_at), pairs, gain)
-
-
-def measured_gain(
-    baskets: Baskets, rng: Seed = 0, *, nonempty: bool, threads: int | None = None, progress: bool = False
-) -> Gain:
-    """By cross-validation, with the strength of the prior that it chooses: that which `fit` would choose.
-
-    With `nonempty` both the DPP and independent items are taken given that a basket is not empty: else much of the gain
-    would be that a DPP can say so.
-    """
-    options = FitOptions(prior="auto", nonempty=nonempty, threads=threads, progress=progress)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # where no pair repels, that is for the verdict to say
-        choice = chosen_prior(options, baskets, rng)
-    return Gain(*choice.gain, choice.strength)
+    unseen = predicted(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
+    beyond = bounds(looked_at, level, nonempty=pairs.nonempty)
+    return Diagnosis(Overview.of(baskets, looked_at), pairs, unseen, beyond)
 
 
 def most_frequent(baskets: Baskets, most_items: int) -> Baskets:
-    """The baskets with no other items than the most frequent ones that occur, in the order of the catalogue."""
+    """The baskets with no other items than the most frequent ones that occur, in the order of the catalogue.
+
+    Where none was empty, those that then are go: they say nothing about these items, and sets stay given not empty.
+    """
     frequency = baskets.frequencies()
     kept = np.argsort(-frequency, kind="stable")[: whole_number("most_items", most_items, 2)]
     kept = np.sort(kept[(frequency[kept] > 0) | (kept == kept[0])])  # a catalogue cannot be empty
@@ -261,13 +286,16 @@ def most_frequent(baskets: Baskets, most_items: int) -> Baskets:
     rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
     inside = place[baskets.indices] >= 0
     catalogue = Catalogue.of(baskets.catalogue.select(kept))
-    return Baskets.from_pairs(rows[inside], place[baskets.indices[inside]], len(baskets), catalogue, baskets.weights)
+    found = Baskets.from_pairs(rows[inside], place[baskets.indices[inside]], len(baskets), catalogue, baskets.weights)
+    any_empty = bool((baskets.sizes[baskets.weights > 0] == 0).any())
+    return found if any_empty else found.subset(found.sizes > 0)
 
 
 def _nats(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:.3f}"
 
 
-def _likelier(gain: float) -> str:
-    factor = float(np.exp(gain))
-    return f"{100 * (factor - 1):.1f}%" if factor < 2 else f"{factor:.1f} times"
+def likelier(gain: Gain) -> str:
+    """By how much, in per cent or as a factor."""
+    factor = float(np.exp(gain.mean))
+    return f"{gain.percent:.1f}%" if factor < 2 else f"{factor:.1f} times"

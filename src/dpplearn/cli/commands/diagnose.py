@@ -1,4 +1,4 @@
-"""dpplearn diagnose: whether a DPP suits the baskets, before there is a model."""
+"""dpplearn diagnose: which model suits the baskets, before there is one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from dpplearn.analysis.cooccurrence import LEVEL, Pair
 from dpplearn.analysis.diagnosis import MOST_ITEMS, Diagnosis
+from dpplearn.analysis.gains import MIXTURE, NONSYMMETRIC, SEGMENTS, SYMMETRIC, Gain
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
@@ -24,9 +25,9 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import count, number, share, shown, small
+from dpplearn.tools.words import count, number, percent, share, shown, signed, small
 
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts for cross-validation.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts that baskets are divided into.")]
 MostItems = Annotated[
     int, typer.Option("--most-items", min=2, help="With more items than this, look at the most frequent only.")
 ]
@@ -49,7 +50,7 @@ def diagnose(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Whether a DPP suits these baskets: which items avoid each other or go together, and what it would gain."""
+    """Which model suits these baskets: what repulsion, attraction and segments each gain in predicting others."""
     from dpplearn.analysis.diagnosis import diagnose
 
     show = wants_progress(quiet)
@@ -78,7 +79,16 @@ def diagnosis_report(found: Diagnosis, top: int, **where: object) -> Report:
         },
         "repelling_pairs": [_pair(each) for each in pairs.strongest(pairs.repels, top)],
         "attracting_pairs": [_pair(each) for each in pairs.strongest(pairs.attracts, top)],
-        "gain": found.gain._asdict(),
+        "repulsion": _gain(found.repulsion),
+        "attraction": _gain(found.attraction),
+        "segments": _gain(found.segments),
+        "gains": {case: _gain(gain) for case, gain in found.gains.items()},
+        "judged_baskets": float(found.unseen.weights.sum()),
+        "bounds": {
+            **found.bounds._asdict(),
+            "sizes_beyond": found.bounds.sizes_beyond,
+            "sizes_beyond_symmetric": found.bounds.sizes_beyond_symmetric,
+        },
         "verdict": str(found.verdict),
         "sentence": found.sentence,
     }
@@ -88,11 +98,17 @@ def _pair(pair: Pair) -> Report:
     return {**pair._asdict(), "ratio": pair.ratio}
 
 
+def _gain(gain: Gain) -> Report:
+    return {**gain._asdict(), "percent": gain.percent, "clear": gain.clear}
+
+
 def diagnosis_tables(report: Report) -> Iterator[Shown]:
     yield Facts("Baskets", _size_rows(report))
     yield Facts("Pairs of items, against chance", _pair_rows(report))
     yield from _strongest("Pairs that avoid each other most", report["repelling_pairs"])
     yield from _strongest("Pairs that go together most", report["attracting_pairs"])
+    yield TextTable("Gain over independent items, on unseen baskets", GAIN_COLUMNS, list(_gain_rows(report)))
+    yield Facts("What no single DPP can do", _bound_rows(report["bounds"]))
     yield from _remarks(report)
     yield f"\n{report['sentence']}"
 
@@ -132,11 +148,38 @@ def _pair_rows(report: Report) -> list[tuple[str, str]]:
         ("frequent enough", f"{of_all(pairs['could_be_told_to_repel'])} to tell that they repel, had they never met"),
         ("repulsion", _side(pairs["repelling"])),
         ("attraction", _side(pairs["attracting"])),
-        (
-            "gain of a DPP",
-            f"{_nats(report['gain']['mean'], report['gain'])} over independent items, on unseen baskets",
-        ),
     ]
+
+
+GAIN_COLUMNS = ["what a model knows", "nats per basket>", "likelier>", "model"]
+KNOWN = {
+    SYMMETRIC: ("repulsion", "symmetric DPP"),
+    NONSYMMETRIC: ("repulsion and attraction", "nonsymmetric DPP"),
+    SEGMENTS: ("segments alone", "segments of independent items"),
+    MIXTURE: ("all of these", "mixture"),
+}
+
+
+def _gain_rows(report: Report) -> Iterator[tuple[str, ...]]:
+    for case, (knows, model) in KNOWN.items():
+        gain = report["gains"][case]
+        error = number(2 * gain["standard_error"], 3)
+        yield knows, f"{signed(gain['mean'], 3)} ± {error}", percent(gain["percent"], 1), model
+
+
+def _bound_rows(bounds: Report) -> list[tuple[str, str]]:
+    n, ratio, error = bounds["n_items"], bounds["size_ratio"], 2 * bounds["standard_error"]
+
+    def items(beyond: int) -> str:
+        part = f" ({share(beyond / n)})" if n else ""
+        return f"{beyond:,} of {n:,} items{part} clearly bring more others along than any"
+
+    return [
+        ("others along", f"{items(bounds['n_beyond'])} single DPP allows"),
+        ("", f"{items(bounds['n_beyond_symmetric'])} symmetric DPP allows"),
+        ("sizes", f"variance {number(ratio, 2)} ± {number(error, 2)} times the mean; at most 2 in a single DPP, "
+                  "and 1 in a symmetric one"),
+    ]  # fmt: skip
 
 
 def _side(strength: Report) -> str:
@@ -182,6 +225,12 @@ def _remarks(report: Report) -> Iterator[str]:
         yield (
             "No basket is empty, so chance is that of independent items given that a basket is not empty: "
             f"{share(pairs['independent_probability_empty'], 1)} of their baskets would be."
+        )
+    judged = report["judged_baskets"]
+    if judged:
+        yield (
+            f"Gains are means over {judged:,.6g} baskets, each judged by models learned without it, ± two standard "
+            "errors; they overlap, so that they do not add up."
         )
     if pairs["counted_baskets"] != round(report["weight"]):
         yield (
