@@ -155,9 +155,10 @@ def fit(
     >>> [each.item for each in result.dpp.recommend(["cot"])]
     ['bib', 'crib']
     """
-    options = FitOptions(
-        model=model or model_of(start),
-        segments=segments if segments is not None or not isinstance(start, Mixture) else start.n_segments,
+    options = options_from(
+        start,
+        model=model,
+        segments=segments,
         attraction=attraction,
         rank=rank,
         learner=learner,
@@ -177,6 +178,16 @@ def fit(
         resume=resume,
     )
     return fit_with(options, baskets, start=start, rng=rng, callback=callback)
+
+
+def options_from(start: Start, **asked: Any) -> FitOptions:
+    """The options asked for; where none of them asks for a kind of model, the kind and the segments of the start."""
+    start = start.model if isinstance(start, FitResult) else start
+    if all(asked.get(name) is None for name in ("model", "learner", "init", "prior")):
+        asked["model"] = model_of(start)
+        if isinstance(start, Mixture) and asked.get("segments") is None:
+            asked["segments"] = start.n_segments
+    return FitOptions(**asked)
 
 
 def model_of(start: Any) -> str | None:

@@ -16,10 +16,6 @@ from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import count, number, shown
 
 
-def _kind(value: str | None) -> str | None:
-    return None if value is None else one_of(KINDS)(value)
-
-
 def import_(
     kernel_file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A square matrix, as .npy or as .csv with or without names.")
@@ -28,7 +24,7 @@ def import_(
     kernel: Annotated[
         str | None,
         typer.Option(
-            metavar="K|L", callback=_kind, help="What the matrix is; needed unless the corner of a .csv says."
+            metavar="K|L", callback=one_of(KINDS), help="What the matrix is; needed unless the corner of a .csv says."
         ),
     ] = None,
     items: Annotated[
