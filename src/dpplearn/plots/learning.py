@@ -9,8 +9,8 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
-from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
+from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled, whole_numbers
 from dpplearn.plots.style import INDEPENDENT, KA, OURS
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
+def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
     """The mean log-likelihood after every iteration, also of the baskets set aside where there are any.
 
     With a prior, what is learned from are the baskets and those of the prior; where that ended for the baskets alone,
@@ -27,7 +27,7 @@ def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
 
     Parameters
     ----------
-    dpp
+    model
         A model that `fit` made.
     figure
         A matplotlib figure to draw into; by default a new one.
@@ -44,7 +44,7 @@ def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
     >>> axes.get_xlabel()
     'iteration'
     """
-    history, learned = _history(dpp), dpp.learned
+    history, learned = _history(model), model.learned
     prior = (learned.prior or 0) > 0
     with styled():
         figure = figure or new_figure(6.4, 4)
@@ -73,12 +73,12 @@ def _limits(curves: Sequence[Floats]) -> tuple[float, float]:
     return float(low - 0.3 * room), float(high + 0.05 * room)
 
 
-def _history(dpp: DPP) -> History:
-    if dpp.training is None or dpp.training.history is None:
+def _history(model: SetModel) -> History:
+    if model.training is None or model.training.history is None:
         raise InputError(
             "the model has no learning curve: it was not made by fit, or by a version that kept none; fit it again"
         )
-    return dpp.training.history
+    return model.training.history
 
 
 def _curve(axes: Axes, name: str, values: Floats, colour: str) -> None:

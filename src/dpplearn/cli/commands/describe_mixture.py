@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from dpplearn.analysis.relations import RelatedPair, related_pairs
 from dpplearn.cli.output import Report, Shown
 from dpplearn.models.mixture import Mixture
+from dpplearn.plots.layout import short
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import chance, count, number, share, shown
 
-LIKED, SHOWN, NAME = 10, 3, 40  # items that are named for a segment, of which so many are shown, by so many letters
+LIKED, SHOWN, NAME = 10, 3, 35  # items that are named for a segment, of which so many are shown, by so many letters
 SMALL = 0.005  # segments of less are counted and not shown
 MEANING = (
     "lift: how many times as often as by chance a set holds both. 9 in 10: where the training baskets put it, nine "
@@ -79,7 +80,7 @@ def _segment_tables(report: Report) -> Iterator[Shown]:
     if len(report["segments"]) == 1:
         yield "Segments: one, so that nobody likes an item more than others do."
         return
-    columns = ["", "share>", "items>", "likes more than others do", "times as likely>", "probability>"]
+    columns = ["", "share>", "items>", "likes more than others do", "times as\nlikely>", "held by\nthem>"]
     yield TextTable("Segments: kinds of people", columns, _segment_rows(large))
     small = len(report["segments"]) - len(large)
     if small:
@@ -88,8 +89,6 @@ def _segment_tables(report: Report) -> Iterator[Shown]:
 
 def _segment_rows(segments: Sequence[Report]) -> list[tuple[str, ...]]:
     """One line per item; names are cut, so that all segments can be seen at a glance."""
-    from dpplearn.plots.layout import short
-
     liked = list({each["item"]: None for segment in segments for each in segment["likes"][:SHOWN]})
     name = dict(zip(liked, short([shown(each) for each in liked], NAME), strict=True))
     rows: list[tuple[str, ...]] = []
