@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
 from dpplearn.models.history import History
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled, whole_numbers
 from dpplearn.plots.style import INDEPENDENT, KA, OURS
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
     """The mean log-likelihood after every iteration, also of the baskets set aside where there are any.
 
-    With a prior, what is learned from are the baskets and those of the prior; where that ended for the baskets alone,
-    which is what independent items compare with, is a point at the end.
+    With a prior, what is learned from are the baskets and those of the prior; of a mixture, what is maximised is less
+    for parameters that are large. Where that ended for the baskets alone, which is what independent items compare with,
+    is a point at the end.
 
     Parameters
     ----------
@@ -45,14 +47,15 @@ def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
     'iteration'
     """
     history, learned = _history(model), model.learned
-    prior = (learned.prior or 0) > 0
+    prior, mixture = (learned.prior or 0) > 0, isinstance(model, Mixture)
+    what = "training data, less the penalty" if mixture else "training data and prior" if prior else "training data"
     with styled():
         figure = figure or new_figure(6.4, 4)
         axes = figure.subplots()
-        _curve(axes, "training data and prior" if prior else "training data", history.log_likelihood, OURS)
+        _curve(axes, what, history.log_likelihood, OURS)
         if not np.isnan(history.validation).all():
             _curve(axes, "data set aside", history.validation, KA)
-        if prior and (alone := learned.log_likelihood) is not None:
+        if (prior or mixture) and (alone := learned.log_likelihood) is not None:
             axes.plot(len(history) - 1, alone, "*", color=OURS, ms=9, label=f"training data alone: {_minus(alone)}")
         if (level := learned.independent_log_likelihood) is not None:
             axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {_minus(level)}")

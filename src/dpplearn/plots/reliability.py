@@ -57,7 +57,7 @@ def _given_one_item(model: SetModel) -> Floats:
     """P(i ∈ Y given a ∈ Y), row a; NaN where a is impossible."""
     alone, n = model.marginals()[:, None], len(model.items)
     found = np.divide(model.law.pairs(), alone, out=np.full((n, n), np.nan), where=alone > 0)
-    return np.clip(found, 0, 1)
+    return np.asarray(np.clip(found, 0, 1))
 
 
 def _by_chance(model: SetModel) -> Floats:
