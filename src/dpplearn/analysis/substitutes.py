@@ -71,16 +71,16 @@ def substitute_pairs(model: DPP | Mixture, k: int = 10, stability: Stability | N
     law, met = _together(model), _met(model)
     found = law.substitution
     sure = surely_apart(model) if isinstance(model, Mixture) else found
-    by = np.triu(sure if stability is None else np.minimum(stability.low, sure), 1)
-    strongest = np.argsort(-by, axis=None, kind="stable")[: whole_number("k", k, 0)]
-    rows, columns = np.unravel_index(strongest, by.shape)
+    by = sure if stability is None else np.minimum(stability.low, sure)
+    first, second = np.triu_indices(len(by), 1)
+    strongest = np.argsort(-by[first, second], kind="stable")[: whole_number("k", k, 0)]
     return [
         SubstitutePair(
             model.items[i],
             model.items[j],
             *(float(each[i, j]) for each in (found, law.both, law.chance, met)),
         )
-        for i, j in zip(rows, columns, strict=True)
+        for i, j in zip(first[strongest], second[strongest], strict=True)
         if sure[i, j] > 0
     ]
 
