@@ -158,11 +158,6 @@ def stability(
     >>> len(stability(dl.fit(baskets, prior=0.1).dpp, baskets, resamples=3))
     3
     """
-    if not isinstance(dpp, DPP):
-        raise InputError(
-            f"got a {type(dpp).__name__}, and a DPP alone is learned again; how sure the pairs of a mixture are, low "
-            "and high of its substitutes and complements tell"
-        )
     rng, draw = np.random.default_rng(rng), _drawn(dpp, baskets)
     resamples = whole_number("resamples", resamples, 1, MOST_RESAMPLES)
     found, groups = [], []
@@ -198,6 +193,11 @@ def _how(dpp: DPP) -> dict[str, Any]:
 
 
 def _drawn(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Callable[[np.random.Generator], Baskets]:
+    if not isinstance(dpp, DPP):
+        raise InputError(
+            f"got a {type(dpp).__name__}, and a DPP alone is learned again; how sure the pairs of a mixture are, low "
+            "and high of its substitutes and complements tell"
+        )
     if baskets is None:
         n = dpp.training.weight if dpp.training is not None else dpp.learned.weight
         if n is None:

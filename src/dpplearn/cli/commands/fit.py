@@ -215,20 +215,14 @@ def fit(
     check_targets(output, checkpoint, resume, (data, test, start))
     progress = wants_progress(quiet)
     given = dpplearn.load(start) if start is not None else None
+    kind = {"model": model, "segments": segments, "rank": rank, "attraction": not no_attraction}
+    of_dpp = {"learner": learner, "init": init, "prior": prior}
+    runs = {"restarts": restarts, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "threads": threads}
     options = options_from(
         given,
-        model=model,
-        segments=segments,
-        rank=rank,
-        attraction=not no_attraction,
-        learner=learner,
-        init=init,
-        restarts=restarts,
-        tol=tol,
-        max_iter=max_iter,
-        max_seconds=max_seconds,
-        threads=threads,
-        prior=prior,
+        **kind,
+        **of_dpp,
+        **runs,
         validation=validation,
         patience=patience,
         nonempty="auto" if nonempty is None else nonempty,
