@@ -11,7 +11,7 @@ from dpplearn.errors import InputError, whole_number
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.layout import by_profile, names
-from dpplearn.plots.style import DIAGONAL, DIVERGING
+from dpplearn.plots.style import DIAGONAL, DIVERGING, LETTER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) 
     Parameters
     ----------
     model
-        A `Mixture` or a `DPP`; in a DPP no lift is above 1, unless its sets cannot be empty.
+        A `Mixture` or a `DPP`; in a DPP no lift is above 1.
     top
         Of so many of the likeliest items; by default of 50.
     figure
@@ -56,15 +56,15 @@ def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) 
     others = doublings[~np.eye(len(chosen), dtype=bool)]
     reach = float(np.clip(np.quantile(np.abs(others), TYPICAL) if len(others) else 0, LEAST_RANGE, MOST_RANGE))
     np.fill_diagonal(doublings, np.nan)
-    named = len(chosen) <= NAMED
+    labels = names(model.catalogue, chosen, NAME) if len(chosen) <= NAMED else []
     with styled():
-        side = max(1.6 + 0.15 * len(chosen), 4) if named else 7.0
-        figure = figure or new_figure(side + (4.6 if named else 1.4), side + 0.2)
+        side = max(1.6 + 0.15 * len(chosen), 4) if labels else 7.0
+        figure = figure or new_figure(side + 1.5 + LETTER * max(map(len, labels), default=0), side + 0.2)
         axes = figure.subplots()
         image = axes.imshow(doublings, cmap=DIVERGING, vmin=-reach, vmax=reach, interpolation="nearest")
         axes.set_facecolor(DIAGONAL)
-        _name(axes, names(model.catalogue, chosen, NAME) if named else [])
-        if not named:
+        _name(axes, labels)
+        if not labels:
             axes.set_ylabel(f"the {len(chosen)} likeliest items, those that go with the same others side by side")
         _scale(figure, axes, image, reach)
     return figure

@@ -14,7 +14,7 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.layout import names
-from dpplearn.plots.style import DIVERGING
+from dpplearn.plots.style import DIVERGING, LETTER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,12 +71,14 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
         from matplotlib.colors import TwoSlopeNorm
 
         scale = TwoSlopeNorm(0, LESS, MORE)
-        figure = figure or new_figure(4.2 + 0.62 * shown, 1.6 + 0.19 * len(rows))
+        labels = names(model.catalogue, rows, NAME)
+        width = 1.4 + LETTER * max(map(len, labels)) + 0.62 * shown
+        figure = figure or new_figure(max(width, 5.6), 1.6 + 0.19 * len(rows))  # the sentence below takes so much
         axes = figure.subplots()
         image = axes.imshow(doublings, cmap=DIVERGING, norm=scale, aspect="auto", interpolation="nearest")
         _write_chances(axes, p, doublings)
         heads = [f"{each.weight:.0%}\n{each.expected_size:.1f}" for each in found[:shown]]
-        _name(axes, heads, names(model.catalogue, rows, NAME))
+        _name(axes, heads, labels)
         axes.set_xlabel(_what_columns_are(found[shown:], shown), size=7)
         bar = figure.colorbar(image, ax=axes, shrink=min(1, 6 / len(rows) + 0.3), pad=0.02, extend="both")
         bar.set_ticks([LESS, LESS / 2, 0, 1, 2, MORE], labels=["1/64", "1/8", "1", "2", "4", "8"])
