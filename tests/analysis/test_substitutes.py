@@ -10,9 +10,10 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, Kernel, Stability, stability, substitute_groups, substitute_pairs
+from dpplearn.analysis.relations import related_pairs
 from dpplearn.analysis.stability import resampled
 from dpplearn.kernels.independent import before_truncation
-from dpplearn.models.provenance import Provenance
+from dpplearn.models.mixture import Mixture
 from helpers import oracle
 from helpers.command import both, table
 from helpers.problems import random_kernel
@@ -68,7 +69,7 @@ def test_of_a_model_learned_given_that_sets_are_not_empty_it_is_against_chance_g
     P /= P.sum()
     m = oracle.item_marginals(P)
     p = before_truncation(m)
-    law = DPP(kernel, learned=Provenance(nonempty=True)).together
+    law = DPP(kernel, nonempty=True).together
     for i, j in ((0, 1), (2, 4), (3, 1)):
         chance = p[i] * p[j] / (1 - np.prod(1 - p))  # of independent items, given that they are not all absent
         assert law.both[i, j] == pytest.approx(oracle.marginal(P, [i, j]))
@@ -79,7 +80,7 @@ def test_independent_items_are_no_substitutes_even_if_no_set_is_empty() -> None:
     """A DPP must keep all items apart to say that no set is empty; that is not held against them."""
     rng = np.random.default_rng(0)
     X = rng.random((20000, 6)) < np.linspace(0.1, 0.3, 6)
-    model = learned(Baskets.from_matrix(X[X.any(axis=1)]))
+    model = learned(Baskets.from_matrix(X[X.any(axis=1)]), nonempty=False)
     apart = np.triu_indices(6, 1)
     assert model.kernel.repulsion[apart].min() > 0.15
     assert np.abs(model.together.substitution[apart]).max() < 0.12
@@ -136,6 +137,8 @@ def test_pairs_come_by_how_far_apart_they_are(dpp: DPP) -> None:
     assert [pair.substitution for pair in pairs] == sorted((pair.substitution for pair in pairs), reverse=True)
     assert pairs[0].probability == pytest.approx(dpp.inclusion_prob([pairs[0].first, pairs[0].second]), abs=1e-12)
     assert all(pair.met == 0 for pair in pairs)
+    everything = [frozenset((pair.first, pair.second)) for pair in substitute_pairs(dpp, 1000)]
+    assert len(everything) == len(set(everything))  # none a second time, the other way round
     assert np.isnan(substitute_pairs(DPP(dpp.kernel, dpp.items), 1)[0].met)
 
 
@@ -237,6 +240,66 @@ def test_weights_that_are_counts_are_drawn_as_counts() -> None:
     drawn = resampled(baskets, np.random.default_rng(0))
     assert drawn.total_weight == 1000
     np.testing.assert_allclose(drawn.frequencies(), [0.9, 0.09, 0.01], atol=0.03)
+
+
+@pytest.fixture(scope="module")
+def mixture() -> Mixture:
+    """Of the same shop, where who takes c takes d as well."""
+    baskets = [[*basket, "d"] if "c" in basket and "d" not in basket else basket for basket in shop(800, 0)]
+    return dl.fit([basket for basket in baskets if basket], segments=2, rng=0).model  # type: ignore[return-value]
+
+
+def test_pairs_of_a_mixture_come_by_how_surely_the_lift_is_below_one(mixture: Mixture) -> None:
+    pairs = substitute_pairs(mixture, 4)
+    assert all(any({pair.first, pair.second} <= kind for kind in KINDS) for pair in pairs)
+    ends = []
+    for pair in pairs:
+        relation = {each.item: each for each in mixture.substitutes(pair.first)}[pair.second]
+        assert pair.substitution == pytest.approx(1 - relation.lift)
+        assert pair.met == relation.met == 0
+        assert pair.probability == pytest.approx(mixture.inclusion_prob([pair.first, pair.second]))
+        assert relation.high < 1
+        ends.append(max(relation.lift, relation.high))
+    assert ends == sorted(ends)
+
+
+def test_related_pairs_leave_out_what_the_baskets_are_not_sure_of(mixture: Mixture) -> None:
+    found = related_pairs(mixture, 100)
+    for pair in found.substitutes:
+        assert max(pair.lift, pair.high) < 1
+    for pair in found.complements:
+        assert min(pair.lift, pair.low) > 1
+    ends = [max(pair.lift, pair.high) for pair in found.substitutes]
+    assert ends == sorted(ends)
+    assert {found.complements[0].first, found.complements[0].second} == {"c", "d"}
+    named = {frozenset((pair.first, pair.second)) for pair in (*found.substitutes, *found.complements)}
+    unsure = [
+        (item, each)
+        for item in mixture.items
+        for each in (*mixture.substitutes(item), *mixture.complements(item))
+        if each.low <= 1 <= each.high
+    ]
+    assert unsure
+    assert not [each for item, each in unsure if frozenset((item, each.item)) in named]
+    assert len(related_pairs(mixture, 1).substitutes) == 1
+
+
+def test_without_training_data_the_lift_alone_counts(mixture: Mixture) -> None:
+    bare = Mixture(mixture.kernel, mixture.items, nonempty=True)
+    found = related_pairs(bare, 1000)
+    lifts = bare.lift[np.triu_indices(len(bare.items), 1)]
+    assert (len(found.substitutes), len(found.complements)) == ((lifts < 1).sum(), (lifts > 1).sum())
+    assert found.substitutes[0].lift == lifts.min()
+    assert found.complements[0].lift == lifts.max()
+    assert np.isnan(found.substitutes[0].low)
+    assert len(substitute_pairs(bare, 1000)) == len(found.substitutes)
+
+
+def test_groups_and_resamples_are_for_dpps_and_say_what_to_use(mixture: Mixture) -> None:
+    with pytest.raises(InputError, match=r"got a Mixture.*use substitute_pairs"):
+        substitute_groups(mixture)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"got a Mixture.*low and high"):
+        stability(mixture)  # type: ignore[arg-type]
 
 
 def test_mistakes_are_told(dpp: DPP) -> None:

@@ -19,7 +19,7 @@ MONITOR = "Willow video monitor"
 
 
 def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
-    report = parsed((shop / "fit.json").read_text())
+    report = parsed((shop / "model.json").read_text())
     same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
     assert report["train"]["log_likelihood"] == pytest.approx(dpp.log_likelihood(orders), abs=1e-9)
     assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
@@ -28,6 +28,7 @@ def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl
 
 def test_fit_reports_on_baskets_held_out_and_every_restart(shop: Path, orders: dl.Baskets) -> None:
     arguments = ["--holdout", 0.25, "--seed", 2, "--restarts", 2, "--max-iter", 5, "--init", "moments", "--threads", 1]
+    arguments += ["--may-be-empty"]
     out = table("fit", shop / "orders.csv", "-o", shop / "held.safetensors", *arguments)
     train, test = orders.split(0.75, rng=2)
     held = dl.load(shop / "held.safetensors")
@@ -42,7 +43,7 @@ def test_fit_reports_on_baskets_held_out_and_every_restart(shop: Path, orders: d
 
 
 def test_fit_reports_how_the_prior_was_chosen(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
-    report = parsed((shop / "fit.json").read_text())
+    report = parsed((shop / "model.json").read_text())
     same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
     assert same.prior_choice is not None
     assert report["prior"] == dpp.learned.prior == same.prior
@@ -80,7 +81,8 @@ def test_fit_takes_prior_validation_and_nonempty(shop: Path, orders: dl.Baskets)
 def test_a_strength_under_which_a_basket_is_impossible_is_told_without_a_warning(tmp_path: Path) -> None:
     lines = ["a", "b", "c", "d", "b,c", "a,c", "c", "a", "b", "d", "a,d", "b,d"] * 20
     (tmp_path / "b.txt").write_text("\n".join([*lines, "e,a"]))  # e is in one basket alone
-    report, _ = both("fit", tmp_path / "b.txt", "-o", tmp_path / "m.safetensors", "--seed", 0)
+    call = ("fit", tmp_path / "b.txt", "-o", tmp_path / "m.safetensors", "--seed", 0)
+    report, _ = both(*call, "--model", "dpp", "--may-be-empty")
     assert report["prior_choice"][-1] == {
         "strength": 0.0,
         "log_likelihood": "-inf",

@@ -54,13 +54,26 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "score model.safetensors orders.csv --train strange.txt": (1, ["--train strange.txt", "'hay'"]),
     "score model.safetensors orders.csv --against model.safetensors": (2, ["named twice"]),
     "compare orders.csv --prior strong": (2, ["'strong' is neither auto, nor a number"]),
-    "compare orders.csv --learner em --learner guess": (2, ["--learner", "auto, em, k-ascent"]),
+    "compare orders.csv --learner em --learner guess": (2, ["--learner", "em, k-ascent"]),
     "compare orders.csv --folds 5000": (1, ["5000 folds of 400 baskets"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["did you mean 'Willow video monitor'"]),
     "sample model.safetensors -k 99": (1, ["k is 99", "0 to 36 items"]),
     "demo --category safty": (1, ["did you mean 'safety'"]),
     "fit orders.csv -o orders.csv": (2, ["overwrite"]),
     "fit orders.csv -o x.safetensors --learner guess": (2, ["--learner", "auto, em, k-ascent", "dpplearn fit --help"]),
+    "fit orders.csv -o x.safetensors --model guess": (2, ["--model", "mixture, dpp"]),
+    "fit other.csv -o x.safetensors --model dpp --segments 3": (1, ["segments is 3, which a mixture has"]),
+    "fit other.csv -o x.safetensors --learner em --no-attraction": (1, ["attraction is False, which a mixture has"]),
+    "fit other.csv -o x.safetensors --model mixture --prior 1": (1, ["prior is 1.0, and a mixture has none"]),
+    "fit orders.csv -o x.safetensors --segments 0": (2, ["--segments", "1"]),
+    "fit orders.csv -o x.safetensors --model mixture --start model.safetensors": (1, ["start is a DPP", "mixture"]),
+    "fit orders.csv -o x.safetensors --learner em --start mixture.safetensors": (1, ["start is a Mixture", "dpp"]),
+    "export mixture.safetensors -o k.csv": (1, ["a kernel per segment", "--model dpp"]),
+    "describe mixture.safetensors --resamples 3": (2, ["--resamples", "mixture.safetensors holds a Mixture"]),
+    "plot mixture.safetensors spectrum -o a.png": (1, ["a spectrum is for DPPs", "'sizes'"]),
+    "plot mixture.safetensors kernel -o a.png": (1, ["for DPPs", "'lift'"]),
+    "plot mixture.safetensors substitutes -o a.png": (1, ["for DPPs", "'lift'"]),
+    "plot model.safetensors segments -o a.png": (1, ["learn a mixture to see segments"]),
     "fit orders.csv -o x.safetensors --holdout 1.5": (2, ["between 0 and 1"]),
     "fit orders.csv -o x.safetensors --prior 1e308": (
         2,
@@ -117,6 +130,7 @@ def test_a_users_mistake_is_one_line_and_an_exit_code(mistaken: Path, line: str)
 
 def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(shop: Path) -> None:
     call = [PROGRAM, "fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--max-iter", "3", "--json"]
+    call += ["--model", "dpp"]
     shown = []
     for options in ([], ["--quiet"]):
         terminal = Terminal()
@@ -131,12 +145,15 @@ def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(shop: Path) -> 
     assert shown[1] == ""
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("ending", "kind"), [(signal.SIGINT, "dpp"), (signal.SIGTERM, "mixture"), (signal.SIGHUP, "dpp")]
+)
 def test_a_fit_asked_to_end_saves_the_best_model_so_far(
-    ending: int, shop: Path, orders: dl.Baskets, tmp_path: Path
+    ending: int, kind: str, shop: Path, orders: dl.Baskets, tmp_path: Path
 ) -> None:
     saved, state = tmp_path / "m.safetensors", tmp_path / "state"
-    endless = ["--prior", 0, "--tol", 0, "--max-iter", 10**8, "--checkpoint", state, "--json"]
+    endless = ["--tol", 0, "--max-iter", 10**8, "--checkpoint", state, "--json"]
+    endless += ["--prior", 0] if kind == "dpp" else ["--restarts", 1000, "--max-seconds", 50]
     with begin("fit", shop / "orders.csv", "-o", saved, *endless) as process:
         wait_for(state.exists, process)
         process.send_signal(ending)
@@ -146,7 +163,7 @@ def test_a_fit_asked_to_end_saves_the_best_model_so_far(
     assert str(saved) in err
     assert err.count("\n") == 1
     report = parsed(out)
-    assert report["stop"] == "INTERRUPTED"
+    assert (report["stop"], report["kind"]) == ("INTERRUPTED", kind)
     assert report["train"]["log_likelihood"] == pytest.approx(dl.load(saved).log_likelihood(orders), abs=1e-9)
 
 

@@ -12,7 +12,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.datasets.registries import make_registries
 from dpplearn.fitting.checkpoint import FitState, Setting, read_checkpoint, write_checkpoint
-from dpplearn.fitting.fit import fit_with
+from dpplearn.fitting.fit import asked_for, fit_with
 from dpplearn.fitting.options import FitOptions
 from dpplearn.learners.loop import Record, Run, Step, Stop
 from helpers.problems import random_kernel
@@ -61,3 +61,15 @@ def test_the_best_run_is_known_by_its_number_where_another_has_the_same_likeliho
     assert state.best_start == "wishart"
     write_checkpoint(tmp_path / "state", state)
     assert read_checkpoint(tmp_path / "state", SETTING).best_start == "wishart"
+
+
+def test_a_start_decides_what_was_not_asked_for() -> None:
+    mixture, dpp = (dl.fit(BASKETS, max_iter=30, rng=0, **how) for how in ({"segments": 2}, {"prior": 0}))
+    for start in (mixture, mixture.model):
+        assert (asked_for(start).how.model, asked_for(start).n_segments) == ("mixture", 2)
+    assert asked_for(mixture, segments=3).n_segments == 3
+    for start in (dpp, dpp.dpp, dpp.kernel):
+        assert asked_for(start).how.model == "dpp"
+    assert asked_for(None).how.model == "mixture"
+    with pytest.raises(dl.InputError, match="start is a Mixture, from which no dpp can be learned"):
+        dl.fit(BASKETS, "em", start=mixture)

@@ -1,4 +1,4 @@
-"""A shop: its orders, and a model that the program learned from them."""
+"""A shop: its orders, and models that the program learned from them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from pathlib import Path
 import pytest
 
 import dpplearn as dl
+from dpplearn.models.mixture import Mixture
 from helpers.command import run
 
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with data and a model that the program learned from them."""
+    """A folder with data, and a DPP and a mixture that the program learned from them."""
     folder = tmp_path_factory.mktemp("shop")
     with open(folder / "orders.csv", "w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["basket", "item"])
         for number, basket in enumerate(dl.datasets.make_registries("safety", 400, rng=0)):
             rows.writerows((number, item) for item in basket)
-    done = run("fit", folder / "orders.csv", "-o", folder / "model.safetensors", "--seed", 5, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
-    (folder / "fit.json").write_text(done.stdout)
+    for name, options in (("model", ["--model", "dpp", "--may-be-empty"]), ("mixture", [])):
+        call = ("fit", folder / "orders.csv", "-o", folder / f"{name}.safetensors", "--seed", 5, "--json", *options)
+        done = run(*call)
+        assert (done.returncode, done.stderr) == (0, "")
+        (folder / f"{name}.json").write_text(done.stdout)
     return folder
 
 
@@ -34,6 +37,16 @@ def model(shop: Path) -> Path:
 @pytest.fixture(scope="session")
 def dpp(model: Path) -> dl.DPP:
     return dl.load(model)
+
+
+@pytest.fixture(scope="session")
+def mixture_file(shop: Path) -> Path:
+    return shop / "mixture.safetensors"
+
+
+@pytest.fixture(scope="session")
+def mixture(mixture_file: Path) -> Mixture:
+    return dl.load(mixture_file)
 
 
 @pytest.fixture(scope="session")

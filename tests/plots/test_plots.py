@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -239,7 +239,11 @@ def test_the_reliability_of_a_plot_is_that_of_an_evaluation(fitted: dl.DPP) -> N
     test = dl.datasets.make_registries("safety", 400, rng=1)
     evaluated = dl.evaluate(fitted, test, resamples=1).reliability
     found = plots.reliability_of(fitted, test)
-    assert {name: evaluated[name] for name in found} == found
+    for name, each in found.items():
+        np.testing.assert_allclose(
+            [astuple(row) for row in each.rows], [astuple(row) for row in evaluated[name].rows], rtol=1e-9
+        )
+        assert each.error == pytest.approx(evaluated[name].error)
     assert list(found) == ["model", "independent items"]
     bare = plots.reliability_of(dl.DPP(fitted.kernel, fitted.items), test)
     assert bare["model"] == found["model"]
@@ -318,7 +322,7 @@ def test_the_command_draws_every_kind(fitted: dl.DPP, tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("".join(",".join(f'"{item}"' for item in basket) + "\n" for basket in test))
     how = ["-o", tmp_path / "all", "--data", tmp_path / "test.txt"]
     report = answer("plot", tmp_path / "model.safetensors", "all", *how)
-    kinds = "curve spectrum kernel substitutes reliability".split()
+    kinds = "curve lift sizes spectrum kernel substitutes reliability".split()
     assert report["files"] == [str(tmp_path / "all" / f"{kind}.png") for kind in kinds]
     assert report["notes"] == []
     plots.write_figure(plots.reliability_diagram(plots.reliability_of(fitted, test)), tmp_path / "here.png")
@@ -332,6 +336,8 @@ def test_the_command_says_what_it_could_not_draw(fitted: dl.DPP, tmp_path: Path)
     out = table("plot", tmp_path / "bare.safetensors", "all", "-o", tmp_path / "some", "--top", 5)
     assert sorted(path.name for path in (tmp_path / "some").iterdir()) == [
         "kernel.png",
+        "lift.png",
+        "sizes.png",
         "spectrum.png",
         "substitutes.png",
     ]

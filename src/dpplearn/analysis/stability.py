@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,6 @@ from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
 from dpplearn.fitting.effort import tell_if_long, untold
 from dpplearn.fitting.fit import expected_effort, fit
-from dpplearn.kernels.symmetric.sampling import sample_sets
 from dpplearn.models.dpp import DPP
 
 INTERVAL = (0.05, 0.95)
@@ -190,10 +189,15 @@ def _learned_again(dpp: DPP, baskets: Baskets, threads: int | None) -> DPP:
 def _how(dpp: DPP) -> dict[str, Any]:
     """The options of `fit` that it was learned with."""
     how = dpp.learned
-    return {"learner": how.learner or "auto", "prior": how.prior or 0.0, "nonempty": bool(how.nonempty)}
+    return {"learner": how.learner or "auto", "prior": how.prior or 0.0, "nonempty": dpp.nonempty}
 
 
 def _drawn(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Callable[[np.random.Generator], Baskets]:
+    if not isinstance(dpp, DPP):
+        raise InputError(
+            f"got a {type(dpp).__name__}, and a DPP alone is learned again; how sure the pairs of a mixture are, low "
+            "and high of its substitutes and complements tell"
+        )
     if baskets is None:
         n = dpp.training.weight if dpp.training is not None else dpp.learned.weight
         if n is None:
@@ -214,16 +218,6 @@ def resampled(baskets: Baskets, rng: np.random.Generator) -> Baskets:
 
 
 def _from_model(dpp: DPP, n: int, rng: np.random.Generator) -> Baskets:
-    sets = list(_sets(dpp, n, rng))
+    sets = dpp.law.sample(max(n, 1), None, rng)
     rows = np.repeat(np.arange(len(sets)), [len(each) for each in sets])
     return Baskets.from_pairs(rows, np.concatenate(sets), len(sets), dpp.catalogue)
-
-
-def _sets(dpp: DPP, n: int, rng: np.random.Generator) -> Iterator[Ints]:
-    """From a model learned given that sets are not empty, such sets."""
-    missing = max(n, 1)
-    while missing:
-        sets = sample_sets(dpp.kernel, missing, None, rng, None)
-        kept = [each for each in sets if len(each)] if dpp.learned.nonempty else sets
-        yield from kept
-        missing -= len(kept)

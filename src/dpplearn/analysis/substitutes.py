@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dpplearn.analysis.relations import surely_apart
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.dpp import DPP
+from dpplearn.models.meetings import Together
+from dpplearn.models.mixture import Mixture
 
 if TYPE_CHECKING:
     from dpplearn.analysis.stability import Stability
@@ -38,17 +41,19 @@ class SubstituteGroup(NamedTuple):
     expected: float  # the same by chance
 
 
-def substitute_pairs(dpp: DPP, k: int = 10, stability: Stability | None = None) -> list[SubstitutePair]:
+def substitute_pairs(model: DPP | Mixture, k: int = 10, stability: Stability | None = None) -> list[SubstitutePair]:
     """The pairs of items that a model keeps apart most.
+
+    Of a `Mixture` the substitution is 1 − lift, and pairs come by how sure that is, as the training data have it.
 
     Parameters
     ----------
-    dpp
+    model
         A model.
     k
         How many pairs at most; pairs that the model does not keep apart are left out.
     stability
-        From `stability`: the pairs that the model most surely keeps apart come first.
+        Of a DPP, from `stability`: the pairs that the model most surely keeps apart come first.
 
     Returns
     -------
@@ -63,19 +68,20 @@ def substitute_pairs(dpp: DPP, k: int = 10, stability: Stability | None = None) 
     >>> first, second, round(substitution, 2)
     ('cot', 'crib', 0.64)
     """
-    law, met = dpp.together, _met(dpp)
+    law, met = _together(model), _met(model)
     found = law.substitution
-    by = np.triu(found if stability is None else np.minimum(stability.low, found), 1)
-    strongest = np.argsort(-by, axis=None, kind="stable")[: whole_number("k", k, 0)]
-    rows, columns = np.unravel_index(strongest, by.shape)
+    sure = surely_apart(model) if isinstance(model, Mixture) else found
+    by = sure if stability is None else np.minimum(stability.low, sure)
+    first, second = np.triu_indices(len(by), 1)
+    strongest = np.argsort(-by[first, second], kind="stable")[: whole_number("k", k, 0)]
     return [
         SubstitutePair(
-            dpp.items[i],
-            dpp.items[j],
+            model.items[i],
+            model.items[j],
             *(float(each[i, j]) for each in (found, law.both, law.chance, met)),
         )
-        for i, j in zip(rows, columns, strict=True)
-        if found[i, j] > 0
+        for i, j in zip(first[strongest], second[strongest], strict=True)
+        if sure[i, j] > 0
     ]
 
 
@@ -83,7 +89,8 @@ def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteG
     """Groups of items that stand in for each other.
 
     By average linkage: the two groups with the highest substitution between them are joined, as long as that is
-    `at_least` or more on average.
+    `at_least` or more on average. In a `Mixture`, items that different kinds of people like are apart as well, which
+    does not make substitutes of them: it has pairs and no groups.
 
     Parameters
     ----------
@@ -104,6 +111,11 @@ def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteG
     >>> [sorted(group.items) for group in substitute_groups(dpp)]
     [['cot', 'crib']]
     """
+    if not isinstance(dpp, DPP):
+        raise InputError(
+            f"got a {type(dpp).__name__}, and a DPP alone has groups of substitutes; use substitute_pairs, or learn a "
+            "DPP (model='dpp')"
+        )
     law, met, likelihood = dpp.together, _met(dpp), dpp.marginals()
     found = law.substitution
     label = group_numbers(found, likelihood, at_least)
@@ -143,7 +155,14 @@ def group_numbers(found: Floats, marginals: Floats, at_least: float) -> Ints:
     return label
 
 
-def _met(dpp: DPP) -> Floats:
-    if dpp.training is None:
-        return np.full((len(dpp.items), len(dpp.items)), np.nan)
-    return dpp.training.pair_frequencies() * dpp.training.weight
+def _together(model: DPP | Mixture) -> Together:
+    if isinstance(model, DPP):
+        return model.together
+    alone = model.marginals()
+    return Together(model.law.pairs(), np.outer(alone, alone))
+
+
+def _met(model: DPP | Mixture) -> Floats:
+    if model.training is None:
+        return np.full((len(model.items), len(model.items)), np.nan)
+    return model.training.pair_frequencies() * model.training.weight

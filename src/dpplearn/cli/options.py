@@ -18,12 +18,12 @@ from dpplearn.fitting.prior import STRONGEST, as_strength
 from dpplearn.tools.files import check_writable, same_file
 
 
-def one_of(known: Iterable[str]) -> Callable[[str], str]:
-    """A check that a value is one of those known; typer says whose value it is."""
+def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
+    """A check that a value is one of those known, if there is one; typer says whose value it is."""
     names = list(known)
 
-    def check(value: str) -> str:
-        if value not in names:
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in names:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}")
         return value
 

@@ -53,6 +53,12 @@ def write_kernel(dpp: DPP, path: str | PathLike[str], kind: str = "K") -> tuple[
     ['kernel.npy', 'kernel_items.txt']
     """
     path = Path(path)
+    if not isinstance(dpp, DPP):
+        raise InputError(
+            f"got a {type(dpp).__name__}, which has a kernel per segment and no single matrix {kind}; in Python, "
+            "model.kernel.L(c) and model.kernel.K[c] are those of segment c; or learn a DPP (model='dpp', dpplearn fit "
+            "--model dpp)"
+        )
     return _format_of(path).write(dpp, path, _check_kind(kind))
 
 

@@ -145,7 +145,7 @@ class Mixture(SetModel):
         else:
             met = self.training.pair_counts_of(i)
             expected = self.training.item_weights[i] * self.training.frequencies
-        low, high = _lift_interval(met, expected)
+        low, high = lift_interval(met, expected)
         figures = np.stack([self.lift[i], met, expected, low, high], axis=1)
         return [Relation(self.items[j], *figures[j].tolist()) for j in others]
 
@@ -171,20 +171,23 @@ class Mixture(SetModel):
         0.7 tea
         0.3 coffee
         """
-        k, kernel = whole_number("k", k, 0), self.kernel
-        alone = np.diagonal(kernel.K, axis1=1, axis2=2)  # (n_segments, n_items)
-        weights, scale = self._segment_weights
-        sizes = scale * alone.sum(axis=1)
-        overall = weights @ (scale[:, None] * alone)
+        k, weights = whole_number("k", k, 0), np.sort(self._segment_weights[0])[::-1]
+        overall = weights @ self.segment_marginals
         found = []
-        for c in np.argsort(-weights, kind="stable"):
-            ratio = scale[c] * alone[c] / overall
-            # by what an item adds to telling the segment from the others
-            telling = scale[c] * alone[c] * np.log(np.maximum(ratio, 1))
+        for weight, p in zip(weights.tolist(), self.segment_marginals, strict=True):
+            ratio = p / overall
+            telling = p * np.log(np.maximum(ratio, 1))  # what an item adds to telling the segment from the others
             best = np.argsort(-telling, kind="stable")[:k]
             likes = tuple((self.items[i], float(ratio[i])) for i in best if telling[i] > 0)
-            found.append(Segment(float(weights[c]), float(sizes[c]), likes))
+            found.append(Segment(weight, float(p.sum()), likes))
         return found
+
+    @cached_property
+    def segment_marginals(self) -> Floats:
+        """P(i ∈ Y given the segment), (n_segments, n_items), in the order of `segments`."""
+        weights, scale = self._segment_weights
+        alone = np.diagonal(self.kernel.K, axis1=1, axis2=2)
+        return read_only((scale[:, None] * alone)[np.argsort(-weights, kind="stable")])
 
     @cached_property
     def _segment_weights(self) -> tuple[Floats, Floats]:
@@ -222,7 +225,7 @@ class Mixture(SetModel):
         return segment_probabilities(self.kernel, positions)[order] if len(positions) else weights[order]
 
 
-def _lift_interval(met: Floats, expected: Floats) -> tuple[Floats, Floats]:
+def lift_interval(met: Floats, expected: Floats) -> tuple[Floats, Floats]:
     """Where counts that would be `expected` by chance put their ratio to it, as counts of a Poisson law do."""
     from scipy.stats import chi2
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.models.dpp import DPP
-from dpplearn.plots.figures import new_figure, styled, whole_numbers
+from dpplearn.models.model import SetModel
+from dpplearn.plots.figures import needs_dpp, new_figure, styled, whole_numbers
 from dpplearn.plots.style import KA, OURS, PAPER
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
     >>> [axes.get_ylabel() for axes in spectrum(dpp).axes]
     ['eigenvalue (scale of log-odds)', 'probability']
     """
+    needs_dpp(dpp, "a spectrum", "sizes")
     lam = np.sort(dpp.kernel.eigenvalues)[::-1]
     with styled():
         figure = figure or new_figure(9.4, 3.8)
@@ -66,12 +68,40 @@ def _with_room(probabilities: Floats) -> tuple[float, float]:
     return float(low / (low + 2 * (1 - low))), float(2 * high / (2 * high + 1 - high))
 
 
-def _sizes(axes: Axes, dpp: DPP) -> None:
+def sizes(model: SetModel, figure: Figure | None = None) -> Figure:
+    """The distribution of the size of a set.
+
+    Parameters
+    ----------
+    model
+        A `Mixture` or a `DPP`.
+    figure
+        A matplotlib figure to draw into; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One bar per size, as far as it can be seen.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> sizes(dpp).axes[0].get_xlabel()
+    'items in a set'
+    """
+    with styled():
+        figure = figure or new_figure(5.4, 3.8)
+        _sizes(figure.subplots(), model)
+    return figure
+
+
+def _sizes(axes: Axes, model: SetModel) -> None:
     """As far as a bar can be seen."""
-    law = dpp.size_distribution
+    law = model.size_distribution
     seen = law[: np.flatnonzero(law > law.max() / 500).max() + 2]
     axes.bar(np.arange(len(seen)), seen, color=OURS)
-    axes.axvline(dpp.expected_size, color=KA, lw=1.2, label=f"expected size {dpp.expected_size:.2f}")
+    axes.axvline(model.expected_size, color=KA, lw=1.2, label=f"expected size {model.expected_size:.2f}")
     axes.set_xlabel("items in a set")
     axes.set_ylabel("probability")
     whole_numbers(axes)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpplearn.errors import InputError, InputWarning
+from dpplearn.models.dpp import DPP
+from dpplearn.models.model import SetModel
 from dpplearn.plots.style import STYLE
 from dpplearn.tools.files import replace_file
 
@@ -36,6 +38,15 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def needs_dpp(model: SetModel, what: str, instead: str) -> None:
+    """Refuse another model than a DPP, naming the plot that shows as much of it."""
+    if not isinstance(model, DPP):
+        raise InputError(
+            f"{what} is for DPPs, and this is a {type(model).__name__}: use plot {instead!r}, or learn a DPP "
+            "(model='dpp')"
+        )
 
 
 def whole_numbers(axes: Axes) -> None:

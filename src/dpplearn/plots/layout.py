@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.data.catalogue import Label
+from dpplearn.data.catalogue import Catalogue, Label
 
 CLOSEST = 0.1  # of the largest distance on a map: two items that never occur together do not hide each other
 FAR = 0.95  # quantile of the distances beyond which all are equally far
@@ -27,6 +27,12 @@ def by_cluster(similarity: Floats) -> Ints:
     np.fill_diagonal(distance, 0)
     tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=len(similarity) <= ORDERED)
     return np.asarray(leaves_list(tree), dtype=np.int64)
+
+
+def by_profile(relation: Floats) -> Ints:
+    """An order in which items that have the same relations with the others are neighbours."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # of rows that are all the same
+        return by_cluster(np.asarray(np.nan_to_num(np.corrcoef(relation))))
 
 
 def placed(similarity: Floats) -> Floats:
@@ -108,13 +114,18 @@ def strongest_pairs(similarity: Floats, n: int, each: int = 2) -> list[tuple[int
 
 def short(labels: Sequence[Label], width: int) -> list[str]:
     """Labels of at most `width` characters; of those with the same beginning, what comes after it is kept."""
-    names = [" ".join("".join(c if c.isprintable() else " " for c in str(label)).split()) for label in labels]
-    count = Counter(_cut(name, width) for name in names)
-    alike = [[other for other in names if _cut(other, width) == _cut(name, width)] for name in names]
+    whole = [" ".join("".join(c if c.isprintable() else " " for c in str(label)).split()) for label in labels]
+    count = Counter(_cut(name, width) for name in whole)
+    alike = [[other for other in whole if _cut(other, width) == _cut(name, width)] for name in whole]
     return [
         _cut(name, width) if count[_cut(name, width)] == 1 else _cut(_without_middle(name, others, width), width)
-        for name, others in zip(names, alike, strict=True)
+        for name, others in zip(whole, alike, strict=True)
     ]
+
+
+def names(catalogue: Catalogue, positions: Ints, width: int) -> list[str]:
+    """Short names of items. Matplotlib would read what stands between two dollars as mathematics."""
+    return [name.replace("$", r"\$") for name in short(catalogue.select(positions), width)]
 
 
 def _cut(name: str, width: int) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
-from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled, whole_numbers
 from dpplearn.plots.style import INDEPENDENT, KA, OURS
 
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
+def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
     """The mean log-likelihood after every iteration, also of the baskets set aside where there are any.
 
-    With a prior, what is learned from are the baskets and those of the prior; where that ended for the baskets alone,
-    which is what independent items compare with, is a point at the end.
+    With a prior, what is learned from are the baskets and those of the prior; of a mixture, what is maximised is less
+    for parameters that are large. Where that ended for the baskets alone, which is what independent items compare with,
+    is a point at the end.
 
     Parameters
     ----------
-    dpp
+    model
         A model that `fit` made.
     figure
         A matplotlib figure to draw into; by default a new one.
@@ -44,15 +46,16 @@ def learning_curve(dpp: DPP, figure: Figure | None = None) -> Figure:
     >>> axes.get_xlabel()
     'iteration'
     """
-    history, learned = _history(dpp), dpp.learned
-    prior = (learned.prior or 0) > 0
+    history, learned = _history(model), model.learned
+    prior, mixture = (learned.prior or 0) > 0, isinstance(model, Mixture)
+    what = "training data, less the penalty" if mixture else "training data and prior" if prior else "training data"
     with styled():
         figure = figure or new_figure(6.4, 4)
         axes = figure.subplots()
-        _curve(axes, "training data and prior" if prior else "training data", history.log_likelihood, OURS)
+        _curve(axes, what, history.log_likelihood, OURS)
         if not np.isnan(history.validation).all():
             _curve(axes, "data set aside", history.validation, KA)
-        if prior and (alone := learned.log_likelihood) is not None:
+        if (prior or mixture) and (alone := learned.log_likelihood) is not None:
             axes.plot(len(history) - 1, alone, "*", color=OURS, ms=9, label=f"training data alone: {_minus(alone)}")
         if (level := learned.independent_log_likelihood) is not None:
             axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {_minus(level)}")
@@ -73,12 +76,12 @@ def _limits(curves: Sequence[Floats]) -> tuple[float, float]:
     return float(low - 0.3 * room), float(high + 0.05 * room)
 
 
-def _history(dpp: DPP) -> History:
-    if dpp.training is None or dpp.training.history is None:
+def _history(model: SetModel) -> History:
+    if model.training is None or model.training.history is None:
         raise InputError(
             "the model has no learning curve: it was not made by fit, or by a version that kept none; fit it again"
         )
-    return dpp.training.history
+    return model.training.history
 
 
 def _curve(axes: Axes, name: str, values: Floats, colour: str) -> None:

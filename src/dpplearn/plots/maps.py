@@ -12,9 +12,9 @@ from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.dpp import DPP
-from dpplearn.plots.figures import new_figure, styled
-from dpplearn.plots.layout import by_cluster, placed, pushed_apart, short, strongest_pairs
-from dpplearn.plots.style import KA, OURS
+from dpplearn.plots.figures import needs_dpp, new_figure, styled
+from dpplearn.plots.layout import by_cluster, names, placed, pushed_apart, strongest_pairs
+from dpplearn.plots.style import DIAGONAL, KA, OURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,6 +52,7 @@ def kernel_map(dpp: DPP, top: int | None = None, figure: Figure | None = None) -
     >>> [label.get_text() for label in kernel_map(dpp).axes[0].get_yticklabels()]
     ['cot', 'crib']
     """
+    needs_dpp(dpp, "a heat map of one kernel", "lift")
     chosen = _likeliest(dpp, len(dpp.items) if top is None else top)
     chosen = chosen[by_cluster(_apart(dpp, chosen))]
     shares = _apart(dpp, chosen)
@@ -63,9 +64,9 @@ def kernel_map(dpp: DPP, top: int | None = None, figure: Figure | None = None) -
         figure = figure or new_figure(side + (4.4 if named else 1.4), side)
         axes = figure.subplots()
         image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=strongest, interpolation="nearest")
-        axes.set_facecolor("#dddddd")  # the diagonal
+        axes.set_facecolor(DIAGONAL)
         figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02, label="apart (share of chance meetings that are missing)")
-        labels = _names(dpp, chosen, NAME) if named else []
+        labels = names(dpp.catalogue, chosen, NAME) if named else []
         axes.set_yticks(range(len(labels)), labels, size=7)
         axes.set_xticks([])
         axes.tick_params(length=0)
@@ -103,14 +104,15 @@ def substitutes_map(
     >>> [text.get_text() for text in substitutes_map(dpp).axes[0].texts][:2]
     ['cot', 'crib']
     """
+    needs_dpp(dpp, "a map of substitutes", "lift")
     if item is None:
         chosen = _likeliest(dpp, MAP_ITEMS if top is None else top)
     else:
         chosen = _around(dpp, item, AROUND if top is None else top)
     apart = _apart(dpp, chosen)
-    names = [_in_two_lines(name) for name in _names(dpp, chosen, 2 * MAP_NAME)]
+    labels = [_in_two_lines(name) for name in names(dpp.catalogue, chosen, 2 * MAP_NAME)]
     with styled():
-        boxes = _boxes(names)
+        boxes = _boxes(labels)
         points = pushed_apart(placed(apart) * _extent(boxes), boxes)
         low, high = (points - boxes * [0, 0.5] - 8).min(axis=0), (points + boxes * [1, 0.5] + 4).max(axis=0)
         low[1] -= 2 * MAP_FONT
@@ -122,7 +124,7 @@ def substitutes_map(
         colours = [KA if item is not None and place == 0 else OURS for place in range(len(chosen))]
         axes.scatter(points[:, 0], points[:, 1], s=8 + 80 * likely / likely.max(), c=colours, linewidths=0, zorder=2)
         behind = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
-        for (x, y), name in zip(points, names, strict=True):
+        for (x, y), name in zip(points, labels, strict=True):
             axes.text(x + GAP, y, name, va="center", size=MAP_FONT, linespacing=1.1, bbox=behind, zorder=3)
         what = "lines: pairs that repel each other most" if pairs else "no two items repel each other"
         said = f"{what}; points: larger for likelier items"
@@ -150,23 +152,18 @@ def _around(dpp: DPP, item: Label, top: int) -> Ints:
     return dpp.catalogue.positions([item, *others])
 
 
-def _names(dpp: DPP, positions: Ints, width: int) -> list[str]:
-    """Matplotlib would read what stands between two dollars as mathematics."""
-    return [name.replace("$", r"\$") for name in short(dpp.catalogue.select(positions), width)]
-
-
 def _in_two_lines(name: str) -> str:
     return "\n".join(textwrap.wrap(name, MAP_NAME, max_lines=2, placeholder="…"))
 
 
-def _boxes(names: Sequence[str]) -> Floats:
+def _boxes(labels: Sequence[str]) -> Floats:
     """The width and height that a point and its name take, in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
     measure, font = TextToPath(), FontProperties(size=MAP_FONT)
     sizes = []
-    for name in names:
+    for name in labels:
         lines = name.replace(r"\$", "$").split("\n")
         width = max(measure.get_text_width_height_descent(line, font, ismath=False)[0] for line in lines)
         sizes.append((GAP + width + 8, 1.2 * MAP_FONT * len(lines) + 5))

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT as INDEPENDENT_ITEMS
-from dpplearn.evaluation.baselines import baselines_without_training, independent_of, of_model
 from dpplearn.evaluation.calibration import Reliability, pair_sums
-from dpplearn.models.dpp import DPP
+from dpplearn.fitting.prior import SMOOTHING
+from dpplearn.kernels.independent import chances
+from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.style import INDEPENDENT, KA, OURS, PAPER
 
@@ -24,13 +26,13 @@ if TYPE_CHECKING:
 SERIES = (OURS, KA, PAPER, "#009e73", "#cc79a7")
 
 
-def reliability_of(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]]) -> dict[str, Reliability]:
+def reliability_of(model: SetModel, baskets: Baskets | Iterable[Iterable[Any]]) -> dict[str, Reliability]:
     """Whether the probabilities of a model come true on baskets, and those of independent items.
 
     Parameters
     ----------
-    dpp
-        A model.
+    model
+        A `Mixture` or a `DPP`.
     baskets
         `Baskets`, best ones that the model was not learned from, or a list of lists; items are found by label.
 
@@ -46,15 +48,26 @@ def reliability_of(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]]) -> dict
     >>> list(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]]))
     ['model', 'independent items']
     """
-    baskets = as_baskets(baskets, dpp.catalogue)
-    known = dpp.training
-    if known is not None:
-        independent = independent_of(known, nonempty=dpp.nonempty)
+    baskets = as_baskets(baskets, model.catalogue)
+    given = {"model": _given_one_item(model), INDEPENDENT_ITEMS: _by_chance(model)}
+    return {name: pair_sums(each, baskets).reliability() for name, each in given.items()}
+
+
+def _given_one_item(model: SetModel) -> Floats:
+    """P(i ∈ Y given a ∈ Y), row a; NaN where a is impossible."""
+    alone, n = model.marginals()[:, None], len(model.items)
+    found = np.divide(model.law.pairs(), alone, out=np.full((n, n), np.nan), where=alone > 0)
+    return np.asarray(np.clip(found, 0, 1))
+
+
+def _by_chance(model: SetModel) -> Floats:
+    """The same of independent items; where the training data are not known, with the model's marginals."""
+    known, n = model.training, len(model.items)
+    if known is None:
+        p = chances(model.marginals(), 1, nonempty=model.nonempty)
     else:
-        independent = baselines_without_training(dpp.law, nonempty=dpp.nonempty)[INDEPENDENT_ITEMS]
-    predictors = {"model": of_model(dpp.law), INDEPENDENT_ITEMS: independent}
-    given = {name: each.pair_probabilities for name, each in predictors.items()}
-    return {name: pair_sums(each, baskets).reliability() for name, each in given.items() if each is not None}
+        p = chances(known.frequencies, known.weight, smoothing=SMOOTHING, nonempty=model.nonempty)
+    return np.broadcast_to(p, (n, n))
 
 
 def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None = None) -> Figure:

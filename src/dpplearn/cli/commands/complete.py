@@ -1,7 +1,8 @@
-"""dpplearn complete: a diverse set that contains the items given."""
+"""dpplearn complete: a set of high probability that contains the items given."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,7 @@ def complete(
     k: Annotated[int, typer.Option("-k", min=1, help="Size of the whole set, the ITEMs included.")] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """A diverse set that contains the items given."""
+    """A set of high probability that contains the items given: of a DPP, a diverse one."""
     dpp = dpplearn.load(model)
     write_selection(model, dpp, items or [], dpp.complete(items or [], k), as_json)
 
@@ -48,7 +49,9 @@ def selection_tables(report: Report) -> Iterator[Shown]:
         (str(place), f"{shown(each['item'])}{' (given)' if each['given'] else ''}", chance(each["gain"]))
         for place, each in enumerate(report["items"], start=1)
     ]
-    yield TextTable("Diverse set", [">", "item", "factor>"], rows)
+    yield TextTable("Set of high probability", [">", "item", "factor>"], rows)
     yield "factor: what adding the item multiplies the probability of the set by"
+    if any(math.isnan(each["gain"]) for each in report["items"]):
+        yield "The first item has none: the model gives the empty set probability zero."
     yield f"log-probability of the set: {number(report['log_prob'])}"
     yield report["note"]

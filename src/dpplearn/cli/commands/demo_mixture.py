@@ -122,7 +122,7 @@ def _people(mixture: Mixture, category: str) -> tuple[People, ...]:
     for segment in mixture.segments(len(mixture.items))[:MOST_SEGMENTS]:
         likes: dict[str, float] = {}
         for item, times in segment.likes:
-            likes.setdefault(kinds[item], times)
+            likes.setdefault(kinds[str(item)], times)
         if segment.weight >= SMALLEST_SEGMENT:
             found.append(People(segment.weight, segment.expected_size, tuple(likes.items())[:3]))
     return tuple(found)

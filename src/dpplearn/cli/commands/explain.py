@@ -1,4 +1,4 @@
-"""dpplearn explain: which items of a basket push a candidate down."""
+"""dpplearn explain: which items of a basket push a candidate up or down."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def explain(
     items: Items = None,
     as_json: AsJson = False,
 ) -> None:
-    """Which items of a basket push a candidate down, and by how much."""
+    """Which items of a basket push a candidate up or down, and by how much."""
     found = dpplearn.load(model).explain(items or [], candidate)
     report = {
         "model": str(model),
@@ -53,7 +53,8 @@ def explain_tables(report: Report) -> Iterator[Shown]:
     )
     yield (
         "probability: that a set which holds the basket holds the candidate; score: P(basket with it) / P(basket). "
-        "Each item's factor is its fair share of the way from alone to beside the basket (Shapley value)."
+        "Each item's factor is its fair share of the way from alone to beside the basket (Shapley value): above 1 it "
+        "goes with the candidate, below 1 it stands in for it."
     )
     if math.isnan(report["score_alone"]):
         yield "Scores do not exist here: the model gives the empty set probability zero."

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import dpplearn
 from dpplearn.cli.options import AsJson, Model, check_target, one_of
 from dpplearn.cli.output import Report, Shown, write
-from dpplearn.models.model_file import as_dpp
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import count, shown
 
@@ -19,6 +18,10 @@ KINDS = ("K", "L")
 FEW_DIGITS = (
     "An eigenvalue of K is so near 1 that L is huge along one direction and has few digits left for the others; "
     "--kernel K keeps them all."
+)
+LAW = (
+    "The model speaks of sets given that they are not empty, which the matrix does not tell: to make the model of it "
+    "again, dpplearn import --nonempty."
 )
 
 
@@ -44,15 +47,16 @@ def export(
 
     for target in files_of(output):
         check_target("--output", target, (model,))
-    dpp = as_dpp(dpplearn.load(model), model)
-    files = dpplearn.write_kernel(dpp, output, kernel)
-    few_digits = kernel == "L" and dpp.kernel.near_one.any()
+    dpp: Any = dpplearn.load(model)
+    files = dpplearn.write_kernel(dpp, output, kernel)  # which refuses what is no DPP
+    few_digits = FEW_DIGITS if kernel == "L" and dpp.kernel.near_one.any() else ""
     report = {
         "model": str(model),
         "kernel": kernel,
         "n_items": len(dpp.items),
         "files": [str(file) for file in files],
-        "note": FEW_DIGITS if few_digits else "",
+        "nonempty": dpp.nonempty,
+        "note": " ".join(note for note in (few_digits, LAW if dpp.nonempty else "") if note),
     }
     write(report, export_tables, as_json)
 

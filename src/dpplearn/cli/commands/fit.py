@@ -32,14 +32,14 @@ from dpplearn.cli.options import (
 from dpplearn.cli.output import busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.fitting.fit import fit_with
-from dpplearn.fitting.options import FitOptions
+from dpplearn.fitting.fit import asked_for, fit_with
+from dpplearn.fitting.options import MODELS, RANK, SEGMENTS
 from dpplearn.learners.loop import Stop
 from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS
-from dpplearn.models.dpp import DPP
+from dpplearn.models.model import SetModel
 
-REGULARISING = "Little data"
+MIXTURE, DPPS, REGULARISING = "Learning a mixture", "Learning a DPP", "Little data"
 
 
 def positive(value: float | None) -> float | None:
@@ -48,19 +48,50 @@ def positive(value: float | None) -> float | None:
     return value
 
 
-Learner = Annotated[
-    str,
+Kind = Annotated[
+    str | None,
     typer.Option(
-        metavar="|".join(LEARNERS),
-        callback=one_of(LEARNERS),
+        "--model",
+        metavar="|".join(MODELS),
+        callback=one_of(MODELS),
         rich_help_panel=LEARNING,
-        help="How the model is learned.",
+        help="mixture: segments of people, and items that go together or stand in for each other; it predicts best. "
+        "dpp: items stand in for each other. By default a mixture, or a dpp where --learner, --init, --prior or "
+        "--start ask for one.",
+    ),
+]
+Segments = Annotated[
+    int | None, typer.Option(min=1, rich_help_panel=MIXTURE, help=f"How many segments; by default {SEGMENTS}.")
+]
+Rank = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        rich_help_panel=MIXTURE,
+        help=f"Of how many columns the part is by which items stand in for each other; by default {RANK}.",
+    ),
+]
+NoAttraction = Annotated[
+    bool,
+    typer.Option("--no-attraction", rich_help_panel=MIXTURE, help="Items of a segment do not attract each other."),
+]
+DPP_LEARNERS = [name for name, each in LEARNERS.items() if each.model == "dpp"]
+Learner = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(DPP_LEARNERS),
+        callback=one_of(DPP_LEARNERS),
+        rich_help_panel=DPPS,
+        help="How a DPP is learned; by default auto.",
     ),
 ]
 Init = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="|".join(INITIALISERS), callback=one_of(INITIALISERS), rich_help_panel=LEARNING, help="Where it starts."
+        metavar="|".join(INITIALISERS),
+        callback=one_of(INITIALISERS),
+        rich_help_panel=DPPS,
+        help="Where a DPP starts; by default moments.",
     ),
 ]
 Restarts = Annotated[
@@ -76,13 +107,14 @@ Start = Annotated[
     ),
 ]
 Tolerance = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--tol",
         min=0,
         rich_help_panel=LEARNING,
         help="Stop when no more than this is still to be gained, in nats per basket (em, k-ascent: when the relative "
-        "change is smaller).",
+        f"change is smaller); by default {LEARNERS[MODELS['mixture']].usual_tol:g}, and "
+        f"{LEARNERS[MODELS['dpp']].usual_tol:g} for a DPP.",
     ),
 ]
 MaxIter = Annotated[int, typer.Option(min=0, rich_help_panel=LEARNING, help="Limit on the iterations of a run.")]
@@ -99,7 +131,7 @@ Prior = Annotated[
     typer.Option(
         metavar="auto|STRENGTH",
         parser=prior_strength,
-        rich_help_panel=REGULARISING,
+        rich_help_panel=DPPS,
         help="How much independent items count beside the data: 0 not at all; inf: they alone; auto: as "
         "much as cross-validation finds best. By default auto for the learner auto, and 0 for the others.",
     ),
@@ -124,12 +156,12 @@ Patience = Annotated[
     ),
 ]
 Nonempty = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--nonempty",
+        "--nonempty/--may-be-empty",
         rich_help_panel=LEARNING,
-        help="For data that cannot have empty baskets: learn probabilities given that a basket is not empty (auto, "
-        "lbfgs, adam).",
+        help="Whether baskets cannot be empty, so that all that the model says is given that they are not. By default "
+        "they cannot where none is; but of a DPP's learners auto alone heeds that, and lbfgs and adam can be told.",
     ),
 ]
 Checkpoint = Annotated[
@@ -150,19 +182,23 @@ Holdout = Annotated[
 def fit(
     data: Data,
     output: ModelOutput,
-    learner: Learner = "auto",
-    init: Init = "moments",
+    model: Kind = None,
+    segments: Segments = None,
+    rank: Rank = None,
+    no_attraction: NoAttraction = False,
+    learner: Learner = None,
+    init: Init = None,
     restarts: Restarts = 1,
     start: Start = None,
     seed: Seed = None,
-    tol: Tolerance = 1e-4,
+    tol: Tolerance = None,
     max_iter: MaxIter = 1000,
     max_seconds: MaxSeconds = None,
     threads: Threads = None,
     prior: Prior = None,
     validation: ValidationShare = 0.0,
     patience: Patience = 10,
-    nonempty: Nonempty = False,
+    nonempty: Nonempty = None,
     checkpoint: Checkpoint = None,
     resume: Resume = None,
     test: Test = None,
@@ -178,18 +214,18 @@ def fit(
     check_holdout(holdout, test, seed, checkpoint or resume)
     check_targets(output, checkpoint, resume, (data, test, start))
     progress = wants_progress(quiet)
-    options = FitOptions(
-        learner=learner,
-        init=init,
-        restarts=restarts,
-        tol=tol,
-        max_iter=max_iter,
-        max_seconds=max_seconds,
-        threads=threads,
-        prior=prior,
+    given = dpplearn.load(start) if start is not None else None
+    kind = {"model": model, "segments": segments, "rank": rank, "attraction": not no_attraction}
+    of_dpp = {"learner": learner, "init": init, "prior": prior}
+    runs = {"restarts": restarts, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "threads": threads}
+    options = asked_for(
+        given,
+        **kind,
+        **of_dpp,
+        **runs,
         validation=validation,
         patience=patience,
-        nonempty=nonempty,
+        nonempty="auto" if nonempty is None else nonempty,
         progress=progress,
         checkpoint=checkpoint or resume,
         resume=resume,
@@ -198,9 +234,9 @@ def fit(
     seed = some_seed(reported)
     with busy(f"reading {data}", progress):
         train, held_out = train_and_test(Reader(format, basket, item, weight), data, test, holdout, seed)
-    result = fit_with(options, train, start=dpplearn.load(start) if start is not None else None, rng=seed)
-    save_model(result.dpp, output, checkpoint or resume)
-    report = fit_report(result, train, held_out, model=str(output), data=data, test_data=test, seed=reported)
+    result = fit_with(options, train, start=given, rng=seed)
+    save_model(result.model, output, checkpoint or resume)
+    report = fit_report(result, options, train, held_out, model=str(output), data=data, test_data=test, seed=reported)
     write(report, fit_tables, as_json)
     leave_if_interrupted(result.stop, output)
 
@@ -241,11 +277,11 @@ def train_and_test(
     return baskets, reader.read_for("--test", test, baskets.catalogue)
 
 
-def save_model(dpp: DPP, output: Path, state: Path | None) -> None:
+def save_model(model: SetModel, output: Path, state: Path | None) -> None:
     """Whatever signal comes. If it fails, as on a full disk, say where else the work of perhaps hours is."""
     try:
         with INTERRUPTS.held():
-            dpp.save(output)
+            model.save(output)
     except InputError as error:
         if state is None or not state.is_file():
             raise

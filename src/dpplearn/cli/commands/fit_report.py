@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from dpplearn.arrays import NO_ITEMS
+from dpplearn.arrays import Floats
 from dpplearn.cli.output import Report, Shown
 from dpplearn.data.baskets import Baskets
-from dpplearn.evaluation.baselines import Predictor, independent_of
-from dpplearn.evaluation.metrics import weighted_mean
+from dpplearn.fitting.options import FitOptions
+from dpplearn.fitting.prior import SMOOTHING
 from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.fitting.result import FitResult
-from dpplearn.models.training import Training
+from dpplearn.kernels.families import law_of
+from dpplearn.kernels.independent import chances
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.models.mixture import Mixture
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import count, number, share, shown, signed
 
@@ -26,11 +29,12 @@ BASELINE = (
 )
 
 
-def fit_report(result: FitResult, train: Baskets, test: Baskets | None, **where: Any) -> Report:
+def fit_report(result: FitResult, options: FitOptions, train: Baskets, test: Baskets | None, **where: Any) -> Report:
     """`where` names the files and the seed."""
-    learned = result.dpp.learned
+    learned = result.model.learned
     return {
         **where,
+        **_kind_of(result, options),
         "n_baskets": len(train),
         "n_distinct": learned.n_distinct,
         "n_items": train.n_items,
@@ -44,15 +48,26 @@ def fit_report(result: FitResult, train: Baskets, test: Baskets | None, **where:
         "n_iter": result.n_iter,
         "evaluations": learned.evaluations,
         "seconds": learned.seconds,
-        "prior": result.prior,
-        "prior_choice": None if result.prior_choice is None else _prior_choice(result.prior_choice),
         "validation": learned.validation,
         "validation_log_likelihood": learned.validation_log_likelihood,
-        "nonempty": learned.nonempty,
+        "nonempty": result.model.nonempty,
         "expected_size": result.expected_size,
-        **_beside_independent(result, train, test, nonempty=bool(learned.nonempty)),
+        **_beside_independent(result, train, test),
         "restarts": [{**asdict(each), "stop": each.stop.name} for each in result.restarts],
         "agreement": {**asdict(result.agreement), "reached": result.agreement.reached, "text": str(result.agreement)},
+    }
+
+
+def _kind_of(result: FitResult, options: FitOptions) -> Report:
+    """What only one kind of model has is null for the other."""
+    mixture = isinstance(result.model, Mixture)
+    return {
+        "kind": "mixture" if mixture else "dpp",
+        "segments": result.model.n_segments if isinstance(result.model, Mixture) else None,
+        "rank": min(options.n_columns, len(result.model.items)) if mixture else None,
+        "attraction": options.attraction if mixture else None,
+        "prior": None if mixture else result.prior,
+        "prior_choice": None if result.prior_choice is None else _prior_choice(result.prior_choice),
     }
 
 
@@ -73,26 +88,24 @@ def _prior_choice(choice: PriorChoice) -> list[Report]:
     return lines
 
 
-def _beside_independent(result: FitResult, train: Baskets, test: Baskets | None, *, nonempty: bool) -> Report:
-    """Of what was learned from, and of what was not, the model and the same baseline."""
-    training = result.dpp.training
+def _beside_independent(result: FitResult, train: Baskets, test: Baskets | None) -> Report:
+    """Of what was learned from, and of what was not, the model and the same baseline under the same law."""
+    training, nonempty = result.model.training, result.model.nonempty
     assert training is not None  # as of every model that fit makes
-    baseline = independent_of(training, nonempty=nonempty)
+    p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
     lines: Report = {
-        "train": _likelihoods(len(train), result.log_likelihood, _of_training(baseline, training, nonempty)),
+        "train": _likelihoods(len(train), result.log_likelihood, _of_training(p, training.frequencies, nonempty)),
         "test": None,
     }
     if test is not None:
-        values = baseline.log_prob(test)
-        assert values is not None
+        baseline = law_of(Kernel(p, np.eye(len(p))), nonempty=nonempty)
         model = result.model.log_likelihood(test)
-        lines["test"] = _likelihoods(len(test), model, weighted_mean(values, test.weights))
+        lines["test"] = _likelihoods(len(test), model, baseline.mean_log_likelihood(test))
     return lines
 
 
-def _of_training(baseline: Predictor, training: Training, nonempty: bool) -> float:
+def _of_training(p: Floats, m: Floats, nonempty: bool) -> float:
     """Σ m_i log p_i + (1 − m_i) log(1 − p_i): the baskets learned from are known by their frequencies alone."""
-    m, p = training.frequencies, baseline.scores(NO_ITEMS)
     mean = float(m @ np.log(p) + (1 - m) @ np.log1p(-p))
     return mean - float(np.log(-np.expm1(np.log1p(-p).sum()))) if nonempty else mean
 
@@ -129,7 +142,7 @@ def fit_tables(report: Report) -> Iterator[Shown]:
         )
         yield f"Of the runs, {report['agreement']['text']}."
     for name, part in parts:
-        yield _remark(name, part)
+        yield _remark(name, part, report["kind"])
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
@@ -140,12 +153,17 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         f"{shown(report['data'])}: {count(report['n_baskets'], 'basket')} ({count(report['n_distinct'])} distinct) of "
         f"{count(report['n_items'], 'item')}, {number(report['mean_size'], 2)} items per basket on average",
     )
-    yield "learner", f"{report['learner']} from {report['start']}{seed}"
-    yield "prior", _prior(report)
+    if report["kind"] == "mixture":
+        yield "model", _mixture(report)
+        yield "start", f"{report['start']}{seed}"
+    else:
+        yield "model", "symmetric DPP"
+        yield "learner", f"{report['learner']} from {report['start']}{seed}"
+        yield "prior", _prior(report)
     yield "stopped", f"{stopped}: {report['stopped_because']}"
     yield "learning time", f"{number(report['seconds'], 2)} s"
     yield "expected size", f"{number(report['expected_size'], 2)} items{_given(report)}"
-    yield "model", shown(report["model"])
+    yield "file", shown(report["model"])
     if report["validation"] is not None:
         aside = f"{share(report['validation'])} of the baskets, of mean log-likelihood "
         yield "set aside", f"{aside}{number(report['validation_log_likelihood'])}"
@@ -153,6 +171,11 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
 
 def _given(report: Report) -> str:
     return ", given that it is not empty" if report["nonempty"] else ""
+
+
+def _mixture(report: Report) -> str:
+    attraction = "items attract and repel each other" if report["attraction"] else "items repel each other"
+    return f"mixture of {count(report['segments'], 'segment')}; {attraction} (rank {report['rank']})"
 
 
 def _prior(report: Report) -> str:
@@ -177,14 +200,17 @@ def _run(each: Report) -> tuple[str, ...]:
     return each["start"], number(each["log_likelihood"], 6), str(each["n_iter"]), number(each["seconds"], 2), stop
 
 
-def _remark(name: str, part: Report) -> str:
+def _remark(name: str, part: Report, kind: str) -> str:
     if math.isinf(part["log_likelihood"]):
         return (
             f"{name}: some basket has probability zero under the model, so the mean log-likelihood is minus infinity."
         )
     if part["gain"] < -1e-9:  # more than rounding: of an infinitely strong prior it is nothing
-        return (
-            f"{name}: the model is BELOW independent items. Learning may have stopped early (try a smaller --tol, or "
-            "--init moments), or items here go together, which a DPP cannot express."
-        )
+        why = {
+            "mixture": "(try a smaller --tol, or --restarts 5), or there are too few baskets for so many segments (try "
+            "--segments 1).",
+            "dpp": "(try a smaller --tol, or --init moments), or items here go together, which a DPP cannot express "
+            "(try --model mixture).",
+        }
+        return f"{name}: the model is BELOW independent items. Learning may have stopped early {why[kind]}"
     return ""

@@ -12,12 +12,9 @@ import dpplearn
 from dpplearn.cli.commands.export import KINDS
 from dpplearn.cli.options import AsJson, ModelOutput, check_target, one_of
 from dpplearn.cli.output import Report, Shown, write
+from dpplearn.models.dpp import DPP
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import count, number, shown
-
-
-def _kind(value: str | None) -> str | None:
-    return None if value is None else one_of(KINDS)(value)
 
 
 def import_(
@@ -28,7 +25,7 @@ def import_(
     kernel: Annotated[
         str | None,
         typer.Option(
-            metavar="K|L", callback=_kind, help="What the matrix is; needed unless the corner of a .csv says."
+            metavar="K|L", callback=one_of(KINDS), help="What the matrix is; needed unless the corner of a .csv says."
         ),
     ] = None,
     items: Annotated[
@@ -38,6 +35,9 @@ def import_(
             help="The items, one per line; by default those that the file names, or that stand beside it.",
         ),
     ] = None,
+    nonempty: Annotated[
+        bool, typer.Option("--nonempty", help="The model is to speak of sets given that they are not empty.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a model of a matrix K or L that another program wrote."""
@@ -45,12 +45,14 @@ def import_(
 
     check_target("--output", output, (*files_of(kernel_file), items))
     dpp = dpplearn.read_kernel(kernel_file, kernel, read_items(items) if items is not None else None)
+    dpp = DPP(dpp.kernel, dpp.items, nonempty=nonempty)
     dpp.save(output)
     report = {
         "file": str(kernel_file),
         "n_items": len(dpp.items),
         "named": dpp.catalogue.named,
         "rank": dpp.kernel.rank,
+        "nonempty": dpp.nonempty,
         "expected_size": dpp.expected_size,
         "model": str(output),
     }
@@ -58,11 +60,12 @@ def import_(
 
 
 def import_tables(report: Report) -> Iterator[Shown]:
+    given = ", given that it is not empty" if report["nonempty"] else ""
     rows = [
         ("matrix", shown(report["file"])),
         ("items", f"{count(report['n_items'])}, {'named' if report['named'] else 'numbered'}"),
         ("rank", f"{count(report['rank'])} (the size of the largest possible set)"),
-        ("expected size", f"{number(report['expected_size'], 2)} items"),
+        ("expected size", f"{number(report['expected_size'], 2)} items{given}"),
         ("model", shown(report["model"])),
     ]
     yield Facts("Imported", rows)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 import dpplearn
+from dpplearn import plots
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
     READING,
@@ -27,7 +28,8 @@ from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
-from dpplearn.models.model_file import as_dpp
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import listed, shown
 
@@ -40,51 +42,39 @@ ALL = "all"
 class Asked(NamedTuple):
     """What to draw, and of what."""
 
-    dpp: DPP
+    model: DPP | Mixture
     top: int | None
     around: str | None
     baskets: Baskets | None
 
 
-def _curve(asked: Asked) -> Figure:
-    from dpplearn.plots import learning_curve
-
-    return learning_curve(asked.dpp)
-
-
-def _spectrum(asked: Asked) -> Figure:
-    from dpplearn.plots import spectrum
-
-    return spectrum(asked.dpp)
-
-
-def _kernel(asked: Asked) -> Figure:
-    from dpplearn.plots import kernel_map
-
-    return kernel_map(asked.dpp, asked.top)
-
-
-def _substitutes(asked: Asked) -> Figure:
-    from dpplearn.plots import substitutes_map
-
-    return substitutes_map(asked.dpp, asked.around, asked.top)
-
-
 def _reliability(asked: Asked) -> Figure:
-    from dpplearn.plots import reliability_diagram, reliability_of
-
     assert asked.baskets is not None
-    return reliability_diagram(reliability_of(asked.dpp, asked.baskets))
+    return plots.reliability_diagram(plots.reliability_of(asked.model, asked.baskets))
 
 
-KINDS: Mapping[str, Callable[[Asked], Figure]] = {
-    "curve": _curve,
-    "spectrum": _spectrum,
-    "kernel": _kernel,
-    "substitutes": _substitutes,
-    "reliability": _reliability,
+class Kind(NamedTuple):
+    """How it is drawn, and of which models "all" draws it."""
+
+    draw: Callable[[Any], Figure]
+    of: tuple[type[SetModel], ...] = (DPP, Mixture)
+
+
+KINDS: Mapping[str, Kind] = {
+    "curve": Kind(lambda asked: plots.learning_curve(asked.model)),
+    "lift": Kind(lambda asked: plots.lift(asked.model, asked.top)),
+    "segments": Kind(lambda asked: plots.segments(asked.model, asked.top), (Mixture,)),
+    "sizes": Kind(lambda asked: plots.sizes(asked.model)),
+    "spectrum": Kind(lambda asked: plots.spectrum(asked.model), (DPP,)),
+    "kernel": Kind(lambda asked: plots.kernel_map(asked.model, asked.top), (DPP,)),
+    "substitutes": Kind(lambda asked: plots.substitutes_map(asked.model, asked.around, asked.top), (DPP,)),
+    "reliability": Kind(_reliability),
 }
-TAKES = {"--top": ("kernel", "substitutes"), "--around": ("substitutes",), "--data": ("reliability",)}
+TAKES = {
+    "--top": ("lift", "segments", "kernel", "substitutes"),
+    "--around": ("substitutes",),
+    "--data": ("reliability",),
+}
 
 
 def plot(
@@ -94,16 +84,20 @@ def plot(
         typer.Argument(
             metavar="KIND",
             callback=one_of([*KINDS, ALL]),
-            help="curve: likelihood while learning. spectrum: eigenvalues, sizes of sets. kernel: heat map of which "
-            "items repel each other. substitutes: a map of them. reliability: whether probabilities come true. "
-            "all: those that can be drawn, into a folder.",
+            help="curve: likelihood while learning. lift: heat map of which items go together and which stand in for "
+            "each other. segments: what each kind of people likes. sizes: of sets. reliability: whether probabilities "
+            "come true. Of a DPP: spectrum: eigenvalues. kernel: heat map of which items repel each other. "
+            "substitutes: a map of them. all: those that can be drawn, into a folder.",
         ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .png or .svg file; a folder for all.")
     ],
     top: Annotated[
-        int | None, typer.Option(min=1, help="How many items a kernel (all) or a map of substitutes (40) shows.")
+        int | None,
+        typer.Option(
+            min=1, help="How many items a lift (50), each segment (4), a kernel (all) or a map of substitutes (40) has."
+        ),
     ] = None,
     around: Annotated[
         str | None, typer.Option(metavar="ITEM", help="Map this item and the 15 (or --top) that it repels most.")
@@ -122,12 +116,13 @@ def plot(
     """Draw a picture of a model."""
     _check_options(kind, {"--top": top, "--around": around, "--data": data})
     files = _files(kind, output, (model, data))
-    dpp = as_dpp(dpplearn.load(model), model)
+    found = dpplearn.load(model)
     with busy("drawing", wants_progress(quiet)):
-        baskets = Reader(format, basket, item, weight).read(data).over(dpp.catalogue) if data is not None else None
-        asked = Asked(dpp, top, around, baskets)
+        baskets = Reader(format, basket, item, weight).read(data).over(found.catalogue) if data is not None else None
+        asked = Asked(found, top, around, baskets)
         lacking = _lacking(asked) if kind == ALL else {}
-        drawn = _draw(asked, {kind: path for kind, path in files.items() if kind not in lacking})
+        wanted = {each: path for each, path in files.items() if kind != ALL or isinstance(found, KINDS[each].of)}
+        drawn = _draw(asked, {each: path for each, path in wanted.items() if each not in lacking})
     notes = [f"no {kind}: {why}" for kind, why in lacking.items()]
     write({"model": str(model), "files": drawn, "notes": notes}, plot_tables, as_json)
 
@@ -142,8 +137,6 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
 
 def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dict[str, Path]:
     """Where each picture goes; found out before anything is drawn that it cannot be written."""
-    from dpplearn.plots import figure_format
-
     files = {kind: output}
     if kind == ALL:
         try:
@@ -152,7 +145,7 @@ def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dic
             raise InputError(f"{output} cannot be the folder for all plots: {error.strerror}") from None
         files = {kind: output / f"{kind}.png" for kind in KINDS}
     for file in files.values():
-        figure_format(file)
+        plots.figure_format(file)
         check_target("--output", file, sources)
     return files
 
@@ -160,18 +153,18 @@ def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dic
 def _lacking(asked: Asked) -> dict[str, str]:
     """Which pictures cannot be drawn, and why."""
     lacking = {}
-    if asked.dpp.training is None or asked.dpp.training.history is None:
+    if asked.model.training is None or asked.model.training.history is None:
         lacking["curve"] = "the model has none, as it was not made by fit"
+    if isinstance(asked.model, Mixture) and asked.model.n_segments < 2:
+        lacking["segments"] = "the mixture has a single one"
     if asked.baskets is None:
         lacking["reliability"] = "it needs baskets that the model was not learned from (--data)"
     return lacking
 
 
 def _draw(asked: Asked, files: Mapping[str, Path]) -> list[str]:
-    from dpplearn.plots import write_figure
-
     for kind, path in files.items():
-        write_figure(KINDS[kind](asked), path)
+        plots.write_figure(KINDS[kind].draw(asked), path)
     return [str(path) for path in files.values()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, contents, shown
 
+NO_SCORES = "Scores do not exist beside the empty basket: the model gives that probability zero."
 AT_ONCE = 200  # baskets, after which progress is shown
 COLUMNS = ("score>", "probability>")
 MEANING = (
@@ -109,6 +111,7 @@ def recommend_tables(report: Report) -> Iterator[Shown]:
     rows = [(shown(each["item"]), *_scores(each)) for each in report["recommendations"]]
     yield TextTable(f"To add to: {contents(report['basket'])}", ["item", *COLUMNS], rows)
     yield MEANING
+    yield NO_SCORES if _without_scores(report) else ""
     yield report["note"]
 
 
@@ -128,6 +131,11 @@ def _tables_of_many(reports: list[Report]) -> Iterator[Shown]:
         rows += [(*(first if line is lines[0] else ("", "")), *line) for line in lines]
     yield TextTable("To add to each basket", ["basket>", "holds", "suggested", *COLUMNS], rows)
     yield MEANING
+    yield NO_SCORES if any(map(_without_scores, reports)) else ""
+
+
+def _without_scores(report: Report) -> bool:
+    return any(math.isnan(each["score"]) for each in report["recommendations"])
 
 
 def _scores(found: Report) -> tuple[str, str]:

@@ -17,6 +17,8 @@ from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import contents, count
 
+AT_ONCE = 3200  # sets, after which progress is shown
+
 
 def sample(
     model: Model,
@@ -36,14 +38,12 @@ def sample(
 
 
 def _draw(dpp: SetModel, n: int, k: int | None, seed: int, progress: bool) -> list[list[Label]]:
-    """The sets that `dpp.sample(n, k, seed)` gives: parts of whole blocks take the same random numbers."""
-    from dpplearn.kernels.symmetric.sampling import BLOCK
-
-    n, part, rng = whole_number("n", n, 1), 100 * BLOCK, np.random.default_rng(seed)
+    """The sets that `dpp.sample` gives from a generator of this seed, of many so many at a time."""
+    n, rng = whole_number("n", n, 1), np.random.default_rng(seed)
     sets: list[list[Label]] = []
     with counted("drawing", n, progress) as done:
         while len(sets) < n:
-            size = min(part, n - len(sets))
+            size = min(AT_ONCE, n - len(sets))
             sets += dpp.sample(size, k, rng)
             done(size)
     return sets

@@ -1,0 +1,144 @@
+"""What dpplearn describe says of a DPP: which items it keeps apart, and how far to rely on that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dpplearn.analysis.stability import Stability
+from dpplearn.analysis.substitutes import SubstituteGroup, SubstitutePair, substitute_groups, substitute_pairs
+from dpplearn.cli.output import Report, Shown
+from dpplearn.data.catalogue import Label
+from dpplearn.models.dpp import DPP
+from dpplearn.tools.tables import Facts, TextTable
+from dpplearn.tools.words import chance, count, number, share, shown
+
+RELIABLE = 0.5  # groups that come back in fewer resamples are counted and not shown
+SHOWN = 12  # items of a group
+APART = "apart: of the sets that would hold both items by chance, the share in which the model keeps them apart"
+
+
+def apart_report(dpp: DPP, top: int, at_least: float, stability: Stability | None) -> Report:
+    return {
+        "rank": dpp.kernel.rank,
+        "repelling_pairs": [_pair(dpp, each, stability) for each in substitute_pairs(dpp, top, stability)],
+        "groups_at_least": at_least,
+        "groups": [_group(each, stability) for each in substitute_groups(dpp, at_least)],
+    }
+
+
+def _pair(dpp: DPP, pair: SubstitutePair, stability: Stability | None) -> Report:
+    weight = dpp.training.weight if dpp.training is not None else np.nan
+    return {
+        "items": [pair.first, pair.second],
+        "substitution": pair.substitution,
+        "interval": stability.interval(pair.first, pair.second) if stability is not None else None,
+        "again": stability.again(pair.first, pair.second) if stability is not None else None,
+        "probability_of_both": pair.probability,
+        "by_chance": pair.chance,
+        "met": pair.met,
+        "expected": pair.chance * weight,
+    }
+
+
+def _group(group: SubstituteGroup, stability: Stability | None) -> Report:
+    again = stability.in_one_group(group.items) if stability is not None else None
+    return {**group._asdict(), "items": list(group.items), "again": again}
+
+
+def dpp_item_report(dpp: DPP, item: str, top: int) -> Report:
+    position = dpp.catalogue.position(item)
+    return {
+        "item": dpp.items[position],
+        "probability": float(dpp.marginals()[position]),
+        "substitutes": [each._asdict() for each in dpp.substitutes(item, top)],
+    }
+
+
+def apart_tables(report: Report) -> Iterator[Shown]:
+    yield from _pair_tables(report)
+    yield from _group_tables(report)
+    yield from _reliance(report)
+
+
+def _pair_tables(report: Report) -> Iterator[Shown]:
+    sure = report["resamples"]["n"] > 0
+    columns = ["pair", "apart>", *(["90% of\nresamples>", "again>"] if sure else []), "met>", "by chance>"]
+    rows = [
+        (
+            "{}\nand {}\n".format(*map(shown, each["items"])),
+            share(each["substitution"]),
+            *((f"{share(each['interval'][0])} to {share(each['interval'][1])}", share(each["again"]))
+              if sure else ()),
+            *_counts(each["met"], each["expected"], each["probability_of_both"], each["by_chance"]),
+        )
+        for each in report["repelling_pairs"]
+    ]  # fmt: skip
+    yield TextTable(f"Items that repel each other most{', the surest first' if sure else ''}", columns, rows)
+
+
+def _group_tables(report: Report) -> Iterator[Shown]:
+    sure = report["resamples"]["n"] > 0
+    reliable = [each for each in report["groups"] if not sure or each["again"] >= RELIABLE]
+    rows = [
+        (
+            _lines(each["items"]),
+            share(each["substitution"]),
+            *((share(each["again"]),) if sure else ()),
+            *_counts(each["met"], each["expected"], None, each["missing"]),
+        )
+        for each in reliable[: report["top"]]
+    ]
+    if rows:
+        last = ["met>", "by chance>"] if rows[0][-2] else ["", "missing\nper set>"]
+        columns = ["group", "apart>", *(["again>"] if sure else []), *last]
+        yield TextTable("Items that stand in for each other", columns, rows)
+    else:
+        yield "Items that stand in for each other: no group to rely on."
+    more, unsure = len(reliable) - len(rows), len(report["groups"]) - len(reliable)
+    if more:
+        yield f"{count(more, 'more group')}, kept apart in fewer baskets: --top shows them."
+    if unsure:
+        yield (
+            f"{count(unsure, 'more group')} that came back in less than {share(RELIABLE)} of the resamples: --json has "
+            "them."
+        )
+
+
+def _lines(items: Sequence[Label]) -> str:
+    more = len(items) - SHOWN
+    return "\n".join([*(f"· {shown(each)}" for each in items[:SHOWN]), *([f"and {more} more"] if more > 0 else []), ""])
+
+
+def _counts(met: float, expected: float, probability: float | None, by_chance: float) -> tuple[str, str]:
+    """In training baskets, where the model tells; else as probabilities."""
+    if np.isnan(met):
+        return "" if probability is None else chance(probability), chance(by_chance)
+    return count(met), number(expected, 1)
+
+
+def _reliance(report: Report) -> Iterator[Shown]:
+    resamples = report["resamples"]
+    drawn = "drawn from the model" if resamples["of"] == "the model" else f"resampled from {shown(resamples['of'])}"
+    yield f"{APART}. met and by chance: baskets of the training data that hold both."
+    if resamples["n"]:
+        yield (
+            f"Learned again {resamples['n']} times, from baskets {drawn}. again: the share of these models in which a "
+            "pair is apart at least half as much, or in which two items of a group are again in one."
+        )
+    else:
+        yield (
+            "How far to rely on these was not looked into: --resamples 20 learns the model again from resamples, of "
+            "--data FILE if the model does not tell how many baskets it was learned from."
+        )
+
+
+def dpp_item_tables(report: Report) -> Iterator[Shown]:
+    yield Facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
+    substitutes = [(shown(each["item"]), share(each["substitution"])) for each in report["substitutes"]]
+    if not substitutes:
+        yield "Substitutes: none. The model keeps no item apart from it."
+        return
+    yield TextTable("Substitutes: what the model keeps most apart from it", ["item", "apart>"], substitutes)
+    yield f"{APART}."

@@ -1,0 +1,130 @@
+"""What dpplearn describe says of a mixture: its segments, and which items go together or stand in for each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from dpplearn.analysis.relations import RelatedPair, related_pairs
+from dpplearn.cli.output import Report, Shown
+from dpplearn.models.mixture import Mixture
+from dpplearn.plots.layout import short
+from dpplearn.tools.tables import Facts, TextTable
+from dpplearn.tools.words import chance, count, number, share, shown
+
+LIKED, SHOWN, NAME = 10, 3, 35  # items that are named for a segment, of which so many are shown, by so many letters
+SMALL = 0.005  # segments of less are counted and not shown
+MEANING = (
+    "lift: how many times as often as by chance a set holds both. 9 in 10: where the training baskets put it, nine "
+    "times in ten, by how many of them hold both (met) and how many would by chance."
+)
+UNKNOWN = "How sure this is is not known: the model does not tell what it was learned from."
+SUBSTITUTES, COMPLEMENTS = "Items that stand in for each other", "Items that go together"
+
+
+def relations_report(model: Mixture, top: int) -> Report:
+    pairs = related_pairs(model, top)
+    return {
+        "n_segments": model.n_segments,
+        "segments": _segments(model),
+        "substitutes": [_pair(each) for each in pairs.substitutes],
+        "complements": [_pair(each) for each in pairs.complements],
+        "intervals_known": model.training is not None,
+    }
+
+
+def _segments(model: Mixture) -> list[Report]:
+    lines = []
+    for each, p in zip(model.segments(LIKED), model.segment_marginals, strict=True):
+        likes = [
+            {"item": item, "times_as_likely": ratio, "probability": float(p[model.catalogue.position(item)])}
+            for item, ratio in each.likes
+        ]
+        lines.append({"weight": each.weight, "expected_size": each.expected_size, "likes": likes})
+    return lines
+
+
+def _pair(pair: RelatedPair) -> Report:
+    first, second, *_ = pair
+    figures = {name: value for name, value in pair._asdict().items() if name not in ("first", "second")}
+    return {"items": [first, second], **figures}
+
+
+def mixture_item_report(model: Mixture, item: str, top: int) -> Report:
+    position = model.catalogue.position(item)
+    return {
+        "item": model.items[position],
+        "probability": float(model.marginals()[position]),
+        "substitutes": [each._asdict() for each in model.substitutes(item, top)],
+        "complements": [each._asdict() for each in model.complements(item, top)],
+        "intervals_known": model.training is not None,
+    }
+
+
+def relations_tables(report: Report) -> Iterator[Shown]:
+    yield from _segment_tables(report)
+    for title, lines in ((SUBSTITUTES, report["substitutes"]), (COMPLEMENTS, report["complements"])):
+        names = ["{}\nand {}\n".format(*map(shown, each["items"])) for each in lines]
+        sure = ", the surest first" if report["intervals_known"] else ""
+        none = "no two that the training baskets are sure of." if report["intervals_known"] else "no two."
+        yield (
+            TextTable(f"{title}{sure}", ["pair", *_columns(report)], _rows(names, report, lines))
+            if lines
+            else (f"{title}: {none}")
+        )
+    yield MEANING if report["intervals_known"] else UNKNOWN
+
+
+def _segment_tables(report: Report) -> Iterator[Shown]:
+    large = [each for each in report["segments"] if each["weight"] >= SMALL]
+    if len(report["segments"]) == 1:
+        yield "Segments: one, so that nobody likes an item more than others do."
+        return
+    columns = ["", "share>", "items>", "likes more than others do", "times as\nlikely>", "held by\nthem>"]
+    yield TextTable("Segments: kinds of people", columns, _segment_rows(large))
+    small = len(report["segments"]) - len(large)
+    if small:
+        yield f"{count(small, 'more segment')} of less than {share(SMALL, 1)} each: --json has them."
+
+
+def _segment_rows(segments: Sequence[Report]) -> list[tuple[str, ...]]:
+    """One line per item; names are cut, so that all segments can be seen at a glance."""
+    liked = list({each["item"]: None for segment in segments for each in segment["likes"][:SHOWN]})
+    name = dict(zip(liked, short([shown(each) for each in liked], NAME), strict=True))
+    rows: list[tuple[str, ...]] = []
+    for place, segment in enumerate(segments, start=1):
+        first = (str(place), share(segment["weight"]), number(segment["expected_size"], 1))
+        lines = [
+            (name[each["item"]], number(each["times_as_likely"], 1), share(each["probability"]))
+            for each in segment["likes"][:SHOWN]
+        ] or [("", "", "")]
+        rows += [(*(first if line is lines[0] else ("", "", "")), *line) for line in lines]
+    return rows
+
+
+def _columns(report: Report) -> list[str]:
+    return ["lift>", "9 in 10>", "met>", "by chance>"] if report["intervals_known"] else ["lift>"]
+
+
+def _rows(names: Sequence[str], report: Report, lines: Sequence[Report]) -> list[tuple[str, ...]]:
+    known = report["intervals_known"]
+    return [
+        (name, number(each["lift"], 2), *(_how_sure(each) if known else ()))
+        for name, each in zip(names, lines, strict=True)
+    ]
+
+
+def _how_sure(line: Report) -> tuple[str, str, str]:
+    interval = f"{number(line['low'], 2)} to {number(line['high'], 2)}" if math.isfinite(line["high"]) else "any"
+    return interval, count(line["met"]), number(line["expected"], 1)
+
+
+def mixture_item_tables(report: Report) -> Iterator[Shown]:
+    yield Facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
+    for title, lines in (
+        ("Substitutes: with it less often than by chance", report["substitutes"]),
+        ("Complements: with it more often than by chance", report["complements"]),
+    ):
+        names = [shown(each["item"]) for each in lines]
+        yield TextTable(title, ["item", *_columns(report)], _rows(names, report, lines)) if lines else f"{title}: none."
+    yield MEANING if report["intervals_known"] else UNKNOWN

@@ -1,0 +1,163 @@
+"""Pictures of what a mixture knows: lifts with both signs, and what each segment likes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import dpplearn as dl
+from dpplearn import plots
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.models.mixture import Mixture
+from dpplearn.plots.layout import by_profile
+from helpers.problems import random_kernel
+
+DRINKS = ["tea", "milk", "beer", "nuts", "bread"]
+
+
+@pytest.fixture(scope="module")
+def drinks() -> Mixture:
+    """Two kinds of people, of whom some take tea with milk and others beer with nuts; bread is for all."""
+    log_odds = np.array([[1.0, 0.5, -3.0, -3.0, -1.0], [-3.0, -3.0, 1.0, 0.5, -1.0]])
+    return Mixture(MixtureKernel(np.array([0.4, 0.6]), log_odds, np.eye(5)[None]), DRINKS)
+
+
+def shown(figure: Figure) -> np.ndarray:
+    return np.ma.filled(figure.axes[0].images[0].get_array(), np.nan)
+
+
+def rows(figure: Figure) -> list[str]:
+    return [label.get_text().rsplit("  ", 1)[0] for label in figure.axes[0].get_yticklabels()]
+
+
+def test_the_heat_map_has_the_lift_of_the_items_named_beside_it_on_a_scale_centred_at_one(drinks: Mixture) -> None:
+    figure = plots.lift(drinks)
+    found, order = shown(figure), drinks.catalogue.positions(rows(figure))
+    assert sorted(order) == list(range(5))
+    others = ~np.eye(5, dtype=bool)
+    np.testing.assert_allclose(found[others], np.log2(drinks.lift[np.ix_(order, order)])[others])
+    assert np.isnan(found.diagonal()).all()
+    assert (found[others] > 0).any()
+    assert (found[others] < 0).any()
+    image = figure.axes[0].images[0]
+    assert image.norm.vmin == -image.norm.vmax
+    numbers = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert numbers == [label.get_text().rsplit("  ", 1)[1] for label in figure.axes[0].get_yticklabels()]
+
+
+def test_the_scale_of_lifts_has_both_signs_as_many_times_chance(drinks: Mixture) -> None:
+    bar = plots.lift(drinks).axes[1]
+    labels = [label.get_text() for label in bar.get_yticklabels()]
+    assert "1" in labels
+    assert "2" in labels
+    assert "1/2" in labels
+    assert bar.get_yticks()[labels.index("1")] == 0
+
+
+def test_items_that_go_with_the_same_others_are_neighbours(drinks: Mixture) -> None:
+    order = rows(plots.lift(drinks))
+    for pair in (("tea", "milk"), ("beer", "nuts")):
+        assert abs(order.index(pair[0]) - order.index(pair[1])) == 1
+    assert sorted(by_profile(np.zeros((4, 4)))) == [0, 1, 2, 3]  # where nothing is related to anything
+
+
+def test_of_many_items_the_likeliest_are_shown_and_without_names_where_there_is_no_room() -> None:
+    dpp = dl.DPP(random_kernel(np.random.default_rng(0), 90), [f"item {i}" for i in range(90)])
+    likeliest = [f"item {i}" for i in np.argsort(-dpp.marginals())]
+    assert sorted(rows(plots.lift(dpp))) == sorted(likeliest[:50])
+    assert sorted(rows(plots.lift(dpp, top=3))) == sorted(likeliest[:3])
+    assert rows(plots.lift(dpp, top=90)) == []
+    assert shown(plots.lift(dpp, top=90)).shape == (90, 90)
+    with pytest.raises(dl.InputError, match="top is 0"):
+        plots.lift(dpp, top=0)
+
+
+def test_a_lift_of_zero_and_items_that_never_occur_can_be_drawn() -> None:
+    never_both = dl.DPP(dl.Kernel.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0]]), ["cot", "crib", "never"])
+    found = shown(plots.lift(never_both))
+    assert found.shape == (2, 2)
+    assert np.isfinite(found[0, 1])
+    with pytest.raises(dl.InputError, match="a lift is of two"):
+        plots.lift(dl.DPP(dl.Kernel(np.array([0.5, 0.0]), np.eye(2))))
+
+
+def cells(figure: Figure) -> dict[tuple[int, int], str]:
+    found = [(text.get_position(), text.get_text()) for text in figure.axes[0].texts]
+    return {(round(y), round(x)): text for (x, y), text in found if "\n" not in text}
+
+
+def test_every_segment_has_a_column_with_its_share_size_and_chances(drinks: Mixture) -> None:
+    figure = plots.segments(drinks)
+    heads = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    kinds = drinks.segments()
+    assert heads == [f"{each.weight:.0%}\n{each.expected_size:.1f}" for each in kinds]
+    names = rows(figure)
+    assert names[:2] == ["beer", "nuts"]  # of the larger segment first
+    positions = drinks.catalogue.positions(names)
+    p = drinks.segment_marginals[:, positions].T
+    for (row, column), text in cells(figure).items():
+        assert text == f"{100 * p[row, column]:.0f}"
+    np.testing.assert_allclose(shown(figure), np.log2(p / drinks.marginals()[positions][:, None]))
+
+
+def test_top_is_how_many_items_each_segment_has(drinks: Mixture) -> None:
+    assert rows(plots.segments(drinks, top=1)) == ["beer", "tea"]
+
+
+def test_segments_beyond_what_fits_are_told_and_not_drawn() -> None:
+    rng = np.random.default_rng(0)
+    weights = np.array([0.5, 0.497, *np.full(3, 0.001)])
+    model = Mixture(MixtureKernel(weights, rng.normal(0, 2, (5, 4)), np.eye(4)[None]))
+    figure = plots.segments(model)
+    assert len(figure.axes[0].get_xticklabels()) == 2
+    assert "3 more segments have 0.3 % of the sets together" in figure.axes[0].get_xlabel()
+
+
+def test_what_cannot_be_told_apart_is_said() -> None:
+    with pytest.raises(dl.InputError, match="learn a mixture"):
+        plots.segments(dl.DPP(dl.Kernel.from_K([[0.5]])))
+    with pytest.raises(dl.InputError, match="single segment"):
+        plots.segments(Mixture(MixtureKernel.of_items([0.0, 1.0])))
+    alike = Mixture(MixtureKernel(np.array([0.5, 0.5]), np.zeros((2, 2)), np.eye(2)[None]))
+    with pytest.raises(dl.InputError, match="nothing to tell them apart by"):
+        plots.segments(alike)
+
+
+def test_plots_of_dpps_name_the_one_for_a_mixture(drinks: Mixture) -> None:
+    for draw, instead in ((plots.spectrum, "sizes"), (plots.kernel_map, "lift"), (plots.substitutes_map, "lift")):
+        with pytest.raises(dl.InputError, match=f"for DPPs, and this is a Mixture: use plot '{instead}'"):
+            draw(drinks)
+
+
+def test_names_can_be_read_and_are_never_mathematics(tmp_path: Path) -> None:
+    kernel = MixtureKernel(np.array([0.5, 0.5]), np.array([[1.0, -1], [-1, 1]]), np.eye(2)[None])
+    model = Mixture(kernel, ["$5 mug, was $\\frac9", "a name that is a good deal longer than what there is room for"])
+    for draw in (plots.lift, plots.segments):
+        figure = draw(model)
+        plots.write_figure(figure, tmp_path / "names.svg")
+        assert model.items[0] in (tmp_path / "names.svg").read_text()
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        figure.draw(renderer)
+        labels = [label.get_window_extent(renderer) for label in figure.axes[0].get_yticklabels()]
+        assert not [pair for pair in combinations(labels, 2) if pair[0].overlaps(pair[1])]
+        assert min(box.x0 for box in labels) >= 0
+
+
+def test_sizes_curve_and_reliability_are_for_mixtures_too(mixture: Mixture, orders: dl.Baskets) -> None:
+    heights = [bar.get_height() for bar in plots.sizes(mixture).axes[0].patches]
+    np.testing.assert_allclose(heights, mixture.size_distribution[: len(heights)])
+    curve, alone, independent = plots.learning_curve(mixture).axes[0].lines
+    assert curve.get_label().startswith("training data, less the penalty: ")
+    assert alone.get_ydata()[0] == pytest.approx(mixture.log_likelihood(orders), abs=1e-9)
+    assert independent.get_ydata()[0] == mixture.learned.independent_log_likelihood
+    found = plots.reliability_of(mixture, orders)
+    assert list(found) == ["model", "independent items"]
+    others = mixture.law.pairs() / mixture.marginals()[:, None]  # P(i ∈ Y given a ∈ Y), row a
+    np.fill_diagonal(others, 0)
+    predicted = sum(row.weight * row.predicted for row in found["model"].rows)
+    assert predicted == pytest.approx(others[orders.indices].sum())
