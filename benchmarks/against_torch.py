@@ -1,0 +1,115 @@
+"""The learner of mixtures beside Adam in PyTorch on the same objective: `python -m benchmarks.against_torch`.
+
+Both start at the same point; the figure is the time until what is maximised is within 0.01 nats per basket of the best
+that either found. PyTorch is for this alone: pip install torch.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+import dpplearn as dl
+from benchmarks.models import FIRST_SEED, TRAIN_SHARE, baskets_of
+from dpplearn.learners.mixture.mixture import mixture
+from dpplearn.learners.mixture.parameters import Parameters
+from dpplearn.learners.mixture.problem import MixtureProblem
+from dpplearn.tools.threads import suitable_blas
+
+DATA = ("apparel", "groceries")
+WITHIN = 0.01
+STEPS, RATES = 300, (0.02, 0.05, 0.1)
+PATIENCE = 240.0  # seconds for each rate
+
+Trace = list[tuple[float, float]]  # seconds and what is maximised, in nats per basket
+
+
+def ours(problem: MixtureProblem, start: dl.MixtureKernel) -> Trace:
+    next(mixture(start, problem))  # compiles
+    began, trace = time.perf_counter(), []
+    with suitable_blas(problem.baskets.n_items, None):
+        for step in islice(mixture(start, problem), STEPS):
+            trace.append((time.perf_counter() - began, step.log_likelihood))
+    return trace
+
+
+def theirs(
+    problem: MixtureProblem, start: dl.MixtureKernel, rate: float, target: float
+) -> Iterator[tuple[float, float]]:
+    """Adam on all baskets at once, minors of one size in one call; all cores."""
+    import torch
+
+    baskets, shape, penalty = problem.baskets, problem.shape, problem.penalty
+    n, N = baskets.total_weight, shape.n_items
+    groups = [
+        (torch.tensor(group.sets.astype(np.int64)), torch.tensor(baskets.weights[group.rows]))
+        for group in baskets.by_size
+        if group.sets.shape[1]
+    ]
+    X = torch.zeros(len(baskets), N, dtype=torch.float64)
+    for row in range(len(baskets)):
+        X[row, torch.tensor(baskets.positions(row).astype(np.int64))] = 1
+    w = torch.tensor(baskets.weights.copy())
+    at = Parameters.from_kernel(start, shape, penalty)
+    gamma, theta, U, A, logits = (
+        torch.tensor(each.copy(), requires_grad=True) for each in (at.gamma, at.theta, at.U, at.A, at.logits)
+    )
+    rows, columns = (torch.tensor(each) for each in shape.below)
+    one = torch.eye(N, dtype=torch.float64)
+    optimiser = torch.optim.Adam([gamma, theta, U, A, logits], lr=rate)
+    began = time.perf_counter()
+    while True:
+        optimiser.zero_grad()
+        skew = torch.zeros(N, N, dtype=torch.float64).index_put((rows, columns), A)
+        C = one + U @ U.T + skew - skew.T
+        logdet = sum(
+            (weights @ torch.linalg.slogdet(C[sets[:, :, None], sets[:, None, :]])[1]) for sets, weights in groups
+        )
+        log_odds = 2 * gamma + theta
+        d = torch.exp(log_odds / 2)
+        log_Z = torch.linalg.slogdet(one + d[:, :, None] * C * d[:, None, :])[1]
+        log_pi = torch.log_softmax(logits, 0)
+        log_sum = w @ torch.logsumexp(X @ log_odds.T + log_pi - log_Z, 1)
+        empty = torch.logsumexp(log_pi - log_Z, 0)
+        value = logdet + log_sum - (n * torch.log1p(-torch.exp(empty)) if problem.nonempty else 0)
+        value = value - penalty.repulsion * (U**2).sum() - penalty.attraction * (A**2).sum()
+        value = (
+            value - penalty.segments / 2 * (theta**2).sum() + (gamma - torch.nn.functional.softplus(2 * gamma)).sum()
+        )
+        loss = -value / n
+        yield time.perf_counter() - began, -float(loss)
+        loss.backward()
+        optimiser.step()
+
+
+def reached(trace: Trace, target: float) -> float:
+    return next((seconds for seconds, value in trace if value >= target), np.inf)
+
+
+def main() -> None:
+    for name in sys.argv[1:] or DATA:
+        train = baskets_of(name).split(TRAIN_SHARE, rng=FIRST_SEED)[0].deduplicated()
+        problem = MixtureProblem(train, None, True)
+        start = problem.start("random", np.random.default_rng(0))
+        mine = ours(problem, start)
+        best = mine[-1][1]
+        print(f"{name}: ours {reached(mine, best - WITHIN):.2f} s to within {WITHIN} of {best:.4f}", flush=True)
+        for rate in RATES:
+            trace: Trace = []
+            for seconds, value in theirs(problem, start, rate):
+                trace.append((seconds, value))
+                if value >= best - WITHIN or seconds > PATIENCE:
+                    break
+            ratio = reached(trace, best - WITHIN) / reached(mine, best - WITHIN)
+            highest = max(value for _, value in trace)
+            print(
+                f"  Adam, rate {rate:g}: {ratio:.0f} times as long; {len(trace)} steps, {trace[-1][0]:.0f} s, {highest:.4f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
