@@ -128,7 +128,8 @@ def test_that_no_basket_is_empty_is_neither_repulsion_nor_gain() -> None:
     baskets = made("independent", 1500, nonempty=True)
     knowing = diagnose(baskets)
     assert knowing.verdict is Verdict.INDEPENDENT
-    assert max(gain.mean for gain in knowing.gains.values()) < 0.005
+    means = [gain.mean for gain in knowing.gains.values()]
+    assert -0.03 < min(means) <= max(means) < 0.005  # all are judged by the same law
     assert predicted(baskets, nonempty=False).gain("symmetric").mean > 0.02
 
 
