@@ -105,10 +105,8 @@ def main() -> None:
                 if value >= best - WITHIN or seconds > PATIENCE:
                     break
             ratio = reached(trace, best - WITHIN) / reached(mine, best - WITHIN)
-            highest = max(value for _, value in trace)
-            print(
-                f"  Adam, rate {rate:g}: {ratio:.0f} times as long; {len(trace)} steps, {trace[-1][0]:.0f} s, {highest:.4f}"
-            )
+            took = f"{len(trace)} steps, {trace[-1][0]:.0f} s, {max(value for _, value in trace):.4f}"
+            print(f"  Adam, rate {rate:g}: {ratio:.0f} times as long ({took})", flush=True)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ MODELS: dict[str, Learn] = {
     MIXTURE: lambda train, seed: dl.fit(train, rng=seed),
     NONSYMMETRIC: lambda train, seed: dl.fit(train, segments=1, rng=seed),
     SEGMENTS: lambda train, seed: dl.fit(train, attraction=False, rank=0, rng=seed),
-    SYMMETRIC: lambda train, seed: dl.fit(train, model="dpp", prior=0, rng=seed),
+    SYMMETRIC: lambda train, seed: dl.fit(train, prior=0.01, rng=seed),  # so that no unseen basket is impossible
 }
 OF_LITTLE = (MIXTURE,)
 
@@ -60,7 +60,7 @@ def most_frequent(baskets: dl.Baskets) -> dl.Baskets:
     """With no other items than the most frequent, and without the baskets that are then empty."""
     kept = set(np.argsort(-baskets.frequencies(), kind="stable")[:MOST_FREQUENT].tolist())
     names = baskets.items
-    lists = [[names[i] for i in baskets.positions(row) if i in kept] for row in range(len(baskets))]
+    lists = [[str(names[i]) for i in baskets.positions(row) if i in kept] for row in range(len(baskets))]
     return dl.Baskets.from_lists([each for each in lists if each])
 
 
