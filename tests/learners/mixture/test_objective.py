@@ -12,6 +12,7 @@ from dpplearn.kernels.families import law_of
 from dpplearn.learners.mixture.mixture import mixture
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape
 from dpplearn.learners.mixture.problem import MixtureProblem
+from dpplearn.models.mixture import Mixture
 from helpers.slopes import assert_slope_two
 
 N = 6
@@ -111,3 +112,16 @@ def test_scaled_numbers_are_learned_in_fewer_steps_than_plain_ones() -> None:
     start = scaled.start("random", np.random.default_rng(0))
     best = [list(islice(mixture(start, each), 16))[-1].log_likelihood for each in (scaled, plain)]
     assert best[0] > best[1] + 0.005
+
+
+def test_where_items_stand_in_for_each_other_the_start_knows_it() -> None:
+    """Four kinds of three items, of which nobody takes two: small random numbers take many steps to find that."""
+    rng = np.random.default_rng(0)
+    lists = [[3 * kind + int(rng.integers(3)) for kind in range(4) if rng.random() < 0.6] for _ in range(1500)]
+    given = MixtureProblem(Baskets.from_lists(lists, n_items=12).deduplicated(), 1, False, 1)
+    start = given.start("random", np.random.default_rng(0))
+    lift = Mixture(start).lift
+    assert lift[0, 1] < 0.95 < lift[0, 3]
+    reached = list(islice(mixture(start, given), 13))[-1].log_likelihood
+    best = list(islice(mixture(start, given), 80))[-1].log_likelihood
+    assert reached > best - 0.05

@@ -14,7 +14,13 @@ from dpplearn.kernels.independent import chances
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.learners.mixture.objective import Objective
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape, scaled_for
-from dpplearn.learners.mixture.starts import STARTS, over_items, with_segments
+from dpplearn.learners.mixture.starts import (
+    over_items,
+    random_numbers,
+    repelling_directions,
+    with_repulsion,
+    with_segments,
+)
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import check_known
 
@@ -65,7 +71,11 @@ class MixtureProblem(Problem):
         return Objective(self, shape, self.penalty)(Parameters.from_kernel(kernel, shape, self.penalty).flat(shape))[0]
 
     def start(self, name: str, rng: np.random.Generator) -> MixtureKernel:
-        return STARTS[name](self.shape, self.independent_items(), rng)
+        """Of random numbers, and with as much of the repulsion that the pairs show as makes the start best."""
+        at = random_numbers(self.shape, self.independent_items(), rng)
+        directions = repelling_directions(self.baskets, self.shape.rank)
+        starts = list(with_repulsion(at, directions)) if directions.any() else [at]
+        return max(starts, key=lambda start: self.objective(start.flat(self.shape))[0]).kernel(self.shape)
 
     def adapted(self, kernel: AnyKernel, catalogue: Catalogue, rng: np.random.Generator) -> MixtureKernel:
         assert isinstance(kernel, MixtureKernel)

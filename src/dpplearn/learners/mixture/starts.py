@@ -1,32 +1,54 @@
-"""Where a mixture starts: beside independent items at random, or from another mixture."""
+"""Where a mixture starts: beside independent items, or from another mixture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from dpplearn.arrays import Ints
+from dpplearn.arrays import Floats, Ints
+from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.learners.mixture.parameters import Parameters, Shape
 
 NOISE = 0.3  # standard deviation
 SPREAD = 0.7  # of the segments' likings: from those who take little to those who take much
 
-Start = Callable[[Shape, MixtureKernel, np.random.Generator], MixtureKernel]
+SMOOTHING = 5.0  # baskets, counted with a pair and by chance, so that rare pairs are taken for independent ones
+SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)  # of the part that repels, tried at the start
+LITTLE = 0.3  # of the random numbers, beside what the pairs say
 
 
-def random_start(shape: Shape, independent: MixtureKernel, rng: np.random.Generator) -> MixtureKernel:
+def random_numbers(shape: Shape, independent: MixtureKernel, rng: np.random.Generator) -> Parameters:
     """Independent items, and beside them small random numbers for what segments and pairs may come to be."""
     n, m, r = shape.n_items, shape.segments, shape.rank
     theta = NOISE * rng.standard_normal((m, n)) + np.linspace(-SPREAD, SPREAD, m)[:, None]
     U = NOISE * rng.standard_normal((n, r)) / np.sqrt(max(r, 1))
     A = NOISE * rng.standard_normal(n * (n - 1) // 2 if shape.attraction else 0) / np.sqrt(n)
-    at = Parameters(independent.log_odds[0] / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
-    return at.kernel(shape)
+    return Parameters(independent.log_odds[0] / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
 
 
-STARTS: dict[str, Start] = {"random": random_start}
+def with_repulsion(at: Parameters, directions: Floats) -> Iterator[Parameters]:
+    """The start itself, and with more and more of what the pairs say of repulsion. An item whose C_ii grows becomes
+    more frequent, and beside those that repel it less so: its quality makes up for half of it."""
+    yield at
+    for scale in SCALES[1:]:
+        U = LITTLE * at.U + scale * directions
+        yield replace(at, U=U, gamma=at.gamma - np.log1p((U**2).sum(axis=1)) / 4)
+
+
+def repelling_directions(baskets: Baskets, rank: int) -> Floats:
+    """U with U Uᵀ near √(1 − lift) of the pairs that meet less often than by chance: where items that stand in for each
+    other are many, small random numbers would take long to find them."""
+    n, m = baskets.total_weight, baskets.pair_frequencies()
+    lift = (n * m + SMOOTHING) / (n * np.outer(m.diagonal(), m.diagonal()) + SMOOTHING)
+    apart = np.sqrt(np.maximum(1 - lift, 0))
+    np.fill_diagonal(apart, 0)
+    np.fill_diagonal(apart, apart.max(axis=1))
+    values, vectors = np.linalg.eigh(apart)
+    kept = slice(len(values) - rank, None)
+    return np.asarray(vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0)))
 
 
 def over_items(kernel: MixtureKernel, here: Ints, independent: MixtureKernel) -> MixtureKernel:
