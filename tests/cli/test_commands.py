@@ -192,13 +192,13 @@ def test_compare_puts_the_kinds_of_models_side_by_side_in_80_columns(
 
 def test_compare_cross_validates_every_combination(shop: Path, orders: dl.Baskets) -> None:
     call = ("compare", shop / "orders.csv", "--learner", "em", "--learner", "natural-em", "--init", "moments")
-    report, out = both(*call, "--folds", 2, "--seed", 3, "--resamples", 50)
+    report, out = both(*call, "--folds", 2, "--seed", 0, "--resamples", 50)
     same = {
         "em, moments": {"learner": "em", "init": "moments"},
         "natural-em, moments": {"learner": "natural-em", "init": "moments"},
     }
     assert report["models"] == same
-    found = dl.cross_validate(orders, same, folds=2, rng=3, resamples=50)
+    found = dl.cross_validate(orders, same, folds=2, rng=0, resamples=50)
     for row in report["rows"][:2]:
         assert row["log_likelihood"]["value"] == pytest.approx(found.estimate(row["name"]).value, abs=1e-9)
         assert row["folds"] == pytest.approx(found.fold_means(row["name"]).tolist(), abs=1e-9)

@@ -45,9 +45,9 @@ class Mixture(SetModel):
     >>> kernel = MixtureKernel(np.ones(1), np.array([[-2.0, -2.0]]), np.array([attracts]))
     >>> model = Mixture(kernel, ["crib", "mattress"])
     >>> model
-    Mixture(2 named items, 1 segments, expected size 0.31)
+    Mixture(2 named items, 1 segment, expected size 0.33)
     >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
-    [('mattress', 2.9)]
+    [('mattress', 2.4)]
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Mixture(SetModel):
 
     @property
     def _more(self) -> str:  # type: ignore[override]
-        return f", {self.n_segments} segments"
+        return f", {self.n_segments} segment{'s' if self.n_segments != 1 else ''}"
 
     @cached_property
     def lift(self) -> Floats:

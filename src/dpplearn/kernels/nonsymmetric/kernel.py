@@ -27,7 +27,7 @@ class MixtureKernel:
     --------
     >>> attracts = np.array([[1.0, 2.0], [-2.0, 1.0]])
     >>> MixtureKernel(np.ones(1), np.zeros((1, 2)), attracts[None])
-    MixtureKernel(2 items, 1 segments)
+    MixtureKernel(2 items, 1 segment)
     """
 
     weights: Floats  # (n_segments,)
@@ -74,7 +74,8 @@ class MixtureKernel:
         return cls(np.ones(1), log_odds, np.eye(log_odds.shape[1])[None])
 
     def __repr__(self) -> str:
-        return f"MixtureKernel({self.n_items} items, {self.n_segments} segments)"
+        segments = "1 segment" if self.n_segments == 1 else f"{self.n_segments} segments"
+        return f"MixtureKernel({self.n_items} items, {segments})"
 
     @property
     def n_items(self) -> int:
