@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named: `python -m benchmarks [learning statistics sampling selection starting]`."""
+"""Run all benchmarks, or those named: `python -m benchmarks [learning statistics sampling selection starting using]`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.measure import Result
 from dpplearn.tools.progress import shown_progress
 
-NAMES = ("starting", "learning", "statistics", "sampling", "selection")
+NAMES = ("starting", "learning", "statistics", "sampling", "selection", "using")
 
 
 def table(results: list[Result]) -> Table:
