@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named: `python -m benchmarks [learning statistics sampling selection starting using]`."""
+"""Run all benchmarks, or those named: `python -m benchmarks [learning statistics sampling selection starting ...]`."""
 
 from __future__ import annotations
 
