@@ -17,7 +17,7 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, FitProgress, InputError, InputWarning, Kernel, Stop
 from dpplearn.arrays import Seed
 from dpplearn.datasets.registries import make_registries
-from dpplearn.fitting import checkpoint, runs
+from dpplearn.fitting import checkpoint, phases, runs
 from dpplearn.fitting.result import Agreement
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.registry import learners_of
@@ -375,7 +375,7 @@ INTERRUPTIBLE = {
     "the last checkpoint": (checkpoint, "write_checkpoint", 12),
     "beside a saddle": (Problem, "off_saddle", 1),
     "the comparison with the start": (runs.Method, "ended_at", 1),
-    "the figures of the result": (Problem, "independent_items", 1),
+    "the figures of the result": (phases, "independent", 1),
 }
 AFTER_ALL_RUNS = {"the comparison with the start", "the figures of the result"}
 

@@ -21,6 +21,7 @@ from dpplearn.fitting.result import Agreement, FitResult
 from dpplearn.fitting.runs import Method, Work, all_runs, outcome
 from dpplearn.fitting.watching import choice_progress
 from dpplearn.kernels.families import AnyKernel, law_of
+from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Limits, Record, Run, Stop, Validation
 from dpplearn.learners.problem import Problem
@@ -115,7 +116,7 @@ def result_of(
     run, problem = end.run, data.problem(options)
     stop = end.stop or run.stop
     assert stop is not None
-    baseline, of_data = (_of_data(problem, kernel) for kernel in (problem.independent_items(), run.kernel))
+    baseline, of_data = (_of_data(problem, kernel) for kernel in (independent(problem.baskets, nonempty=problem.nonempty), run.kernel))
     learned = Provenance(
         learner=options.how.name,
         start=end.start,
