@@ -116,7 +116,8 @@ def result_of(
     run, problem = end.run, data.problem(options)
     stop = end.stop or run.stop
     assert stop is not None
-    baseline, of_data = (_of_data(problem, kernel) for kernel in (independent(problem.baskets, nonempty=problem.nonempty), run.kernel))
+    items = independent(problem.baskets, nonempty=problem.nonempty)
+    baseline, of_data = _of_data(problem, items), _of_data(problem, run.kernel)
     learned = Provenance(
         learner=options.how.name,
         start=end.start,
