@@ -37,9 +37,7 @@ def ours(problem: MixtureProblem, start: dl.MixtureKernel) -> Trace:
     return trace
 
 
-def theirs(
-    problem: MixtureProblem, start: dl.MixtureKernel, rate: float, target: float
-) -> Iterator[tuple[float, float]]:
+def theirs(problem: MixtureProblem, start: dl.MixtureKernel, rate: float) -> Iterator[tuple[float, float]]:
     """Adam on all baskets at once, minors of one size in one call; all cores."""
     import torch
 
