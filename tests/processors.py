@@ -20,12 +20,13 @@ HERE = Path(__file__).parent
 SYMMETRIC = "kernels/symmetric/test_"
 CORE = (
     f"{SYMMETRIC}statistics.py {SYMMETRIC}independence.py {SYMMETRIC}kernel.py "
+    "kernels/nonsymmetric/test_minors_and_segments.py learners/mixture "
     "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py experiments/trials/test_recovery.py"
 )
 NUMERICAL = (
     "tools/test_threads.py kernels models/test_dpp.py models/test_explaining.py models/test_training.py learners "
     "fitting/test_fit.py fitting/test_prior.py fitting/test_prior_choice.py fitting/test_nonempty.py "
-    "fitting/test_yardstick.py fitting/test_early_stopping.py evaluation analysis/test_cooccurrence.py "
+    "fitting/test_yardstick.py fitting/test_early_stopping.py fitting/test_mixture.py evaluation analysis/test_cooccurrence.py "
     "analysis/test_substitutes.py experiments/trials experiments/test_textbook.py"
 )
 
