@@ -183,3 +183,11 @@ def test_all_plots_of_a_mixture_are_those_that_it_has(shop: Path, mixture_file: 
     assert report["notes"] == ["no segments: the mixture has a single one"]
     done = run("plot", tmp_path / "one.safetensors", "segments", "-o", tmp_path / "s.png")
     assert (done.returncode, "single segment" in done.stderr) == (1, True)
+
+
+def test_plot_all_of_a_single_item_leaves_out_what_takes_two(tmp_path: Path) -> None:
+    dl.fit(dl.Baskets.from_lists([["a"], ["a"]]), rng=0).model.save(tmp_path / "one.safetensors")
+    report = answer("plot", tmp_path / "one.safetensors", "all", "-o", tmp_path / "plots")
+    assert sorted(each.name for each in (tmp_path / "plots").iterdir()) == ["curve.png", "sizes.png"]
+    assert "no segments: all like all items equally" in report["notes"]
+    assert "no lift: it is of two items, and the model has a single one" in report["notes"]

@@ -20,6 +20,7 @@ from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 
 INTERVAL = 0.9
+ROUNDING = 1e-10  # of a lift or a ratio of probabilities: what is nearer to 1 says nothing
 
 
 class Mixture(SetModel):
@@ -110,7 +111,7 @@ class Mixture(SetModel):
         ['cot']
         """
         i = self.catalogue.position(item)
-        lower = np.flatnonzero(self.lift[i] < 1)
+        lower = np.flatnonzero(self.lift[i] < 1 - ROUNDING)
         return self._relations(i, lower[np.argsort(self.lift[i, lower], kind="stable")][: whole_number("k", k, 0)])
 
     def complements(self, item: Label, k: int = 10) -> list[Relation]:
@@ -136,7 +137,7 @@ class Mixture(SetModel):
         ['mattress']
         """
         i = self.catalogue.position(item)
-        higher = np.flatnonzero(self.lift[i] > 1)
+        higher = np.flatnonzero(self.lift[i] > 1 + ROUNDING)
         return self._relations(i, higher[np.argsort(-self.lift[i, higher], kind="stable")][: whole_number("k", k, 0)])
 
     def _relations(self, i: int, others: Ints) -> list[Relation]:
@@ -178,7 +179,7 @@ class Mixture(SetModel):
             ratio = p / overall
             telling = p * np.log(np.maximum(ratio, 1))  # what an item adds to telling the segment from the others
             best = np.argsort(-telling, kind="stable")[:k]
-            likes = tuple((self.items[i], float(ratio[i])) for i in best if telling[i] > 0)
+            likes = tuple((self.items[i], float(ratio[i])) for i in best if ratio[i] > 1 + ROUNDING)
             found.append(Segment(weight, float(p.sum()), likes))
         return found
 
@@ -230,6 +231,6 @@ def lift_interval(met: Floats, expected: Floats) -> tuple[Floats, Floats]:
     from scipy.stats import chi2
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        low = np.where(met > 0, chi2.ppf((1 - INTERVAL) / 2, 2 * met) / 2, 0) / expected
+        low = np.where(met > 0, chi2.ppf((1 - INTERVAL) / 2, 2 * met) / 2 / expected, 0)
         high = chi2.ppf((1 + INTERVAL) / 2, 2 * (met + 1)) / 2 / expected
     return np.where(np.isnan(met), np.nan, low), high

@@ -208,10 +208,10 @@ class NamedLaw:
             only = f", where a set has {sizes[0]} to {sizes[-1]} items" if len(items) not in sizes else ""
             note = f"this set has probability zero under this model{only}"
         elif k is not None and len(items) < k:
-            note = (
-                f"stopped at {len(items)} of {k} items: no further item can be added, "
-                f"as every larger set has probability zero (the rank of the kernel is {sizes[-1]})"
-            )
+            why = f"every larger set has probability zero (the rank of the kernel is {sizes[-1]})"
+            if len(items) == len(self.items):
+                why = "there is no other in the catalogue"
+            note = f"stopped at {len(items)} of {k} items: no further item can be added, as {why}"
         return Selection(items, tuple(gains.tolist()), log_prob, note)
 
     @overload
@@ -225,14 +225,14 @@ class NamedLaw:
     def sample(
         self, n: int | None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
     ) -> list[Label] | list[list[Label]]:
-        """Draw sets, exactly from the DPP.
+        """Draw sets, exactly from the law.
 
         Parameters
         ----------
         n
             How many independent sets; by default a single one.
         k
-            How many items each has, which is a draw from the k-DPP.
+            How many items each has: a draw from the law given that size, of a DPP the k-DPP.
         rng
             A seed or a generator. The same seed gives the same draws whatever the number of threads.
         threads

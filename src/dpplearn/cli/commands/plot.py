@@ -157,6 +157,10 @@ def _lacking(asked: Asked) -> dict[str, str]:
         lacking["curve"] = "the model has none, as it was not made by fit"
     if isinstance(asked.model, Mixture) and asked.model.n_segments < 2:
         lacking["segments"] = "the mixture has a single one"
+    elif isinstance(asked.model, Mixture) and not any(each.likes for each in asked.model.segments()):
+        lacking["segments"] = "all like all items equally"
+    if len(asked.model.items) < 2:
+        lacking["lift"] = "it is of two items, and the model has a single one"
     if asked.baskets is None:
         lacking["reliability"] = "it needs baskets that the model was not learned from (--data)"
     return lacking
