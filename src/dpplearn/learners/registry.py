@@ -73,7 +73,7 @@ OURS = (
     Learner(
         "mixture",
         mixture,
-        still_to_gain,
+        partial(still_to_gain, fewest_steps=30),  # the race, and some steps alone
         Cost(150, 0.3, 30, of_segment=0.4, matrices_of_segment=2),
         learns_nonempty=True,
         usually_nonempty=True,

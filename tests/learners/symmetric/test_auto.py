@@ -14,9 +14,9 @@ import dpplearn as dl
 from dpplearn import Baskets, Kernel
 from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.race import race
 from dpplearn.learners.symmetric.auto import RACE, SMALL, auto, column_scale, with_empty_share, without_lost_columns
 from dpplearn.learners.symmetric.factor import factor
-from dpplearn.learners.symmetric.race import race
 from helpers.problems import low_rank_truth, random_kernel, sampled, shopping
 
 fit = partial(dl.fit, prior=0)  # to maximum likelihood, which is what these tests are about

@@ -17,8 +17,6 @@ from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape, sca
 from dpplearn.learners.mixture.starts import (
     over_items,
     random_numbers,
-    repelling_directions,
-    with_repulsion,
     with_segments,
 )
 from dpplearn.learners.problem import Problem
@@ -71,11 +69,8 @@ class MixtureProblem(Problem):
         return Objective(self, shape, self.penalty)(Parameters.from_kernel(kernel, shape, self.penalty).flat(shape))[0]
 
     def start(self, name: str, rng: np.random.Generator) -> MixtureKernel:
-        """Of random numbers, and with as much of the repulsion that the pairs show as makes the start best."""
-        at = random_numbers(self.shape, self.independent_items(), rng)
-        directions = repelling_directions(self.baskets, self.shape.rank)
-        starts = list(with_repulsion(at, directions)) if directions.any() else [at]
-        return max(starts, key=lambda start: self.objective(start.flat(self.shape))[0]).kernel(self.shape)
+        """Beside independent items."""
+        return random_numbers(self.shape, self.independent_items(), rng).kernel(self.shape)
 
     def adapted(self, kernel: AnyKernel, catalogue: Catalogue, rng: np.random.Generator) -> MixtureKernel:
         assert isinstance(kernel, MixtureKernel)

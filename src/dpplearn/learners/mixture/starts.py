@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +15,6 @@ NOISE = 0.3  # standard deviation
 SPREAD = 0.7  # of the segments' likings: from those who take little to those who take much
 
 SMOOTHING = 5.0  # baskets, counted with a pair and by chance, so that rare pairs are taken for independent ones
-SCALES = (0.0, 0.25, 0.5, 1.0, 2.0)  # of the part that repels, tried at the start
 LITTLE = 0.3  # of the random numbers, beside what the pairs say
 
 
@@ -29,13 +27,14 @@ def random_numbers(shape: Shape, independent: MixtureKernel, rng: np.random.Gene
     return Parameters(independent.log_odds[0] / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
 
 
-def with_repulsion(at: Parameters, directions: Floats) -> Iterator[Parameters]:
-    """The start itself, and with more and more of what the pairs say of repulsion. An item whose C_ii grows becomes
-    more frequent, and beside those that repel it less so: its quality makes up for half of it."""
-    yield at
-    for scale in SCALES[1:]:
-        U = LITTLE * at.U + scale * directions
-        yield replace(at, U=U, gamma=at.gamma - np.log1p((U**2).sum(axis=1)) / 4)
+def with_repulsion(at: Parameters, baskets: Baskets) -> Parameters | None:
+    """The same with what the pairs say of repulsion; None where they say nothing. An item whose C_ii grows becomes more
+    frequent, and beside those that repel it less so: its quality makes up for half of it."""
+    directions = repelling_directions(baskets, at.U.shape[1])
+    if not directions.any():
+        return None
+    U = LITTLE * at.U + directions
+    return replace(at, U=U, gamma=at.gamma - np.log1p((U**2).sum(axis=1)) / 4)
 
 
 def repelling_directions(baskets: Baskets, rank: int) -> Floats:

@@ -18,10 +18,10 @@ from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
 from dpplearn.learners.loop import NO_MEMORY, Memory, Step
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.quasi_newton import Curvature
+from dpplearn.learners.race import of_each, race
 from dpplearn.learners.saddles import prepared
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 from dpplearn.learners.symmetric.lbfgs import ascend
-from dpplearn.learners.symmetric.race import of_each, race
 
 SMALL = 1e-4  # odds of an eigenvector that may be given up
 ROOM, FEWEST = 2, 20  # the rank that is always left: twice the size of the largest basket, and at least this
