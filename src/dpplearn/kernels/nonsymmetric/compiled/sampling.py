@@ -31,10 +31,20 @@ def draw(K, k, rng, work, taken):  # type: ignore[no-untyped-def]
             else:
                 work[p, p] -= 1
             scale = 1 / work[p, p]
-            for i in range(p + 1, n):
+            pivot = work[p]
+            four = p + 1 + (n - p - 1) // 4 * 4
+            for i in range(p + 1, four, 4):  # at a time: what is read of the pivot's row serves all of them
+                a, b, c, d = work[i], work[i + 1], work[i + 2], work[i + 3]
+                at_a, at_b, at_c, at_d = a[p] * scale, b[p] * scale, c[p] * scale, d[p] * scale
+                for j in range(p + 1, n):
+                    x = pivot[j]
+                    a[j] -= at_a * x
+                    b[j] -= at_b * x
+                    c[j] -= at_c * x
+                    d[j] -= at_d * x
+            for i in range(four, n):
                 factor = work[i, p] * scale
-                if factor != 0:
-                    for j in range(p + 1, n):
-                        work[i, j] -= factor * work[p, j]
+                for j in range(p + 1, n):
+                    work[i, j] -= factor * pivot[j]
         if k < 0 or size == k:
             return size
