@@ -1,4 +1,4 @@
-"""Baskets set aside say when to stop: the model returned is the one that they liked best, and is said to be no more."""
+"""Baskets set aside say when to stop: the model is the one under which they were likeliest, and no more is said."""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ from dpplearn.fitting.phases import (
     result_of,
     state_of,
 )
-from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.runs import Work
 from dpplearn.fitting.watching import Callback, observers_of
@@ -242,17 +241,6 @@ def fit_with(
             return result_of(options, data, method, end, strength, choice)
         except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
             return result_of(options, data, method, replace(end, stop=Stop.INTERRUPTED), strength, choice)
-
-
-def chosen_prior(options: FitOptions, baskets: Baskets, rng: Seed = None) -> PriorChoice:
-    """The strength of the prior that `fit` would choose by cross-validation, and how it did so: a fit without runs."""
-    options, data, began = replace(options, prior="auto"), Data.of(baskets), time.perf_counter()
-    options = options.for_baskets(baskets)
-    with suitable_blas(baskets.n_items, options.threads):
-        method = method_of(options, data, lambda: time.perf_counter() - began)
-        choice, _ = prior_of(options, data, method, state_of(options, data.distinct, options.first_start, rng), None)
-    assert choice is not None
-    return choice
 
 
 def expected_effort(baskets: Baskets, **options: Any) -> Effort:

@@ -66,10 +66,3 @@ def read_model(path: str | PathLike[str]) -> tuple[DPP | Mixture, dict[str, str]
         return model, document.get("versions", {})
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{fspath(path)} does not hold a model: {error}") from None
-
-
-def as_dpp(model: DPP | Mixture, path: str | PathLike[str]) -> DPP:
-    """The model in a file, for what only a DPP can do."""
-    if not isinstance(model, DPP):
-        raise InputError(f"{fspath(path)} holds a {type(model).__name__}; expected a DPP (dpplearn fit --model dpp)")
-    return model
