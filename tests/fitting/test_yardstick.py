@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:no pair of items occurs together
 
 
 def assert_not_below(result: FitResult, learned_from: Baskets, nonempty: bool = False) -> None:
-    yardstick = mean_log_likelihood(independent(learned_from, nonempty=nonempty), learned_from, nonempty=nonempty)
+    yardstick = Problem(learned_from, None, nonempty).log_likelihood(independent(learned_from, nonempty=nonempty))
     certain = np.count_nonzero(learned_from.frequencies() > 1 - BORDER)  # which learning leaves at 1 − 1e-5
     assert result.history.log_likelihood[-1] >= yardstick + certain * np.log1p(-BORDER) - 1e-11 * max(1, abs(yardstick))
 

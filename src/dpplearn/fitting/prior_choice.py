@@ -18,8 +18,8 @@ from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import Search
 from dpplearn.fitting.prior import centre, pseudo_baskets, with_prior
 from dpplearn.fitting.runs import Method
+from dpplearn.kernels.families import law_of
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.statistics import log_probabilities
 from dpplearn.learners.loop import Stop
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import moments_kernel
@@ -201,7 +201,7 @@ def _folds(problem: Problem, unseen: Floats, method: Method) -> Iterator[OfFolds
         if learned is None:
             return None
         left_out = baskets.weighted(unseen[fold])
-        return learned, log_probabilities(learned, left_out, problem.threads, nonempty=nonempty)
+        return learned, law_of(learned, nonempty=nonempty).log_probabilities(left_out, problem.threads)
 
     def all_folds(strength: float, kernels: Sequence[Kernel]) -> list[tuple[Kernel, Floats]] | None:
         for part in parts[len(pseudo) :] if np.isfinite(strength) else ():

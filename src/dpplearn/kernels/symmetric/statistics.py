@@ -193,32 +193,13 @@ def _inverse(minor: Floats) -> Floats:
         return np.asarray(np.linalg.pinv(minor, rtol=0, hermitian=True))
 
 
-def log_probabilities(
-    kernel: Kernel, baskets: Baskets, threads: int | None = None, *, nonempty: bool = False
-) -> Floats:
-    """log P(Y) of every basket, or log P(Y given Y ≠ ∅); −inf where it is zero, NaN where no set but ∅ is possible."""
-    values = log_determinants(kernel, baskets, threads) + kernel.bordered.log_normaliser
-    if not nonempty:
-        return values
-    with np.errstate(invalid="ignore"):
-        return np.where(baskets.sizes > 0, values - log_nonempty(kernel), -np.inf)
+def log_probabilities(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Floats:
+    """log P(Y) of every basket; −inf where it is zero."""
+    return log_determinants(kernel, baskets, threads) + kernel.bordered.log_normaliser
 
 
-def log_nonempty(kernel: Kernel) -> float:
-    """log P(Y ≠ ∅) = log(1 − Π_j (1 − λ_j)); −inf where the empty set is all there is."""
-    with np.errstate(divide="ignore"):
-        log_empty = float(np.log1p(-kernel.eigenvalues).sum())
-        return float(np.log(-np.expm1(log_empty)))
-
-
-def mean_log_likelihood(
-    kernel: Kernel, baskets: Baskets, threads: int | None = None, *, nonempty: bool = False
-) -> float:
-    """The weighted mean of log P(Y), or of log P(Y given Y ≠ ∅); one pass without Delta."""
-    if nonempty:
-        if np.any(baskets.weights[baskets.sizes == 0] > 0):
-            return -np.inf
-        return mean_log_likelihood(kernel, baskets, threads) - log_nonempty(kernel)
+def mean_log_likelihood(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> float:
+    """The weighted mean of log P(Y); one pass without Delta."""
     minors = _minors(kernel, baskets, threads)
     logdet, left_out = minors.logdet()
     if left_out > 0:
