@@ -6,20 +6,26 @@ from dpplearn.arrays import Ints
 from dpplearn.errors import InputError
 from dpplearn.kernels import emptiness
 from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.factored.kernel import FactoredKernel
+from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.interface import Arrays, Law
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 
-FAMILIES = {each.family: each for each in (SymmetricLaw, MixtureLaw)}
+FAMILIES = {each.family: each for each in (SymmetricLaw, MixtureLaw, FactoredLaw)}
 
-AnyKernel = Kernel | MixtureKernel
+AnyKernel = Kernel | MixtureKernel | FactoredKernel
 
 
 def law_of(kernel: AnyKernel, *, nonempty: bool = False) -> Law:
     """The law that a kernel gives, or that law given that sets are not empty."""
-    law: Law = SymmetricLaw(kernel) if isinstance(kernel, Kernel) else MixtureLaw(kernel)
+    law: Law
+    if isinstance(kernel, Kernel):
+        law = SymmetricLaw(kernel)
+    else:
+        law = MixtureLaw(kernel) if isinstance(kernel, MixtureKernel) else FactoredLaw(kernel)
     return WithEmptyShare(law) if nonempty else law
 
 
@@ -27,7 +33,7 @@ def kernel_of(law: Law) -> AnyKernel:
     """The kernel that a law comes from."""
     if isinstance(law, WithEmptyShare):
         return kernel_of(law.law)
-    assert isinstance(law, SymmetricLaw | MixtureLaw)
+    assert isinstance(law, SymmetricLaw | MixtureLaw | FactoredLaw)
     return law.kernel
 
 
@@ -38,17 +44,17 @@ def reordered(law: Law, order: Ints) -> Law:
     kernel = kernel_of(law)
     if isinstance(kernel, Kernel):
         return law_of(Kernel(kernel.eigenvalues, kernel.eigenvectors[order]))
+    if isinstance(kernel, FactoredKernel):
+        factors = kernel.factors[order]
+        return law_of(FactoredKernel(kernel.weights, kernel.log_odds[:, order], factors, kernel.coupling))
     interaction = kernel.interaction[:, order[:, None], order]
     return law_of(MixtureKernel(kernel.weights, kernel.log_odds[:, order], interaction))
 
 
 def kernel_from(arrays: Arrays) -> AnyKernel:
     """What the arrays of a law without more of its own gave, told by their names."""
-    return (
-        Kernel(arrays["eigenvalues"], arrays["eigenvectors"])
-        if "eigenvalues" in arrays
-        else MixtureKernel(arrays["weights"], arrays["log_odds"], arrays["interaction"])
-    )
+    told_by = {"eigenvalues": "symmetric", "interaction": "nonsymmetric", "factors": "factored"}
+    return kernel_of(law_from(next(family for name, family in told_by.items() if name in arrays), arrays))
 
 
 def law_from(family: str, arrays: Arrays) -> Law:
