@@ -1,0 +1,159 @@
+"""The learner of mixtures in factors: as many passes over the baskets as are planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import islice
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.data.baskets import Baskets
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupled, weighted_gram
+from dpplearn.kernels.factored.statistics import log_minors
+from dpplearn.kernels.passes import Share, over_threads
+from dpplearn.learners.factored.interaction import ALWAYS, RIDGE, Active, Segment, climb, gradient, towards
+from dpplearn.learners.factored.place import Place
+from dpplearn.learners.factored.problem import FactoredProblem
+from dpplearn.learners.factored.segments import Division, divide
+from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+
+PASSES = 60  # of EM over the baskets, for the segments alone
+TEMPERED, COLDEST = 10, 0.3  # the first of them, with responsibilities taken to a power that rises from this to 1
+EPOCHS, BATCHES = 5, 40  # passes for the interaction, each in so many batches
+SEGMENTS = 5  # whose normalisers a batch looks at, in turn
+BETWEEN = 20  # batches, between dividing the baskets among the segments and doing it again
+WATCHED = 100_000  # baskets whose minors are looked at when the likelihood is told on the way; at the end it is all
+
+
+def factored(kernel: FactoredKernel, problem: FactoredProblem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+    """Segments of independent items first, then what items do to each other, while the segments follow."""
+    learning = Learning(problem)
+    at = Place.remembered(memory) if memory else Place.first(kernel, problem)
+    while at.factors is None:
+        division = learning.division(at)
+        yield learning.step(at, division.log_sum)
+        if at.passes == PASSES:
+            break
+        if at.passes < TEMPERED:
+            division = learning.division(at, COLDEST + (1 - COLDEST) * at.passes / TEMPERED)
+        at = replace(at, passes=at.passes + 1, weights=division.weights, log_odds=division.targets)
+    if not len(problem.active):
+        return
+    if at.factors is None:
+        at = at.with_factors(problem)
+    yield from learning.interaction(at, told=bool(at.batches) or not memory)
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What stays the same while a mixture is learned."""
+
+    problem: FactoredProblem
+
+    @cached_property
+    def active(self) -> Active:
+        return Active.of(self.problem.baskets, self.problem.active)
+
+    @cached_property
+    def others(self) -> Ints:
+        """The items that do not interact."""
+        return np.setdiff1d(np.arange(self.problem.baskets.n_items), self.problem.active)
+
+    @cached_property
+    def watched(self) -> Baskets:
+        baskets = self.problem.baskets
+        step = -(-len(baskets) // WATCHED)
+        return baskets if step == 1 else baskets.subset(np.arange(0, len(baskets), step))
+
+    @property
+    def steps(self) -> int:
+        return EPOCHS * BATCHES
+
+    def division(self, at: Place, temper: float = 1.0) -> Division:
+        problem = self.problem
+        return divide(
+            at.log_odds,
+            at.weights,
+            self.log_normalisers(at),
+            problem.baskets,
+            problem.frequencies,
+            nonempty=problem.nonempty,
+            temper=temper,
+            threads=problem.threads,
+        )
+
+    def log_normalisers(self, at: Place) -> Floats:
+        found = np.logaddexp(0, at.log_odds).sum(axis=1)
+        if at.factors is None:
+            return np.asarray(found)
+        Z, active = at.factors.Z.astype(float), self.problem.active
+
+        def part(share: Share) -> None:
+            for c in range(share.thread, len(found), share.of):
+                p = 1 / (1 + np.exp(-at.log_odds[c, active]))
+                found[c] += coupled(self.problem.coupling, weighted_gram(Z, p))[0]
+
+        over_threads(part, ALWAYS, self.problem.threads, with_blas=True)
+        return np.asarray(found)
+
+    def mean_log_minor(self, at: Place, baskets: Baskets) -> float:
+        each = log_minors(at.kernel(self.problem), 0, baskets, self.problem.threads)
+        return float(each @ baskets.weights / baskets.total_weight)
+
+    def step(self, at: Place, log_likelihood: float, rate: float = 0.0) -> Step:
+        now = at.copy()
+        return Step(partial(now.kernel, self.problem), log_likelihood, rate, 1, now.memory)
+
+    def interaction(self, at: Place, told: bool) -> Iterator[Step]:
+        """From a place whose segments have been learned; the first step is told where it is not the last of EM."""
+        rate = 0.0
+        while True:
+            division = self.division(at)
+            done = at.batches == self.steps
+            if told:
+                baskets = self.problem.baskets if done else self.watched
+                yield self.step(at, division.log_sum + self.mean_log_minor(at, baskets), rate)
+            told = True
+            if done:
+                return
+            at = replace(at, weights=division.weights)
+            at.log_odds[:, self.others] = division.targets[:, self.others]
+            targets = division.targets[:, self.problem.active]
+            for _ in range(BETWEEN):
+                rate = self.batch(at, targets)
+                at = replace(at, batches=at.batches + 1)
+
+    def batch(self, at: Place, targets: Floats) -> float:
+        """One step of Z, and of the log-odds of the segments whose turn it is, in place; its rate."""
+        problem, factors = self.problem, at.factors
+        assert factors is not None
+        turn = self.turn(at)
+        scale = len(at.weights) / len(turn)
+        segments = [Segment(at.log_odds[c, problem.active], float(scale * at.weights[c])) for c in turn]
+        found = gradient(
+            factors.Z, problem.coupling, problem.repelling, self.active, self.chosen(at), segments, problem.threads
+        )
+        for c, segment, marginals in zip(turn, segments, found.marginals, strict=True):
+            at.log_odds[c, problem.active] = towards(segment.log_odds, marginals, targets[c])
+        return climb(factors, found, RIDGE / problem.baskets.total_weight, at.batches, self.steps)
+
+    def chosen(self, at: Place) -> Ints:
+        """The baskets of the batch: each once in an epoch, in an order of its own."""
+        epoch, part = divmod(at.batches, BATCHES)
+        order = np.random.default_rng([at.seed, 0, epoch]).permutation(len(self.problem.baskets))
+        return order[len(order) * part // BATCHES : len(order) * (part + 1) // BATCHES]
+
+    def turn(self, at: Place) -> list[int]:
+        """The segments of the batch: all come equally often, in orders at random."""
+        m = len(at.weights)
+        at_a_time = min(SEGMENTS, m)
+        first = at.batches * at_a_time
+        found = (
+            int(c)
+            for round_ in range(first // m, (first + at_a_time - 1) // m + 1)
+            for c in np.random.default_rng([at.seed, 1, round_]).permutation(m)
+        )
+        return list(islice(found, first % m, first % m + at_a_time))

@@ -1,0 +1,128 @@
+"""How items interact, learned from batches of baskets by Adam, in single precision; the segments follow along.
+
+The gradient of the mean log-likelihood in Z is that of the batch's minors, Σ w (B + Bᵀ) W and so on with B the inverse
+of a minor, less Σ_c π_c times that of log Z_c, p_c Z (T_c + T_cᵀ), here of some segments in turn. What the latter takes
+also gives the segments' marginals, by which their log-odds move to where these should be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints, Items
+from dpplearn.data.baskets import Baskets
+from dpplearn.kernels.compiling import loops
+from dpplearn.kernels.factored.kernel import Singles, coupled
+from dpplearn.kernels.passes import Share, over_threads
+
+RATE, DECAY, SQUARE_DECAY = 0.03, 0.9, 0.99  # of Adam; the rate falls to 0 like half a wave of a cosine
+RIDGE = 5.0  # baskets: what the squares of Z are weighed by beside the data
+TOWARDS, FARTHEST = 0.7, 1.0  # how much of the way to their targets log-odds go in a step, and how far at most
+NEARLY = 1e-9  # a chance of 0 or 1, as rounding may leave it
+NO_NUMBERS = np.empty(0)  # for a pass that does not want them
+ALWAYS = 10**9  # nanoseconds of work: a step is always worth all threads
+
+
+class Active(NamedTuple):
+    """The baskets as seen by the items that interact: these alone, as rows of Z."""
+
+    items: Ints  # which they are
+    indices: Items
+    offsets: Ints
+    weights: Floats
+
+    @classmethod
+    def of(cls, baskets: Baskets, items: Ints) -> Active:
+        row = np.full(baskets.n_items, -1, dtype=np.int32)
+        row[items] = np.arange(len(items))
+        rows = row[baskets.indices]
+        before = np.concatenate([[0], np.cumsum(rows >= 0)])
+        return cls(items, rows[rows >= 0], before[baskets.offsets], baskets.weights)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Z and what Adam keeps of its gradients."""
+
+    Z: Singles
+    mean: Singles
+    square: Singles
+
+    NAMES: ClassVar[tuple[str, ...]] = ("Z", "mean", "square")
+
+    @property
+    def arrays(self) -> dict[str, Singles]:
+        return {name: getattr(self, name) for name in self.NAMES}
+
+
+class Segment(NamedTuple):
+    """One whose part of the gradient a step takes: its log-odds on the active items, and its weight in the sum."""
+
+    log_odds: Floats
+    weight: float
+
+
+class Gradient(NamedTuple):
+    parts: list[Singles]  # to be added up
+    marginals: list[Floats]  # of the active items, in every segment that was asked for
+
+
+def gradient(
+    Z: Singles, omega: Floats, repelling: int, active: Active, batch: Ints, segments: list[Segment], threads: int | None
+) -> Gradient:
+    """Of the mean over the batch of log det C_Y, less the weighted sum over the segments of log Z_c."""
+    total = float(active.weights[batch].sum())
+
+    def part(share: Share) -> tuple[Singles, list[Floats]]:
+        into, rows = np.zeros_like(Z), share.among(len(batch))
+        given = (active.indices, active.offsets, active.weights, batch, rows.start, rows.stop, into, NO_NUMBERS)
+        loops("factored", "minors").minors_of(Z, repelling, *given)
+        into /= total
+        return into, [_less(into, Z, omega, each) for each in segments[share.thread :: share.of]]
+
+    parts = over_threads(part, ALWAYS, threads, with_blas=True)
+    marginals: list[Floats] = [np.empty(0)] * len(segments)
+    for thread, (_, found) in enumerate(parts):
+        marginals[thread :: len(parts)] = found
+    return Gradient([into for into, _ in parts], marginals)
+
+
+def _less(into: Singles, Z: Singles, omega: Floats, segment: Segment) -> Floats:
+    """Subtract the segment's part of the gradient; its marginals."""
+    p = 1 / (1 + np.exp(-segment.log_odds))
+    _, T = coupled(omega, single_gram(Z, p))
+    Q = Z @ (T + T.T).astype(np.float32)
+    along = np.einsum("ij,ij->i", Q, Z) / 2
+    Q *= (segment.weight * p).astype(np.float32)[:, None]
+    into -= Q
+    return np.asarray(p + p * (1 - p) * along)
+
+
+def single_gram(Z: Singles, p: Floats) -> Floats:
+    """Zᵀ diag(p) Z, summed in single precision."""
+    from scipy.linalg import blas
+
+    lower = blas.ssyrk(1.0, (Z * np.sqrt(p).astype(np.float32)[:, None]).T, lower=1)
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T, dtype=float)
+
+
+def climb(at: Moments, found: Gradient, ridge: float, step: int, steps: int) -> float:
+    """One step of Adam, in place; its rate."""
+    rate = RATE * (1 + np.cos(np.pi * step / steps)) / 2
+    of_mean, of_square = 1 - DECAY ** (step + 1), 1 - SQUARE_DECAY ** (step + 1)
+    total = found.parts[0]
+    for other in found.parts[1:]:
+        total += other
+    numbers = np.array([ridge, DECAY, SQUARE_DECAY, rate / of_mean, 1 / of_square], dtype=np.float32)
+    loops("factored", "adam").adam(*(each.ravel() for each in (at.Z, at.mean, at.square, total)), numbers)
+    return float(rate)
+
+
+def towards(log_odds: Floats, marginals: Floats, targets: Floats) -> Floats:
+    """Log-odds moved so that the marginals come nearer to those of the targets."""
+    kept = np.clip(marginals, NEARLY, 1 - NEARLY)
+    far = targets - (np.log(kept) - np.log1p(-kept))
+    return np.asarray(log_odds + TOWARDS * np.clip(far, -FARTHEST, FARTHEST))
