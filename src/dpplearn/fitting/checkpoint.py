@@ -56,7 +56,7 @@ class Setting:
     nonempty: bool
     data: str
     segments: int | None = None
-    attraction: bool = True
+    attraction: bool | int = True
     rank: int | None = None
 
 

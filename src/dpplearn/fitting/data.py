@@ -8,8 +8,10 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError
 from dpplearn.fitting.options import FitOptions
+from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.mixture.problem import MixtureProblem
 from dpplearn.learners.problem import Problem
+from dpplearn.learners.registry import FACTORED
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,4 +46,6 @@ class Data:
         given = (self.distinct if baskets is None else baskets, options.threads, options.given_nonempty)
         if options.how.model == "dpp":
             return Problem(*given)
-        return MixtureProblem(*given, options.n_segments, options.n_columns, options.attraction)
+        if options.how is FACTORED:
+            return FactoredProblem(*given, options.n_segments, options.n_columns, options.n_pairs)
+        return MixtureProblem(*given, options.n_segments, options.n_columns, bool(options.attraction))

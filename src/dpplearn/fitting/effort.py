@@ -18,6 +18,9 @@ from dpplearn.fitting.prior import SMOOTHING, how_many
 from dpplearn.fitting.prior_choice import ENOUGH, FOLDS
 from dpplearn.kernels.independent import chances
 from dpplearn.kernels.symmetric.statistics import sums_under_L
+from dpplearn.learners.factored.plan import Plan
+from dpplearn.learners.factored.problem import FactoredProblem
+from dpplearn.learners.registry import FACTORED
 from dpplearn.tools.memory import NUMBER, check_memory, in_bytes
 from dpplearn.tools.threads import one_blas_thread, thread_count
 
@@ -36,19 +39,28 @@ class Effort(NamedTuple):
     memory: float
 
 
-def fit_memory(n_items: int, options: FitOptions) -> float:
+def fit_memory(data: Baskets, options: FitOptions) -> float:
     """Bytes at the peak. While a prior is chosen, several models are learned at a time."""
+    if options.how is FACTORED:
+        return _plan(data, options).memory
     at_once = min(thread_count(options.threads), FOLDS) if options.strength == "auto" else 1
     cost = options.how.cost
-    return float(NUMBER * n_items**2 * (cost.matrices + cost.matrices_of_segment * options.n_segments) * at_once)
+    return float(NUMBER * data.n_items**2 * (cost.matrices + cost.matrices_of_segment * options.n_segments) * at_once)
 
 
-def check_fit_memory(n_items: int, options: FitOptions) -> None:
+def _plan(data: Baskets, options: FitOptions) -> Plan:
+    asked = options.n_segments, options.n_columns, options.n_pairs
+    return Plan.of(FactoredProblem(data, options.threads, False, *asked))
+
+
+def check_fit_memory(data: Baskets, options: FitOptions) -> None:
     """Refuse a model that there is no memory to learn."""
+    n_items = data.n_items
     kind = {"dpp": "DPP"}.get(options.how.model, options.how.model)
-    what = f"learning a {kind} of {n_items:,} items (a kernel of {in_bytes(NUMBER * n_items**2)})"
+    kernel = "" if options.how is FACTORED else f" (a kernel of {in_bytes(NUMBER * n_items**2)})"
+    what = f"learning a {kind} of {n_items:,} items{kernel}"
     by = f" by {options.how.name!r}" if options.how.model == "dpp" else f" and {options.n_segments} segments"
-    check_memory(fit_memory(n_items, options), what + by, "keep the most frequent items alone")
+    check_memory(fit_memory(data, options), what + by, "keep the most frequent items alone")
 
 
 class Speed(NamedTuple):
@@ -63,13 +75,19 @@ class Speed(NamedTuple):
 def fit_effort(data: Baskets, options: FitOptions) -> Effort:
     """As far as it can be told beforehand: to about a factor of three. Nothing is measured where it cannot be long."""
 
+    if options.how is FACTORED:
+        plan = _plan(data, options)
+        surely_short = plan.seconds * options.restarts < LONG / SURELY
+        slower = 1.0 if surely_short else decomposition_seconds(PROBE) / (DECOMPOSITION * PROBE**3)
+        return Effort(plan.seconds * options.restarts * slower, plan.memory)
+
     def seconds(speed: Speed) -> float:
         return _seconds(data, options, speed)
 
     found = seconds(Speed(DECOMPOSITION * data.n_items**3, 0.0, WORK))
     if found >= LONG / SURELY:
         found = seconds(Speed(decomposition_seconds(data.n_items), *pass_seconds(data, options.threads)))
-    return Effort(found, fit_memory(data.n_items, options))
+    return Effort(found, fit_memory(data, options))
 
 
 def _seconds(data: Baskets, options: FitOptions, speed: Speed) -> float:
@@ -107,6 +125,8 @@ NO_TIME = Around(0.0, 0.0)
 
 
 def around_a_run(n_items: int, options: FitOptions) -> Around:
+    if options.how is FACTORED:
+        return NO_TIME
     one = decomposition_seconds(n_items)
     return Around(one, options.how.cost.at_the_end * one)
 

@@ -56,7 +56,7 @@ def fit(
     *,
     model: str | None = None,
     segments: int | None = None,
-    attraction: bool = True,
+    attraction: bool | int = True,
     rank: int | None = None,
     start: Start = None,
     restarts: int = 1,
@@ -66,8 +66,8 @@ def fit(
     max_seconds: float | None = None,
     threads: int | None = None,
     prior: float | str | None = None,
-    validation: float = 0.0,
-    patience: int = 10,
+    validation: float | None = None,
+    patience: int | None = None,
     nonempty: bool | str = "auto",
     callback: Callback | None = None,
     progress: bool = False,
@@ -100,7 +100,9 @@ def fit(
         default a mixture, unless `learner`, `init`, `prior` or a start ask for a DPP.
     segments, attraction, rank
         Of a mixture: how many segments, by default 10; whether items may attract each other; and of how many columns
-        the part that repels is, by default 20.
+        the part that repels is, by default 20. With more than 1,000 items a mixture is learned in factors, by default
+        with 30 segments, 8 columns that repel and 96 pairs of columns that attract; `attraction` may be the number of
+        these pairs, and asks for factors also where there are fewer items. docs/large-catalogues.md says more.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
@@ -113,7 +115,8 @@ def fit(
         Stop when no more than this is still to be gained, in nats per basket, as judged by what the second half of the
         run gained: by default 1e-4, and 0.005 for a mixture, where more predicts no better. For "em" and "k-ascent",
         the rule of the paper's authors: stop when the mean log-likelihood changes by at most this much relative to
-        itself, which says little about how much is still to be gained.
+        itself, which says little about how much is still to be gained. A mixture in factors is learned in as many
+        passes over the baskets as are planned.
     max_iter, max_seconds
         Limits of a run, and of the whole fit. Time is looked at between the parts of a fit, and what cannot be ended in
         it, to judge by a short measurement, is not begun: where there is none for a first step, the model is the start
@@ -128,8 +131,9 @@ def fit(
         has probability zero. By default "auto" for the learner of that name, and 0 for the others, which then do as
         published. docs/small-data.md says what it brings, and what it costs.
     validation, patience
-        Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, and
-        return the model under which they were likeliest.
+        Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, by
+        default 10, and return the model under which they were likeliest. By default none are set aside; of a mixture
+        in factors a fiftieth, at most 5,000 baskets, and it learns to the end of its plan.
     nonempty
         Whether baskets cannot be empty, so that what is learned is P(Y given Y ≠ ∅), which all that the model says is
         then about. By default they cannot where none is; but "em", "k-ascent" and the others published since learn
@@ -217,7 +221,7 @@ def fit_with(
     if model_of(start) not in (None, options.how.model):
         raise InputError(f"start is a {type(start).__name__}, from which no {options.how.model} can be learned")
     options = options.for_baskets(baskets)
-    check_fit_memory(baskets.n_items, options)
+    check_fit_memory(baskets, options)
     if options.checkpoint is not None:
         check_writable(Path(options.checkpoint))
     data = Data.of(baskets)
@@ -226,7 +230,7 @@ def fit_with(
     if options.resume is None:
         _tell_if_long(options, data.distinct)
     with suitable_blas(baskets.n_items, options.threads):
-        data = data.without(options.validation, state.seeds[-1])
+        data = data.without(options.aside, state.seeds[-1])
         method = method_of(options, data, lambda: time.perf_counter() - began)
         save = saver(options.checkpoint, options.checkpoint_seconds)
         choice, state = prior_of(options, data, method, state, save)
@@ -248,7 +252,7 @@ def expected_effort(baskets: Baskets, **options: Any) -> Effort:
     asked = asked_for(**{name: value for name, value in options.items() if name not in NOT_OPTIONS}).for_baskets(
         baskets
     )
-    check_fit_memory(baskets.n_items, asked)
+    check_fit_memory(baskets, asked)
     found = fit_effort(baskets.deduplicated(), asked)
     return found._replace(seconds=min(found.seconds, asked.max_seconds or np.inf))
 

@@ -11,28 +11,31 @@ import numpy as np
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, whole_number
 from dpplearn.fitting.prior import as_strength
-from dpplearn.learners.registry import LEARNERS, Learner, learners_of
+from dpplearn.learners.registry import FACTORED, LEARNERS, Learner, learners_of
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.threads import thread_count
 
 MOST_RESTARTS = 100_000
 MODELS = {"mixture": "mixture", "dpp": "auto"}  # each with its usual learner
-SEGMENTS, RANK = 10, 20  # of a mixture, unless others are asked for
+PAIRS = 96  # of columns of the part that attracts, of a mixture in factors
+MOST_DENSE = 1000  # items; above, a mixture is learned in factors, unless asked otherwise
 MOST_SEGMENTS = 1000
+PATIENCE, UNENDING = 10, 10**9  # iterations
 
 
 @dataclass(frozen=True)
 class FitOptions:
     """The options of `fit`, which explains them, but for what it learns from and who is told.
 
-    Of what was not asked for, all is settled when they are made but the law, which depends on the baskets.
+    Of what was not asked for, all is settled when they are made but what depends on the baskets: the law, how a
+    mixture is learned, and what is set aside.
     """
 
     model: str | None = None
     learner: str | None = None
     init: str | None = None
     segments: int | None = None
-    attraction: bool = True
+    attraction: bool | int = True
     rank: int | None = None
     restarts: int = 1
     tol: float | None = None
@@ -40,8 +43,8 @@ class FitOptions:
     max_seconds: float | None = None
     threads: int | None = None
     prior: float | str | None = None
-    validation: float = 0.0
-    patience: int = 10
+    validation: float | None = None
+    patience: int | None = None
     nonempty: bool | str = "auto"
     progress: bool = False
     checkpoint: str | PathLike[str] | None = None
@@ -52,7 +55,8 @@ class FitOptions:
     tolerance: float = field(init=False, repr=False)
     strength: float | str = field(init=False, repr=False)  # of the prior, "auto" or a number
     n_segments: int = field(init=False, repr=False)
-    n_columns: int = field(init=False, repr=False)  # of U
+    n_columns: int = field(init=False, repr=False)  # of the part that repels
+    n_pairs: int = field(init=False, repr=False)  # of columns of the part that attracts, in factors
 
     def __post_init__(self) -> None:
         self._check_numbers()
@@ -62,9 +66,9 @@ class FitOptions:
             first_start=self._start(how),
             tolerance=how.usual_tol if self.tol is None else self.tol,
             strength=self._strength(how),
-            n_segments=SEGMENTS if self.segments is None else self.segments,
-            n_columns=RANK if self.rank is None else self.rank,
-            validation=float(self.validation),
+            n_segments=how.usual_segments if self.segments is None else self.segments,
+            n_columns=how.usual_rank if self.rank is None else self.rank,
+            n_pairs=PAIRS * self.attraction if isinstance(self.attraction, bool) else self.attraction,
             nonempty=self.nonempty if isinstance(self.nonempty, str) else bool(self.nonempty),
         )
 
@@ -81,11 +85,17 @@ class FitOptions:
         return model
 
     def _learner(self, model: str) -> str:
-        learner = self.learner or MODELS[model]
+        in_pairs = model == "mixture" and not isinstance(self.attraction, bool)
+        learner = self.learner or (FACTORED.name if in_pairs else MODELS[model])
         able = learners_of(model)
         if learner not in able:
             of_model = f" for model {model!r}" if learner in LEARNERS else ""
             raise InputError(f"learner is {learner!r}; expected one of {', '.join(able)}{of_model}")
+        if in_pairs and learner != FACTORED.name:
+            raise InputError(
+                f"attraction is {self.attraction}, a number of columns, which only a mixture in factors has; expected "
+                f"True or False, or learner={FACTORED.name!r}"
+            )
         return learner
 
     def _start(self, how: Learner) -> str:
@@ -112,6 +122,18 @@ class FitOptions:
         return "auto" if isinstance(prior, str) and prior == "auto" else as_strength(prior)
 
     @property
+    def aside(self) -> float:
+        """The share of the baskets set aside, once it is settled."""
+        assert self.validation is not None
+        return float(self.validation)
+
+    @property
+    def waits(self) -> int:
+        """For how many iterations the baskets set aside may become no likelier; where a fit ends by a plan, for all."""
+        usual = UNENDING if self.how is FACTORED else PATIENCE
+        return usual if self.patience is None else self.patience
+
+    @property
     def given_nonempty(self) -> bool:
         """The law, once it is settled."""
         assert isinstance(self.nonempty, bool)
@@ -120,13 +142,14 @@ class FitOptions:
     def _check_numbers(self) -> None:
         whole_number("restarts", self.restarts, 1, MOST_RESTARTS)
         whole_number("max_iter", self.max_iter, 0)
-        whole_number("patience", self.patience, 1)
-        whole_number("segments", SEGMENTS if self.segments is None else self.segments, 1, MOST_SEGMENTS)
-        whole_number("rank", RANK if self.rank is None else self.rank, 0)
+        whole_number("patience", PATIENCE if self.patience is None else self.patience, 1)
+        whole_number("segments", 1 if self.segments is None else self.segments, 1, MOST_SEGMENTS)
+        whole_number("rank", 0 if self.rank is None else self.rank, 0)
+        self._settle(attraction=_as_attraction(self.attraction))
         thread_count(self.threads)
         for what in ("tol", "max_seconds", "checkpoint_seconds", "validation"):
             number = getattr(self, what)
-            if not isinstance(number, Real) and not (number is None and what in ("max_seconds", "tol")):
+            if not isinstance(number, Real) and not (number is None and what != "checkpoint_seconds"):
                 raise InputError(f"{what} is {number!r}; expected a number")
         for what in ("tol", "checkpoint_seconds"):
             number = getattr(self, what)
@@ -134,7 +157,7 @@ class FitOptions:
                 raise InputError(f"{what} is {number}; expected 0 or more")
         if self.max_seconds is not None and not self.max_seconds > 0:
             raise InputError(f"max_seconds is {self.max_seconds}; expected a positive number, or None")
-        if not 0 <= self.validation < 1:
+        if self.validation is not None and not 0 <= self.validation < 1:
             raise InputError(f"validation is {self.validation}; expected a share of the baskets, from 0 to less than 1")
         if not isinstance(self.nonempty, bool | np.bool_) and self.nonempty != "auto":
             raise InputError(f"nonempty is {self.nonempty!r}; expected True, False or 'auto'")
@@ -146,6 +169,11 @@ class FitOptions:
             raise InputError(
                 f"there is nothing to learn from: {len(baskets)} baskets of total weight {baskets.total_weight:g}"
             )
+        if self.learner is None and self.how.name == MODELS["mixture"] and baskets.n_items > MOST_DENSE:
+            return replace(self, model="mixture", learner=FACTORED.name).for_baskets(baskets)
+        if self.validation is None:
+            share = share_aside(baskets.n_units) if self.how is FACTORED else 0.0
+            return replace(self, validation=share).for_baskets(baskets)
         empty = int(((baskets.weights > 0) & (baskets.sizes == 0)).sum())
         if self.nonempty == "auto":
             return replace(self, nonempty=self.how.usually_nonempty and not empty)
@@ -160,3 +188,14 @@ class FitOptions:
                 "impossible; leave nonempty out, or leave them out (baskets.subset(baskets.sizes > 0))"
             )
         return self
+
+
+def _as_attraction(attraction: object) -> bool | int:
+    if isinstance(attraction, bool | np.bool_):
+        return bool(attraction)
+    return whole_number("attraction", attraction, 0)
+
+
+def share_aside(n: int) -> float:
+    """Of n baskets, how many are set aside where a fit ends by a plan: enough to tell its steps apart, and few."""
+    return min(max(0.02, 200 / n), 0.1, 5000 / n)

@@ -21,7 +21,7 @@ from dpplearn.fitting.result import Agreement, FitResult
 from dpplearn.fitting.runs import Method, Work, all_runs, outcome
 from dpplearn.fitting.watching import choice_progress
 from dpplearn.kernels.families import AnyKernel, law_of
-from dpplearn.kernels.independent import independent
+from dpplearn.kernels.independent import independent_log_likelihood
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Limits, Record, Run, Stop, Validation
 from dpplearn.learners.problem import Problem
@@ -38,7 +38,7 @@ def state_of(options: FitOptions, distinct: Baskets, first_start: str, rng: Seed
         first_start,
         options.restarts,
         options.strength,
-        options.validation,
+        options.aside,
         options.given_nonempty,
         fingerprint(distinct),
         *((options.n_segments, options.attraction, options.n_columns) if options.how.model == "mixture" else ()),
@@ -53,7 +53,7 @@ def method_of(options: FitOptions, data: Data, clock: Callable[[], float]) -> Me
     expected = around_a_run(data.distinct.n_items, options) if options.max_seconds is not None else NO_TIME
     validation = None
     if data.aside is not None:
-        validation = Validation(data.problem(options, data.aside).log_likelihood, options.patience)
+        validation = Validation(data.problem(options, data.aside).log_likelihood, options.waits)
     return Method(
         options.how,
         Limits(options.how.rule, options.tolerance, options.max_iter, options.max_seconds, expected.ending),
@@ -116,8 +116,8 @@ def result_of(
     run, problem = end.run, data.problem(options)
     stop = end.stop or run.stop
     assert stop is not None
-    items = independent(problem.baskets, nonempty=problem.nonempty)
-    baseline, of_data = _of_data(problem, items), _of_data(problem, run.kernel)
+    baseline = independent_log_likelihood(problem.baskets, nonempty=problem.nonempty)
+    of_data = _of_data(problem, run.kernel)
     learned = Provenance(
         learner=options.how.name,
         start=end.start,
@@ -134,7 +134,7 @@ def result_of(
         n_distinct=len(data.distinct),
         weight=data.given.total_weight,
         seconds=method.clock(),
-        validation=options.validation if data.aside is not None else None,
+        validation=options.aside if data.aside is not None else None,
         validation_log_likelihood=run.score if data.aside is not None else None,
     )
     within = 2 * options.how.in_nats(options.tolerance, run.log_likelihood)

@@ -51,7 +51,8 @@ class Method:
             if self.out_of_time():
                 return self._instead(problem, kernel)
             steps = self.learner.steps(kernel, problem, NO_MEMORY)
-        last = run(steps, self.limits, self.clock, observe, earlier, self.validation)
+        at_end = self.learner.at_end
+        last = run(steps, self.limits, self.clock, observe, earlier, self.validation, at_end)
         try:
             return self._off_saddle(last, problem, observe)
         except KeyboardInterrupt:

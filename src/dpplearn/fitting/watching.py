@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from dpplearn.fitting.effort import duration
 from dpplearn.fitting.prior_choice import STRENGTHS
 from dpplearn.fitting.result import FitProgress
 from dpplearn.fitting.runs import Observer
@@ -38,6 +39,8 @@ def observers_of(restarts: int, progress: bool, callback: Callback | None) -> It
         def show(restart: int, run: Run) -> None:
             seconds = run.seconds - run.record.seconds[0]
             rate = f"{run.n_iter / seconds:.1f} iterations/s" if seconds > 0 else ""
+            if run.step.share is not None:
+                rate = _left(run.step.share, seconds)
             bar.update(
                 run.n_iter,
                 f"iteration {run.n_iter} log-likelihood {run.log_likelihood:.5f} {rate}",
@@ -45,6 +48,12 @@ def observers_of(restarts: int, progress: bool, callback: Callback | None) -> It
             )
 
         yield [show, *observers]
+
+
+def _left(share: float, seconds: float) -> str:
+    """How much of what is planned is done, and how long the rest will take."""
+    left = f", {duration(seconds * (1 - share) / share)} left" if 0 < share < 1 and seconds > 1 else ""
+    return f"{share:.0%} done{left}"
 
 
 @contextmanager

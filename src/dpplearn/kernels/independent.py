@@ -18,6 +18,16 @@ def independent(baskets: Baskets, *, smoothing: float = 0.0, nonempty: bool = Fa
     return Kernel(p, np.eye(baskets.n_items))
 
 
+def independent_log_likelihood(baskets: Baskets, *, nonempty: bool = False) -> float:
+    """The mean log-likelihood of independent items with the data's frequencies, of the baskets themselves."""
+    m = baskets.frequencies()
+    p = chances(m, baskets.total_weight, nonempty=nonempty)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(m > 0, m * np.log(p), 0) + np.where(m < 1, (1 - m) * np.log1p(-p), 0)
+        not_empty = float(np.log(-np.expm1(np.log1p(-p).sum()))) if nonempty else 0.0
+    return float(each.sum()) - not_empty
+
+
 def chances(frequencies: Floats, weight: float, *, smoothing: float = 0.0, nonempty: bool = False) -> Floats:
     """Of each item, were it independent of the others, from its frequency in baskets of some weight.
 

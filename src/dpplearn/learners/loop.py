@@ -39,6 +39,7 @@ class Stop(Enum):
     )
     CLOSED_FORM = "there was nothing to learn: an infinitely strong prior gives the model of independent items"
     NOT_BETTER = "no step led above the model given as a start, or above independent items; that model is returned"
+    PLANNED = "all passes over the baskets that were planned are done"
     NO_ASCENT = "no step, however small, raised the log-likelihood"
     CALLBACK = "the callback asked to stop"
     INTERRUPTED = "interrupted; this is the best model so far"
@@ -72,6 +73,7 @@ class Step:
     step_size: float
     evaluations: float  # of the statistics that the step took; one for the likelihood alone counts one half
     memory: Memory = field(default_factory=dict, repr=False)
+    share: float | None = None  # of the work that is done, where there is a plan
 
     @cached_property
     def kernel(self) -> AnyKernel:
@@ -173,8 +175,10 @@ def run(
     observe: Callable[[Run], bool],
     earlier: Run | None = None,
     validation: Validation | None = None,
+    at_end: Stop = Stop.NO_ASCENT,
 ) -> Run:
-    """Follow a learner until a limit is reached, `observe` says stop, it gives up, or Ctrl-C comes.
+    """Follow a learner until a limit is reached, `observe` says stop, it ends (`at_end` says what that means), or
+    Ctrl-C comes.
 
     With a validation, until that says stop; then the step that was best by it is the result, whatever ended the run.
 
@@ -205,7 +209,7 @@ def run(
             raise
         return _stopped(state, Stop.INTERRUPTED)
     assert state is not None
-    return _stopped(state, Stop.NO_ASCENT)
+    return _stopped(state, at_end)
 
 
 def _followed(before: Run | None, now: Run, validation: Validation | None) -> Run:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dpplearn.learners.loop import Memory, Rule, Step
+from dpplearn.learners.factored.factored import factored
+from dpplearn.learners.loop import Memory, Rule, Step, Stop
 from dpplearn.learners.mixture.mixture import mixture
-from dpplearn.learners.stopping import relative_change, still_to_gain
+from dpplearn.learners.stopping import never, relative_change, still_to_gain
 from dpplearn.learners.symmetric.adam import adam
 from dpplearn.learners.symmetric.ascent import k_ascent
 from dpplearn.learners.symmetric.auto import auto
@@ -47,6 +48,9 @@ class Learner:
     tries_starts: bool = False  # whether `fit` may look for a better start than the one asked for
     leaves_saddles: bool = True  # whether a run that converged beside a saddle may go on
     model: str = "dpp"  # what it learns
+    at_end: Stop = Stop.NO_ASCENT  # why a run stops that ends by itself
+    usual_segments: int = 10
+    usual_rank: int = 20
     usual_tol: float = 1e-4  # nats per basket, or relative where the rule is
     usual_prior: float | str = 0.0
     usual_start: str = "moments"
@@ -84,6 +88,21 @@ OURS = (
         random_start="random",
     ),
 )
+FACTORED = Learner(
+    "factored",
+    factored,
+    never,
+    learns_nonempty=True,
+    usually_nonempty=True,
+    leaves_saddles=False,
+    model="mixture",
+    at_end=Stop.PLANNED,
+    usual_segments=30,
+    usual_rank=8,
+    usual_tol=5e-3,
+    usual_start="random",
+    random_start="random",
+)
 PUBLISHED = (
     Learner("em", em, relative_change, Cost(40, 1.0, 23), as_published=True, leaves_saddles=False),
     Learner("k-ascent", k_ascent, relative_change, Cost(40, 2.2, 23), as_published=True, leaves_saddles=False),
@@ -94,7 +113,7 @@ PUBLISHED = (
     # a few steps of Adam without a new best mean nothing
     Learner("adam", adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
 )
-LEARNERS: dict[str, Learner] = {each.name: each for each in (*OURS, *PUBLISHED)}
+LEARNERS: dict[str, Learner] = {each.name: each for each in (*OURS, FACTORED, *PUBLISHED)}
 
 
 def learners_of(model: str) -> list[str]:

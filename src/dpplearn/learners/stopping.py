@@ -16,6 +16,11 @@ def relative_change(likelihoods: Sequence[float]) -> float:
     return abs(after - before) / max(abs(before), 1e-5)
 
 
+def never(likelihoods: Sequence[float]) -> float:
+    """For learners that end by themselves."""
+    return math.inf
+
+
 def still_to_gain(likelihoods: Sequence[float], fewest_steps: int = FEWEST_STEPS) -> float:
     """What the second half of the run gained: an estimate, in nats per basket, of what is still to be gained.
 

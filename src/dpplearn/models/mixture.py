@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints, read_only
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
+from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.families import kernel_of, law_of
 from dpplearn.kernels.nonsymmetric.conditioning import segment_probabilities
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
@@ -53,14 +54,14 @@ class Mixture(SetModel):
 
     def __init__(
         self,
-        kernel: MixtureKernel,
+        kernel: MixtureKernel | FactoredKernel,
         items: Sequence[Label] | None = None,
         *,
         nonempty: bool = False,
         learned: Provenance | None = None,
         training: Training | None = None,
     ) -> None:
-        if not isinstance(kernel, MixtureKernel):
+        if not isinstance(kernel, MixtureKernel | FactoredKernel):
             raise InputError(f"got a {type(kernel).__name__}; expected a MixtureKernel, such as fit finds")
         super().__init__(law_of(kernel, nonempty=nonempty), items, learned, training)
 

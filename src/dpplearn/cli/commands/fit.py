@@ -33,12 +33,13 @@ from dpplearn.cli.output import busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.fit import asked_for, fit_with
-from dpplearn.fitting.options import MODELS, RANK, SEGMENTS
+from dpplearn.fitting.options import MODELS, MOST_DENSE
 from dpplearn.learners.loop import Stop
-from dpplearn.learners.registry import LEARNERS
+from dpplearn.learners.registry import FACTORED, LEARNERS
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.models.model import SetModel
 
+USUAL = LEARNERS[MODELS["mixture"]]
 MIXTURE, DPPS, REGULARISING = "Learning a mixture", "Learning a DPP", "Little data"
 
 
@@ -61,14 +62,21 @@ Kind = Annotated[
     ),
 ]
 Segments = Annotated[
-    int | None, typer.Option(min=1, rich_help_panel=MIXTURE, help=f"How many segments; by default {SEGMENTS}.")
+    int | None,
+    typer.Option(
+        min=1,
+        rich_help_panel=MIXTURE,
+        help=f"How many segments; by default {USUAL.usual_segments}, and {FACTORED.usual_segments} where there are "
+        f"more than {MOST_DENSE:,} items.",
+    ),
 ]
 Rank = Annotated[
     int | None,
     typer.Option(
         min=0,
         rich_help_panel=MIXTURE,
-        help=f"Of how many columns the part is by which items stand in for each other; by default {RANK}.",
+        help=f"Of how many columns the part is by which items stand in for each other; by default "
+        f"{USUAL.usual_rank}, and {FACTORED.usual_rank} where there are more than {MOST_DENSE:,} items.",
     ),
 ]
 NoAttraction = Annotated[
@@ -137,7 +145,7 @@ Prior = Annotated[
     ),
 ]
 ValidationShare = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--validation",
         metavar="SHARE",
@@ -148,11 +156,11 @@ ValidationShare = Annotated[
     ),
 ]
 Patience = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=1,
         rich_help_panel=REGULARISING,
-        help="For how many iterations the baskets set aside may become no likelier.",
+        help="For how many iterations the baskets set aside may become no likelier; by default 10.",
     ),
 ]
 Nonempty = Annotated[
@@ -196,8 +204,8 @@ def fit(
     max_seconds: MaxSeconds = None,
     threads: Threads = None,
     prior: Prior = None,
-    validation: ValidationShare = 0.0,
-    patience: Patience = 10,
+    validation: ValidationShare = None,
+    patience: Patience = None,
     nonempty: Nonempty = None,
     checkpoint: Checkpoint = None,
     resume: Resume = None,

@@ -16,15 +16,12 @@ from dpplearn.kernels.factored.statistics import log_minors
 from dpplearn.kernels.passes import Share, over_threads
 from dpplearn.learners.factored.interaction import ALWAYS, RIDGE, Active, Segment, climb, gradient, towards
 from dpplearn.learners.factored.place import Place
+from dpplearn.learners.factored.plan import BATCHES, BETWEEN, PASSES, SEGMENTS, Plan
 from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.factored.segments import Division, divide
 from dpplearn.learners.loop import NO_MEMORY, Memory, Step
 
-PASSES = 60  # of EM over the baskets, for the segments alone
 TEMPERED, COLDEST = 10, 0.3  # the first of them, with responsibilities taken to a power that rises from this to 1
-EPOCHS, BATCHES = 5, 40  # passes for the interaction, each in so many batches
-SEGMENTS = 5  # whose normalisers a batch looks at, in turn
-BETWEEN = 20  # batches, between dividing the baskets among the segments and doing it again
 WATCHED = 100_000  # baskets whose minors are looked at when the likelihood is told on the way; at the end it is all
 
 
@@ -68,9 +65,9 @@ class Learning:
         step = -(-len(baskets) // WATCHED)
         return baskets if step == 1 else baskets.subset(np.arange(0, len(baskets), step))
 
-    @property
-    def steps(self) -> int:
-        return EPOCHS * BATCHES
+    @cached_property
+    def plan(self) -> Plan:
+        return Plan.of(self.problem)
 
     def division(self, at: Place, temper: float = 1.0) -> Division:
         problem = self.problem
@@ -105,14 +102,15 @@ class Learning:
 
     def step(self, at: Place, log_likelihood: float, rate: float = 0.0) -> Step:
         now = at.copy()
-        return Step(partial(now.kernel, self.problem), log_likelihood, rate, 1, now.memory)
+        share = self.plan.share(now.passes, now.batches)
+        return Step(partial(now.kernel, self.problem), log_likelihood, rate, 1, now.memory, share)
 
     def interaction(self, at: Place, told: bool) -> Iterator[Step]:
         """From a place whose segments have been learned; the first step is told where it is not the last of EM."""
         rate = 0.0
         while True:
             division = self.division(at)
-            done = at.batches == self.steps
+            done = at.batches == self.plan.batches
             if told:
                 baskets = self.problem.baskets if done else self.watched
                 yield self.step(at, division.log_sum + self.mean_log_minor(at, baskets), rate)
@@ -138,7 +136,7 @@ class Learning:
         )
         for c, segment, marginals in zip(turn, segments, found.marginals, strict=True):
             at.log_odds[c, problem.active] = towards(segment.log_odds, marginals, targets[c])
-        return climb(factors, found, RIDGE / problem.baskets.total_weight, at.batches, self.steps)
+        return climb(factors, found, RIDGE / problem.baskets.total_weight, at.batches, self.plan.batches)
 
     def chosen(self, at: Place) -> Ints:
         """The baskets of the batch: each once in an epoch, in an order of its own."""

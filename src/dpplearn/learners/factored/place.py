@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.learners.factored.interaction import Moments
+from dpplearn.learners.factored.plan import PASSES
 from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.factored.starts import random_rows
 from dpplearn.learners.loop import Memory
@@ -34,7 +35,7 @@ class Place:
         if not kernel.n_columns:
             return at
         Z = kernel.factors[problem.active]
-        return replace(at, factors=Moments(Z.copy(), np.zeros_like(Z), np.zeros_like(Z)))
+        return replace(at, passes=PASSES, factors=Moments(Z.copy(), np.zeros_like(Z), np.zeros_like(Z)))
 
     def with_factors(self, problem: FactoredProblem) -> Place:
         """With small random numbers for Z."""
