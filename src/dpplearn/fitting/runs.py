@@ -91,9 +91,11 @@ class Method:
         return Run(step, record, len(record.log_likelihood) - 1, stop)
 
     def at_least(self, kernel: AnyKernel, last: Run, problem: Problem) -> Run:
-        """The run, or if it ended below this kernel, that as its last step; then the run's convergence says nothing."""
+        """The run, or if it ended below this kernel, that as its last step; then the run's convergence says nothing.
+        Where there was to be no step, it is the start."""
         assert last.stop is not None
-        other = self.ended_at(kernel, problem, last.stop, Record.of(last.history))
+        before = Record.of(last.history) if self.limits.max_iter else Record()
+        other = self.ended_at(kernel, problem, last.stop, before)
         if not other.score > last.score:
             return last
         apart = other.score > last.score + self.limits.tol
@@ -145,13 +147,14 @@ def all_runs(work: Work, state: FitState) -> tuple[FitState, Stop | None]:
 
 def outcome(work: Work, state: FitState) -> tuple[Run, str]:
     """The best of the runs, and the name of its start; or what no fit ends below, if that is better: the model given as
-    a start, or else independent items. The paper's learners from their own starts end where they end."""
+    a start, or else independent items. The paper's learners from their own starts end where they end; and who asks for
+    no iteration asks for the start."""
     best = state.best
     assert best is not None
     came_from = state.best_start
     if work.first_start is not None:
         name, yardstick = "given", _given(work, state)
-    elif work.method.learner.as_published:
+    elif work.method.learner.as_published or not work.method.limits.max_iter:
         return best, came_from
     else:
         name, yardstick = "independent", work.problem.yardstick()
