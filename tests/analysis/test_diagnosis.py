@@ -198,6 +198,23 @@ def test_a_sentence_has_the_numbers_it_rests_on() -> None:
     assert "a mixture, as fit does by default" in found("bundles").sentence
 
 
+def test_printed_it_gives_every_special_case_in_per_cent_and_in_nats() -> None:
+    each = found("kinds and bundles")
+    parts = {
+        "repulsion": each.repulsion,
+        "attraction beside it": each.attraction,
+        "segments alone": each.segments,
+        "all together": each.gains["mixture"],
+    }
+    lines = [" ".join(line.split()) for line in str(each).splitlines()]
+    for name, gain in parts.items():
+        assert f"{name} {gain.percent:+.1f}% {gain.mean:+.3f} ± {2 * gain.standard_error:.3f}" in lines
+    alone = str(diagnose([["a"]]))
+    assert "1 basket of 1 item," in alone
+    assert "in 1 basket of which" in alone
+    assert "segments alone unknown" in " ".join(alone.split())
+
+
 def test_a_gain_is_a_mean_over_baskets_one_by_one() -> None:
     unseen = Unseen(
         {"independent": np.array([-5.0, -1, -1]), "mixture": np.array([-4.0, -1, -2])}, np.array([2.0, 1, 1])
