@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
+from dpplearn.cli.app import COMMANDS
 from dpplearn.tools.tensor_file import read_tensors
 from helpers import command
 from helpers.command import answer, parsed
@@ -147,6 +149,12 @@ def test_a_users_mistake_is_one_line_and_an_exit_code(mistaken: Path, line: str)
     assert done.stderr.count("\n") == 1
     assert all(word in done.stderr for word in words), done.stderr
     assert not (mistaken / "x.safetensors").exists()
+
+
+def test_every_command_can_be_told_to_be_quiet() -> None:
+    """So that a script may say it to all of them."""
+    for name, each in COMMANDS.items():
+        assert "quiet" in signature(each).parameters, name
 
 
 def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(few_orders: Path, tmp_path: Path) -> None:
