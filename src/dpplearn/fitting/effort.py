@@ -20,6 +20,7 @@ from dpplearn.kernels.independent import chances
 from dpplearn.kernels.symmetric.statistics import sums_under_L
 from dpplearn.tools.memory import NUMBER, check_memory, in_bytes
 from dpplearn.tools.threads import one_blas_thread, thread_count
+from dpplearn.tools.words import count
 
 LONG = 60.0  # seconds, from which on a fit is told to be long
 SURELY = 30  # a machine that is slower than ours by more than this is not thought of
@@ -46,7 +47,7 @@ def fit_memory(n_items: int, options: FitOptions) -> float:
 def check_fit_memory(n_items: int, options: FitOptions) -> None:
     """Refuse a model that there is no memory to learn."""
     kind = {"dpp": "DPP"}.get(options.how.model, options.how.model)
-    what = f"learning a {kind} of {n_items:,} items (a kernel of {in_bytes(NUMBER * n_items**2)})"
+    what = f"learning a {kind} of {count(n_items, 'item')} (a kernel of {in_bytes(NUMBER * n_items**2)})"
     by = f" by {options.how.name!r}" if options.how.model == "dpp" else f" and {options.n_segments} segments"
     check_memory(fit_memory(n_items, options), what + by, "keep the most frequent items alone")
 

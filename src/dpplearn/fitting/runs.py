@@ -17,6 +17,7 @@ from dpplearn.learners.registry import Learner
 from dpplearn.learners.starts import DETERMINISTIC
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
+from dpplearn.tools.words import count
 
 FEW_ITEMS, STARTS = 30, 9  # on so few items runs are short, and optima that depend on the start are common
 SHORT_RUN, SHORT_TOL = 60, 0.01  # steps, and nats still to be gained, at which a start has shown what it is worth
@@ -209,7 +210,7 @@ def _given(work: Work, state: FitState) -> AnyKernel:
     assert given is not None
     if given.n_items != work.problem.baskets.n_items:
         raise InputError(
-            f"the start has {given.n_items} items, but the baskets have {work.problem.baskets.n_items}; "
+            f"the start has {count(given.n_items, 'item')}, but the baskets have {work.problem.baskets.n_items}; "
             "pass a model, whose items are matched by label"
         )
     return given
