@@ -171,10 +171,10 @@ def test_score_puts_a_mixture_beside_a_dpp_and_takes_the_law_from_the_models(
 
 
 def test_compare_puts_the_kinds_of_models_side_by_side_in_80_columns(
-    shop: Path, monkeypatch: pytest.MonkeyPatch
+    few_orders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    report, out = both("compare", shop / "orders.csv", "--folds", 2, "--resamples", 20)
+    report, out = both("compare", few_orders, "--folds", 2, "--resamples", 20)
     kinds = {
         "symmetric DPP": {"model": "dpp"},
         "nonsymmetric DPP": {"segments": 1},

@@ -9,6 +9,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.analysis.relations import related_pairs
+from dpplearn.cli.commands.describe_mixture import mixture_item_tables, relations_tables
 from dpplearn.kernels.families import law_of
 from dpplearn.kernels.independent import independent
 from dpplearn.models.mixture import Mixture
@@ -100,6 +101,14 @@ def test_describe_shows_segments_and_pairs_that_the_baskets_are_sure_of(mixture_
     assert "impossible: all is given that a set is not empty" in words(out)
     assert "prior" not in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("lift", "told"), [(2.0, False), (5.0, True), (1.2, True)])
+def test_describe_says_why_a_lift_lies_outside_its_interval(lift: float, told: bool) -> None:
+    line = {"items": ["a", "b"], "item": "a", "lift": lift, "low": 1.5, "high": 2.5, "met": 20.0, "expected": 10.0}
+    report = {"intervals_known": True, "substitutes": [], "complements": [line], "segments": [{"weight": 1.0}]}
+    for shown in (relations_tables(report), mixture_item_tables({**report, "item": "b", "probability": 0.5})):
+        assert any("draws lifts towards 1" in each for each in shown if isinstance(each, str)) == told
 
 
 def test_segments_that_hardly_anyone_is_in_are_counted_and_not_shown(tmp_path: Path) -> None:

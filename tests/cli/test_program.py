@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
+from dpplearn.cli.app import COMMANDS
 from dpplearn.tools.tensor_file import read_tensors
 from helpers import command
 from helpers.command import answer, parsed
@@ -53,7 +55,7 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "score none.safetensors orders.csv": (1, ["no file is called none.safetensors"]),
     "score model.safetensors orders.csv --train strange.txt": (1, ["--train strange.txt", "'hay'"]),
     "score model.safetensors orders.csv --against model.safetensors": (2, ["named twice"]),
-    "compare orders.csv --prior strong": (2, ["'strong' is neither auto, nor a number"]),
+    "compare orders.csv --prior strong": (2, ["'--prior'", "'strong' is neither auto, nor a number"]),
     "compare orders.csv --learner em --learner guess": (2, ["--learner", "em, k-ascent"]),
     "compare orders.csv --folds 5000": (1, ["5000 folds of 400 baskets"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["did you mean 'Willow video monitor'"]),
@@ -62,12 +64,33 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "fit orders.csv -o orders.csv": (2, ["overwrite"]),
     "fit orders.csv -o x.safetensors --learner guess": (2, ["--learner", "auto, em, k-ascent", "dpplearn fit --help"]),
     "fit orders.csv -o x.safetensors --model guess": (2, ["--model", "mixture, dpp"]),
-    "fit other.csv -o x.safetensors --model dpp --segments 3": (1, ["segments is 3, which a mixture has"]),
-    "fit other.csv -o x.safetensors --learner em --no-attraction": (1, ["attraction is False, which a mixture has"]),
-    "fit other.csv -o x.safetensors --model mixture --prior 1": (1, ["prior is 1.0, and a mixture has none"]),
+    "fit other.csv -o x.safetensors --model dpp --segments 3": (
+        2,
+        ["--segments is for a mixture, and --model dpp for a DPP"],
+    ),
+    "fit other.csv -o x.safetensors --learner em --rank 2 --no-attraction": (
+        2,
+        ["--rank and --no-attraction are for a mixture, and --learner for a DPP; leave out either"],
+    ),
+    "fit other.csv -o x.safetensors --model mixture --prior 1": (2, ["--prior is for a DPP, and --model mixture for"]),
+    "fit orders.csv -o x.safetensors --segments 5000": (2, ["--segments", "1000"]),
+    "fit orders.csv -o x.safetensors --threads 5000": (2, ["--threads", "1024"]),
+    "fit orders.csv -o x.safetensors --segments 3 --start model.safetensors": (
+        2,
+        ["--segments is for a mixture, and --start model.safetensors for a DPP"],
+    ),
+    "compare orders.csv --learner mixture --prior 1": (2, ["--prior is for DPPs, and --learner mixture learns none"]),
+    "diagnose orders.csv --level 2": (2, ["--level", "2 is not between 0 and 1"]),
+    "describe model.safetensors --groups-at-least 3": (2, ["--groups-at-least", "3 is not a number above 0, up to 1"]),
     "fit orders.csv -o x.safetensors --segments 0": (2, ["--segments", "1"]),
-    "fit orders.csv -o x.safetensors --model mixture --start model.safetensors": (1, ["start is a DPP", "mixture"]),
-    "fit orders.csv -o x.safetensors --learner em --start mixture.safetensors": (1, ["start is a Mixture", "dpp"]),
+    "fit orders.csv -o x.safetensors --model mixture --start model.safetensors": (
+        2,
+        ["--start model.safetensors is for a DPP"],
+    ),
+    "fit orders.csv -o x.safetensors --learner em --start mixture.safetensors": (
+        2,
+        ["--start mixture.safetensors is for a mixture"],
+    ),
     "export mixture.safetensors -o k.csv": (1, ["a kernel per segment", "--model dpp"]),
     "describe mixture.safetensors --resamples 3": (2, ["--resamples", "mixture.safetensors holds a Mixture"]),
     "plot mixture.safetensors spectrum -o a.png": (1, ["a spectrum is for DPPs", "'sizes'"]),
@@ -80,8 +103,8 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
         ["--prior", "'1e308' is neither auto, nor a number from 0 to"],
     ),
     "fit orders.csv -o x.safetensors --restarts 99999999999999999999": (
-        1,
-        ["restarts is 99999999999999999999; expected a whole number from 1 to 100,000"],
+        2,
+        ["--restarts", "100000"],
     ),
     "score model.safetensors orders.csv -k 99999999999999999999": (
         1,
@@ -96,9 +119,9 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "fit orders.csv -o x.safetensors --prior nan": (2, ["--prior", "'nan'"]),
     "fit orders.csv -o x.safetensors --validation 1.5": (2, ["--validation", "0.99"]),
     "fit orders.csv -o x.safetensors --patience 0": (2, ["--patience", "1"]),
-    "fit orders.csv -o x.safetensors --learner em --nonempty": (1, ["'em'", "use one of adam, auto, lbfgs"]),
-    "fit with_empty.txt -o x.safetensors --nonempty": (1, ["1 of 3 baskets are empty"]),
-    "fit one.txt -o x.safetensors --validation 0.5": (1, ["leaves 0 baskets to learn from"]),
+    "fit orders.csv -o x.safetensors --learner em --nonempty": (2, ["--learner em", "use one of auto, lbfgs, adam"]),
+    "fit with_empty.txt -o x.safetensors --nonempty": (1, ["1 of 3 baskets are empty", "--nonempty"]),
+    "fit one.txt -o x.safetensors --validation 0.5": (1, ["--validation", "leaves 0 baskets to learn from"]),
     "recommend model.safetensors hay --baskets orders.csv": (2, ["not both"]),
     "sample model.safetensors --colour red": (2, ["--colour"]),
     "sampel": (2, ["sampel"]),
@@ -128,8 +151,14 @@ def test_a_users_mistake_is_one_line_and_an_exit_code(mistaken: Path, line: str)
     assert not (mistaken / "x.safetensors").exists()
 
 
-def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(shop: Path) -> None:
-    call = [PROGRAM, "fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--max-iter", "3", "--json"]
+def test_every_command_can_be_told_to_be_quiet() -> None:
+    """So that a script may say it to all of them."""
+    for name, each in COMMANDS.items():
+        assert "quiet" in signature(each).parameters, name
+
+
+def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(few_orders: Path, tmp_path: Path) -> None:
+    call = [PROGRAM, "fit", few_orders, "-o", tmp_path / "p.safetensors", "--max-iter", "3", "--json"]
     call += ["--model", "dpp"]
     shown = []
     for options in ([], ["--quiet"]):

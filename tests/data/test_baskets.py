@@ -127,7 +127,7 @@ def test_no_basket_at_all_is_kept_and_has_no_frequencies() -> None:
         ([], {}, "no basket holds an item.*items= or n_items="),
         ([[], []], {}, "no basket holds an item.*items= or n_items="),
         ([[0]], {"n_items": 0}, "0 items; a model needs at least one"),
-        ([["a"]], {"n_items": 5}, "n_items is 5, but there are 1 items; pass them all as items="),
+        ([["a"]], {"n_items": 5}, "n_items is 5, but the baskets hold 1 item; pass them all as items="),
         ([["a"]], {"items": ["a", "b"], "n_items": 3}, "n_items is 3, but there are 2 items"),
         ([["a"]], {"items": ["a", "a"]}, "'a' stands twice"),
         ([["a"]], {"items": "abc"}, "single string 'abc'"),
@@ -399,10 +399,10 @@ def test_one_basket_is_taken_by_its_number() -> None:
     ("baskets", "said"),
     [
         (Baskets.from_lists([[0, 2], [1]]), "Baskets(2 baskets, 3 items, size 1 to 2, mean 1.50)"),
-        (Baskets.from_lists([["a"], []]), "Baskets(2 baskets, 1 empty, 1 named items, size 0 to 1, mean 0.50)"),
+        (Baskets.from_lists([["a"], []]), "Baskets(2 baskets, 1 empty, 1 named item, size 0 to 1, mean 0.50)"),
         (
             Baskets.from_lists([[0]] * 1234, weights=[0.5] * 1234),
-            "Baskets(1,234 baskets, 1 items, size 1 to 1, mean 1.00, total weight 617)",
+            "Baskets(1,234 baskets, 1 item, size 1 to 1, mean 1.00, total weight 617)",
         ),
         (Baskets.from_lists([], n_items=3), "Baskets(0 baskets, 3 items)"),
     ],

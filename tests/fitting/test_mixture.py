@@ -104,7 +104,7 @@ def test_the_result_of_a_mixture_has_no_dpp_and_says_what_to_use() -> None:
 
 
 @pytest.mark.parametrize("baskets", [FEW, FILLED, Baskets.from_lists([[0], [1]]), Baskets.from_lists([[0, 1, 2]])])
-@pytest.mark.parametrize("max_iter", [0, 2, 100])
+@pytest.mark.parametrize("max_iter", [1, 2, 100])
 def test_no_fit_ends_below_independent_items_on_what_it_maximises(baskets: Baskets, max_iter: int) -> None:
     result = dl.fit(baskets, rng=0, max_iter=max_iter)
     problem = MixtureProblem(baskets.deduplicated(), None, result.model.nonempty)
@@ -113,6 +113,15 @@ def test_no_fit_ends_below_independent_items_on_what_it_maximises(baskets: Baske
     if max_iter == 100:
         best = dl.fit(baskets, segments=1, attraction=False, rank=0, rng=0, tol=1e-9)
         assert result.history.log_likelihood[-1] >= best.history.log_likelihood[-1] - 1e-3
+
+
+def test_no_iteration_gives_the_start_with_as_many_segments_as_asked_for() -> None:
+    result = dl.fit(FILLED, segments=4, rng=0, max_iter=0)
+    assert (result.n_iter, result.stop) == (0, Stop.MAX_ITER)
+    assert (result.model.n_segments, result.model.learned.start) == (4, "random")
+    assert "after 0 iterations" in repr(result)
+    given = dl.fit(FILLED, start=result, attraction=False, rank=1, max_iter=0)  # which has less room than the start
+    assert (given.n_iter, given.model.n_segments, given.model.learned.start) == (0, 4, "given")
 
 
 def test_special_cases_are_what_they_say() -> None:

@@ -32,7 +32,7 @@ def assert_not_below(result: FitResult, learned_from: Baskets, nonempty: bool = 
     assert result.history.log_likelihood[-1] >= yardstick + certain * np.log1p(-BORDER) - 1e-11 * max(1, abs(yardstick))
 
 
-@pytest.mark.parametrize("max_iter", [0, 3, 200])
+@pytest.mark.parametrize("max_iter", [1, 3, 200])
 @pytest.mark.parametrize("init", ["moments", "wishart"])
 @pytest.mark.parametrize("learner", OURS)
 @pytest.mark.parametrize("data", DATA)
@@ -61,9 +61,16 @@ def test_nor_given_that_baskets_are_not_empty(data: str, learner: str, max_iter:
 
 
 def test_an_item_in_every_basket_is_not_made_certain() -> None:
-    result = dl.fit(PROBLEMS["an item that always occurs"], init="wishart", prior=0, rng=0, max_iter=0, nonempty=False)
+    result = dl.fit(PROBLEMS["an item that always occurs"], "mm", "wishart", prior=0, rng=0, max_iter=1)
     assert result.dpp.learned.start == "independent"
     assert result.dpp.log_prob([1]) > -20
+
+
+@pytest.mark.parametrize("learner", OURS)
+def test_no_iteration_gives_the_start_also_below_independent_items(learner: str) -> None:
+    result = dl.fit(DATA["shopping"], learner, "wishart", prior=0, rng=0, max_iter=0, nonempty=False)
+    assert (result.n_iter, result.stop, result.dpp.learned.start) == (0, Stop.MAX_ITER, "wishart")
+    assert result.log_likelihood < result.independent_log_likelihood
 
 
 def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> None:

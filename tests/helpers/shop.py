@@ -30,6 +30,19 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def few_orders(shop: Path) -> Path:
+    """Of the kind that has most items alone: enough to see what the program says, where how well it learns does not
+    matter."""
+    chosen = max(dl.datasets.items_by_kind("safety"), key=len)
+    lists = [[item for item in basket if item in chosen] for basket in dl.read_baskets(shop / "orders.csv")]
+    with open(shop / "few.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["basket", "item"])
+        rows.writerows((number, item) for number, basket in enumerate(lists) for item in basket)
+    return shop / "few.csv"
+
+
+@pytest.fixture(scope="session")
 def model(shop: Path) -> Path:
     return shop / "model.safetensors"
 

@@ -411,3 +411,12 @@ def test_the_size_distribution_cannot_be_written_to() -> None:
     dpp = DPP(Kernel.from_K(np.eye(2) / 2))
     with pytest.raises(ValueError, match="read-only"):
         dpp.size_distribution[0] = 9
+
+
+def test_what_is_one_is_told_in_the_singular() -> None:
+    one = dpplearn.fit([["crib"]], prior=0.1, nonempty=False)
+    assert repr(one.dpp).startswith("DPP(1 named item,")
+    assert "1 baskets (" not in repr(one)
+    assert "of 1 item\n" in repr(one)
+    with pytest.raises(InputError, match="the catalogue has 1 item,"):
+        one.dpp.log_prob(["cot"])

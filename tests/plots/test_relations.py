@@ -105,6 +105,14 @@ def test_every_segment_has_a_column_with_its_share_size_and_chances(drinks: Mixt
     np.testing.assert_allclose(shown(figure), np.log2(p / drinks.marginals()[positions][:, None]))
 
 
+def test_colours_are_as_far_from_1_below_as_above_with_a_tick_at_every_doubling(drinks: Mixture) -> None:
+    figure = plots.segments(drinks)
+    assert figure.axes[0].images[0].get_clim() == (-4, 4)
+    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == "1/16 1/8 1/4 1/2 1 2 4 8 16".split()
+    ticks = figure.axes[1].get_yticks()
+    np.testing.assert_allclose(np.diff(ticks), 1)
+
+
 def test_top_is_how_many_items_each_segment_has(drinks: Mixture) -> None:
     assert rows(plots.segments(drinks, top=1)) == ["beer", "tea"]
 

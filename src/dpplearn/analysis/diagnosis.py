@@ -31,6 +31,7 @@ from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import whole_number
 from dpplearn.fitting.effort import tell_if_long
+from dpplearn.tools.words import count, number, percent, signed
 
 MOST_ITEMS = 200  # looked at by default, as learning takes long for more
 COARSE = 0.1  # nats per basket: data that would not show as much tell nothing
@@ -66,10 +67,10 @@ SENTENCES = {
     Verdict.MIXTURE: "Learn a mixture, as fit does by default: people come in kinds, " + LIKELIER + ", where the best "
     "single DPP gains {single}.",
     Verdict.TOO_LITTLE: "There is too little data to tell, so that independent items are the choice for now: from {n} "
-    "baskets no model learns to predict clearly better (at best by {best} ± {best_error} nats per basket), and {why}.",
+    "no model learns to predict clearly better (at best by {best} ± {best_error} nats per basket), and {why}.",
 }
 NO_ROOM = (
-    "There is too little data to tell: pairs of items have no room to meet or to avoid each other in {n} baskets "
+    "There is too little data to tell: pairs of items have no room to meet or to avoid each other in {n} "
     "of which none holds two items, or all are alike."
 )
 UNLEARNED = (
@@ -199,20 +200,26 @@ class Diagnosis:
             "best": _nats(best.mean),
             "best_error": _nats(2 * best.standard_error),
             "single": _nats(max(self.gains[case].mean for case in (SYMMETRIC, NONSYMMETRIC))),
-            "n": f"{self.overview.weight:,.6g}",
+            "n": f"{self.overview.weight:,.6g} basket{'' if self.overview.weight == 1 else 's'}",
             "why": self._why_open,
         }
         return (NO_ROOM if self._no_room else SENTENCES[self.verdict]).format(**numbers)
 
     def __str__(self) -> str:
         data, pairs = self.overview, self.pairs
-        parts = {"repulsion": self.repulsion, "attraction beside it": self.attraction, "segments alone": self.segments}
-        worth = ", ".join(f"{name} {_nats(gain.mean)}" for name, gain in parts.items())
+        parts = {
+            "repulsion": self.repulsion,
+            "attraction beside it": self.attraction,
+            "segments alone": self.segments,
+            "all together": self.gains[MIXTURE],
+        }
         return "\n".join(
             [
-                f"Diagnosis: {data.n_baskets:,} baskets of {data.n_items:,} items, {data.mean_size:.2f} per basket",
+                f"Diagnosis: {count(data.n_baskets, 'basket')} of {count(data.n_items, 'item')}, "
+                f"{data.mean_size:.2f} per basket",
                 f"  of {len(pairs):,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
-                f"  worth in prediction, nats per basket: {worth}, all together {_nats(self.gains[MIXTURE].mean)}",
+                "  what each makes an unseen basket likelier by, and in nats per basket:",
+                *(f"    {name:<20} {_worth(gain)}" for name, gain in parts.items()),
                 f"  {self.sentence}",
             ]
         )
@@ -293,6 +300,12 @@ def most_frequent(baskets: Baskets, most_items: int) -> Baskets:
 
 def _nats(value: float) -> str:
     return "unknown" if np.isnan(value) else f"{value:.3f}"
+
+
+def _worth(gain: Gain) -> str:
+    if np.isnan(gain.mean):
+        return " unknown"
+    return f"{percent(gain.percent, 1):>8}  {signed(gain.mean, 3)} ± {number(2 * gain.standard_error, 3)}"
 
 
 def likelier(gain: Gain) -> str:

@@ -16,6 +16,7 @@ from dpplearn.data.readers import FORMATS, matching_files, read_baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.prior import STRONGEST, as_strength
 from dpplearn.tools.files import check_writable, same_file
+from dpplearn.tools.threads import MOST_THREADS
 
 
 def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
@@ -28,6 +29,13 @@ def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
         return value
 
     return check
+
+
+def share_of_one(value: float) -> float:
+    """A number above 0 and below 1."""
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"{value:g} is not between 0 and 1")
+    return value
 
 
 def prior_strength(value: str) -> float | str:
@@ -58,7 +66,8 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the random numbers; by default a new one.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="How many items and pairs to show.")]
 Threads = Annotated[
-    int | None, typer.Option(min=1, rich_help_panel=LEARNING, help="How many threads; by default all cores.")
+    int | None,
+    typer.Option(min=1, max=MOST_THREADS, rich_help_panel=LEARNING, help="How many threads; by default all cores."),
 ]
 
 Format = Annotated[

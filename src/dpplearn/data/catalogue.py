@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Ints
 from dpplearn.errors import InputError, whole_number
+from dpplearn.tools.words import count
 
 Label = str | int
 
@@ -93,9 +94,9 @@ class Catalogue:
             raise InputError(f"got the single item {labels!r} where a list of items was expected; write [{labels!r}]")
         labels = list(labels)
         found = [self.position(label) for label in labels]
-        for position, count in Counter(found).items():
-            if count > 1:
-                raise InputError(f"item {self.labels[position]!r} is named {count} times; name it once")
+        for position, times in Counter(found).items():
+            if times > 1:
+                raise InputError(f"item {self.labels[position]!r} is named {times} times; name it once")
         return np.array(found, dtype=np.int64)
 
     def select(self, positions: npt.NDArray[np.integer[Any]] | Sequence[int]) -> tuple[Label, ...]:
@@ -108,7 +109,7 @@ class Catalogue:
 
     def _unknown(self, label: Any) -> str:
         close = difflib.get_close_matches(str(label), self._position, n=3, cutoff=0.5)
-        known = f"the catalogue has {len(self)} items, from {self.labels[0]!r} to {self.labels[-1]!r}"
+        known = f"the catalogue has {count(len(self), 'item')}, from {self.labels[0]!r} to {self.labels[-1]!r}"
         hint = f"did you mean {' or '.join(repr(name) for name in close)}?" if close else known
         return f"item {label!r} is not in the catalogue; {hint}"
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue, is_plain_integer
 from dpplearn.errors import InputError, InputWarning
+from dpplearn.tools.words import count
 
 
 def check_is_not_a_matrix(baskets: Any) -> None:
@@ -73,7 +74,7 @@ def check_range(positions: Ints, rows: Ints, n_items: int) -> None:
     if wrong.size:
         row, item = rows[wrong[0]], positions[wrong[0]]
         advice = f"pass n_items={item + 1} or fix the basket" if item >= n_items else "indices start at 0"
-        raise InputError(f"basket {row} names item {item}, but the catalogue has {n_items} items; {advice}")
+        raise InputError(f"basket {row} names item {item}, but the catalogue has {count(n_items, 'item')}; {advice}")
 
 
 def check_kinds(flat: list[Any], rows: Ints, *, integers: bool) -> None:

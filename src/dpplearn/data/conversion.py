@@ -24,6 +24,7 @@ from dpplearn.data.checks import (
     one_more_than_largest,
 )
 from dpplearn.errors import InputError
+from dpplearn.tools.words import count
 
 
 class Pairs(NamedTuple):
@@ -55,7 +56,9 @@ def pairs_of_lists(
         catalogue = Catalogue.of(sorted(set(flat))) if catalogue is None else catalogue
         positions = look_up(flat, rows, catalogue)
     if n_items not in (None, len(catalogue)):
-        raise InputError(f"n_items is {n_items}, but there are {len(catalogue)} items; pass them all as items=")
+        raise InputError(
+            f"n_items is {n_items}, but the baskets hold {count(len(catalogue), 'item')}; pass them all as items="
+        )
     return Pairs(rows, positions, n_baskets, catalogue, weights)
 
 

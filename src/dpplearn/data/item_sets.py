@@ -15,6 +15,7 @@ from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import as_rows, as_weights, warn_of_repeats
 from dpplearn.errors import InputError
+from dpplearn.tools.words import count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,12 +115,13 @@ class ItemSets:
 
     def __repr__(self) -> str:
         if not len(self):
-            return f"Baskets(0 baskets, {self.n_items} items)"
+            return f"Baskets(0 baskets, {count(self.n_items, 'item')})"
         weighted = "" if np.all(self.weights == 1) else f", total weight {self.total_weight:g}"
         n_empty = np.count_nonzero(self.sizes == 0)
         empty = f", {n_empty:,} empty" if n_empty else ""
+        items = count(self.n_items, "named item" if self.catalogue.named else "item")
         return (
-            f"Baskets({len(self):,} baskets{empty}, {self.n_items:,} {'named ' if self.catalogue.named else ''}items, "
+            f"Baskets({count(len(self), 'basket')}{empty}, {items}, "
             f"size {self.sizes.min()} to {self.sizes.max()}, mean {self.sizes.mean():.2f}{weighted})"
         )
 

@@ -152,7 +152,9 @@ def _check_setting(path: str, found: Mapping[str, Any], setting: Setting) -> Non
     for name, expected in asdict(setting).items():
         if (found[name] if name not in LATER else found.get(name, LATER[name])) != expected:
             what = "other baskets" if name == "data" else f"{name}={found.get(name)!r}, not {name}={expected!r}"
-            raise InputError(f"{path} belongs to a fit with {what}; repeat the call that wrote it, with resume=")
+            raise InputError(
+                f"{path} belongs to a fit with {what}; repeat the call that wrote it, with resume= (--resume)"
+            )
 
 
 def _state(setting: Setting, arrays: Mapping[str, npt.NDArray[Any]], document: Mapping[str, Any]) -> FitState:

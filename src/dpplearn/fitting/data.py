@@ -36,8 +36,8 @@ class Data:
         kept, aside = self.units.split(1 - share, rng=seed)
         if not len(kept) or not len(aside):
             raise InputError(
-                f"validation is {share:g}, which leaves {kept.n_units} baskets to learn from and {aside.n_units} to "
-                "validate on; expected a share that leaves some of both"
+                f"validation (--validation) is {share:g}, which leaves {kept.n_units} baskets to learn from and "
+                f"{aside.n_units} to validate on; expected a share that leaves some of both"
             )
         return Data(self.given, kept, kept.deduplicated(), aside.deduplicated())
 

@@ -23,6 +23,7 @@ from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.registry import FACTORED
 from dpplearn.tools.memory import NUMBER, check_memory, in_bytes
 from dpplearn.tools.threads import one_blas_thread, thread_count
+from dpplearn.tools.words import count
 
 LONG = 60.0  # seconds, from which on a fit is told to be long
 SURELY = 30  # a machine that is slower than ours by more than this is not thought of
@@ -58,7 +59,7 @@ def check_fit_memory(data: Baskets, options: FitOptions) -> None:
     n_items = data.n_items
     kind = {"dpp": "DPP"}.get(options.how.model, options.how.model)
     kernel = "" if options.how is FACTORED else f" (a kernel of {in_bytes(NUMBER * n_items**2)})"
-    what = f"learning a {kind} of {n_items:,} items{kernel}"
+    what = f"learning a {kind} of {count(n_items, 'item')}{kernel}"
     by = f" by {options.how.name!r}" if options.how.model == "dpp" else f" and {options.n_segments} segments"
     check_memory(fit_memory(data, options), what + by, "keep the most frequent items alone")
 

@@ -118,10 +118,11 @@ def fit(
         itself, which says little about how much is still to be gained. A mixture in factors is learned in as many
         passes over the baskets as are planned.
     max_iter, max_seconds
-        Limits of a run, and of the whole fit. Time is looked at between the parts of a fit, and what cannot be ended in
-        it, to judge by a short measurement, is not begun: where there is none for a first step, the model is the start
-        or that of independent items, whichever is likelier. Of a fit that will take longer than a minute a warning
-        tells about how long, and one that needs more memory than there is is refused.
+        Limits of a run, and of the whole fit. With `max_iter=0` the model is the start. Time is looked at between the
+        parts of a fit, and what cannot be ended in it, to judge by a short measurement, is not begun: where there is
+        none for a first step, the model is the start or that of independent items, whichever is likelier. Of a fit that
+        will take longer than a minute a warning tells about how long, and one that needs more memory than there is is
+        refused.
     threads
         How many threads (default: all cores). The result is the same to the last bit for the same number.
     prior

@@ -185,7 +185,7 @@ class FitOptions:
         if self.nonempty and empty:
             raise InputError(
                 f"{empty} of {len(baskets)} baskets are empty, which given that baskets are not empty is "
-                "impossible; leave nonempty out, or leave them out (baskets.subset(baskets.sizes > 0))"
+                "impossible; leave nonempty (--nonempty) out, or leave them out (baskets.subset(baskets.sizes > 0))"
             )
         return self
 

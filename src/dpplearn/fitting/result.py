@@ -17,6 +17,7 @@ from dpplearn.learners.registry import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
 from dpplearn.models.mixture import Mixture
+from dpplearn.tools.words import count
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,8 @@ class FitResult:
         if np.isinf(self.prior):
             beside = "the model, but for its smoothing"
         lines = [
-            f"FitResult: {how.learner} from {how.start}, {how.n_baskets:,} baskets "
-            f"({how.n_distinct:,} distinct) of {len(self.model.items):,} items",
+            f"FitResult: {how.learner} from {how.start}, {count(how.n_baskets, 'basket')} "
+            f"({how.n_distinct:,} distinct) of {count(len(self.model.items), 'item')}",
             f"  stopped            after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
             f"{' (converged)' if self.converged else ''}: {self.stop.value}",
             f"  log-likelihood     {self.log_likelihood:.4f} per basket{given}",

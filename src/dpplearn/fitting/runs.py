@@ -17,6 +17,7 @@ from dpplearn.learners.registry import Learner
 from dpplearn.learners.starts import DETERMINISTIC
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
+from dpplearn.tools.words import count
 
 FEW_ITEMS, STARTS = 30, 9  # on so few items runs are short, and optima that depend on the start are common
 SHORT_RUN, SHORT_TOL = 60, 0.01  # steps, and nats still to be gained, at which a start has shown what it is worth
@@ -92,9 +93,11 @@ class Method:
         return Run(step, record, len(record.log_likelihood) - 1, stop)
 
     def at_least(self, kernel: AnyKernel, last: Run, problem: Problem) -> Run:
-        """The run, or if it ended below this kernel, that as its last step; then the run's convergence says nothing."""
+        """The run, or if it ended below this kernel, that as its last step; then the run's convergence says nothing.
+        Where there was to be no step, it is the start."""
         assert last.stop is not None
-        other = self.ended_at(kernel, problem, last.stop, Record.of(last.history))
+        before = Record.of(last.history) if self.limits.max_iter else Record()
+        other = self.ended_at(kernel, problem, last.stop, before)
         if not other.score > last.score:
             return last
         apart = other.score > last.score + self.limits.tol
@@ -146,13 +149,14 @@ def all_runs(work: Work, state: FitState) -> tuple[FitState, Stop | None]:
 
 def outcome(work: Work, state: FitState) -> tuple[Run, str]:
     """The best of the runs, and the name of its start; or what no fit ends below, if that is better: the model given as
-    a start, or else independent items. The paper's learners from their own starts end where they end."""
+    a start, or else independent items. The paper's learners from their own starts end where they end; and who asks for
+    no iteration asks for the start."""
     best = state.best
     assert best is not None
     came_from = state.best_start
     if work.first_start is not None:
         name, yardstick = "given", _given(work, state)
-    elif work.method.learner.as_published:
+    elif work.method.learner.as_published or not work.method.limits.max_iter:
         return best, came_from
     else:
         name, yardstick = "independent", work.problem.yardstick()
@@ -207,7 +211,7 @@ def _given(work: Work, state: FitState) -> AnyKernel:
     assert given is not None
     if given.n_items != work.problem.baskets.n_items:
         raise InputError(
-            f"the start has {given.n_items} items, but the baskets have {work.problem.baskets.n_items}; "
+            f"the start has {count(given.n_items, 'item')}, but the baskets have {work.problem.baskets.n_items}; "
             "pass a model, whose items are matched by label"
         )
     return given

@@ -15,6 +15,7 @@ from dpplearn.arrays import Floats, Ints, Items
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.tools.threads import one_blas_thread, pool, thread_count
+from dpplearn.tools.words import count
 
 WORK_WORTH_A_THREAD = 300_000  # in nanoseconds, about; below, handing over costs more than it saves
 NO_DELTA = np.empty((0, 0))  # for a pass that does not want it
@@ -29,7 +30,7 @@ def check_items(n_items: int, baskets: Baskets) -> None:
     """Compiled loops check no bounds."""
     if baskets.n_items != n_items:
         raise InputError(
-            f"the kernel has {n_items} items, but the baskets have {baskets.n_items}; "
+            f"the kernel has {count(n_items, 'item')}, but the baskets have {baskets.n_items}; "
             "a DPP matches them by label (DPP.log_prob), a kernel cannot"
         )
 

@@ -12,6 +12,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
+from dpplearn.tools.words import count
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
@@ -96,7 +97,7 @@ def check_known(here: Ints, catalogue: Catalogue, baskets: Baskets) -> None:
     """Refuse a start that knows none of the items of the baskets: `here` is where each stands in its catalogue."""
     if not (here >= 0).any():
         raise InputError(
-            f"the start knows none of the {baskets.n_items} items of the baskets (it has {len(catalogue)}, "
+            f"the start knows none of the {count(baskets.n_items, 'item')} of the baskets (it has {len(catalogue)}, "
             f"such as {catalogue.labels[0]!r}; they have items such as {baskets.items[0]!r}); leave start= out"
         )
 

@@ -19,6 +19,7 @@ from dpplearn.errors import InputError
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.models.dpp import DPP
 from dpplearn.tools.files import replace_file, same_file
+from dpplearn.tools.words import count
 
 FROM: Mapping[str, Callable[[npt.ArrayLike], Kernel]] = {"K": Kernel.from_K, "L": Kernel.from_L}
 
@@ -177,7 +178,7 @@ def _read_npy(path: Path, given: Sequence[Label] | None) -> _Table:
     items = read_items(beside)
     if matrix.shape[:1] != (len(items),):
         has = f"{path} has an array of shape {matrix.shape}"
-        raise InputError(f"{beside} names {len(items)} items, but {has}; pass items= (--items)")
+        raise InputError(f"{beside} names {count(len(items), 'item')}, but {has}; pass items= (--items)")
     return _Table(matrix, items, None)
 
 

@@ -19,6 +19,7 @@ from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.named_law import Basket, NamedLaw
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
+from dpplearn.tools.words import count
 
 
 class SetModel(NamedLaw):
@@ -40,9 +41,9 @@ class SetModel(NamedLaw):
         self.learned = learned or Provenance()
         self.training = training
         if len(self.catalogue) != n:
-            raise InputError(f"the kernel has {n} items, but items names {len(self.catalogue)}")
+            raise InputError(f"the kernel has {count(n, 'item')}, but items names {len(self.catalogue)}")
         if training is not None and len(training.item_weights) != n:
-            raise InputError(f"the kernel has {n} items, but the training data {len(training.item_weights)}")
+            raise InputError(f"the kernel has {count(n, 'item')}, but the training data {len(training.item_weights)}")
 
     @classmethod
     def of_law(
@@ -78,8 +79,7 @@ class SetModel(NamedLaw):
 
     def __repr__(self) -> str:
         how = f", learned by {self.learned.learner}" if self.learned.learner else ""
-        named = "named " if self.catalogue.named else ""
-        what = f"{len(self.items)} {named}items{self._more}"
+        what = f"{count(len(self.items), 'named item' if self.catalogue.named else 'item')}{self._more}"
         return f"{type(self).__name__}({what}, expected size {self.expected_size:.2f}{how})"
 
     _more = ""  # what else there is to say of it

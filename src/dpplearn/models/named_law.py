@@ -15,6 +15,7 @@ from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.interface import Law, check_size
 from dpplearn.models.answers import Selection
+from dpplearn.tools.words import count
 
 Basket = Iterable[Label]
 
@@ -172,7 +173,7 @@ class NamedLaw:
         """
         A = self.catalogue.positions(basket)
         if whole_number("k", k, 0) < len(A):
-            raise InputError(f"k is {k}, but the basket already has {len(A)} items; k counts them too")
+            raise InputError(f"k is {k}, but the basket already has {count(len(A), 'item')}; k counts them too")
         return self._selection(k, A)
 
     def greedy_map(self, k: int | None = None) -> Selection:

@@ -138,3 +138,8 @@ def _without_middle(name: str, others: Sequence[str], width: int) -> str:
     differ = next((place for place, each in enumerate(letters) if len(set(each)) > 1), min(map(len, others)))
     word = name.rfind(" ", 0, differ + 1) + 1 or differ
     return f"{_cut(name[:word], width // 2)} {name[word:]}"
+
+
+def times(doublings: int) -> str:
+    """How many times as often, on a scale in doublings."""
+    return f"{2**doublings}" if doublings >= 0 else f"1/{2**-doublings}"

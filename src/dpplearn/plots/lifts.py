@@ -10,8 +10,9 @@ from dpplearn.arrays import Floats, Ints
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
-from dpplearn.plots.layout import by_profile, names
+from dpplearn.plots.layout import by_profile, names, times
 from dpplearn.plots.style import DIAGONAL, DIVERGING, LETTER
+from dpplearn.tools.words import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +77,9 @@ def _likeliest(model: SetModel, top: int) -> Ints:
     best = np.argsort(-marginals, kind="stable")[: whole_number("top", top, 1)]
     best = best[marginals[best] > 0]
     if len(best) < 2:
-        raise InputError(f"{len(best)} items to show, and a lift is of two; expected two or more that can be in a set")
+        raise InputError(
+            f"{count(len(best), 'item')} to show, and a lift is of two; expected two or more that can be in a set"
+        )
     return best
 
 
@@ -101,10 +104,6 @@ def _scale(figure: Figure, axes: Axes, image: AxesImage, reach: float) -> None:
     """The colours' meaning, in words at both ends."""
     bar = figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02, extend="both")
     whole = range(-int(reach), int(reach) + 1)
-    bar.set_ticks(list(whole), labels=[_times(each) for each in whole])
+    bar.set_ticks(list(whole), labels=[times(each) for each in whole])
     bar.ax.tick_params(labelsize=7)
     bar.set_label("together so many times as often as by chance\n← stand in for each other · go together →", size=7)
-
-
-def _times(doublings: int) -> str:
-    return f"{2**doublings}" if doublings >= 0 else f"1/{2**-doublings}"

@@ -13,8 +13,9 @@ from dpplearn.models.answers import Segment
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
-from dpplearn.plots.layout import names
+from dpplearn.plots.layout import names, times
 from dpplearn.plots.style import DIVERGING, LETTER
+from dpplearn.tools.words import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MOST, SMALL = 12, 0.005  # segments shown, and the least weight of one
 EACH = 4  # items of a segment
 NAME = 48  # characters of a name
-LESS, MORE = -6, 3  # doublings, of the colours: to 1/64 and 8 times as likely; what is liked is to stand out
+REACH = 4  # doublings, of the colours: from 1/16 to 16 times as likely
 DARK = 0.65  # of the way to either end, from which on a cell is so dark that its text is white
 
 
@@ -68,20 +69,17 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
     p = model.segment_marginals[:shown][:, rows].T  # (n_rows, n_shown)
     doublings = np.log2(p / model.marginals()[rows][:, None])
     with styled():
-        from matplotlib.colors import TwoSlopeNorm
-
-        scale = TwoSlopeNorm(0, LESS, MORE)
         labels = names(model.catalogue, rows, NAME)
         width = 1.4 + LETTER * max(map(len, labels)) + 0.62 * shown
         figure = figure or new_figure(max(width, 5.6), 1.6 + 0.19 * len(rows))  # the sentence below takes so much
         axes = figure.subplots()
-        image = axes.imshow(doublings, cmap=DIVERGING, norm=scale, aspect="auto", interpolation="nearest")
+        image = axes.imshow(doublings, cmap=DIVERGING, vmin=-REACH, vmax=REACH, aspect="auto", interpolation="nearest")
         _write_chances(axes, p, doublings)
         heads = [f"{each.weight:.0%}\n{each.expected_size:.1f}" for each in found[:shown]]
         _name(axes, heads, labels)
         axes.set_xlabel(_what_columns_are(found[shown:], shown), size=7)
         bar = figure.colorbar(image, ax=axes, shrink=min(1, 6 / len(rows) + 0.3), pad=0.02, extend="both")
-        bar.set_ticks([LESS, LESS / 2, 0, 1, 2, MORE], labels=["1/64", "1/8", "1", "2", "4", "8"])
+        bar.set_ticks(list(range(-REACH, REACH + 1)), labels=[times(each) for each in range(-REACH, REACH + 1)])
         bar.ax.tick_params(labelsize=7)
         bar.set_label("times as likely as in all sets", size=7)
     return figure
@@ -90,8 +88,7 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
 def _write_chances(axes: Axes, p: Floats, doublings: Floats) -> None:
     for (row, column), chance in np.ndenumerate(p):
         text = f"{100 * chance:.0f}" if chance >= 0.005 else "·"
-        way = doublings[row, column] / (MORE if doublings[row, column] > 0 else LESS)
-        colour = "white" if way > DARK else "black"
+        colour = "white" if abs(doublings[row, column]) > DARK * REACH else "black"
         axes.text(column, row, text, ha="center", va="center", size=6, color=colour)
 
 
@@ -106,7 +103,10 @@ def _name(axes: Axes, heads: list[str], labels: list[str]) -> None:
 
 
 def _what_columns_are(left_out: Sequence[Segment], shown: int) -> str:
-    said = f"{shown} segments; numbers: the chance, in per cent, that a set of the segment holds the item"
+    said = f"{count(shown, 'segment')}; numbers: the chance, in per cent, that a set of the segment holds the item"
     weight = sum(each.weight for each in left_out)
     how_much = f"{100 * weight:.1f} %" if weight >= 0.001 else "less than 0.1 %"
-    return f"{said}\n{len(left_out)} more segments have {how_much} of the sets together" if left_out else said
+    if not left_out:
+        return said
+    have = "more segment has {} of the sets" if len(left_out) == 1 else "more segments have {} of the sets together"
+    return f"{said}\n{len(left_out)} {have.format(how_much)}"

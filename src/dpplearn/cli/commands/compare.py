@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpplearn.cli.commands.score import FixedSeed, Lengths, Resamples, described, evaluation_tables
+from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
@@ -25,6 +26,7 @@ from dpplearn.cli.output import busy, show, wants_progress, write_json
 from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.tables import Facts
+from dpplearn.tools.words import listed
 
 Learners = Annotated[
     list[str] | None,
@@ -45,11 +47,15 @@ Inits = Annotated[
     ),
 ]
 Priors = Annotated[
-    list[str] | None,
+    list[float] | None,
     typer.Option(
-        "--prior", metavar="auto|STRENGTH", help="A prior to compare; repeat for more. By default that of the learner."
+        "--prior",
+        metavar="auto|STRENGTH",
+        parser=prior_strength,
+        help="A prior to compare; repeat for more. By default that of the learner.",
     ),
 ]
+MIXTURE = "mixture"
 # Beside independent items, which are there anyway: each says more than those before it.
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "symmetric DPP": {"model": "dpp"},
@@ -81,7 +87,8 @@ def compare(
     from dpplearn.evaluation.cross_validation import cross_validate
     from dpplearn.evaluation.evaluation import KS
 
-    choices = {"learner": learner, "init": init, "prior": list(map(prior_strength, prior or []))}
+    check_mixture(learner or [], {"--init": init, "--prior": prior})
+    choices = {"learner": learner, "init": init, "prior": prior}
     options = combinations(choices) if any(choices.values()) else {name: dict(each) for name, each in KINDS.items()}
     progress = wants_progress(quiet)
     with busy(f"reading {data}", progress):
@@ -92,6 +99,13 @@ def compare(
         return
     facts = [("data", described(data, found)), ("cross-validation", f"{folds} folds, seed {seed}")]
     show([Facts("Comparison", facts), *evaluation_tables(found)])
+
+
+def check_mixture(learners: Sequence[str], of_dpps: Mapping[str, object]) -> None:
+    given = [option for option, values in of_dpps.items() if values]
+    if MIXTURE in learners and given:
+        verb = "is" if len(given) == 1 else "are"
+        raise UsageError(f"{listed(given)} {verb} for DPPs, and --learner {MIXTURE} learns none; leave out either")
 
 
 def combinations(choices: Mapping[str, Sequence[Any] | None]) -> dict[str, dict[str, Any]]:

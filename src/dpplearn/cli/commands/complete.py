@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import AsJson, Items, Model
+from dpplearn.cli.options import AsJson, Items, Model, Quiet
 from dpplearn.cli.output import Report, Shown, write
 from dpplearn.models.dpp import Selection
 from dpplearn.models.model import SetModel
@@ -22,6 +22,7 @@ def complete(
     model: Model,
     items: Items = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Size of the whole set, the ITEMs included.")] = 10,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """A set of high probability that contains the items given: of a DPP, a diverse one."""

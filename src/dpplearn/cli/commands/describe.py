@@ -74,11 +74,20 @@ Resamples = Annotated[
     ),
 ]
 ResamplingSeed = Annotated[int, typer.Option("--seed", min=0, rich_help_panel=RELYING, help="Seed of the resamples.")]
+
+
+def up_to_one(value: float) -> float:
+    if not 0 < value <= 1:
+        raise typer.BadParameter(f"{value:g} is not a number above 0, up to 1")
+    return value
+
+
 GroupsAtLeast = Annotated[
     float,
     typer.Option(
         "--groups-at-least",
         metavar="SHARE",
+        callback=up_to_one,
         rich_help_panel=RELYING,
         help="Group items that are kept apart in at least this share of the sets which would hold both by chance, "
         "on average.",

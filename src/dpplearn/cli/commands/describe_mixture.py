@@ -18,6 +18,9 @@ MEANING = (
     "lift: how many times as often as by chance a set holds both. 9 in 10: where the training baskets put it, nine "
     "times in ten, by how many of them hold both (met) and how many would by chance."
 )
+SHRUNK = (
+    "Some lifts lie outside their 9 in 10: the model does not take every count at its word, and draws lifts towards 1."
+)
 UNKNOWN = "How sure this is is not known: the model does not tell what it was learned from."
 SUBSTITUTES, COMPLEMENTS = "Items that stand in for each other", "Items that go together"
 
@@ -72,7 +75,7 @@ def relations_tables(report: Report) -> Iterator[Shown]:
             if lines
             else (f"{title}: {none}")
         )
-    yield MEANING if report["intervals_known"] else UNKNOWN
+    yield from _meaning(report)
 
 
 def _segment_tables(report: Report) -> Iterator[Shown]:
@@ -127,4 +130,13 @@ def mixture_item_tables(report: Report) -> Iterator[Shown]:
     ):
         names = [shown(each["item"]) for each in lines]
         yield TextTable(title, ["item", *_columns(report)], _rows(names, report, lines)) if lines else f"{title}: none."
+    yield from _meaning(report)
+
+
+def _meaning(report: Report) -> Iterator[str]:
     yield MEANING if report["intervals_known"] else UNKNOWN
+    if any(
+        each["lift"] < each["low"] or each["lift"] > each["high"]
+        for each in (*report["substitutes"], *report["complements"])
+    ):
+        yield SHRUNK

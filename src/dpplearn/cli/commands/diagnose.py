@@ -22,6 +22,7 @@ from dpplearn.cli.options import (
     Threads,
     Top,
     WeightColumn,
+    share_of_one,
 )
 from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.tools.tables import Facts, TextTable
@@ -32,7 +33,12 @@ MostItems = Annotated[
     int, typer.Option("--most-items", min=2, help="With more items than this, look at the most frequent only.")
 ]
 Level = Annotated[
-    float, typer.Option("--level", help="Of the pairs called repelling or attracting, the share that may be wrong.")
+    float,
+    typer.Option(
+        "--level",
+        callback=share_of_one,
+        help="Of the pairs called repelling or attracting, the share that may be wrong.",
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import AsJson, Items, Model
+from dpplearn.cli.options import AsJson, Items, Model, Quiet
 from dpplearn.cli.output import Report, Shown, write
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, share, shown
@@ -19,6 +19,7 @@ def explain(
     model: Model,
     candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The item to be added.")],
     items: Items = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Which items of a basket push a candidate up or down, and by how much."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dpplearn
-from dpplearn.cli.options import AsJson, Model, check_target, one_of
+from dpplearn.cli.options import AsJson, Model, Quiet, check_target, one_of
 from dpplearn.cli.output import Report, Shown, write
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import count, shown
@@ -40,6 +40,7 @@ def export(
         str,
         typer.Option(metavar="K|L", callback=one_of(KINDS), help="K, the marginal kernel; or L, where P(Y) ~ det L_Y."),
     ] = "K",
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the matrix K or L of a model, with its items, for other programs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -32,15 +32,18 @@ from dpplearn.cli.options import (
 from dpplearn.cli.output import busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.fitting.fit import asked_for, fit_with
-from dpplearn.fitting.options import MODELS, MOST_DENSE
+from dpplearn.fitting.fit import asked_for, fit_with, model_of
+from dpplearn.fitting.options import MODELS, MOST_DENSE, MOST_RESTARTS, MOST_SEGMENTS
 from dpplearn.learners.loop import Stop
 from dpplearn.learners.registry import FACTORED, LEARNERS
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.models.model import SetModel
+from dpplearn.tools.words import listed
 
 USUAL = LEARNERS[MODELS["mixture"]]
 MIXTURE, DPPS, REGULARISING = "Learning a mixture", "Learning a DPP", "Little data"
+NAMES = {"mixture": "a mixture", "dpp": "a DPP"}
+Given = Mapping[str, object]  # options and their values, None where they were not given
 
 
 def positive(value: float | None) -> float | None:
@@ -65,6 +68,7 @@ Segments = Annotated[
     int | None,
     typer.Option(
         min=1,
+        max=MOST_SEGMENTS,
         rich_help_panel=MIXTURE,
         help=f"How many segments; by default {USUAL.usual_segments}, and {FACTORED.usual_segments} where there are "
         f"more than {MOST_DENSE:,} items.",
@@ -105,7 +109,10 @@ Init = Annotated[
 Restarts = Annotated[
     int,
     typer.Option(
-        min=1, rich_help_panel=LEARNING, help="How many runs, each from a start of its own; the best is kept."
+        min=1,
+        max=MOST_RESTARTS,
+        rich_help_panel=LEARNING,
+        help="How many runs, each from a start of its own; the best is kept.",
     ),
 ]
 Start = Annotated[
@@ -225,6 +232,10 @@ def fit(
     given = dpplearn.load(start) if start is not None else None
     kind = {"model": model, "segments": segments, "rank": rank, "attraction": not no_attraction}
     of_dpp = {"learner": learner, "init": init, "prior": prior}
+    of_mixture = {"--segments": segments, "--rank": rank, "--no-attraction": no_attraction or None}
+    options_of_dpp = {"--learner": learner, "--init": init, "--prior": prior}
+    check_kind(model, start, of_mixture, options_of_dpp, model_of(given))
+    check_law(learner, nonempty)
     runs = {"restarts": restarts, "tol": tol, "max_iter": max_iter, "max_seconds": max_seconds, "threads": threads}
     options = asked_for(
         given,
@@ -247,6 +258,29 @@ def fit(
     report = fit_report(result, options, train, held_out, model=str(output), data=data, test_data=test, seed=reported)
     write(report, fit_tables, as_json)
     leave_if_interrupted(result.stop, output)
+
+
+def check_kind(model: str | None, start: Path | None, of_mixture: Given, of_dpp: Given, of_start: str | None) -> None:
+    """That all options ask for one kind of model; `fit` would say so in the words of Python."""
+    asked = {f"--model {model}": model, **dict.fromkeys(_given(of_dpp), "dpp"), f"--start {start}": of_start}
+    wanted = {option: kind for option, kind in asked.items() if kind is not None}
+    kind = next(iter(wanted.values()), "mixture")
+    others = [option for option, other in wanted.items() if other != kind]
+    others += _given(of_mixture) if kind == "dpp" else []
+    if others:
+        one, other = (NAMES[kind], NAMES["mixture" if kind == "dpp" else "dpp"])
+        verb = "is" if len(others) == 1 else "are"
+        raise UsageError(f"{listed(others)} {verb} for {other}, and {next(iter(wanted))} for {one}; leave out either")
+
+
+def _given(options: Given) -> list[str]:
+    return [name for name, value in options.items() if value is not None]
+
+
+def check_law(learner: str | None, nonempty: bool | None) -> None:
+    if learner is not None and nonempty and not LEARNERS[learner].learns_nonempty:
+        able = [name for name in DPP_LEARNERS if LEARNERS[name].learns_nonempty]
+        raise UsageError(f"--nonempty is not for --learner {learner}; use one of {', '.join(able)}")
 
 
 def check_holdout(holdout: float | None, test: str | None, seed: int | None, state: Path | None) -> None:

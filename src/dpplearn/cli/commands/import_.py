@@ -10,7 +10,7 @@ import typer
 
 import dpplearn
 from dpplearn.cli.commands.export import KINDS
-from dpplearn.cli.options import AsJson, ModelOutput, check_target, one_of
+from dpplearn.cli.options import AsJson, ModelOutput, Quiet, check_target, one_of
 from dpplearn.cli.output import Report, Shown, write
 from dpplearn.models.dpp import DPP
 from dpplearn.tools.tables import Facts
@@ -38,6 +38,7 @@ def import_(
     nonempty: Annotated[
         bool, typer.Option("--nonempty", help="The model is to speak of sets given that they are not empty.")
     ] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a model of a matrix K or L that another program wrote."""

@@ -8,7 +8,7 @@ import typer
 
 import dpplearn
 from dpplearn.cli.commands.complete import write_selection
-from dpplearn.cli.options import AsJson, Model
+from dpplearn.cli.options import AsJson, Model, Quiet
 
 
 def map_(
@@ -16,6 +16,7 @@ def map_(
     k: Annotated[
         int | None, typer.Option("-k", min=1, help="Size; by default until no item raises the probability.")
     ] = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """A set of high probability, found greedily."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, read_only
 from dpplearn.errors import InputError
+from dpplearn.tools.words import count
 
 ROUNDING = 1e-9  # of weights that add up to 1
 SLACK = 1e-6  # what rounding may take from the least eigenvalue of a symmetric part, which is 1 or more
@@ -75,7 +76,7 @@ class MixtureKernel:
 
     def __repr__(self) -> str:
         segments = "1 segment" if self.n_segments == 1 else f"{self.n_segments} segments"
-        return f"MixtureKernel({self.n_items} items, {segments})"
+        return f"MixtureKernel({count(self.n_items, 'item')}, {segments})"
 
     @property
     def n_items(self) -> int:

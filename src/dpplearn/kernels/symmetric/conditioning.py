@@ -16,6 +16,7 @@ from dpplearn.kernels.symmetric.independence import (
     two_smallest,
 )
 from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.tools.words import count
 
 Measure = Callable[[Kernel, Ints], float]  # the logarithm of a determinant of a set's minor
 IMPOSSIBLE = "{}: under this model that has probability zero, so nothing follows from it"
@@ -50,7 +51,7 @@ def next_item(kernel: Kernel, basket: Ints) -> tuple[Floats, Floats]:
     although P(A ⊆ Y) is not, which happens when eigenvalues of K are exactly 1 and A is too small.
     """
     if len(basket) > kernel.rank:
-        raise InputError(IMPOSSIBLE.format(f"no set has more than {kernel.rank} items"))
+        raise InputError(IMPOSSIBLE.format(f"no set has more than {count(kernel.rank, 'item')}"))
     probability = _decided(kernel, basket, _complement(kernel.K, basket), log_inclusion)
     if np.isnan(probability).any():
         raise InputError(IMPOSSIBLE.format("no set holds all the items of the basket"))

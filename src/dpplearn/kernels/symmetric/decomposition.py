@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.errors import InputError
 from dpplearn.tools.memory import NUMBER, check_memory
+from dpplearn.tools.words import count
 
 ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
 COARSEST = 0.01  # what that may be at most, of numbers with few digits
@@ -21,7 +22,9 @@ def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
     """Numbers that are no coarser than they came."""
     if hasattr(matrix, "toarray"):  # scipy sparse
         check_memory(
-            MATRICES * NUMBER * math.prod(matrix.shape), f"{name} of {matrix.shape[0]:,} items", "use fewer items"
+            MATRICES * NUMBER * math.prod(matrix.shape),
+            f"{name} of {count(matrix.shape[0], 'item')}",
+            "use fewer items",
         )
         matrix = matrix.toarray()
     try:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Bools, Floats, read_only
 from dpplearn.errors import InputError
 from dpplearn.kernels.symmetric.decomposition import checked_eigh, eigh_apart, svd_apart, symmetric_product, with_ones
+from dpplearn.tools.words import count
 
 __all__ = ["BORDER", "Bordered", "Kernel", "eigh_apart"]
 
@@ -176,7 +177,9 @@ class Kernel:
 
     def __repr__(self) -> str:
         ones = f", {np.count_nonzero(self.at_one)} eigenvalues at 1" if self.at_one.any() else ""
-        return f"Kernel({self.n_items} items, rank {self.rank}, expected size {self.eigenvalues.sum():.2f}{ones})"
+        return (
+            f"Kernel({count(self.n_items, 'item')}, rank {self.rank}, expected size {self.eigenvalues.sum():.2f}{ones})"
+        )
 
     @property
     def n_items(self) -> int:
