@@ -73,6 +73,20 @@ def normalisers(C: Floats, log_odds: Floats, threads: int | None = None) -> Norm
     return Normalisers(log_Z, H, d)
 
 
+@dataclass(frozen=True)
+class OfItems:
+    """The same of segments in which items are independent."""
+
+    log_Z: Floats  # (n_segments,)
+    marginals: Floats  # (n_segments, n_items)
+
+
+def of_items(log_odds: Floats) -> OfItems:
+    """What `normalisers` gives for C = I, without a matrix."""
+    log_sum = np.logaddexp(0, log_odds)
+    return OfItems(log_sum.sum(axis=1), np.exp(log_odds - log_sum))
+
+
 def minor_sums(C: Floats, baskets: Baskets, threads: int | None = None) -> MinorSums:
     """Sums over the minors of one matrix."""
 
