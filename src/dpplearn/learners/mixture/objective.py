@@ -29,8 +29,9 @@ class Objective:
     def _at(self, x: Floats) -> tuple[float, Floats]:
         shape, baskets, penalty = self.shape, self.problem.baskets, self.penalty
         at, n = Parameters.of(x, shape), baskets.total_weight
-        C, log_odds, pi = at.interaction(shape), at.log_odds, at.weights
-        norms = normalisers(C, log_odds, self.problem.threads) if shape.interacts else of_items(log_odds)
+        log_odds, pi = at.log_odds, at.weights
+        C = at.interaction(shape) if shape.interacts else None
+        norms = of_items(log_odds) if C is None else normalisers(C, log_odds, self.problem.threads)
         segments = segment_sums(log_odds, np.log(pi) - norms.log_Z, baskets, self.problem.threads)
         value, empty = segments.log_sum, np.zeros(shape.segments)
         if self.problem.nonempty:
@@ -45,7 +46,7 @@ class Objective:
         value += float((at.gamma - np.logaddexp(0, 2 * at.gamma)).sum())
         value -= penalty.segments / 2 * float(np.vdot(at.theta, at.theta)) if shape.segments > 1 else 0.0
         U, A = at.U, at.A
-        if isinstance(norms, Normalisers):
+        if C is not None and isinstance(norms, Normalisers):
             logdet, U, A = self._of_interaction(at, C, norms.weighted_sum(R))
             value += logdet
         return value / n, Parameters(gamma, theta, U, A, logits).flat(shape) / n

@@ -32,9 +32,9 @@ def with_pairs(at: Parameters, baskets: Baskets, expected: Floats) -> Parameters
     """Segments of independent items, and beside them what the pairs say that segments do not: `expected` is how many of
     each the segments explain.
 
-    A² of two items alone is what maximises m log(1 + A²) − (e + 1) A² for a pair met m times where e are expected; its
-    sign, on which a pair says nothing, is that of the random numbers. An item whose C_ii grows becomes more frequent, and
-    beside those that repel it less so: its quality makes up for half of it.
+    A² of two items alone is what maximises m log(1 + A²) − (e + 1) A² for a pair met m times where e are expected. Its
+    sign, on which a pair says nothing, is that of the random numbers. An item whose C_ii grows becomes more frequent,
+    and beside those that repel it less so: its quality makes up for half of it.
     """
     met = baskets.total_weight * baskets.pair_frequencies()
     together = np.sqrt(np.maximum(met / (expected + 1) - 1, 0))
@@ -45,8 +45,8 @@ def with_pairs(at: Parameters, baskets: Baskets, expected: Floats) -> Parameters
 
 
 def repelling_directions(met: Floats, expected: Floats, rank: int) -> Floats:
-    """U with U Uᵀ near √(1 − lift) of the pairs that surely meet less often than expected: where items that stand in for
-    each other are many, small random numbers would take long to find them, or never do."""
+    """U with U Uᵀ near √(1 − lift) of the pairs that surely meet less often than expected: where items that stand in
+    for each other are many, small random numbers would take long to find them, or never do."""
     lift = (met + SURELY * np.sqrt(met) + SMOOTHING) / (expected + SMOOTHING)
     apart = np.sqrt(np.maximum(1 - lift, 0))
     np.fill_diagonal(apart, 0)
