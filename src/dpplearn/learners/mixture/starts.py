@@ -33,15 +33,14 @@ def with_pairs(at: Parameters, baskets: Baskets, expected: Floats) -> Parameters
     each the segments explain.
 
     A² of two items alone is what maximises m log(1 + A²) − (e + 1) A² for a pair met m times where e are expected. Its
-    sign, on which a pair says nothing, is that of the random numbers. An item whose C_ii grows becomes more frequent,
-    and beside those that repel it less so: its quality makes up for half of it.
+    sign, on which a pair says nothing, is that of the random numbers.
     """
     met = baskets.total_weight * baskets.pair_frequencies()
     together = np.sqrt(np.maximum(met / (expected + 1) - 1, 0))
     rows, columns = np.tril_indices(len(met), -1)
     A = np.copysign(together[rows, columns], at.A) if at.A.size else at.A
     U = LITTLE * at.U + repelling_directions(met, expected, at.U.shape[1])
-    return replace(at, U=U, A=A, gamma=at.gamma - np.log1p((U**2).sum(axis=1)) / 4)
+    return replace(at, U=U, A=A)
 
 
 def repelling_directions(met: Floats, expected: Floats, rank: int) -> Floats:
