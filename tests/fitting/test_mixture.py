@@ -185,8 +185,7 @@ def test_a_warm_start_is_matched_by_label_and_new_items_start_at_their_frequency
     first = dl.fit(named, segments=3, rng=0)
     again = dl.fit(named, start=first)
     assert again.model.n_segments == 3
-    assert again.n_iter < first.n_iter
-    assert again.history.log_likelihood[-1] >= first.history.log_likelihood[-1] - 1e-9
+    assert again.history.log_likelihood[0] >= first.history.log_likelihood[-1] - 1e-9  # it goes on from there
     grown = Baskets.from_lists([*([f"item {i}" for i in each] for each in FEW if 7 not in each), ["new"], ["new"]])
     start = dl.fit(grown, start=first, max_iter=0).model
     assert start.items == grown.items

@@ -8,7 +8,14 @@ import pytest
 from dpplearn import Baskets, InputError, Kernel
 from dpplearn.kernels.independent import independent
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.nonsymmetric.statistics import log_minors, log_probabilities, minor_sums, segment_sums
+from dpplearn.kernels.nonsymmetric.statistics import (
+    log_minors,
+    log_probabilities,
+    minor_sums,
+    normalisers,
+    of_items,
+    segment_sums,
+)
 from dpplearn.kernels.symmetric.statistics import log_probabilities as symmetric_log_probabilities
 
 RNG = np.random.default_rng(0)
@@ -98,3 +105,24 @@ def test_what_is_no_mixture_is_refused(weights: object, log_odds: object, intera
 def test_baskets_of_other_items_are_refused() -> None:
     with pytest.raises(InputError, match="the kernel has 12 items, but the baskets have 2"):
         log_probabilities(MixtureKernel(np.ones(1), LOG_ODDS[:1], C[None]), Baskets.from_lists([[0, 1]]))
+
+
+@pytest.mark.parametrize("n_items", [1, 3, 4, 9, N])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_normalisers_are_those_of_numpy(n_items: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpplearn.kernels.passes.WORK_WORTH_A_THREAD", 1)
+    shared, log_odds = np.ascontiguousarray(C[:n_items, :n_items]), LOG_ODDS[:, :n_items]
+    found, weights = normalisers(shared, log_odds, threads), np.arange(1.0, 5.0)
+    d = np.exp(log_odds / 2)
+    L = d[:, :, None] * shared * d[:, None, :]
+    H = np.linalg.inv(np.eye(n_items) + L)
+    np.testing.assert_allclose(found.log_Z, np.linalg.slogdet(np.eye(n_items) + L)[1], rtol=1e-12)
+    np.testing.assert_allclose(found.marginals, 1 - np.diagonal(H, axis1=1, axis2=2), rtol=1e-11, atol=1e-13)
+    total = np.einsum("c,ci,cij,cj->ij", weights, d, H, d)
+    np.testing.assert_allclose(found.weighted_sum(weights), total, rtol=1e-10, atol=1e-12)
+
+
+def test_independent_items_have_the_normalisers_of_no_interaction() -> None:
+    found, expected = of_items(LOG_ODDS), normalisers(np.eye(N), LOG_ODDS)
+    np.testing.assert_allclose(found.log_Z, expected.log_Z, rtol=1e-13)
+    np.testing.assert_allclose(found.marginals, expected.marginals, rtol=1e-13)

@@ -9,9 +9,11 @@ import pytest
 
 from dpplearn import Baskets
 from dpplearn.kernels.families import law_of
-from dpplearn.learners.mixture.mixture import climb, mixture
+from dpplearn.learners.mixture.climbing import climb
+from dpplearn.learners.mixture.mixture import mixture
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape
 from dpplearn.learners.mixture.problem import MixtureProblem
+from dpplearn.learners.mixture.starts import random_numbers
 from helpers.slopes import assert_slope_two
 
 N = 6
@@ -105,11 +107,13 @@ def test_scaled_numbers_are_learned_in_fewer_steps_than_plain_ones() -> None:
     p = np.geomspace(0.01, 0.6, 20)
     baskets = Baskets.from_lists([np.flatnonzero(rng.random(20) < p).tolist() for _ in range(2000)], n_items=20)
     scaled = MixtureProblem(baskets.deduplicated(), 1, False, 2, 3)
-    plain = MixtureProblem(baskets.deduplicated(), 1, False, 2, 3)
-    plain.__dict__["scale"] = np.ones_like(scaled.scale)
-    start = scaled.start("random", np.random.default_rng(0))
-    best = [list(islice(mixture(start, each), 16))[-1].log_likelihood for each in (scaled, plain)]
-    assert best[0] > best[1] + 0.005
+    numbers = random_numbers(scaled.shape, scaled.independent_items(), np.random.default_rng(0))
+    x, known = numbers.flat(scaled.shape), scaled.scale_at(numbers)
+    best = [
+        list(islice(climb(scaled.objective, x * scale, scale), 16))[-1].log_likelihood
+        for scale in (scaled.scale.flat(scaled.shape), known, np.ones_like(known))
+    ]
+    assert min(best[:2]) > best[2] + 0.005
 
 
 def test_items_that_stand_in_for_each_other_are_found_from_the_pairs() -> None:
@@ -120,12 +124,26 @@ def test_items_that_stand_in_for_each_other_are_found_from_the_pairs() -> None:
     start = given.start("random", np.random.default_rng(0))
     steps = [step.log_likelihood for step in islice(mixture(start, given), 80)]
     assert steps[12] > steps[-1] - 0.05
-    alone = Parameters.from_kernel(start, given.shape, given.penalty).flat(given.shape) * given.scale
-    assert list(islice(climb(given, alone), 13))[-1].log_likelihood < steps[-1] - 0.2
+    numbers = random_numbers(given.shape, given.independent_items(), np.random.default_rng(0))
+    scale = given.scale_at(numbers)
+    alone = climb(given.objective, numbers.flat(given.shape) * scale, scale)
+    assert list(islice(alone, 13))[-1].log_likelihood < steps[-1] - 0.2
 
 
-def test_without_pairs_that_repel_there_is_no_race() -> None:
-    lists = [[0, 1], [0, 1], [2], []] * 5
-    given = MixtureProblem(Baskets.from_lists(lists, n_items=3).deduplicated(), 1, False, 1, 0)
-    step = next(mixture(given.start("random", np.random.default_rng(0)), given))
-    assert "race" not in step.memory
+def test_segments_learned_alone_are_near_the_best_where_items_do_not_interact() -> None:
+    rng = np.random.default_rng(0)
+    p = np.array([[0.6] * 5 + [0.05] * 5, [0.05] * 5 + [0.6] * 5])
+    lists = [np.flatnonzero(rng.random(10) < p[rng.integers(2)]).tolist() for _ in range(1000)]
+    given = MixtureProblem(Baskets.from_lists(lists, n_items=10).deduplicated(), 1, False, 2, 0, attraction=False)
+    values = [step.log_likelihood for step in islice(mixture(given.start("random", rng), given), 100)]
+    assert values[0] > values[-1] - 1e-4
+    assert values[0] > given.log_likelihood(given.independent_items()) + 0.5
+
+
+def test_pairs_that_go_together_attract_from_the_start() -> None:
+    lists = [[0, 1], [0, 1], [2], [0], [1], [2, 3], [3], []] * 50 + [[0, 1]] * 100
+    given = MixtureProblem(Baskets.from_lists(lists, n_items=4).deduplicated(), 1, False, 1)
+    skew = given.start("random", np.random.default_rng(0)).interaction[0]
+    attraction = np.abs(skew - skew.T)
+    assert attraction[0, 1] > 0.5
+    assert attraction[0, 2] == 0

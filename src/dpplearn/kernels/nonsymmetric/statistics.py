@@ -13,9 +13,11 @@ from dpplearn.data.blocks import LANES
 from dpplearn.kernels.compiling import loops
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.passes import NO_DELTA, Share, check_items, over_threads
+from dpplearn.tools.threads import thread_count
 
 NO_NUMBERS = np.empty(0)  # for a pass that does not want them
 MINOR, SEGMENT = 8, 12  # times `Blocks.work`, and nanoseconds per basket and segment: what a pass takes
+INVERSE = 0.1  # nanoseconds per segment and cube of the number of items
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,55 @@ class SegmentSums:
     log_sum: float
     shares: Floats  # (n_segments,)
     counts: Floats  # (n_segments, n_items)
+
+
+@dataclass(frozen=True)
+class Normalisers:
+    """log det(I + L_c) and H_c = (I + L_c)⁻¹ of all segments, whose L_c = D_c C D_c."""
+
+    log_Z: Floats  # (n_segments,)
+    H: Floats  # (n_segments, n_items or a few more, the same)
+    d: Floats  # (n_segments, n_items), the D_c
+
+    @property
+    def marginals(self) -> Floats:
+        """K_ii = 1 − H_ii of every segment."""
+        n = self.d.shape[1]
+        return np.asarray(1 - np.diagonal(self.H, axis1=1, axis2=2)[:, :n])
+
+    def weighted_sum(self, weights: Floats) -> Floats:
+        """Σ_c w_c D_c H_c D_c."""
+        n = self.d.shape[1]
+        total = np.zeros((n, n))
+        loops("nonsymmetric", "inverses").weighted_sum(self.H, self.d, weights, total)
+        return total
+
+
+def normalisers(C: Floats, log_odds: Floats, threads: int | None = None) -> Normalisers:
+    """Of a mixture whose segments share an interaction."""
+    compiled, (m, n) = loops("nonsymmetric", "inverses"), log_odds.shape
+    padded = -(-n // compiled.BLOCK) * compiled.BLOCK
+    log_Z, H, d = np.empty(m), np.empty((m, padded, padded)), np.exp(log_odds / 2)
+
+    def part(share: Share) -> None:
+        compiled.inverses_of(C, d, share.thread, share.of, H, log_Z, np.empty((compiled.BLOCK, padded)))
+
+    over_threads(part, int(INVERSE * m * n**3), min(thread_count(threads), m), with_blas=False)
+    return Normalisers(log_Z, H, d)
+
+
+@dataclass(frozen=True)
+class OfItems:
+    """The same of segments in which items are independent."""
+
+    log_Z: Floats  # (n_segments,)
+    marginals: Floats  # (n_segments, n_items)
+
+
+def of_items(log_odds: Floats) -> OfItems:
+    """What `normalisers` gives for C = I, without a matrix."""
+    log_sum = np.logaddexp(0, log_odds)
+    return OfItems(log_sum.sum(axis=1), np.exp(log_odds - log_sum))
 
 
 def minor_sums(C: Floats, baskets: Baskets, threads: int | None = None) -> MinorSums:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,11 @@ class Shape:
     segments: int
     rank: int
     attraction: bool = True
+
+    @property
+    def interacts(self) -> bool:
+        """Whether items do, within a segment."""
+        return self.rank > 0 or self.attraction
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -114,6 +119,17 @@ def scaled_for(p: Floats, n: float, shape: Shape, penalty: Penalty) -> Parameter
         U=np.tile(U[:, None], shape.rank),
         A=np.sqrt(2 * (p[rows] * p[columns] + penalty.attraction / n)) if shape.attraction else np.zeros(0),
         logits=np.full(m, m**-0.5),
+    )
+
+
+def rescaled(scale: Parameters, shares: Floats, marginals: Floats, n: float, penalty: Penalty) -> Parameters:
+    """The same where it is known how large the segments are and how frequent an item is in each (segments, n_items)."""
+    variance = shares[:, None] * marginals * (1 - marginals)
+    return replace(
+        scale,
+        gamma=np.sqrt(4 * variance.sum(axis=0) + 1 / n),
+        theta=np.sqrt(variance + penalty.segments / n),
+        logits=np.sqrt(np.maximum(shares * (1 - shares), 1 / n)),
     )
 
 

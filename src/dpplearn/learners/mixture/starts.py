@@ -15,6 +15,7 @@ NOISE = 0.3  # standard deviation
 SPREAD = 0.7  # of the segments' likings: from those who take little to those who take much
 
 SMOOTHING = 5.0  # baskets, counted with a pair and by chance, so that rare pairs are taken for independent ones
+SURELY = 3.0  # standard deviations of a count
 LITTLE = 0.3  # of the random numbers, beside what the pairs say
 
 
@@ -27,21 +28,25 @@ def random_numbers(shape: Shape, independent: MixtureKernel, rng: np.random.Gene
     return Parameters(independent.log_odds[0] / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
 
 
-def with_repulsion(at: Parameters, baskets: Baskets) -> Parameters | None:
-    """The same with what the pairs say of repulsion; None where they say nothing. An item whose C_ii grows becomes more
-    frequent, and beside those that repel it less so: its quality makes up for half of it."""
-    directions = repelling_directions(baskets, at.U.shape[1])
-    if not directions.any():
-        return None
-    U = LITTLE * at.U + directions
-    return replace(at, U=U, gamma=at.gamma - np.log1p((U**2).sum(axis=1)) / 4)
+def with_pairs(at: Parameters, baskets: Baskets, expected: Floats) -> Parameters:
+    """Segments of independent items, and beside them what the pairs say that segments do not: `expected` is how many of
+    each the segments explain.
+
+    A² of two items alone is what maximises m log(1 + A²) − (e + 1) A² for a pair met m times where e are expected. Its
+    sign, on which a pair says nothing, is that of the random numbers.
+    """
+    met = baskets.total_weight * baskets.pair_frequencies()
+    together = np.sqrt(np.maximum(met / (expected + 1) - 1, 0))
+    rows, columns = np.tril_indices(len(met), -1)
+    A = np.copysign(together[rows, columns], at.A) if at.A.size else at.A
+    U = LITTLE * at.U + repelling_directions(met, expected, at.U.shape[1])
+    return replace(at, U=U, A=A)
 
 
-def repelling_directions(baskets: Baskets, rank: int) -> Floats:
-    """U with U Uᵀ near √(1 − lift) of the pairs that meet less often than by chance: where items that stand in for each
-    other are many, small random numbers would take long to find them."""
-    n, m = baskets.total_weight, baskets.pair_frequencies()
-    lift = (n * m + SMOOTHING) / (n * np.outer(m.diagonal(), m.diagonal()) + SMOOTHING)
+def repelling_directions(met: Floats, expected: Floats, rank: int) -> Floats:
+    """U with U Uᵀ near √(1 − lift) of the pairs that surely meet less often than expected: where items that stand in
+    for each other are many, small random numbers would take long to find them, or never do."""
+    lift = (met + SURELY * np.sqrt(met) + SMOOTHING) / (expected + SMOOTHING)
     apart = np.sqrt(np.maximum(1 - lift, 0))
     np.fill_diagonal(apart, 0)
     np.fill_diagonal(apart, apart.max(axis=1))

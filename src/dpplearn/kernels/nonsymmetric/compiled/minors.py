@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba import njit, types
+from numba.extending import intrinsic
 
 from dpplearn.data.blocks import LANES
+from dpplearn.kernels.symmetric.compiled.lanes import INT, constant, load, loop, store
 from dpplearn.kernels.symmetric.compiled.signatures import (
     GROUPS,
     ITEMS,
@@ -27,12 +30,18 @@ part = njit(**OPTIONS)  # compiled with the loop that calls it, and kept with th
 
 
 @part
+def place_of(items, first, i, lane):  # type: ignore[no-untyped-def]
+    """Item i of a set. Without a sign: numba would look whether it counts from the end."""
+    return np.uint64(items[first + i * LANES + lane])
+
+
+@part
 def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
     """C_Y of LANES sets."""
     for i in range(k):
         for j in range(k):
             for lane in range(LANES):
-                row, column = items[first + i * LANES + lane], items[first + j * LANES + lane]
+                row, column = place_of(items, first, i, lane), place_of(items, first, j, lane)
                 minors[(i * k + j) * LANES + lane] = C[row, column]
 
 
@@ -61,37 +70,69 @@ def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
         logdet[lane] = total[lane] + math.log(product[lane])
 
 
+@intrinsic
+def pivot_on(typing, minors, k, p):  # type: ignore[no-untyped-def]
+    """One step of Gauss and Jordan's elimination in place, of row and column p of LANES minors of k items."""
+
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, k, p = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        pivots = builder.mul(p, k)
+        diagonal = builder.add(pivots, p)
+        inverse = 1.0 / load(builder, data, diagonal)
+        store(builder, data, diagonal, constant(builder, 1.0))
+        with loop(builder, pivots, builder.add(pivots, k)) as place:
+            store(builder, data, place, load(builder, data, place) * inverse)
+        for start, stop in ((INT(0), p), (builder.add(p, INT(1)), k)):
+            with loop(builder, start, stop) as i:
+                row = builder.mul(i, k)
+                column = builder.add(row, p)
+                factor = load(builder, data, column)
+                store(builder, data, column, constant(builder, 0.0))
+                with loop(builder, INT(0), k) as j:
+                    place = builder.add(row, j)
+                    taken = factor * load(builder, data, builder.add(pivots, j))
+                    store(builder, data, place, load(builder, data, place) - taken)
+        return context.get_dummy_value()
+
+    return types.void(minors, types.int64, types.int64), emit
+
+
+@part
+def add_logs(a, b, c, d, logdet):  # type: ignore[no-untyped-def]
+    logdet[0] += math.log(a)
+    logdet[1] += math.log(b)
+    logdet[2] += math.log(c)
+    logdet[3] += math.log(d)
+
+
 @part
 def invert(k, minors, logdet):  # type: ignore[no-untyped-def]
-    """log det of LANES minors, which become their inverses, by Gauss and Jordan's elimination in place."""
-    total = [0.0] * LANES
-    product = logdet
+    """log det of LANES minors, which become their inverses."""
+    a = b = c = d = 1.0  # products of pivots, one per lane
     for lane in range(LANES):
-        product[lane] = 1.0
+        logdet[lane] = 0.0
     for p in range(k):
-        diagonal = (p * k + p) * LANES
-        for lane in range(LANES):
-            product[lane] *= minors[diagonal + lane]
-            if product[lane] > 1e200:
-                total[lane] += math.log(product[lane])
-                product[lane] = 1.0
-            minors[diagonal + lane] = 1.0 / minors[diagonal + lane]
+        pivot = (p * k + p) * LANES
+        a *= minors[pivot]
+        b *= minors[pivot + 1]
+        c *= minors[pivot + 2]
+        d *= minors[pivot + 3]
+        if max(a, b, c, d) > 1e200:
+            add_logs(a, b, c, d, logdet)
+            a = b = c = d = 1.0
+        pivot_on(minors, k, p)  # type: ignore[call-arg]
+    add_logs(a, b, c, d, logdet)
+
+
+@part
+def scatter(k, minors, items, first, weights, place, delta):  # type: ignore[no-untyped-def]
+    """The transposed minors of LANES sets are added to delta with their weights."""
+    for i in range(k):
         for j in range(k):
-            if j != p:
-                for lane in range(LANES):
-                    minors[(p * k + j) * LANES + lane] *= minors[diagonal + lane]
-        for i in range(k):
-            if i == p:
-                continue
-            column, row = (i * k + p) * LANES, i * k * LANES
-            for j in range(k):
-                if j != p:
-                    for lane in range(LANES):
-                        minors[row + j * LANES + lane] -= minors[column + lane] * minors[(p * k + j) * LANES + lane]
             for lane in range(LANES):
-                minors[column + lane] *= -minors[diagonal + lane]
-    for lane in range(LANES):
-        logdet[lane] = total[lane] + math.log(product[lane])
+                row, column = place_of(items, first, j, lane), place_of(items, first, i, lane)
+                delta[row, column] += weights[place + lane] * minors[(i * k + j) * LANES + lane]
 
 
 def _for_lanes(lanes: int) -> Any:
@@ -127,11 +168,7 @@ def _for_lanes(lanes: int) -> Any:
                     for lane in range(LANES):
                         each[place + lane] = logdet[lane]
                 if len(delta):
-                    for i in range(k):
-                        for j in range(k):
-                            for lane in range(LANES):
-                                row, column = items[item + j * LANES + lane], items[item + i * LANES + lane]
-                                delta[row, column] += weights[place + lane] * work[(i * k + j) * LANES + lane]
+                    scatter(k, work, items, item, weights, place, delta)
         return total
 
     return minors_of
