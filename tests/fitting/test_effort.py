@@ -140,7 +140,7 @@ LARGE = dl.Baskets.from_lists([[0, 1], [1, 99_999], [2]])
         lambda: dl.fit(LARGE, model="dpp", nonempty=False),
         lambda: dl.fit(LARGE, "em"),
         lambda: dl.diagnose(LARGE.together([LARGE, dl.Baskets.from_lists([range(100_000)])]), most_items=100_000),
-        lambda: dl.cross_validate(LARGE, folds=2),
+        lambda: dl.cross_validate(LARGE, {"mixture": {"learner": "mixture"}}, folds=2),
         lambda: dl.cross_validate(LARGE, {"em": {"learner": "em"}}, folds=2),
     ],
 )
@@ -163,7 +163,7 @@ def test_a_sparse_kernel_is_not_made_dense_where_that_cannot_fit(monkeypatch: py
 
 def test_the_program_refuses_in_one_line_what_cannot_fit(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("basket,item\n" + "".join(f"{i},x{i}\n" for i in range(200_000)))
-    answer = run("fit", tmp_path / "s.csv", "-o", tmp_path / "m")
+    answer = run("fit", tmp_path / "s.csv", "--model", "dpp", "-o", tmp_path / "m")
     assert answer.returncode == 1
     assert "TB of memory, and there are" in answer.stderr
     assert len(answer.stderr.splitlines()) == 1

@@ -375,7 +375,7 @@ INTERRUPTIBLE = {
     "the last checkpoint": (checkpoint, "write_checkpoint", 12),
     "beside a saddle": (Problem, "off_saddle", 1),
     "the comparison with the start": (runs.Method, "ended_at", 1),
-    "the figures of the result": (phases, "independent", 1),
+    "the figures of the result": (phases, "independent_log_likelihood", 1),
 }
 AFTER_ALL_RUNS = {"the comparison with the start", "the figures of the result"}
 

@@ -83,7 +83,10 @@ def test_what_is_asked_for_decides_the_model(options: dict[str, Any], kind: type
     ("options", "message"),
     [
         ({"model": "trees"}, "model is 'trees'; expected one of dpp, mixture"),
-        ({"model": "mixture", "learner": "em"}, "learner is 'em'; expected one of mixture for model 'mixture'"),
+        (
+            {"model": "mixture", "learner": "em"},
+            "learner is 'em'; expected one of factored, mixture for model 'mixture'",
+        ),
         ({"model": "dpp", "segments": 3}, "segments is 3, which a mixture has and a DPP has not"),
         ({"learner": "em", "attraction": False}, "attraction is False, which a mixture has"),
         ({"model": "mixture", "prior": 0.5}, "prior is 0.5, and a mixture has none"),
@@ -213,3 +216,13 @@ def test_a_saved_mixture_is_loaded_as_it_was_with_its_law(tmp_path: Path) -> Non
         assert (again.nonempty, again.learned, again.items) == (model.nonempty, model.learned, model.items)
         assert again.log_prob([0, 1]) == model.log_prob([0, 1])
         assert again.recommend([0], 3) == model.recommend([0], 3)
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_independent_items_alone_are_found_to_be_the_optimum(seed: int, nonempty: bool) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.random((300, 8)) < rng.uniform(0.05, 0.5, 8)
+    baskets = Baskets.from_matrix(X[X.any(axis=1)] if nonempty else X)
+    result = dl.fit(baskets, rank=0, segments=1, attraction=False, rng=0)
+    assert (result.stop, result.converged) == (Stop.TOLERANCE, True)

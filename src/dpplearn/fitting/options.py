@@ -178,7 +178,7 @@ class FitOptions:
         if self.nonempty == "auto":
             return replace(self, nonempty=self.how.usually_nonempty and not empty)
         if self.nonempty and not self.how.learns_nonempty:
-            able = ", ".join(sorted(name for name, each in LEARNERS.items() if each.learns_nonempty))
+            able = ", ".join(name for name in learners_of(self.how.model) if LEARNERS[name].learns_nonempty)
             raise InputError(
                 f"learner {self.how.name!r} cannot learn from sets given that they are not empty; use one of {able}"
             )
@@ -198,4 +198,4 @@ def _as_attraction(attraction: object) -> bool | int:
 
 def share_aside(n: int) -> float:
     """Of n baskets, how many are set aside where a fit ends by a plan: enough to tell its steps apart, and few."""
-    return min(max(0.02, 200 / n), 0.1, 5000 / n)
+    return min(max(0.02, 200 / n), 0.1, 5000 / n) if n >= 100 else 0.0

@@ -30,8 +30,11 @@ def climb(objective: Objective, y: Floats, scale: Floats, curvature: Curvature |
     while True:
         found_at = partial(kernel_at, y, scale, objective.shape)
         yield Step(found_at, value, step_size, evaluations, {"y": y, "scale": scale, **curvature.memory})
-        direction = curvature.times(gradient) if curvature.count else first_step(gradient)
         rounding = 1e3 * EPSILON * max(1, abs(value))
+        if float(gradient @ gradient) <= rounding:  # second derivatives are about 1 in y: nothing is left to be gained
+            step_size, evaluations = 0.0, 0
+            continue
+        direction = curvature.times(gradient) if curvature.count else first_step(gradient)
         found = line_search(scaled, y, value, direction, float(gradient @ direction), rounding)
         evaluations = found.tried
         if not found.step_size and curvature.count:  # what was learned of the curvature misleads, or this is the top
