@@ -123,7 +123,9 @@ def names_of_parquet(connection: DuckDBPyConnection, paths: Sequence[str]) -> di
     """The columns of each file. Its schema has the root first, and after every node all that is within it."""
     found = {}
     for path in paths:
-        schema = connection.execute(f"SELECT name, num_children FROM parquet_schema({sql_text(_file(path))})").fetchall()
+        schema = connection.execute(
+            f"SELECT name, num_children FROM parquet_schema({sql_text(_file(path))})"
+        ).fetchall()
         names, within = [], 0
         for name, n_children in schema[1:]:
             if not within:
@@ -186,7 +188,7 @@ def pairs_of_query(
     found = connection.sql(query)
     kinds = [str(kind) for kind in found.types]
     types = dict(zip(columns.all, kinds, strict=True))
-    chosen = ", ".join(f"{_value(f'c{number}', kind, tidy)} AS c{number}" for number, kind in enumerate(kinds))
+    chosen = ", ".join(f"{tidy_value(f'c{number}', kind, tidy)} AS c{number}" for number, kind in enumerate(kinds))
     connection.execute(f"CREATE TEMP TABLE pairs AS SELECT {chosen} FROM ({query})").fetchall()
     if not one_number(connection, "SELECT count(*) FROM pairs"):
         raise InputError(f"{source} has no rows; expected one row per (basket, item) pair")
@@ -290,7 +292,7 @@ def sql_text(value: str | list[str]) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _value(column: str, kind: str, tidy: bool) -> str:
+def tidy_value(column: str, kind: str, tidy: bool) -> str:
     """An enumeration as text, since its own order is not that of the names; `tidy` text without blanks around it, and
     none at all where there is nothing else."""
     listed = kind.startswith("ENUM")

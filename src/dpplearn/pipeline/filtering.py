@@ -7,6 +7,7 @@ identifier, so that what is unique within a part fits in memory.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dpplearn.data.tables import sql_text
@@ -14,7 +15,8 @@ from dpplearn.errors import InputError
 from dpplearn.pipeline.rules import STAGE, Rules
 from dpplearn.pipeline.stage import Stage
 
-BYTES_PER_ROW = 150  # that a distinct pair takes while it is looked for
+ROWS_PER_PART = 3_000_000  # more are no faster, as what is unique among them is in no cache
+BYTES_PER_ROW = 400  # that a part takes, all in all
 MOST_PARTS = 250
 
 
@@ -54,7 +56,8 @@ def make_orders(work: Work, rows: str) -> None:
     """Every usable row with the number of its product, and the part that its basket is in."""
     stage = work.stage
     expected = stage.one("SELECT coalesce(sum(n_rows), 0) FROM products")
-    parts = min(max(-(-int(expected) * BYTES_PER_ROW // int(stage.memory / 2)), 1), MOST_PARTS)
+    at_once = min(ROWS_PER_PART, stage.memory / 2 / BYTES_PER_ROW)
+    parts = min(math.ceil(int(expected) / at_once), MOST_PARTS)
     stage.run(f"CREATE TABLE parts AS SELECT CAST(range AS UTINYINT) AS part FROM range({parts})")
     stage.run(f"""
         CREATE TABLE orders AS SELECT basket, product, CAST(hash(basket) % {parts} AS UTINYINT) AS part
@@ -82,39 +85,55 @@ def sift_baskets(work: Work, part: int) -> None:
         CREATE OR REPLACE TEMP TABLE distinct_pairs AS SELECT basket, product, count(*) AS n{low_high}{latest}
         FROM orders WHERE part = {part} GROUP BY basket, product
     """)
-    several = stage.one("SELECT count(DISTINCT item_number) < count(*) FROM products WHERE NOT dropped")
-    size = {"rows": "sum(n)", "products": "count(DISTINCT item_number)" if several else "count(*)"}[rules.count]
+    size, join = _size(work)
     low_high = ", min(lowest) AS lowest, max(highest) AS highest" if work.weighted else ""
     differ = f"WHEN lowest <> highest THEN {STAGE['weights']}" if work.weighted else ""
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE sized AS SELECT *, CASE {differ}
             WHEN size < {rules.min_products} THEN {STAGE["min_products"]}
             WHEN size > {rules.max_products} THEN {STAGE["max_products"]} ELSE {STAGE["kept"]} END AS fate
-        FROM (SELECT basket, {size} AS size{low_high}{latest} FROM distinct_pairs JOIN products USING (product)
-              WHERE NOT dropped GROUP BY basket)
+        FROM (SELECT basket, {size} AS size{low_high}{latest} FROM distinct_pairs {join}
+              WHERE {_not_dropped(work)} GROUP BY basket)
     """)
-    _tally(work, part)
-    kept = f"FROM sized WHERE fate = {STAGE['kept']}"
+    _tally(work)
     extras = work.listing("{}").replace("weight", "lowest")
-    stage.run(f"INSERT INTO baskets SELECT basket, {part}{extras} {kept}")
+    stage.run(f"INSERT INTO baskets SELECT basket, {part}{extras} FROM sized WHERE fate = {STAGE['kept']}")
     stage.run(f"""
-        INSERT INTO pairs SELECT basket, product, {part} FROM distinct_pairs JOIN products USING (product)
-        WHERE NOT dropped AND basket IN (SELECT basket {kept})
+        INSERT INTO pairs SELECT basket, product, {part} FROM distinct_pairs JOIN sized USING (basket)
+        WHERE fate = {STAGE["kept"]} AND {_not_dropped(work)}
     """)
 
 
-def _tally(work: Work, part: int) -> None:
+def _not_dropped(work: Work) -> str:
+    return "product NOT IN (SELECT product FROM products WHERE dropped)" if work.rules.drop else "true"
+
+
+def _size(work: Work) -> tuple[str, str]:
+    """How the size of a basket is counted, and what to join for that: an item may be in several categories."""
+    if work.rules.count == "rows":
+        return "sum(n)", ""
+    if work.stage.one("SELECT count(DISTINCT item_number) < count(*) FROM products"):
+        return "count(DISTINCT item_number)", "JOIN products USING (product)"
+    return "count(*)", ""
+
+
+def _tally(work: Work) -> None:
     """How many rows and pairs of each product, and how many baskets, met which fate."""
-    drop = STAGE["drop"]
-    work.stage.run(f"""
-        INSERT INTO product_tally SELECT product, CASE WHEN dropped THEN {drop} ELSE fate END AS fate, sum(n), count(*)
-        FROM distinct_pairs JOIN products USING (product) LEFT JOIN sized USING (basket) GROUP BY product, 2
+    stage, drop = work.stage, STAGE["drop"]
+    stage.run(f"""
+        INSERT INTO product_tally SELECT product, fate, sum(n), count(*)
+        FROM distinct_pairs JOIN sized USING (basket) WHERE {_not_dropped(work)} GROUP BY product, fate
     """)
-    work.stage.run("INSERT INTO basket_tally SELECT fate, count(*) FROM sized GROUP BY fate")
-    work.stage.run(f"""
-        INSERT INTO basket_tally SELECT {drop}, count(DISTINCT basket) - (SELECT count(*) FROM sized)
-        FROM distinct_pairs
-    """)
+    stage.run("INSERT INTO basket_tally SELECT fate, count(*) FROM sized GROUP BY fate")
+    if work.rules.drop:
+        stage.run(f"""
+            INSERT INTO product_tally SELECT product, {drop}, sum(n), count(*) FROM distinct_pairs
+            WHERE NOT ({_not_dropped(work)}) GROUP BY product
+        """)
+        stage.run(f"""
+            INSERT INTO basket_tally SELECT {drop}, count(DISTINCT basket) - (SELECT count(*) FROM sized)
+            FROM distinct_pairs
+        """)
 
 
 def judge_items(work: Work) -> None:
@@ -167,11 +186,12 @@ def judge_categories(work: Work) -> None:
 def keep_baskets(work: Work, part: int) -> None:
     """The baskets that have anything left, each with the rarest of its categories, its home."""
     kept, extras = STAGE["kept"], work.listing("any_value({0}) AS {0}")
+    own = f"JOIN (SELECT * EXCLUDE (part) FROM baskets WHERE part = {part}) USING (basket)" if work.extras else ""
     work.stage.run(f"""
         CREATE OR REPLACE TEMP TABLE fated AS
         SELECT basket, max(fate) AS fate, arg_min(category_number, rank) FILTER (fate = {kept}) AS home{extras}
         FROM (SELECT * FROM pairs WHERE part = {part}) JOIN fates USING (product)
-        {f"JOIN (SELECT * EXCLUDE (part) FROM baskets WHERE part = {part}) USING (basket)" if work.extras else ""}
+        {own}
         GROUP BY basket
     """)
     work.stage.run(f"INSERT INTO basket_tally SELECT fate, count(*) FROM fated WHERE fate < {kept} GROUP BY fate")

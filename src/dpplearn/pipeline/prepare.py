@@ -202,10 +202,8 @@ def _check_anything_left(work: Work) -> None:
     lost: dict[str, int] = {}
     for each in lost_categories(work):
         lost[each["rule"]] = lost.get(each["rule"], 0) + 1
-    why = "; ".join(f"{n} of {work.rules.words(rule)} ({rule})" for rule, n in lost.items())
-    raise InputError(
-        f"no category is left: of {sum(lost.values())}, the last to go went by the rules {why}; relax them"
-    )
+    why = ", ".join(f"{n} went by {rule} ({work.rules.words(rule)})" for rule, n in lost.items())
+    raise InputError(f"no category is left of {sum(lost.values())}: {why}; relax the rules")
 
 
 def _written(job: Job, work: Work) -> Iterator[dict[str, Any]]:

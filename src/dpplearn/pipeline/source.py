@@ -23,6 +23,7 @@ from dpplearn.data.tables import (
     numbered,
     sql_files,
     sql_text,
+    tidy_value,
 )
 from dpplearn.data.texts import line_ends, lines_of, with_one_line_end
 from dpplearn.errors import InputError
@@ -40,9 +41,6 @@ ENDINGS = {
     ".ndjson": "json",
     ".json": "json",
 }
-BLANKS = "".join(map(chr, [*range(9, 14), *range(28, 33), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)])) + "".join(
-    map(chr, [0x2028, 0x2029, 0x202F, 0x205F, 0x3000])
-)  # what str.strip takes off
 KEPT_BYTES = "surrogateescape"  # what is not UTF-8 is one bad row, not a bad file
 ONE_CATEGORY = "all"
 FILE = "dpplearn_file"  # a column, that none of a table's own is called like
@@ -240,8 +238,12 @@ def _tidy(column: str, kind: str) -> str:
     if kind in INEXACT_TYPES:  # 7.0 is what is left of a 7 in a table that had a gap
         whole = f"CASE WHEN {column} = trunc({column}) THEN CAST(CAST({column} AS HUGEINT) AS VARCHAR)"
         return f"{whole} WHEN isnan({column}) THEN NULL ELSE CAST({column} AS VARCHAR) END"
-    text = f"CAST({column} AS VARCHAR)"
-    return f"nullif(trim({text}, {sql_text(BLANKS)}), '')" if kind == "VARCHAR" or kind.startswith("ENUM") else text
+    tidy = tidy_value(column, kind, tidy=True)
+    if kind != "VARCHAR":
+        return f"CAST({tidy} AS VARCHAR)"
+    # Most texts begin and end in something visible, which is far cheaper to see than to search for blanks.
+    visible = " AND ".join(f"{column}[{end}] BETWEEN '!' AND '~'" for end in (1, -1))
+    return f"CASE WHEN {visible} THEN {column} ELSE {tidy} END"
 
 
 def _reason(columns: Columns) -> str:
