@@ -294,7 +294,7 @@ def test_bad_rows_of_json_lines_parquet_and_broken_encodings_leave_the_rest(tmp_
     )
     write_parquet(tmp_path / "b.parquet", ("basket", "item"), [("3", "bib"), ("3", None), ("3", "cup")])
     (tmp_path / "c.csv").write_bytes(b'basket,item\n4,"two\nlines"\n4,caf\xe9\n4," bib "\n4," "\n')
-    with pytest.warns(dl.InputWarning, match="6 of 11 rows"):
+    with pytest.warns(dl.InputWarning, match="7 of 13 rows"):
         found = dl.prepare(tmp_path, tmp_path / "out", train=1, **LENIENT)
     assert list(found.train("all")) == [("bib",), ("cup",), ("bib", "cup"), ("bib", "two\nlines")]
     lines = {
@@ -373,13 +373,18 @@ def test_errors_say_what_to_do(tmp_path: Path, options: dict[str, Any], message:
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
     for inputs, message in (
         ([], "no input is named"),
-        (tmp_path, "no file in the folder"),
+        (made(tmp_path / "folder"), "no file in the folder"),
         (tmp_path / "none.csv", "no file is called"),
         (gzip_of(tmp_path / "orders.xlsx"), "expected a file that ends in .parquet"),
         (write_csv(tmp_path / "empty.csv", COLUMNS, []), "has no row that can be used"),
     ):
         with pytest.raises(dl.InputError, match=message):
             dl.prepare(inputs, tmp_path / "out")
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def gzip_of(path: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from dpplearn.data.tables import Columns, explained
 from dpplearn.errors import InputError
@@ -28,11 +29,28 @@ def read(job: Job, work: Work) -> None:
     ):
         rows = rows_query(stage.connection, groups, columns)
         stage.step("reading names", make_names)
-        stage.step("finding items", lambda: _scan(stage, groups, columns, rows))
+        with _naming_the_file(stage, groups, columns):
+            stage.step("finding items", lambda: _scan(stage, groups, columns, rows))
         stage.step("numbering items", lambda: filtering.number_products(stage, work.rules.drop))
         _check_usable(stage, job.source)
         stage.step("reading rows", lambda: filtering.make_orders(work, rows))
     check_unchanged(job.inputs)
+
+
+@contextmanager
+def _naming_the_file(stage: Stage, groups: Sequence[Group], columns: Columns) -> Iterator[None]:
+    """Of several files that were read at once, say which it is that cannot be."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, RuntimeError):
+        for group in groups:
+            for path, file in zip(group.paths, group.files, strict=True):
+                alone = replace(group, paths=(path,), files=(file,))
+                with explained(path):
+                    stage.rows(f"SELECT bit_xor(hash(COLUMNS(*))) FROM ({alone.query(columns)})")
+        raise
 
 
 @contextmanager

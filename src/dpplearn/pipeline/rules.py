@@ -45,6 +45,8 @@ class Rules:
     drop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("min_baskets_per_item", "train"):  # 2 and 2.0 are one rule
+            object.__setattr__(self, name, _as_float(name, getattr(self, name)))
         for name in ("min_products", "max_products", "top_items", "min_count", "min_items"):
             whole_number(name, getattr(self, name), 1)
         whole_number("seed", self.seed, 0, math.inf)
@@ -58,9 +60,9 @@ class Rules:
                 "none can be kept: raise top_items or lower min_items"
             )
         if not 0 <= self.min_baskets_per_item < math.inf:
-            raise InputError(f"min_baskets_per_item is {self.min_baskets_per_item!r}; expected a number, 0 or more")
+            raise InputError(f"min_baskets_per_item is {self.min_baskets_per_item:g}; expected a number, 0 or more")
         if not 0 < self.train <= 1:
-            raise InputError(f"train is {self.train!r}; expected the share to learn from, above 0 and at most 1")
+            raise InputError(f"train is {self.train:g}; expected the share to learn from, above 0 and at most 1")
         if self.split_time is not None:
             _check_time(self.split_time)
 
@@ -71,6 +73,13 @@ class Rules:
     def as_document(self) -> dict[str, Any]:
         """What a manifest says of them."""
         return {**asdict(self), "drop": list(self.drop)}
+
+
+def _as_float(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}; expected a number") from None
 
 
 def _check_time(text: str) -> None:
