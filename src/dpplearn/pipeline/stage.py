@@ -160,6 +160,7 @@ def _set_up(connection: DuckDBPyConnection, work: Path, memory: float, threads: 
     connection.execute(f"SET memory_limit = '{int(limit)}B'")
     connection.execute("SET temp_directory = ?", [str(work / "spilled")])
     connection.execute("SET preserve_insertion_order = false")
+    connection.execute("SET enable_progress_bar = false")  # it goes to standard output, which is for answers
     connection.execute("SET TimeZone = 'UTC'")
     if threads is not None:
         connection.execute(f"SET threads = {threads}")
