@@ -15,7 +15,7 @@ from dpplearn.errors import InputError
 from dpplearn.pipeline.rules import STAGE, Rules
 from dpplearn.pipeline.stage import Stage
 
-ROWS_PER_PART = 3_000_000  # more are no faster, as what is unique among them is in no cache
+ROWS_PER_PART = 3_000_000  # few enough that what is unique among them is found in memory
 BYTES_PER_ROW = 400  # that a part takes, all in all
 MOST_PARTS = 250
 
