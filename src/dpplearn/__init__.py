@@ -28,6 +28,8 @@ from dpplearn.models.history import History
 from dpplearn.models.kernel_file import read_kernel, write_kernel
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model_file import load
+from dpplearn.pipeline.manifest import Prepared
+from dpplearn.pipeline.prepare import prepare
 from dpplearn.version import __version__
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ __all__ = [
     "Kernel",
     "Mixture",
     "MixtureKernel",
+    "Prepared",
     "Recommendation",
     "Relation",
     "Reliability",
@@ -68,6 +71,7 @@ __all__ = [
     "evaluate",
     "fit",
     "load",
+    "prepare",
     "read_baskets",
     "read_kernel",
     "read_registry",

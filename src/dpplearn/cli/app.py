@@ -22,6 +22,7 @@ from dpplearn.cli.commands import (
     import_,
     map,
     plot,
+    prepare,
     recommend,
     reproduce,
     sample,
@@ -33,6 +34,7 @@ from dpplearn.errors import InputWarning
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
+    "prepare": prepare.prepare,
     "diagnose": diagnose.diagnose,
     "fit": fit.fit,
     "score": score.score,

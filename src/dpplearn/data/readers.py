@@ -76,7 +76,7 @@ def read_baskets(
     if format == "parquet":
         pairs = pairs_of_parquet(paths, columns)
     else:
-        header, delimiter = _csv_header(paths, columns)
+        header, delimiter = csv_header(paths, columns)
         with with_one_line_end(paths, delimiter) as files:
             pairs = pairs_of_csv(files, paths, columns, header, delimiter)
     return Baskets.from_pairs(*pairs)
@@ -155,9 +155,9 @@ def _format_of(paths: Sequence[str]) -> str:
     return format
 
 
-def _csv_header(paths: Sequence[str], columns: Columns) -> tuple[list[str], str]:
+def csv_header(paths: Sequence[str], columns: Columns, errors: str = "strict") -> tuple[list[str], str]:
     """The header, which must be the same in all files, and the delimiter with which it has the columns."""
-    headers = [next(lines_of(path), "") for path in paths]
+    headers = [next(lines_of(path, errors), "") for path in paths]
     for path, header in zip(paths, headers, strict=True):
         if header != headers[0]:
             raise InputError(f"{path} has the header {header!r}, but {paths[0]} has {headers[0]!r}; read them apart")

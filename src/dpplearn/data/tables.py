@@ -15,6 +15,7 @@ from dpplearn.arrays import Floats
 from dpplearn.data.catalogue import LONGEST_INTEGER, Catalogue
 from dpplearn.data.conversion import Pairs
 from dpplearn.errors import InputError
+from dpplearn.tools.words import listed
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -33,10 +34,18 @@ class Columns:
     basket: str
     item: str
     weight: str | None
+    category: str | None = None
+    time: str | None = None
+
+    @property
+    def by_role(self) -> dict[str, str]:
+        """The columns that there are to be, by what they tell."""
+        roles = ("basket", "item", "weight", "category", "time")
+        return {role: column for role in roles if (column := getattr(self, role)) is not None}
 
     @property
     def all(self) -> list[str]:
-        return [self.basket, self.item] + ([self.weight] if self.weight is not None else [])
+        return list(self.by_role.values())
 
     def are_in(self, names: Sequence[str]) -> bool:
         return all(_called(column, names) for column in self.all)
@@ -44,9 +53,10 @@ class Columns:
     def missing(self, names: Sequence[str], source: str, advice: str = "") -> InputError:
         """What to say where not all of them are in."""
         missing = [column for column in self.all if not _called(column, names)]
+        roles = list(dict.fromkeys(["basket", "item", "weight", *self.by_role]))
         return InputError(
-            f"{source} has the columns {_quoted(names)}, but not {_quoted(missing)}; "
-            f"name the right ones with basket=, item= and weight= (--basket, --item, --weight){advice}"
+            f"{source} has the columns {_quoted(names)}, but not {_quoted(missing)}; name the right ones with "
+            f"{listed([f'{role}=' for role in roles])} ({', '.join(f'--{role}' for role in roles)}){advice}"
         )
 
     def places(self, names: Sequence[str], source: str) -> list[int]:
@@ -81,8 +91,8 @@ def pairs_of_table(table: Any, *, basket: str, item: str, weight: str | None) ->
             raise InputError(
                 f"got a {kind}; expected a pandas or polars DataFrame or an Arrow table, with columns"
             ) from None
-        with _explained("the table"):
-            query = _chosen("registered", _names_of_table(connection, table), columns, "the table")
+        with explained("the table"):
+            query = chosen_columns("registered", _names_of_table(connection, table), columns, "the table")
             return pairs_of_query(connection, query, "the table", columns, tidy=False, texts=False)
 
 
@@ -98,22 +108,24 @@ def pairs_of_parquet(paths: Sequence[str], columns: Columns) -> Pairs:
     import duckdb
 
     source = _source(paths)
-    with duckdb.connect() as connection, _explained(source):
+    with duckdb.connect() as connection, explained(source):
         alike: dict[tuple[str, ...], list[str]] = {}
-        for path, names in _names_of_parquet(connection, paths).items():
+        for path, names in names_of_parquet(connection, paths).items():
             alike.setdefault(names, []).append(path)
         queries = [
-            _chosen(f"read_parquet({_files(some)}, union_by_name = true)", names, columns, _source(some))
+            chosen_columns(f"read_parquet({sql_files(some)}, union_by_name = true)", names, columns, _source(some))
             for names, some in alike.items()
         ]
         return pairs_of_query(connection, " UNION ALL ".join(queries), source, columns, tidy=True, texts=False)
 
 
-def _names_of_parquet(connection: DuckDBPyConnection, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def names_of_parquet(connection: DuckDBPyConnection, paths: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The columns of each file. Its schema has the root first, and after every node all that is within it."""
     found = {}
     for path in paths:
-        schema = connection.execute(f"SELECT name, num_children FROM parquet_schema({_sql(_file(path))})").fetchall()
+        schema = connection.execute(
+            f"SELECT name, num_children FROM parquet_schema({sql_text(_file(path))})"
+        ).fetchall()
         names, within = [], 0
         for name, n_children in schema[1:]:
             if not within:
@@ -129,11 +141,11 @@ def pairs_of_csv(
     """The pairs of one or more CSV files with the same header, known as `paths`. Every value is text, as written."""
     import duckdb
 
-    types = ", ".join(f"{_sql(name)}: 'VARCHAR'" for name in _numbered(header))
-    options = f"auto_detect = false, header = true, delim = {_sql(delimiter)}, quote = '\"', columns = {{{types}}}"
+    types = ", ".join(f"{sql_text(name)}: 'VARCHAR'" for name in numbered(header))
+    options = f"auto_detect = false, header = true, delim = {sql_text(delimiter)}, quote = '\"', columns = {{{types}}}"
     source = _source(paths)
-    with duckdb.connect() as connection, _explained(source):
-        query = _chosen(f"read_csv({_files(files)}, {options})", header, columns, source)
+    with duckdb.connect() as connection, explained(source):
+        query = chosen_columns(f"read_csv({sql_files(files)}, {options})", header, columns, source)
         return pairs_of_query(connection, query, source, columns, tidy=True, texts=True)
 
 
@@ -141,20 +153,20 @@ def _source(paths: Sequence[str]) -> str:
     return paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
+def numbered(names: Sequence[str]) -> list[str]:
     """Names that are all different: a table may repeat its own, leave them empty, or tell them apart by case."""
     return [f"n{number}" for number in range(len(names))]
 
 
-def _chosen(table: str, names: Sequence[str], columns: Columns, source: str) -> str:
+def chosen_columns(table: str, names: Sequence[str], columns: Columns, source: str) -> str:
     """A query for the columns that matter, as c0, c1 and c2."""
-    all_columns = ", ".join(_numbered(names))
+    all_columns = ", ".join(numbered(names))
     chosen = ", ".join(f"n{place} AS c{number}" for number, place in enumerate(columns.places(names, source)))
     return f"SELECT {chosen} FROM {table} AS source({all_columns})"
 
 
 @contextmanager
-def _explained(source: str) -> Iterator[None]:
+def explained(source: str) -> Iterator[None]:
     """What duckdb says of the data, as an error of ours."""
     import duckdb
 
@@ -176,9 +188,9 @@ def pairs_of_query(
     found = connection.sql(query)
     kinds = [str(kind) for kind in found.types]
     types = dict(zip(columns.all, kinds, strict=True))
-    chosen = ", ".join(f"{_value(f'c{number}', kind, tidy)} AS c{number}" for number, kind in enumerate(kinds))
+    chosen = ", ".join(f"{tidy_value(f'c{number}', kind, tidy)} AS c{number}" for number, kind in enumerate(kinds))
     connection.execute(f"CREATE TEMP TABLE pairs AS SELECT {chosen} FROM ({query})").fetchall()
-    if not _one(connection, "SELECT count(*) FROM pairs"):
+    if not one_number(connection, "SELECT count(*) FROM pairs"):
         raise InputError(f"{source} has no rows; expected one row per (basket, item) pair")
     for number, column in enumerate(columns.all):
         _check_nulls(connection, source, column, f"c{number}", types[column])
@@ -203,7 +215,7 @@ def pairs_of_query(
     return Pairs(
         rows=np.asarray(pairs["row"]),
         positions=np.asarray(pairs["position"]),
-        n_baskets=_one(connection, "SELECT count(*) FROM baskets"),
+        n_baskets=one_number(connection, "SELECT count(*) FROM baskets"),
         catalogue=Catalogue.of(map(int, names) if integers else names),
         weights=_weights(connection, source, columns.weight) if columns.weight is not None else None,
     )
@@ -211,9 +223,9 @@ def pairs_of_query(
 
 def _check_nulls(connection: DuckDBPyConnection, source: str, column: str, name: str, kind: str) -> None:
     missing = f"{name} IS NULL" + (f" OR isnan({name})" if kind in INEXACT_TYPES else "")
-    count = _one(connection, f"SELECT count(*) FROM pairs WHERE {missing}")
+    count = one_number(connection, f"SELECT count(*) FROM pairs WHERE {missing}")
     if count:
-        first = _one(connection, f"SELECT min(rowid) FROM pairs WHERE {missing}") + 1
+        first = one_number(connection, f"SELECT min(rowid) FROM pairs WHERE {missing}") + 1
         raise InputError(
             f"column {column!r} of {source} is null in {count} {'row' if count == 1 else 'rows'}, "
             f"first in row {first}; fill the gaps or leave those rows out"
@@ -223,7 +235,7 @@ def _check_nulls(connection: DuckDBPyConnection, source: str, column: str, name:
 def _all_integers(connection: DuckDBPyConnection, column: str) -> bool:
     """Whether every value is written as a plain integer, as `is_plain_integer` tells."""
     plain = f"regexp_full_match(CAST({column} AS VARCHAR), '0|-?[1-9][0-9]{{0,{LONGEST_INTEGER - 1}}}')"
-    return bool(_one(connection, f"SELECT bool_and({plain}) FROM pairs"))
+    return bool(one_number(connection, f"SELECT bool_and({plain}) FROM pairs"))
 
 
 def _number(connection: DuckDBPyConnection, table: str, column: str, *, integers: bool) -> None:
@@ -257,30 +269,30 @@ def _weights(connection: DuckDBPyConnection, source: str, column: str) -> Floats
     return np.asarray(weights["weight"])
 
 
-def _one(connection: DuckDBPyConnection, query: str) -> int:
+def one_number(connection: DuckDBPyConnection, query: str) -> int:
     return int(connection.execute(query).fetchall()[0][0])
 
 
-def _files(paths: Sequence[str]) -> str:
+def sql_files(paths: Sequence[str]) -> str:
     """The very files, as an SQL literal: duckdb would match their names as patterns and expand a leading ~.
 
     Nor does it take columns from the names of folders.
     """
-    return _sql([_file(path) for path in paths]) + ", hive_partitioning = false"
+    return sql_text([_file(path) for path in paths]) + ", hive_partitioning = false"
 
 
 def _file(path: str) -> str:
     return glob.escape(os.path.abspath(path))
 
 
-def _sql(value: str | list[str]) -> str:
+def sql_text(value: str | list[str]) -> str:
     """A text, or a list of texts, as an SQL literal."""
     if isinstance(value, list):
-        return "[" + ", ".join(_sql(each) for each in value) + "]"
+        return "[" + ", ".join(sql_text(each) for each in value) + "]"
     return "'" + value.replace("'", "''") + "'"
 
 
-def _value(column: str, kind: str, tidy: bool) -> str:
+def tidy_value(column: str, kind: str, tidy: bool) -> str:
     """An enumeration as text, since its own order is not that of the names; `tidy` text without blanks around it, and
     none at all where there is nothing else."""
     listed = kind.startswith("ENUM")

@@ -16,15 +16,15 @@ from dpplearn.errors import InputError
 AT_ONCE = 1 << 20  # bytes
 
 
-def lines_of(path: str) -> Iterator[str]:
-    """The lines, without their ends."""
-    with _text(path, newline=None) as file:
+def lines_of(path: str, errors: str = "strict") -> Iterator[str]:
+    """The lines, without their ends; `errors` is what to do about bytes that are not UTF-8."""
+    with text_file(path, newline=None, errors=errors) as file:
         for line in file:
             yield line.rstrip("\n")
 
 
 @contextmanager
-def with_one_line_end(paths: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+def with_one_line_end(paths: Sequence[str], delimiter: str, errors: str = "strict") -> Iterator[list[str]]:
     """CSV files in which all lines end alike, as duckdb wants them: the very files, or copies of those that mix ends.
 
     What stands between quotes stays as it is.
@@ -34,14 +34,14 @@ def with_one_line_end(paths: Sequence[str], delimiter: str) -> Iterator[list[str
         for number, path in enumerate(paths):
             if len(line_ends(path)) > 1:
                 found[number] = str(Path(folder) / f"{number}.csv")
-                _copy(path, delimiter, found[number])
+                _copy(path, delimiter, found[number], errors)
         yield found
 
 
 def line_ends(path: str) -> set[str]:
     """The kinds of line end that occur, between quotes or not."""
     found = set()
-    with _explained(path), _open(path) as file:
+    with _explained(path), open_bytes(path) as file:
         while chunk := file.read(AT_ONCE):
             if chunk.endswith(b"\r"):
                 chunk += file.read(1)
@@ -51,8 +51,11 @@ def line_ends(path: str) -> set[str]:
     return found
 
 
-def _copy(path: str, delimiter: str, target: str) -> None:
-    with _text(path, newline="") as file, open(target, "w", encoding="utf-8", newline="") as out:
+def _copy(path: str, delimiter: str, target: str, errors: str) -> None:
+    with (
+        text_file(path, newline="", errors=errors) as file,
+        open(target, "w", encoding="utf-8", errors=errors, newline="") as out,
+    ):
         rows = csv.reader(file, delimiter=delimiter, strict=True, skipinitialspace=True)
         try:
             csv.writer(out, delimiter=delimiter).writerows(rows)  # in CRLF: either of them in a field is then quoted
@@ -61,14 +64,16 @@ def _copy(path: str, delimiter: str, target: str) -> None:
 
 
 @contextmanager
-def _text(path: str, newline: str | None) -> Iterator[IO[str]]:
+def text_file(path: str, newline: str | None, errors: str = "strict") -> Iterator[IO[str]]:
+    """Open for reading; what goes wrong is an error of ours."""
     with _explained(path):
         opened = gzip.open if path.endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig", newline=newline) as file:
+        with opened(path, "rt", encoding="utf-8-sig", errors=errors, newline=newline) as file:
             yield file
 
 
-def _open(path: str) -> IO[bytes] | gzip.GzipFile:
+def open_bytes(path: str) -> IO[bytes] | gzip.GzipFile:
+    """Unzipped where it is gzipped."""
     return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
 
 

@@ -1,0 +1,1 @@
+"""From raw orders to baskets per category."""

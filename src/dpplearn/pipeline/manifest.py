@@ -1,0 +1,219 @@
+"""What a prepared folder holds: its manifest, and the baskets of each category."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.readers import read_baskets
+from dpplearn.errors import InputError
+from dpplearn.pipeline.writing import digest
+from dpplearn.tools.files import replace_file
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class PreparedFile:
+    """The baskets of one category and side."""
+
+    file: str  # within the folder
+    sha256: str
+    n_baskets: int
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Category:
+    """One category: its name, what it is called in files and addresses, its items, and its files by side.
+
+    The sides are "train" and, where there is anything to test on, "test".
+    """
+
+    slug: str
+    name: str
+    items: tuple[Label, ...]
+    weighted: bool
+    files: Mapping[str, PreparedFile]
+
+    @property
+    def n_items(self) -> int:
+        """How many items it keeps."""
+        return len(self.items)
+
+    @property
+    def n_baskets(self) -> dict[str, int]:
+        """How many sub-baskets there are to learn from and to test on."""
+        return {side: self.files[side].n_baskets if side in self.files else 0 for side in ("train", "test")}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A folder that `prepare` wrote. `new` is whether it was written just now, and not found as it should be.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     orders = Path(folder) / "orders.csv"
+    ...     _ = orders.write_text("basket,item\\n1,crib\\n1,bib\\n2,bib\\n")
+    ...     made = dl.prepare(orders, Path(folder) / "out", min_products=1, min_count=1, min_items=2, train=1,
+    ...                       min_baskets_per_item=1)
+    ...     again = Prepared.open(Path(folder) / "out")
+    ...     made.new, again.new, list(again.train("all")), again.test("all")
+    (True, False, [('bib', 'crib'), ('bib',)], None)
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    new: bool = False
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> Prepared:
+        """Read the manifest of a folder.
+
+        Parameters
+        ----------
+        folder
+            What `prepare` was told to write to.
+
+        Returns
+        -------
+        Prepared
+
+        Examples
+        --------
+        >>> Prepared.open("nowhere")
+        Traceback (most recent call last):
+        ...
+        dpplearn.errors.InputError: nowhere holds no manifest.json; expected a folder that dpplearn prepare wrote
+        """
+        path = Path(folder) / MANIFEST
+        try:
+            manifest = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            raise InputError(f"{folder} holds no {MANIFEST}; expected a folder that dpplearn prepare wrote") from None
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+        except ValueError:
+            raise InputError(f"{path} is not JSON; prepare the folder again") from None
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or manifest.get("kind") != "prepared":
+            raise InputError(f"{path} is not a manifest of format {FORMAT}; prepare the folder again")
+        return cls(Path(folder), manifest)
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        """Those that were kept, in the order of their names."""
+        return tuple(
+            Category(
+                slug=each["slug"],
+                name=each["name"],
+                items=tuple(each["items"]),
+                weighted=self.manifest["columns"]["weight"] is not None,
+                files={side: PreparedFile(**entry) for side, entry in each["files"].items()},
+            )
+            for each in self.manifest["categories"]
+        )
+
+    def category(self, slug: str) -> Category:
+        """One of them.
+
+        Parameters
+        ----------
+        slug
+            What it is called in files and addresses.
+
+        Returns
+        -------
+        Category
+
+        Examples
+        --------
+        >>> Prepared(Path("out"), {"categories": []}).category("toys")
+        Traceback (most recent call last):
+        ...
+        dpplearn.errors.InputError: there is no category 'toys' in out; it has none
+        """
+        found = {each.slug: each for each in self.categories}
+        if slug not in found:
+            raise InputError(f"there is no category {slug!r} in {self.folder}; it has {', '.join(found) or 'none'}")
+        return found[slug]
+
+    def train(self, slug: str) -> Baskets:
+        """The baskets of a category to learn from, over all its items.
+
+        Parameters
+        ----------
+        slug
+            The category.
+
+        Returns
+        -------
+        Baskets
+            In the order of their identifiers.
+
+        Examples
+        --------
+        See the class.
+        """
+        found = self._baskets(slug, "train")
+        assert found is not None  # a category without any is not kept
+        return found
+
+    def test(self, slug: str) -> Baskets | None:
+        """The baskets of a category to test on, over all its items; None where there are none.
+
+        Parameters
+        ----------
+        slug
+            The category.
+
+        Returns
+        -------
+        Baskets or None
+            In the order of their identifiers.
+
+        Examples
+        --------
+        See the class.
+        """
+        return self._baskets(slug, "test")
+
+    def _baskets(self, slug: str, side: str) -> Baskets | None:
+        category = self.category(slug)
+        if side not in category.files:
+            return None
+        path = self.folder / category.files[side].file
+        if not path.is_file():
+            raise InputError(f"{path} is gone; the folder may have been prepared again since: open it again")
+        weight = "weight" if category.weighted else None
+        return read_baskets(path, "parquet", weight=weight).over(Catalogue.of(category.items))
+
+    def is_whole(self) -> bool:
+        """Whether every file is there, as it was written.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> Prepared(Path("out"), {"categories": []}).is_whole()
+        True
+        """
+        files = [self.folder / file.file for each in self.categories for file in each.files.values()]
+        known = [file.sha256 for each in self.categories for file in each.files.values()]
+        return all(path.is_file() for path in files) and list(map(digest, files)) == known
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """From here on, this is what the folder holds."""
+    replace_file(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())

@@ -1,0 +1,392 @@
+"""Raw orders to baskets per category: every rule, every kind of file, and an account of all that came in."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import dpplearn as dl
+from dpplearn.experiments.registries import PREFIX, SETS
+from dpplearn.pipeline import filtering
+from helpers.order_files import LENIENT, random_orders, write_csv, write_json_lines, write_parquet
+
+COLUMNS = ("basket", "item", "category")
+
+CATEGORY = {
+    **dict.fromkeys("ant bee cat dog eel fox".split(), "toys"),
+    **dict.fromkeys("cot cup".split(), "sleep"),
+    **dict.fromkeys("ice ink".split(), "late"),
+    **dict.fromkeys("pen pad".split(), "poor"),
+    "one": "tiny",
+    "zoo": "gone",
+    "postage": "extra",
+}
+EARLY, LATE = "2026-01-15", "2026-02-15"
+SIXTY = {  # 56 rows, and four bad ones below
+    "1": "ant bee cat dog",
+    "2": "ant bee cat dog",
+    "3": "ant bee cat dog",
+    "4": "ant bee cot cup",
+    "5": "cot cup cup",
+    "7": "cot cup",
+    "8": "pen pad",
+    "9": "pen pad",
+    "10": "pen pad one",
+    "11": "one cup",
+    "12": "one bee",
+    "13": "ice ink",
+    "14": "ice ink",
+    "15": "ice ink",
+    "16": "ice ink ant",
+    "17": "ant",
+    "18": "ant bee cat dog cot",
+    "19": "postage",
+    "20": "ant postage bee",
+    "21": "bee cat",
+    "23": "eel fox",
+    "24": "zoo",
+}
+BAD = [",bee,toys,1,2026-01-15", "98,bee,toys,many,2026-01-15", "98,bee,toys,1,soon", "98,bee"]
+
+
+def sixty_rows(path: Path) -> Path:
+    lines = ["basket,item,category,weight,day"]
+    for basket, items in SIXTY.items():
+        for number, item in enumerate(items.split()):
+            weight = number + 1 if basket == "21" else 2
+            day = LATE if basket in ("13", "14", "15", "16") else EARLY
+            lines.append(f"{basket},{item},{CATEGORY[item]},{weight},{day}")
+    path.write_text("\n".join([*lines, *BAD]) + "\n")
+    assert len(lines) - 1 + len(BAD) == 60
+    return path
+
+
+def prepared_sixty(folder: Path) -> dl.Prepared:
+    with pytest.warns(dl.InputWarning, match="4 of 60 rows cannot be used"):
+        return dl.prepare(
+            sixty_rows(folder / "orders.csv"),
+            folder / "out",
+            weight="weight",
+            time="day",
+            split_time="2026-02-01",
+            min_products=2,
+            max_products=4,
+            min_count=3,
+            top_items=3,
+            min_items=2,
+            min_baskets_per_item=2,
+            drop=["postage"],
+        )
+
+
+def test_sixty_rows_meet_every_rule_and_each_is_accounted_for(tmp_path: Path) -> None:
+    found = {
+        each["rule"]: (each["rows"], each["baskets"], each["items"], each["categories"])
+        for each in prepared_sixty(tmp_path).manifest["account"]
+    }
+    assert found == {
+        "drop": (2, 1, 1, 1),  # postage, with basket 19
+        "weights": (2, 1, 0, 0),  # basket 21
+        "min_products": (2, 2, 1, 1),  # baskets 17 and 24
+        "max_products": (5, 1, 0, 0),  # basket 18
+        "repeats": (1, 0, 0, 0),  # the second cup in basket 5
+        "min_count": (2, 1, 2, 0),  # eel and fox, with basket 23
+        "top_items": (3, 0, 1, 0),  # dog, as frequent as cat and after it
+        "min_items": (3, 0, 1, 1),  # tiny
+        "min_baskets_per_item": (6, 3, 2, 1),  # poor, with baskets 8, 9 and 10
+        "split": (8, 3, 2, 1),  # late, with baskets 13 to 15
+        "kept": (22, 10, 5, 2),
+    }
+    assert [sum(column) for column in zip(*found.values(), strict=True)] == [56, 22, 15, 7]
+
+
+def test_of_sixty_rows_the_right_baskets_are_kept_on_the_right_side(tmp_path: Path) -> None:
+    found = prepared_sixty(tmp_path)
+    assert [(each.slug, each.items, each.n_baskets) for each in found.categories] == [
+        ("sleep", ("cot", "cup"), {"train": 4, "test": 0}),
+        ("toys", ("ant", "bee", "cat"), {"train": 6, "test": 1}),
+    ]
+    train, test = found.train("toys"), found.test("toys")
+    three, pair = ("ant", "bee", "cat"), ("ant", "bee")
+    assert list(train) == [three, three, three, pair, ("bee",), pair]
+    assert train.weights.tolist() == [2.0] * 6
+    assert list(test) == [("ant",)]
+    assert test.items == train.items == three
+    assert list(found.train("sleep")) == [("cot", "cup")] * 3 + [("cup",)]
+    assert found.test("sleep") is None
+    assert {each["name"]: each["rule"] for each in found.manifest["lost_categories"]} == {
+        "extra": "drop",
+        "gone": "min_products",
+        "late": "split",
+        "poor": "min_baskets_per_item",
+        "tiny": "min_items",
+    }
+    assert found.manifest["dropped_items"] == [{"item": "postage", "rows": 2}]
+
+
+def test_bad_rows_are_shown_by_file_and_line(tmp_path: Path) -> None:
+    manifest = prepared_sixty(tmp_path).manifest
+    file = str(tmp_path / "orders.csv")
+    found = {
+        each["reason"]: [each["rows"], *((row["file"], row["line"]) for row in each["examples"])]
+        for each in manifest["bad_rows"]
+    }
+    assert found == {
+        "no basket": [1, (file, 58)],
+        "the weight is not a number above 0": [1, (file, 59)],
+        "the time is not a date or a time": [1, (file, 60)],
+        "too few columns": [1, (file, 61)],
+    }
+    assert manifest["n_rows"] == 60
+
+
+def test_the_registries_of_the_paper_give_its_categories_and_counts(shared: Path, tmp_path: Path) -> None:
+    """Each line of each file a basket of its own, as the files do not say which belong together."""
+    paper = json.loads((shared / "reference" / "paper_tables.json").read_text())["categories"]
+    with open(tmp_path / "orders.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(COLUMNS)
+        for path in sorted((shared / "data" / "registries").glob(f"{PREFIX}*{SETS}")):
+            category = path.name[len(PREFIX) : -len(SETS)]
+            for number, line in enumerate(path.read_text().split()):
+                rows.writerows((f"{category} {number}", f"{category} {item}", category) for item in line.split(","))
+    found = dl.prepare(tmp_path / "orders.csv", tmp_path / "out", min_products=1)
+    assert {each.slug: (each.n_items, each.n_baskets["train"]) for each in found.categories} == {
+        name: (each["n_items"], each["training_registries"]) for name, each in paper.items()
+    }
+    assert {each["name"]: each["rule"] for each in found.manifest["lost_categories"]} == dict.fromkeys(
+        ("decor", "gifts", "moms", "pottytrain"), "min_items"
+    )
+
+
+def hashes(prepared: dl.Prepared) -> dict[str, str]:
+    return {f"{each.slug} {side}": file.sha256 for each in prepared.categories for side, file in each.files.items()}
+
+
+def test_every_kind_of_file_gives_the_same_baskets(tmp_path: Path) -> None:
+    rows = random_orders(60)
+    halves = rows[:300], rows[300:]
+    (tmp_path / "folder" / "deeper").mkdir(parents=True)
+    (tmp_path / "parts").mkdir()
+    sources: dict[str, Any] = {
+        "csv": write_csv(tmp_path / "orders.csv", COLUMNS, rows),
+        "gzipped csv": write_csv(tmp_path / "orders.csv.gz", COLUMNS, rows),
+        "tsv": write_csv(tmp_path / "orders.tsv", COLUMNS, rows, "\t"),
+        "parquet": write_parquet(tmp_path / "orders.parquet", COLUMNS, rows),
+        "json lines": write_json_lines(tmp_path / "orders.jsonl", COLUMNS, rows),
+        "gzipped json lines": write_json_lines(tmp_path / "orders.ndjson.gz", COLUMNS, rows),
+    }
+    other = [(row[2], "x", *row[:2]) for row in halves[1]]
+    write_csv(tmp_path / "folder" / "deeper" / "a.csv", ("category", "more", "basket", "item"), other)
+    write_parquet(tmp_path / "folder" / "b.parquet", COLUMNS, halves[0])
+    (tmp_path / "folder" / "readme.txt").write_text("no orders")
+    for number, half in enumerate(halves):
+        write_json_lines(tmp_path / "parts" / f"part-{number}.jsonl", COLUMNS, half)
+    sources["folder of several kinds"] = tmp_path / "folder"
+    sources["pattern"] = str(tmp_path / "parts" / "part-*.jsonl")
+    sources["list, one of them twice"] = [*sorted((tmp_path / "parts").iterdir()), tmp_path / "parts" / "part-1.jsonl"]
+    found = {
+        name: hashes(dl.prepare(source, tmp_path / "out" / name, min_count=3, min_items=2))
+        for name, source in sources.items()
+    }
+    assert len(found["csv"]) == 8
+    assert [name for name, each in found.items() if each != found["csv"]] == []
+
+
+def test_the_rules_on_items_hold_on_what_is_kept(tmp_path: Path) -> None:
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(200))
+    found = dl.prepare(orders, tmp_path / "out", min_count=30, top_items=4, min_items=2)
+    assert len(found.categories) == 4
+    for each, entry in zip(found.categories, found.manifest["categories"], strict=True):
+        baskets = [*found.train(each.slug), *found.test(each.slug)]
+        counts = [sum(item in basket for basket in baskets) for item in each.items]
+        assert counts == entry["item_baskets"]
+        assert min(counts) >= 30
+        assert 2 <= len(counts) <= 4
+        assert all(baskets)
+
+
+def test_parts_of_the_baskets_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(150))
+    whole = dl.prepare(orders, tmp_path / "whole", min_count=3, min_items=2)
+    monkeypatch.setattr(filtering, "ROWS_PER_PART", 100)
+    parts = dl.prepare(orders, tmp_path / "parts", min_count=3, min_items=2)
+    assert hashes(parts) == hashes(whole)
+    assert parts.manifest["account"] == whole.manifest["account"]
+
+
+def test_a_basket_is_on_one_side_in_all_its_categories_and_shares_are_close(tmp_path: Path) -> None:
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(400))
+    found = dl.prepare(orders, tmp_path / "out", min_count=3, min_items=2)
+    sides = {}
+    for side in ("train", "test"):
+        files = [str(tmp_path / "out" / each.files[side].file) for each in found.categories]
+        sides[side] = {
+            basket for (basket,) in duckdb.sql(f"SELECT DISTINCT basket FROM read_parquet({files})").fetchall()
+        }
+    assert not sides["train"] & sides["test"]
+    assert len(sides["train"] | sides["test"]) == 400 - sum(
+        each["baskets"] for each in found.manifest["account"] if each["rule"] != "kept"
+    )
+    # Of n baskets drawn at random, the share has a standard deviation of sqrt(0.21 / n); n is above 300 here.
+    shares = [each.n_baskets["train"] / sum(each.n_baskets.values()) for each in found.categories]
+    assert all(abs(share - 0.7) < 4 * (0.21 / 300) ** 0.5 for share in shares)
+    other = dl.prepare(orders, tmp_path / "other", min_count=3, min_items=2, seed=1)
+    assert hashes(other) != hashes(found)
+
+
+def test_without_a_category_column_there_is_one_category_and_no_test_where_none_is_wanted(tmp_path: Path) -> None:
+    orders = write_csv(tmp_path / "orders.csv", ("basket", "item"), [(1, 7), (1, 9), (2, 9), (2, 10)])
+    found = dl.prepare(orders, tmp_path / "out", train=1, **LENIENT)
+    assert [(each.slug, each.items) for each in found.categories] == [("all", (7, 9, 10))]
+    assert list(found.train("all")) == [(7, 9), (9, 10)]
+    assert found.test("all") is None
+    with_one = write_csv(tmp_path / "more.csv", COLUMNS, [(1, 7, "x"), (1, 9, "y"), (2, 9, "y")])
+    found = dl.prepare(with_one, tmp_path / "out", category=None, train=1, **LENIENT)
+    assert [(each.slug, each.items) for each in found.categories] == [("all", (7, 9))]
+
+
+def test_rows_or_products_are_counted_and_an_item_in_two_categories_is_one_product(tmp_path: Path) -> None:
+    rows = [(1, "bib", "x"), (1, "bib", "y"), (2, "bib", "x"), (2, "cup", "x"), (3, "cup", "x"), (3, "cup", "x")]
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows)
+    rules = {**LENIENT, "train": 1, "min_products": 2}
+    products = dl.prepare(orders, tmp_path / "products", **rules)
+    assert {each.slug: list(products.train(each.slug)) for each in products.categories} == {"x": [("bib", "cup")]}
+    by_rows = dl.prepare(orders, tmp_path / "rows", count="rows", **rules)
+    assert {each.slug: list(by_rows.train(each.slug)) for each in by_rows.categories} == {
+        "x": [("bib",), ("bib", "cup"), ("cup",)],
+        "y": [("bib",)],
+    }
+
+
+def test_items_are_called_by_their_names_and_told_apart_where_two_share_one(tmp_path: Path) -> None:
+    rows = [(1, "7", "x"), (1, "8", "x"), (2, "9", "x"), (2, "10", "x"), (2, "3", "x")]
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows)
+    table = [("7", "crib"), ("8", "bib"), ("9", "bib"), ("3", "postage"), ("55", "unused")]
+    names = write_csv(tmp_path / "names.csv", ("item", "title"), table)
+    found = dl.prepare(orders, tmp_path / "out", names=names, name="title", drop="postage", train=1, **LENIENT)
+    assert list(found.train("x")) == [("bib (8)", "crib"), ("10", "bib (9)")]
+    assert found.manifest["dropped_items"] == [{"item": "postage", "rows": 1}]
+    with pytest.raises(dl.InputError, match=r"names.csv is to have the columns 'item' and 'name' \(see --name\)"):
+        dl.prepare(orders, tmp_path / "out", names=names, **LENIENT)
+
+
+def test_what_is_in_nearly_every_basket_is_pointed_out(tmp_path: Path) -> None:
+    rows = [(basket, item, "x") for basket in range(10) for item in ("postage", f"thing {basket % 3}")]
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows[:-2])
+    found = dl.prepare(orders, tmp_path / "out", **LENIENT)
+    assert found.manifest["nearly_everywhere"] == [{"item": "postage", "share": 1.0}]
+    with pytest.warns(dl.InputWarning, match="no row has the item 'parcel' that was to be dropped"):
+        found = dl.prepare(orders, tmp_path / "out", drop=["postage", "parcel"], **LENIENT)
+    assert found.manifest["nearly_everywhere"] == []
+
+
+def test_bad_rows_of_json_lines_parquet_and_broken_encodings_leave_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(
+        b'{"basket": 1, "item": "bib"}\r\n\n{"basket": 1, "item": ["cup"]}\nno json\n'
+        b'{"basket": 2, "item": "c\xffp"}\n{"basket": 2, "item": "cup"}\n{"basket": null, "item": "cup"}\n'
+    )
+    write_parquet(tmp_path / "b.parquet", ("basket", "item"), [("3", "bib"), ("3", None), ("3", "cup")])
+    (tmp_path / "c.csv").write_bytes(b'basket,item\n4,"two\nlines"\n4,caf\xe9\n4," bib "\n4," "\n')
+    with pytest.warns(dl.InputWarning, match="7 of 13 rows"):
+        found = dl.prepare(tmp_path, tmp_path / "out", train=1, **LENIENT)
+    assert list(found.train("all")) == [("bib",), ("cup",), ("bib", "cup"), ("bib", "two\nlines")]
+    lines = {
+        (each["reason"], Path(row["file"]).name, row["line"])
+        for each in found.manifest["bad_rows"]
+        for row in each["examples"]
+    }
+    assert lines == {
+        ("no item", "a.jsonl", 3),
+        ("no basket", "a.jsonl", 4),
+        ("not UTF-8", "a.jsonl", 5),
+        ("no basket", "a.jsonl", 7),
+        ("no item", "b.parquet", 2),
+        ("not UTF-8", "c.csv", 4),
+        ("no item", "c.csv", 6),
+    }
+
+
+def broken_files(folder: Path) -> dict[str, Path]:
+    rows = random_orders(3000)
+    cut = write_csv(folder / "cut.csv.gz", COLUMNS, rows)
+    cut.write_bytes(cut.read_bytes()[:-2000])
+    parquet = write_parquet(folder / "page.parquet", COLUMNS, rows[:2000])
+    content = bytearray(parquet.read_bytes())
+    content[4:400] = bytes(396)
+    parquet.write_bytes(content)
+    footer = folder / "footer.parquet"
+    footer.write_bytes(b"PAR1 and no more")
+    text = folder / "text.jsonl"
+    text.write_text("no JSON at all\n")
+    return {path.name: path for path in (cut, parquet, footer, text)}
+
+
+@pytest.mark.parametrize("name", ["cut.csv.gz", "page.parquet", "footer.parquet", "text.jsonl"])
+def test_a_file_that_cannot_be_read_stops_the_run_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    good = write_csv(tmp_path / "good.csv", COLUMNS, random_orders(40))
+    bad = broken_files(tmp_path)[name]
+    with pytest.raises(dl.InputError, match=name):
+        dl.prepare([good, bad], tmp_path / "out", **LENIENT)
+    assert not (tmp_path / "out").exists()
+    before = dl.prepare(good, tmp_path / "out", **LENIENT)
+    with pytest.raises(dl.InputError, match=name):
+        dl.prepare([good, bad], tmp_path / "out", **LENIENT)
+    assert {each.name.partition("-")[0] for each in (tmp_path / "out").iterdir()} == {"manifest.json", "baskets"}
+    assert dl.Prepared.open(tmp_path / "out").manifest == before.manifest
+    assert before.is_whole()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"item": "product"}, "has the columns 'basket', 'item', 'category', but not 'product'; name the right ones"),
+        ({"category": "shelf"}, "but not 'shelf'"),
+        ({"min_products": 0}, "min_products is 0; expected a whole number, 1 or more"),
+        ({"min_products": 9, "max_products": 8}, "min_products is 9, more than max_products, 8"),
+        ({"count": "lines"}, "count is 'lines'; expected one of products, rows"),
+        ({"top_items": 5}, "none can be kept"),
+        ({"train": 0}, "train is 0; expected the share to learn from"),
+        ({"split_time": "2026-10-01"}, "split_time needs the column of times"),
+        ({"split_time": "October", "time": "item"}, "split_time is 'October'; expected a date"),
+        ({"memory": "lots"}, "memory is 'lots'; expected 500 MB or more"),
+        (
+            {"min_items": 50},
+            "no category is left of 4: 4 went by min_count (items in fewer than 100 sub-baskets); relax the rules",
+        ),
+    ],
+)
+def test_errors_say_what_to_do(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(20))
+    with pytest.raises(dl.InputError) as caught:
+        dl.prepare(orders, tmp_path / "out", **options)
+    assert message in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
+    for inputs, message in (
+        ([], "no input is named"),
+        (made(tmp_path / "folder"), "no file in the folder"),
+        (tmp_path / "none.csv", "no file is called"),
+        (gzip_of(tmp_path / "orders.xlsx"), "expected a file that ends in .parquet"),
+        (write_csv(tmp_path / "empty.csv", COLUMNS, []), "has no row that can be used"),
+    ):
+        with pytest.raises(dl.InputError, match=message):
+            dl.prepare(inputs, tmp_path / "out")
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def gzip_of(path: Path) -> Path:
+    path.write_bytes(gzip.compress(b"x"))
+    return path
