@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -37,7 +37,10 @@ from dpplearn.fitting.phases import (
 from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.runs import Work
 from dpplearn.fitting.watching import Callback, observers_of
+from dpplearn.kernels.factored.kernel import FactoredKernel
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.factored.starts import columns_of
 from dpplearn.learners.loop import Stop
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
@@ -200,9 +203,18 @@ def asked_for(start: Any = None, **options: Any) -> FitOptions:
     named = any(options.get(name) is not None for name in ("model", "learner", "init", "prior"))
     if not named:
         options["model"] = model_of(start)
-    if options.get("segments") is None and isinstance(start, Mixture) and options.get("model") == "mixture":
-        options["segments"] = start.n_segments
+    if isinstance(start, Mixture) and options.get("model") == "mixture":
+        options = {**options, **_shape_of(start.kernel, options)}
     return FitOptions(**options)
+
+
+def _shape_of(start: MixtureKernel | FactoredKernel, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What a start says of what was not asked for: how many segments, and in factors of how many columns."""
+    shape = {"segments": start.n_segments} if options.get("segments") is None else {}
+    columns = columns_of(start) if isinstance(start, FactoredKernel) else None
+    if columns is None or options.get("rank") is not None or options.get("attraction", True) is not True:
+        return shape
+    return {**shape, "rank": columns[0], "attraction": columns[1]}
 
 
 def fit_with(

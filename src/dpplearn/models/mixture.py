@@ -66,10 +66,10 @@ class Mixture(SetModel):
         super().__init__(law_of(kernel, nonempty=nonempty), items, learned, training)
 
     @property
-    def kernel(self) -> MixtureKernel:
+    def kernel(self) -> MixtureKernel | FactoredKernel:
         """The segments' weights and log-odds, and the interaction that they share."""
         kernel = kernel_of(self.law)
-        assert isinstance(kernel, MixtureKernel)
+        assert isinstance(kernel, MixtureKernel | FactoredKernel)
         return kernel
 
     @property

@@ -14,7 +14,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.factored.kernel import FactoredKernel, coupled, weighted_gram
 from dpplearn.kernels.factored.statistics import log_minors
 from dpplearn.kernels.passes import Share, over_threads
-from dpplearn.learners.factored.interaction import ALWAYS, RIDGE, Active, Segment, climb, gradient, towards
+from dpplearn.learners.factored.interaction import ALWAYS, RIDGE, Active, Batch, Segment, climb, gradient, towards
 from dpplearn.learners.factored.place import Place
 from dpplearn.learners.factored.plan import BATCHES, BETWEEN, PASSES, SEGMENTS, Plan
 from dpplearn.learners.factored.problem import FactoredProblem
@@ -138,11 +138,10 @@ class Learning:
             at.log_odds[c, problem.active] = towards(segment.log_odds, marginals, targets[c])
         return climb(factors, found, RIDGE / problem.baskets.total_weight, at.batches, self.plan.batches)
 
-    def chosen(self, at: Place) -> Ints:
-        """The baskets of the batch: each once in an epoch, in an order of its own."""
-        epoch, part = divmod(at.batches, BATCHES)
-        order = np.random.default_rng([at.seed, 0, epoch]).permutation(len(self.problem.baskets))
-        return order[len(order) * part // BATCHES : len(order) * (part + 1) // BATCHES]
+    def chosen(self, at: Place) -> Batch:
+        """The baskets of the batch: in an epoch, each as often as its weight says."""
+        epoch, number = divmod(at.batches, BATCHES)
+        return Batch.of(self.problem.baskets.weights, number, BATCHES, np.random.default_rng([at.seed, 0, epoch]))
 
     def turn(self, at: Place) -> list[int]:
         """The segments of the batch: all come equally often, in orders at random."""

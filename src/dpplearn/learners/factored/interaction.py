@@ -32,7 +32,6 @@ class Active(NamedTuple):
     items: Ints  # which they are
     indices: Items
     offsets: Ints
-    weights: Floats
 
     @classmethod
     def of(cls, baskets: Baskets, items: Ints) -> Active:
@@ -40,7 +39,7 @@ class Active(NamedTuple):
         row[items] = np.arange(len(items))
         rows = row[baskets.indices]
         before = np.concatenate([[0], np.cumsum(rows >= 0)])
-        return cls(items, rows[rows >= 0], before[baskets.offsets], baskets.weights)
+        return cls(items, rows[rows >= 0], before[baskets.offsets])
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,22 @@ class Moments:
         return {name: getattr(self, name) for name in self.NAMES}
 
 
+class Batch(NamedTuple):
+    """Some baskets, and the weight of each of all baskets in the batch."""
+
+    chosen: Ints
+    weights: Floats
+
+    @classmethod
+    def of(cls, weights: Floats, number: int, of: int, rng: np.random.Generator) -> Batch:
+        """One of several, between which the weight of every basket is divided evenly: as often as it goes in wholes,
+        and what is left to some of them, drawn at random. The same stream gives all of them."""
+        to_all = np.floor(weights / of)
+        place = (number - rng.integers(of, size=len(weights))) % of
+        part = to_all + np.clip(weights - of * to_all - place, 0, 1)
+        return cls(np.flatnonzero(part), part)
+
+
 class Segment(NamedTuple):
     """One whose part of the gradient a step takes: its log-odds on the active items, and its weight in the sum."""
 
@@ -71,14 +86,20 @@ class Gradient(NamedTuple):
 
 
 def gradient(
-    Z: Singles, omega: Floats, repelling: int, active: Active, batch: Ints, segments: list[Segment], threads: int | None
+    Z: Singles,
+    omega: Floats,
+    repelling: int,
+    active: Active,
+    batch: Batch,
+    segments: list[Segment],
+    threads: int | None,
 ) -> Gradient:
     """Of the mean over the batch of log det C_Y, less the weighted sum over the segments of log Z_c."""
-    total = float(active.weights[batch].sum())
+    total = float(batch.weights.sum())
 
     def part(share: Share) -> tuple[Singles, list[Floats]]:
-        into, rows = np.zeros_like(Z), share.among(len(batch))
-        given = (active.indices, active.offsets, active.weights, batch, rows.start, rows.stop, into, NO_NUMBERS)
+        into, rows = np.zeros_like(Z), share.among(len(batch.chosen))
+        given = (active.indices, active.offsets, *batch[::-1], rows.start, rows.stop, into, NO_NUMBERS)
         loops("factored", "minors").minors_of(Z, repelling, *given)
         into /= total
         return into, [_less(into, Z, omega, each) for each in segments[share.thread :: share.of]]

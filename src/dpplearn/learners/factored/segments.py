@@ -10,7 +10,7 @@ from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.nonsymmetric.statistics import segment_sums
 
-SMOOTHING = 0.5  # baskets with every item that are counted beside the data, as p has it
+SMOOTHING = 0.5  # baskets with and without every item that are counted beside the data, as p has it
 STRENGTH = 1.0  # baskets with an item, as frequent as in all segments together, that are counted beside each segment's
 
 
@@ -51,7 +51,7 @@ def divide(
     if nonempty:
         log_sum -= float(np.log1p(-of_empty.sum()))
         missing = n * of_empty / (1 - of_empty.sum())
-    shares = sums.shares + missing
+    shares = (sums.shares + missing) * (n + 2 * SMOOTHING) / n
     counts = sums.counts + SMOOTHING * sums.shares[:, None] / n
     return Division(shares / shares.sum(), shrunk_log_odds(counts, shares, p), log_sum)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.kernels.factored.kernel import FactoredKernel, Singles
+from dpplearn.kernels.factored.kernel import FactoredKernel, Singles, coupling
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
 NOISE, SPREAD = 0.5, 0.8  # of the segments' log-odds: at random, and from those who take little to those who take much
@@ -43,19 +43,28 @@ def over_items(kernel: MixtureKernel | FactoredKernel, here: Ints, p: Floats) ->
     return FactoredKernel(kernel.weights, log_odds, Z, kernel.coupling)
 
 
+def columns_of(kernel: FactoredKernel) -> tuple[int, int] | None:
+    """How many columns repel and how many pairs of them attract, if its coupling is one that learning leaves."""
+    repelling = int(np.count_nonzero(kernel.coupling[0].diagonal()))
+    attracting = (kernel.n_columns - repelling) // 2
+    usual = coupling(repelling, attracting)
+    return (repelling, attracting) if np.array_equal(kernel.coupling, usual[None]) else None
+
+
 def fitted(
-    kernel: FactoredKernel, segments: int, coupling: Floats, active: Ints, rng: np.random.Generator
+    kernel: FactoredKernel, segments: int, omega: Floats, active: Ints, rng: np.random.Generator
 ) -> FactoredKernel:
     """With as many segments as asked for, those of largest weight or some like them; and with this coupling, where it
     has another with rows of Z at random."""
-    order = np.argsort(-kernel.weights, kind="stable")
+    enough = kernel.n_segments == segments
+    order = np.arange(segments) if enough else np.argsort(-kernel.weights, kind="stable")
     chosen = order[np.arange(segments) % len(order)]
     log_odds = kernel.log_odds[chosen].astype(float)
     new = np.arange(segments) >= len(order)
     log_odds[new] += LIKE * rng.standard_normal((np.count_nonzero(new), kernel.n_items))
     share = kernel.weights[chosen] / np.bincount(chosen, minlength=len(order))[chosen]
     Z = kernel.factors
-    if kernel.coupling.shape != (1, *coupling.shape) or not np.array_equal(kernel.coupling[0], coupling):
-        Z = np.zeros((kernel.n_items, len(coupling)), dtype=np.float32)
-        Z[active] = random_rows(len(active), len(coupling), rng)
-    return FactoredKernel(share / share.sum(), log_odds, Z, coupling[None])
+    if not np.array_equal(kernel.coupling, omega[None]):
+        Z = np.zeros((kernel.n_items, len(omega)), dtype=np.float32)
+        Z[active] = random_rows(len(active), len(omega), rng)
+    return FactoredKernel(share / share.sum(), log_odds, Z, omega[None])

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.independent import chances
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
@@ -104,6 +105,7 @@ class MixtureProblem(Problem):
         return at
 
     def adapted(self, kernel: AnyKernel, catalogue: Catalogue, rng: np.random.Generator) -> MixtureKernel:
+        kernel = kernel.dense() if isinstance(kernel, FactoredKernel) else kernel
         assert isinstance(kernel, MixtureKernel)
         here = catalogue.translation(self.baskets.catalogue)
         check_known(here, catalogue, self.baskets)

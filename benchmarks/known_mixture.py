@@ -1,0 +1,89 @@
+"""Baskets of a known mixture over a large catalogue, drawn exactly and many at a time.
+
+Within a segment, the items of a group A_q attract those of a group B_q: X has x_i in column q for the items of A_q, and
+Y has y_j for those of B_q. Then det C_Y = Π_q (1 + Σ_{i ∈ Y ∩ A_q} x_i² Σ_{j ∈ Y ∩ B_q} y_j²), and a draw is one of
+independent items to which every group adds, with probability w_q/(1 + w_q), a pair drawn in proportion to p_i x_i² and
+p_j y_j², with w_q the product of their sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import dpplearn as dl
+from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
+
+PAIRED = 0.04  # w_q of a group, about
+OF_GROUP = 250  # items on either side
+TASTE = 1.0  # standard deviation of how much segments like an item, in logarithms
+
+
+@dataclass(frozen=True)
+class KnownMixture:
+    kernel: FactoredKernel
+    sides: Ints  # (n_groups, 2, items of a side)
+
+    @classmethod
+    def of(cls, n_items: int, segments: int, groups: int, mean_size: float, rng: Seed = None) -> KnownMixture:
+        """Popularity falls like 1/rank, and groups are of items from the more popular fifth."""
+        stream = np.random.default_rng(rng)
+        popular = 1 / (10 + np.arange(n_items))
+        likes = popular * np.exp(TASTE * stream.standard_normal((segments, n_items)))
+        alone = mean_size - 2 * groups * PAIRED / (1 + PAIRED)
+        p = np.minimum(likes * alone / likes.sum(axis=1, keepdims=True), 0.3)
+        side = min(OF_GROUP, n_items // 5 // (2 * groups))
+        sides = stream.permutation(n_items // 5)[: 2 * groups * side].reshape(groups, 2, side)
+        Z = np.zeros((n_items, 2 * groups))
+        for q, (A, B) in enumerate(sides):
+            Z[A, q] = np.sqrt(np.sqrt(PAIRED) / p[:, A].sum(axis=1).mean())
+            Z[B, groups + q] = np.sqrt(np.sqrt(PAIRED) / p[:, B].sum(axis=1).mean())
+        weights = stream.dirichlet(np.full(segments, 5.0))
+        return cls(FactoredKernel(weights, np.log(p / (1 - p)), Z, coupling(0, groups)[None]), sides)
+
+    def draw(self, n: int, rng: Seed = None) -> dl.Baskets:
+        """Baskets that are not empty, about n."""
+        stream = np.random.default_rng(rng)
+        sizes = stream.multinomial(n, self.kernel.weights)
+        rows, items = [], []
+        first = 0
+        for c, size in enumerate(sizes.tolist()):
+            for row, item in (_independent(self.kernel.chances(c), size, stream), *self._pairs(c, size, stream)):
+                rows.append(first + row)
+                items.append(item)
+            first += size
+        pairs = np.unique(np.concatenate(rows) * self.kernel.n_items + np.concatenate(items))
+        row, item = np.divmod(pairs, self.kernel.n_items)
+        _, row = np.unique(row, return_inverse=True)  # without the empty ones
+        from dpplearn.data.catalogue import Catalogue
+
+        return dl.Baskets.from_pairs(row, item, int(row.max()) + 1, Catalogue.numbered(self.kernel.n_items))
+
+    def _pairs(self, c: int, n: int, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
+        p, Z, groups = self.kernel.chances(c), self.kernel.factors.astype(float), len(self.sides)
+        found = []
+        for q, (A, B) in enumerate(self.sides):
+            of_A, of_B = p[A] * Z[A, q] ** 2, p[B] * Z[B, groups + q] ** 2
+            w = of_A.sum() * of_B.sum()
+            rows = np.flatnonzero(rng.random(n) < w / (1 + w))
+            found += [(rows, rng.choice(side, len(rows), p=part / part.sum())) for side, part in ((A, of_A), (B, of_B))]
+        return found
+
+
+def _independent(p: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Of n baskets, which hold which items: of every item a number, and then that many different baskets."""
+    counts = rng.binomial(n, p)
+    many = np.flatnonzero(counts > n / 100)
+    drawn = [(rng.choice(n, counts[i], replace=False), np.full(counts[i], i)) for i in many]
+    few = np.repeat(np.arange(len(p)), np.where(counts > n / 100, 0, counts))
+    row = rng.integers(n, size=len(few))
+    while True:  # the same basket twice for an item: again
+        key = few * n + row
+        order = np.argsort(key, kind="stable")
+        again = order[1:][key[order][1:] == key[order][:-1]]
+        if not len(again):
+            break
+        row[again] = rng.integers(n, size=len(again))
+    return np.concatenate([row, *(each[0] for each in drawn)]), np.concatenate([few, *(each[1] for each in drawn)])
