@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -42,6 +42,7 @@ from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.factored.starts import columns_of
 from dpplearn.learners.loop import Stop
+from dpplearn.learners.registry import FACTORED
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.tools.files import check_writable
@@ -203,18 +204,16 @@ def asked_for(start: Any = None, **options: Any) -> FitOptions:
     named = any(options.get(name) is not None for name in ("model", "learner", "init", "prior"))
     if not named:
         options["model"] = model_of(start)
-    if isinstance(start, Mixture) and options.get("model") == "mixture":
-        options = {**options, **_shape_of(start.kernel, options)}
-    return FitOptions(**options)
+    asked = FitOptions(**options)
+    return _shaped_like(start.kernel, asked) if isinstance(start, Mixture) and asked.how.model == "mixture" else asked
 
 
-def _shape_of(start: MixtureKernel | FactoredKernel, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What a start says of what was not asked for: how many segments, and in factors of how many columns."""
-    shape = {"segments": start.n_segments} if options.get("segments") is None else {}
+def _shaped_like(start: MixtureKernel | FactoredKernel, asked: FitOptions) -> FitOptions:
+    """With what a start says of what was not asked for: how many segments, and in factors of how many columns."""
+    asked = replace(asked, segments=start.n_segments) if asked.segments is None else asked
     columns = columns_of(start) if isinstance(start, FactoredKernel) else None
-    if columns is None or options.get("rank") is not None or options.get("attraction", True) is not True:
-        return shape
-    return {**shape, "rank": columns[0], "attraction": columns[1]}
+    named = asked.rank is not None or asked.attraction is not True or asked.learner not in (None, FACTORED.name)
+    return asked if columns is None or named else replace(asked, rank=columns[0], attraction=columns[1])
 
 
 def fit_with(

@@ -41,7 +41,7 @@ def factored(kernel: FactoredKernel, problem: FactoredProblem, memory: Memory = 
         return
     if at.factors is None:
         at = at.with_factors(problem)
-    yield from learning.interaction(at, told=bool(at.batches) or not memory)
+    yield from learning.interaction(at)
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,14 @@ class Learning:
         share = self.plan.share(now.passes, now.batches)
         return Step(partial(now.kernel, self.problem), log_likelihood, rate, 1, now.memory, share)
 
-    def interaction(self, at: Place, told: bool) -> Iterator[Step]:
-        """From a place whose segments have been learned; the first step is told where it is not the last of EM."""
+    def interaction(self, at: Place) -> Iterator[Step]:
+        """From a place whose segments have been learned."""
         rate = 0.0
         while True:
             division = self.division(at)
             done = at.batches == self.plan.batches
-            if told:
-                baskets = self.problem.baskets if done else self.watched
-                yield self.step(at, division.log_sum + self.mean_log_minor(at, baskets), rate)
-            told = True
+            baskets = self.problem.baskets if done else self.watched
+            yield self.step(at, division.log_sum + self.mean_log_minor(at, baskets), rate)
             if done:
                 return
             at = replace(at, weights=division.weights)
