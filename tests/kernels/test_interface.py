@@ -11,6 +11,8 @@ from scipy.stats import chi2
 
 from dpplearn import Baskets, InputError
 from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
+from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.families import FAMILIES, law_from
 from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
@@ -36,9 +38,30 @@ def mixture(seed: int) -> Law:
     return MixtureLaw(MixtureKernel(rng.dirichlet(np.ones(m)), rng.standard_normal((m, N)) - 0.5, C))
 
 
+def factored(seed: int) -> Law:
+    """Of one, two, three segments; the last with a coupling each. One item is independent of the others."""
+    rng, m = np.random.default_rng(seed), 1 + seed % 3
+    Z = rng.standard_normal((N, 5)) / 1.5
+    Z[3] = 0
+    twisted = rng.standard_normal((m if m == 3 else 1, 5, 5)) / 3
+    omega = coupling(1, 2) + twisted - twisted.transpose(0, 2, 1)
+    return FactoredLaw(FactoredKernel(rng.dirichlet(np.ones(m)), rng.standard_normal((m, N)) - 0.5, Z, omega))
+
+
+def factored_without_interaction(seed: int) -> Law:
+    """With no columns, and with rows that are all 0."""
+    rng, r = np.random.default_rng(seed), 3 * (seed % 2)
+    log_odds = rng.standard_normal((2, N))
+    return FactoredLaw(FactoredKernel(np.array([0.3, 0.7]), log_odds, np.zeros((N, r)), coupling(r // 3, r // 3)[None]))
+
+
 EXAMPLES: dict[str, Callable[[int], Law]] = {
     SymmetricLaw.family: symmetric,
     MixtureLaw.family: mixture,
+    FactoredLaw.family: factored,
+    "factored, without interaction": factored_without_interaction,
+    "factored, never empty": lambda seed: WithEmptyShare(factored(seed)),
+    "factored, seldom empty": lambda seed: WithEmptyShare(factored(seed), 0.05),
     "symmetric, never empty": lambda seed: WithEmptyShare(symmetric(seed)),
     "nonsymmetric, never empty": lambda seed: WithEmptyShare(mixture(seed)),
     "nonsymmetric, seldom empty": lambda seed: WithEmptyShare(mixture(seed), 0.05),

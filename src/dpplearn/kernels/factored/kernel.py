@@ -238,7 +238,7 @@ def quadratic(rows: Floats, matrix: Floats) -> Floats:
 def _check_definite(omega: Floats) -> None:
     for each in omega:
         least = np.linalg.eigvalsh((each + each.T) / 2)[0] if len(each) else 0.0
-        if least < -SLACK * max(1, np.abs(each).max()):
+        if least < -SLACK * np.abs(each).max(initial=1):
             raise InputError(
                 f"the symmetric part of a coupling has an eigenvalue of {least:g}; expected none below 0, as Ω is "
                 "of C = I + Z Ω Zᵀ"
