@@ -106,6 +106,9 @@ def test_items_pairs_and_sizes_are_sums_over_sets(family: str, seed: int) -> Non
     both = np.einsum("s,si,sj->ij", P, HOLDS, HOLDS)
     off_diagonal = ~np.eye(N, dtype=bool)
     np.testing.assert_allclose(law.pairs()[off_diagonal], both[off_diagonal], rtol=1e-10)
+    for item in range(N):
+        others = off_diagonal[item]
+        np.testing.assert_allclose(law.pairs_with(item)[others], both[item, others], rtol=1e-10)
     assert law.inclusion(positions(0, 2, 3)) == pytest.approx(P @ HOLDS[:, [0, 2, 3]].all(axis=1), rel=1e-10)
     for k in range(1, N + 1):
         given_size = np.where(sizes == k, P, 0) / P[sizes == k].sum()
@@ -132,6 +135,22 @@ def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(family: str, seed:
         for i in set(range(N)) - set(basket):
             assert score[i] == pytest.approx(P[SUBSETS.index(tuple(sorted((*basket, i))))] / alone, rel=1e-9)
         assert not score[list(basket)].any()
+
+
+@every_law
+def test_the_best_next_items_are_those_of_the_highest_score(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    candidate = np.array([True, False, True, True, True])
+    for basket in (positions(), positions(1), positions(4, 0), positions(0, 1, 2, 3, 4)):
+        score, chance = law.next_item(basket)
+        np.testing.assert_allclose(law.scores(basket), score, rtol=1e-12)
+        by = chance if np.isnan(score).any() else score
+        for k, among in ((2, None), (2, candidate), (N, candidate), (0, None)):
+            free = [i for i in range(N) if i not in basket and (among is None or among[i])]
+            items, scores, chances = law.best_next(basket, k, among)
+            assert items.tolist() == sorted(free, key=lambda i: -by[i])[:k]
+            np.testing.assert_allclose(scores, score[items], rtol=1e-9)
+            np.testing.assert_allclose(chances, chance[items], rtol=1e-9)
 
 
 @every_law

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.factored.conditioning import (
     conditioned,
@@ -22,8 +22,10 @@ from dpplearn.kernels.factored.conditioning import (
     scores,
 )
 from dpplearn.kernels.factored.kernel import FactoredKernel
+from dpplearn.kernels.factored.selection import Bounds, best_next, greedy_map
 from dpplearn.kernels.factored.statistics import log_probabilities
 from dpplearn.kernels.interface import Arrays, check_size
+from dpplearn.kernels.ranking import Best
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,16 @@ class FactoredLaw:
     def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
         return scores(self.kernel, basket), probabilities(self.kernel, basket, np.arange(self.n_items))
 
+    def scores(self, basket: Ints) -> Floats:
+        return scores(self.kernel, basket)
+
+    def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
+        return best_next(self.kernel, self._bounds, basket, k, candidate)
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return Bounds.of(self.kernel)
+
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
         return next_of(self.kernel, item, baskets)
 
@@ -94,7 +106,7 @@ class FactoredLaw:
         raise NotImplementedError
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
-        raise NotImplementedError
+        return greedy_map(self.kernel, self._bounds, k, include)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Rows of Z that are 0 are left out."""
