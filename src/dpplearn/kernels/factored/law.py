@@ -22,7 +22,9 @@ from dpplearn.kernels.factored.conditioning import (
     scores,
 )
 from dpplearn.kernels.factored.kernel import FactoredKernel
+from dpplearn.kernels.factored.sampling import Segments, sample_sets
 from dpplearn.kernels.factored.selection import Bounds, best_next, greedy_map
+from dpplearn.kernels.factored.sizes import inclusion_given_size, log_size_distribution
 from dpplearn.kernels.factored.statistics import log_probabilities
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.ranking import Best
@@ -65,7 +67,9 @@ class FactoredLaw:
         if k is None:
             return self._marginals.copy()
         check_size(self.possible_sizes, k)
-        raise NotImplementedError
+        if k in (0, self.n_items):
+            return np.full(self.n_items, float(k > 0))
+        return inclusion_given_size(self.kernel, k)
 
     def pairs(self) -> Floats:
         return np.array([self.pairs_with(item) for item in range(self.n_items)])
@@ -100,10 +104,14 @@ class FactoredLaw:
         return FactoredLaw(restricted(self.kernel, items))
 
     def log_sizes(self) -> Floats:
-        raise NotImplementedError
+        return log_size_distribution(self.kernel)
 
     def sample(self, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
-        raise NotImplementedError
+        return sample_sets(self.kernel, self._drawn_from, n, k, rng, threads)
+
+    @cached_property
+    def _drawn_from(self) -> Segments:
+        return {}
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
         return greedy_map(self.kernel, self._bounds, k, include)
