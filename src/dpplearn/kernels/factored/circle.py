@@ -21,7 +21,7 @@ Complex = npt.NDArray[Any]  # or real
 Function = Callable[[Floats], Complex]  # of p
 
 FARTHEST = 8.0  # |z| at most
-EDGES = (0.0, 1e-4, 1e-3, 5e-3, 2e-2)  # of groups of items by p; those above the last have sums of their own
+EDGES = (0.0, 1e-4, 1e-3, 5e-3, 2e-2, 5e-2)  # of groups of items by p; those above the last have sums of their own
 CLOSE = 0.02  # of log t, where a size on average needs no exact t
 STEPS = 40
 
@@ -56,17 +56,18 @@ class Circle:
         each = np.array([p * f(p) for f in functions])
         total, matrix = each.sum(axis=1), np.zeros((len(functions), r * r), each.dtype)
         for row, weights in zip(matrix, each, strict=True):
-            row[:] = (self.rows.T @ (weights[:, None] * self.rows)).ravel()
+            row[:] = times_real((weights[:, None] * self.rows).T, self.rows).ravel()
         for group in self.groups:
             at = np.array([f(group.points) for f in functions])
-            total, matrix = total + at @ group.totals, matrix + at @ group.grams
-        return total, matrix.reshape(-1, r, r)
+            total = total + at @ group.totals
+            matrix += times_real(at, group.grams)
+        return total, matrix.reshape(len(functions), r, r)
 
     def log_ratio(self, z: Complex) -> tuple[Complex, Complex]:
         """log det(I + zL)/det(I + L) of some z but for what all share, and S(z)."""
         logs: list[Function] = [lambda p, z=each: np.log1p(p * (z - 1)) / p for each in z]  # type: ignore[misc]
         S = self.sums([inside(each) for each in z])[1]
-        sign, logdet = np.linalg.slogdet(np.eye(len(self.omega)) + S @ self.omega)
+        sign, logdet = np.linalg.slogdet(np.eye(len(self.omega)) + times_real(S, self.omega))
         return self._totals(logs) + logdet + np.log(sign), S
 
     def _totals(self, functions: list[Function]) -> Complex:
@@ -97,6 +98,15 @@ class Circle:
             if abs(x - before) < CLOSE:
                 break
         return float(np.exp(x))
+
+
+def times_real(a: Complex, b: Floats) -> Complex:
+    """a @ b, of which b is not made complex first: that takes most of the time."""
+    if not np.iscomplexobj(a):
+        return np.asarray(a @ b)
+    found = np.empty((*a.shape[:-1], b.shape[1]), dtype=complex)
+    found.real, found.imag = np.ascontiguousarray(a.real) @ b, np.ascontiguousarray(a.imag) @ b
+    return found
 
 
 def circle_of(kernel: FactoredKernel, segment: int, shift: float = 0.0) -> Circle:
