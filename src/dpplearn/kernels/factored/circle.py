@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,10 @@ class Circle:
         total, matrix = each.sum(axis=1), np.zeros((len(functions), r * r), each.dtype)
         for row, weights in zip(matrix, each, strict=True):
             row[:] = times_real((weights[:, None] * self.rows).T, self.rows).ravel()
-        for group in self.groups:
-            at = np.array([f(group.points) for f in functions])
-            total = total + at @ group.totals
-            matrix += times_real(at, group.grams)
+        if self.groups:
+            at = np.array([f(self._points) for f in functions])
+            total = total + at @ self._totals_at
+            matrix += times_real(at, self._grams)
         return total, matrix.reshape(len(functions), r, r)
 
     def log_ratio(self, z: Complex) -> tuple[Complex, Complex]:
@@ -73,9 +74,21 @@ class Circle:
     def _totals(self, functions: list[Function]) -> Complex:
         p = self.p[self.common]
         total = np.array([(p * f(p)).sum() for f in functions])
-        for group in self.groups:
-            total = total + np.array([f(group.points) for f in functions]) @ group.totals
+        if self.groups:
+            total = total + np.array([f(self._points) for f in functions]) @ self._totals_at
         return total
+
+    @cached_property
+    def _points(self) -> Floats:
+        return np.concatenate([group.points for group in self.groups])
+
+    @cached_property
+    def _totals_at(self) -> Floats:
+        return np.concatenate([group.totals for group in self.groups])
+
+    @cached_property
+    def _grams(self) -> Floats:
+        return np.concatenate([group.grams for group in self.groups])
 
     def moments(self, t: float) -> tuple[float, float]:
         """The mean and the variance of |Y| under t·L."""
