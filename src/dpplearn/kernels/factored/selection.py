@@ -17,9 +17,9 @@ from dpplearn.kernels.factored.conditioning import probabilities
 from dpplearn.kernels.factored.kernel import FactoredKernel, Singles
 from dpplearn.kernels.ranking import Best
 
-LARGER = 1 + 1e-5  # a sum of up to a hundred positive terms in single precision is off by less
+ROUNDING = 1e-7  # what a step in single precision may lose, and more
+FURTHER = 20  # steps in a bound beside the sum over segments
 LEAST = np.float32(1e-37)  # more than what underflows
-UNLIKELY = 1e-4  # share of a segment whose items are bounded by what they are in any segment
 FIRST = 512  # items scored before the others are looked at
 
 
@@ -28,7 +28,6 @@ class Bounds:
     """What the bounds of all scores are made of, whatever the basket; single precision."""
 
     odds: Singles  # exp(log_odds), (n_segments, n_items)
-    highest: Singles  # of them in any segment, (n_items,)
     diagonal: Singles  # C_ii, the largest of any coupling
     squares: Singles  # |z_i|²
 
@@ -37,17 +36,15 @@ class Bounds:
         with np.errstate(over="ignore"):
             odds = np.exp(kernel.log_odds) + LEAST
         squares = np.einsum("ij,ij->i", kernel.factors, kernel.factors)
-        return cls(odds, odds.max(axis=0), kernel.diagonal.max(axis=0).astype(np.float32), squares)
+        return cls(odds, kernel.diagonal.max(axis=0).astype(np.float32), squares)
 
     def at(self, state: Beside) -> Singles:
         """What no score exceeds, (n_items,)."""
-        rho = state.segments
+        larger = np.float32(1 + ROUNDING * (len(self.odds) + FURTHER))
         with np.errstate(over="ignore"):
-            found = self.highest * np.float32(rho[rho <= UNLIKELY].sum() + LEAST)
-            for c in np.flatnonzero(rho > UNLIKELY):
-                found += np.float32(rho[c]) * self.odds[c]
-            found *= self.diagonal + np.float32(state.most() * LARGER) * self.squares
-            found *= np.float32(LARGER)
+            found = np.maximum(state.segments, LEAST).astype(np.float32) @ self.odds
+            found *= self.diagonal + np.float32(state.most()) * larger * self.squares
+            found *= larger
             found += LEAST
         return found
 
