@@ -62,8 +62,12 @@ def inclusion_probability(kernel: FactoredKernel, items: Ints) -> float:
 
 def segment_probabilities(kernel: FactoredKernel, basket: Ints) -> Floats:
     """How likely each segment is given that Y holds all of the basket."""
+    return _likely(kernel, K_of(kernel, basket))
+
+
+def _likely(kernel: FactoredKernel, K: Floats) -> Floats:
     with np.errstate(divide="ignore"):
-        return shares(kernel.log_weights + np.linalg.slogdet(K_of(kernel, basket))[1])
+        return shares(kernel.log_weights + np.linalg.slogdet(K)[1])
 
 
 def pairs_with(kernel: FactoredKernel, item: int) -> Floats:
@@ -89,19 +93,20 @@ def scores(kernel: FactoredKernel, basket: Ints) -> Floats:
 def probabilities(kernel: FactoredKernel, basket: Ints, items: Ints) -> Floats:
     """P(i ∈ Y given A ⊆ Y) of some items; zero for those of A: Σ_c ρ_c (K_ii − K_iA K_A⁻¹ K_Ai)_c."""
     K = K_of(kernel, basket)
-    likely = segment_probabilities(kernel, basket)
+    likely = _likely(kernel, K)
     if not np.isfinite(likely).all():
         raise InputError(IMPOSSIBLE)
-    found, Z, rows = np.zeros(len(items)), kernel.factors[basket].astype(float), kernel.factors[items].astype(float)
-    inside, p = _chances(kernel, basket), _chances(kernel, items)
-    many = len(items) > MANY
-    for c in np.flatnonzero(likely > NO_SHARE).tolist():
-        u, T = p[c] * (1 - p[c]), kernel.cores[c]
-        left = kernel.marginals[c, items] if many else p[c] + u * quadratic(rows, T)
+    keep = np.flatnonzero(likely > NO_SHARE)
+    cores, rows = kernel.cores[keep], kernel.factors[items].astype(float)
+    inside, p = _chances(kernel, basket)[keep], _chances(kernel, items)[keep]
+    scaled = kernel.factors[basket] * np.sqrt(inside * (1 - inside))[:, :, None]
+    down, across = cores @ scaled.transpose(0, 2, 1), np.linalg.solve(K[keep], scaled @ cores)
+    found, many = np.zeros(len(items)), len(items) > MANY
+    for row, c in enumerate(keep.tolist()):
+        u = p[row] * (1 - p[row])
+        left = kernel.marginals[c, items] if many else p[row] + u * quadratic(rows, cores[row])
         if len(basket):
-            scaled = Z * np.sqrt(inside[c] * (1 - inside[c]))[:, None]
-            down, across = T @ scaled.T, np.linalg.solve(K[c], scaled @ T)
-            left = left - u * ((rows @ down) * (rows @ across.T)).sum(axis=1)
+            left = left - u * ((rows @ down[row]) * (rows @ across[row].T)).sum(axis=1)
         found += likely[c] * left
     return np.where(np.isin(items, basket), 0.0, np.clip(found, 0, 1))
 
