@@ -13,7 +13,8 @@ from dpplearn.kernels.among import pairs_among
 from dpplearn.models.mixture import LARGE, Mixture, fewest_met, lift_interval
 
 SURE_OF_NONE = 2.99  # meetings by chance; of fewer, no interval lies below 1 even where there was none
-AT_ONCE = 200  # pairs of a large catalogue whose lifts are looked up together
+AT_ONCE = 500  # pairs of a large catalogue whose lifts are looked up together
+MOST_LOOKED_UP = 5000  # of those that the baskets alone are surest of
 
 
 class RelatedPair(NamedTuple):
@@ -41,7 +42,8 @@ def related_pairs(model: Mixture, k: int = 10) -> RelatedPairs:
     What is sure is the end of the interval that is nearer to 1, or the lift where that is nearer still. A pair whose
     interval holds 1, or lies on the other side of 1 than the lift, is left out. Where the training data are not known,
     the lift alone counts. Of more than 2,000 items, substitutes are looked for among the 2,000 most frequent ones, as
-    others meet too seldom by chance to be missed; complements, among all pairs that met.
+    others meet too seldom by chance to be missed; complements, among all pairs that met. Of either, the lifts of the 5,000 that the baskets alone are surest
+    of are looked up at most.
 
     Parameters
     ----------
@@ -124,11 +126,11 @@ def _surest(model: Mixture, pairs: _Candidates, k: int, side: np.ufunc) -> list[
     sure = np.where(np.isnan(pairs.met), np.inf, low if side is np.positive else -high)
     possible = np.flatnonzero(sure > side(1))
     order = possible[np.argsort(-sure[possible], kind="stable")]
+    order = order if len(model.items) <= LARGE else order[:MOST_LOOKED_UP]
     pairs, sure, low, high = pairs.of(order), sure[order], low[order], high[order]
     lifts, done = np.zeros(0), 0
     while done < len(order) and _kth(np.minimum(side(lifts), sure[:done]), k) < sure[done]:
-        all_at_once = len(model.items) <= LARGE or model.training is None
-        batch = slice(done, None if all_at_once else max(AT_ONCE, 2 * done))
+        batch = slice(done, None if len(model.items) <= LARGE else done + AT_ONCE)
         lifts = np.append(lifts, _lifts(model, pairs.first[batch], pairs.second[batch]))
         done = len(lifts)
     surer = np.minimum(side(lifts), sure[:done])
