@@ -11,6 +11,8 @@ from scipy.stats import chi2
 
 from dpplearn import Baskets, InputError
 from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
+from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.families import FAMILIES, law_from
 from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
@@ -36,9 +38,30 @@ def mixture(seed: int) -> Law:
     return MixtureLaw(MixtureKernel(rng.dirichlet(np.ones(m)), rng.standard_normal((m, N)) - 0.5, C))
 
 
+def factored(seed: int) -> Law:
+    """Of one, two, three segments; the last with a coupling each. One item is independent of the others."""
+    rng, m = np.random.default_rng(seed), 1 + seed % 3
+    Z = rng.standard_normal((N, 5)) / 1.5
+    Z[3] = 0
+    twisted = rng.standard_normal((m if m == 3 else 1, 5, 5)) / 3
+    omega = coupling(1, 2) + twisted - twisted.transpose(0, 2, 1)
+    return FactoredLaw(FactoredKernel(rng.dirichlet(np.ones(m)), rng.standard_normal((m, N)) - 0.5, Z, omega))
+
+
+def factored_without_interaction(seed: int) -> Law:
+    """With no columns, and with rows that are all 0."""
+    rng, r = np.random.default_rng(seed), 3 * (seed % 2)
+    log_odds = rng.standard_normal((2, N))
+    return FactoredLaw(FactoredKernel(np.array([0.3, 0.7]), log_odds, np.zeros((N, r)), coupling(r // 3, r // 3)[None]))
+
+
 EXAMPLES: dict[str, Callable[[int], Law]] = {
     SymmetricLaw.family: symmetric,
     MixtureLaw.family: mixture,
+    FactoredLaw.family: factored,
+    "factored, without interaction": factored_without_interaction,
+    "factored, never empty": lambda seed: WithEmptyShare(factored(seed)),
+    "factored, seldom empty": lambda seed: WithEmptyShare(factored(seed), 0.05),
     "symmetric, never empty": lambda seed: WithEmptyShare(symmetric(seed)),
     "nonsymmetric, never empty": lambda seed: WithEmptyShare(mixture(seed)),
     "nonsymmetric, seldom empty": lambda seed: WithEmptyShare(mixture(seed), 0.05),
@@ -83,6 +106,9 @@ def test_items_pairs_and_sizes_are_sums_over_sets(family: str, seed: int) -> Non
     both = np.einsum("s,si,sj->ij", P, HOLDS, HOLDS)
     off_diagonal = ~np.eye(N, dtype=bool)
     np.testing.assert_allclose(law.pairs()[off_diagonal], both[off_diagonal], rtol=1e-10)
+    for item in range(N):
+        others = off_diagonal[item]
+        np.testing.assert_allclose(law.pairs_with(item)[others], both[item, others], rtol=1e-10)
     assert law.inclusion(positions(0, 2, 3)) == pytest.approx(P @ HOLDS[:, [0, 2, 3]].all(axis=1), rel=1e-10)
     for k in range(1, N + 1):
         given_size = np.where(sizes == k, P, 0) / P[sizes == k].sum()
@@ -109,6 +135,22 @@ def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(family: str, seed:
         for i in set(range(N)) - set(basket):
             assert score[i] == pytest.approx(P[SUBSETS.index(tuple(sorted((*basket, i))))] / alone, rel=1e-9)
         assert not score[list(basket)].any()
+
+
+@every_law
+def test_the_best_next_items_are_those_of_the_highest_score(family: str, seed: int) -> None:
+    law = EXAMPLES[family](seed)
+    candidate = np.array([True, False, True, True, True])
+    for basket in (positions(), positions(1), positions(4, 0), positions(0, 1, 2, 3, 4)):
+        score, chance = law.next_item(basket)
+        np.testing.assert_allclose(law.scores(basket), score, rtol=1e-12)
+        by = chance if np.isnan(score).any() else score
+        for k, among in ((2, None), (2, candidate), (N, candidate), (0, None)):
+            free = [i for i in range(N) if i not in basket and (among is None or among[i])]
+            items, scores, chances = law.best_next(basket, k, among)
+            assert items.tolist() == sorted(free, key=lambda i: -by[i])[:k]
+            np.testing.assert_allclose(scores, score[items], rtol=1e-9)
+            np.testing.assert_allclose(chances, chance[items], rtol=1e-9)
 
 
 @every_law

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import NO_ITEMS, Floats, Ints, Seed
+from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.interface import Law, check_size
+from dpplearn.kernels.ranking import Best, best_of
 
 NAME = "empty_share"  # in model files
 FEWEST = 16  # draws at a time, where some may turn out empty
@@ -79,6 +80,9 @@ class WithEmptyShare:
     def pairs(self) -> Floats:
         return self.scale * self.law.pairs()
 
+    def pairs_with(self, item: int) -> Floats:
+        return self.scale * self.law.pairs_with(item)
+
     def inclusion(self, items: Ints) -> float:
         return self.scale * self.law.inclusion(items) if len(items) else 1.0
 
@@ -87,6 +91,19 @@ class WithEmptyShare:
         if len(basket):
             return score, probability
         return score * self._ratio_to_empty, self.marginals()
+
+    def scores(self, basket: Ints) -> Floats:
+        score = self.law.scores(basket)
+        return score if len(basket) else score * self._ratio_to_empty
+
+    def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
+        if len(basket):
+            return self.law.best_next(basket, k, candidate)
+        if not self.share:
+            nothing = np.full(self.n_items, np.nan)
+            return best_of(nothing, self.marginals(), basket, k, candidate)
+        items, score, probability = self.law.best_next(basket, k, candidate)
+        return items, score * self._ratio_to_empty, np.minimum(self.scale * probability, 1)
 
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
         score, probability = self.law.next_of(item, baskets)

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
+from dpplearn.kernels.ranking import Best
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -56,6 +57,10 @@ class Law(Protocol):
         """P(i, j ∈ Y) of every two items; what stands on the diagonal means nothing."""
         ...
 
+    def pairs_with(self, item: int) -> Floats:
+        """One row of that."""
+        ...
+
     def inclusion(self, items: Ints) -> float:
         """P(A ⊆ Y)."""
         ...
@@ -63,6 +68,16 @@ class Law(Protocol):
     def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
         """Of every item the score P(A ∪ i)/P(A) and the probability P(i ∈ Y given A ⊆ Y); zero for those of A. The
         score is NaN where P(A) is zero although P(A ⊆ Y) is not."""
+        ...
+
+    def scores(self, basket: Ints) -> Floats:
+        """The scores alone."""
+        ...
+
+    def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
+        """The k items of the highest score among the candidates, all by default, best first; their scores and
+        probabilities. Ties by probability, then position; by probability alone where scores are NaN. Those of the
+        basket and those of score 0 are left out."""
         ...
 
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:

@@ -12,29 +12,22 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.errors import InputError
+from dpplearn.kernels.factored.beside import beside, shares
 from dpplearn.kernels.factored.kernel import FactoredKernel, coupled, quadratic, weighted_gram
 from dpplearn.kernels.nonsymmetric.conditioning import IMPOSSIBLE
 
 NO_SHARE = 1e-15  # of a segment that adds nothing to a probability
+MANY = 1024  # items; for more, the marginals of all items are worth their time
 
 
 def conditioned(kernel: FactoredKernel, include: Ints, exclude: Ints) -> tuple[FactoredKernel, Ints]:
     """The law of the remaining items given that Y holds all of `include` and none of `exclude`; and which remain."""
     remaining = np.setdiff1d(np.arange(kernel.n_items), np.concatenate([include, exclude]))
-    log_weights, omega = _beside(kernel, include)
+    state = beside(kernel, include)
     even = np.full(kernel.n_segments, 1 / kernel.n_segments)
-    log_odds, Z = kernel.log_odds[:, remaining], kernel.factors[remaining]
-    log_weights = log_weights + FactoredKernel(even, log_odds, Z, omega).log_normalisers
-    return FactoredKernel(_shares(log_weights), log_odds, Z, omega), remaining
-
-
-def _beside(kernel: FactoredKernel, basket: Ints) -> tuple[Floats, Floats]:
-    """log π_c det (L_c)_A / Z_c, how likely the segments are given Y = A but for a factor; and Ω beside A."""
-    Z = kernel.factors[basket].astype(float)
-    log_weights = kernel.log_weights - kernel.log_normalisers
-    log_weights = log_weights + kernel.log_odds[:, basket].astype(float).sum(axis=1)
-    found = [coupled(omega, Z.T @ Z) for omega in kernel.coupling]
-    return log_weights + np.array([logdet for logdet, _ in found]), np.array([omega for _, omega in found])
+    log_odds, Z, omega = kernel.log_odds[:, remaining], kernel.factors[remaining], state.coupling
+    log_weights = state.log_weights + FactoredKernel(even, log_odds, Z, omega).log_normalisers
+    return FactoredKernel(shares(log_weights), log_odds, Z, omega), remaining
 
 
 def restricted(kernel: FactoredKernel, items: Ints) -> FactoredKernel:
@@ -49,86 +42,73 @@ def restricted(kernel: FactoredKernel, items: Ints) -> FactoredKernel:
     return FactoredKernel(kernel.weights, kernel.log_odds[:, items], kernel.factors[items], np.array(omega))
 
 
-def K_of(kernel: FactoredKernel, segment: int, items: Ints, others: Ints | None = None) -> Floats:
-    """The part of K_c with the rows of some items, and their columns or those of others."""
-    columns = items if others is None else others
-    p = kernel.chances(segment)
-    u, rows, across = np.sqrt(p * (1 - p)), kernel.factors[items].astype(float), kernel.factors[columns].astype(float)
-    K = u[items, None] * (rows @ kernel.cores[segment] @ across.T) * u[columns]
-    K[items[:, None] == columns] += p[items[np.isin(items, columns)]]
+def K_of(kernel: FactoredKernel, items: Ints) -> Floats:
+    """The part of every K_c with these rows and columns, (n_segments, n items, n items)."""
+    p, Z = _chances(kernel, items), kernel.factors[items].astype(float)
+    u = np.sqrt(p * (1 - p))
+    K = u[:, :, None] * (Z @ kernel.cores @ Z.T) * u[:, None, :]
+    K[:, np.arange(len(items)), np.arange(len(items))] += p
     return np.asarray(K)
+
+
+def _chances(kernel: FactoredKernel, items: Ints) -> Floats:
+    """p_c of some items, (n_segments, n items)."""
+    return np.asarray(1 / (1 + np.exp(-kernel.log_odds[:, items].astype(float))))
 
 
 def inclusion_probability(kernel: FactoredKernel, items: Ints) -> float:
     """P(A ⊆ Y) = Σ_c π_c det (K_c)_A."""
-    dets = [np.linalg.det(K_of(kernel, c, items)) for c in range(kernel.n_segments)]
-    return float(kernel.weights @ np.array(dets))
+    return float(kernel.weights @ np.linalg.det(K_of(kernel, items)))
 
 
 def segment_probabilities(kernel: FactoredKernel, basket: Ints) -> Floats:
     """How likely each segment is given that Y holds all of the basket."""
-    logdet = [np.linalg.slogdet(K_of(kernel, c, basket))[1] for c in range(kernel.n_segments)]
-    return _shares(kernel.log_weights + np.array(logdet))
+    with np.errstate(divide="ignore"):
+        return shares(kernel.log_weights + np.linalg.slogdet(K_of(kernel, basket))[1])
 
 
 def pairs_with(kernel: FactoredKernel, item: int) -> Floats:
     """P(i, j ∈ Y) of one item with every other; what stands on its own place means nothing."""
-    both, one, everything = np.zeros(kernel.n_items), np.array([item]), kernel.active
-    for c, (weight, p) in enumerate(zip(kernel.weights, kernel.marginals, strict=True)):
-        of_segment = p[item] * p
-        if kernel.factors[item].any():
-            down, across = K_of(kernel, c, one, everything)[0], K_of(kernel, c, everything, one)[:, 0]
-            of_segment[everything] -= down * across
+    both, z, active = np.zeros(kernel.n_items), kernel.factors[item].astype(float), kernel.active
+    for c, (weight, marginal) in enumerate(zip(kernel.weights, kernel.marginals, strict=True)):
+        of_segment = marginal[item] * marginal
+        if z.any():
+            p, T = kernel.chances(c), kernel.cores[c]
+            u = p * (1 - p)
+            of_segment[active] -= u[item] * u[active] * (kernel.rows @ (T @ z)) * (kernel.rows @ (z @ T))
         both += weight * of_segment
     return both
 
 
 def scores(kernel: FactoredKernel, basket: Ints) -> Floats:
-    """P(A ∪ i)/P(A) of every item i; zero for those of A.
-
-    That is (1 + z_i Ω' z_iᵀ) Σ_c ρ_c exp(log_odds_ci), Ω' beside A and ρ_c how likely segment c is given Y = A.
-    """
-    log_weights, omega = _beside(kernel, basket)
-    rho, found = _shares(log_weights), np.zeros(kernel.n_items)
-    liked = np.exp(kernel.log_odds.astype(float))
-    inside = np.ones((len(omega), kernel.n_items))
-    for each, matrix in zip(inside, omega, strict=True):
-        each[kernel.active] += quadratic(kernel.rows, matrix)
-    found = rho @ liked * inside[0] if len(omega) == 1 else np.einsum("c,ci,ci->i", rho, liked, inside)
+    """P(A ∪ i)/P(A) of every item i; zero for those of A."""
+    found = beside(kernel, basket).scores()
     found[basket] = 0
-    return np.asarray(found)
+    return found
 
 
 def probabilities(kernel: FactoredKernel, basket: Ints, items: Ints) -> Floats:
-    """P(i ∈ Y given A ⊆ Y) of some items; zero for those of A."""
-    shares = segment_probabilities(kernel, basket)
-    if not np.isfinite(shares).all():
+    """P(i ∈ Y given A ⊆ Y) of some items; zero for those of A: Σ_c ρ_c (K_ii − K_iA K_A⁻¹ K_Ai)_c."""
+    K = K_of(kernel, basket)
+    likely = segment_probabilities(kernel, basket)
+    if not np.isfinite(likely).all():
         raise InputError(IMPOSSIBLE)
-    found = np.zeros(len(items))
-    rows = kernel.factors[items].astype(float)
-    for c in np.flatnonzero(shares > NO_SHARE).tolist():
-        p = kernel.chances(c)
-        u = np.sqrt(p * (1 - p))
-        left = p[items] + u[items] ** 2 * quadratic(rows, kernel.cores[c])
+    found, Z, rows = np.zeros(len(items)), kernel.factors[basket].astype(float), kernel.factors[items].astype(float)
+    inside, p = _chances(kernel, basket), _chances(kernel, items)
+    many = len(items) > MANY
+    for c in np.flatnonzero(likely > NO_SHARE).tolist():
+        u, T = p[c] * (1 - p[c]), kernel.cores[c]
+        left = kernel.marginals[c, items] if many else p[c] + u * quadratic(rows, T)
         if len(basket):
-            Z, T = kernel.factors[basket].astype(float) * u[basket, None], kernel.cores[c]
-            across = np.linalg.solve(K_of(kernel, c, basket), (Z @ T) @ rows.T)
-            left -= u[items] ** 2 * np.einsum("ij,ji->i", rows @ (T @ Z.T), across)
-        found += shares[c] * left
+            scaled = Z * np.sqrt(inside[c] * (1 - inside[c]))[:, None]
+            down, across = T @ scaled.T, np.linalg.solve(K[c], scaled @ T)
+            left = left - u * ((rows @ down) * (rows @ across.T)).sum(axis=1)
+        found += likely[c] * left
     return np.where(np.isin(items, basket), 0.0, np.clip(found, 0, 1))
 
 
 def next_of(kernel: FactoredKernel, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
     """The score and the probability of one item, beside each of some baskets that do not hold it."""
-    score, probability = np.empty(len(baskets)), np.empty(len(baskets))
-    z, liked, one = kernel.factors[item].astype(float), np.exp(kernel.log_odds[:, item].astype(float)), np.array([item])
-    for row, basket in enumerate(baskets):
-        log_weights, omega = _beside(kernel, basket)
-        score[row] = _shares(log_weights) @ (liked * (1 + np.einsum("i,cij,j->c", z, omega, z)))
-        probability[row] = probabilities(kernel, basket, one)[0]
-    return score, probability
-
-
-def _shares(log_weights: Floats) -> Floats:
-    p = np.exp(log_weights - log_weights.max())
-    return np.asarray(p / p.sum())
+    one = np.array([item])
+    score = [beside(kernel, basket).scores_of(one)[0] for basket in baskets]
+    return np.array(score), np.array([probabilities(kernel, basket, one)[0] for basket in baskets])

@@ -118,6 +118,19 @@ class FactoredKernel:
         """The rows of Z of the active items."""
         return self.factors[self.active].astype(float)
 
+    @cached_property
+    def odds(self) -> Floats:
+        """exp(log_odds), (n_segments, n_items)."""
+        return read_only(np.exp(self.log_odds.astype(float)))
+
+    @cached_property
+    def diagonal(self) -> Floats:
+        """Of C, (1 or n_segments, n_items)."""
+        found = np.ones((len(self.coupling), self.n_items))
+        for each, omega in zip(found, self.coupling, strict=True):
+            each[self.active] += quadratic(self.rows, (omega + omega.T) / 2)  # what is skew adds nothing but rounding
+        return read_only(found)
+
     def chances(self, segment: int) -> Floats:
         """p_c: those that the log-odds alone would give.
 
@@ -238,7 +251,7 @@ def quadratic(rows: Floats, matrix: Floats) -> Floats:
 def _check_definite(omega: Floats) -> None:
     for each in omega:
         least = np.linalg.eigvalsh((each + each.T) / 2)[0] if len(each) else 0.0
-        if least < -SLACK * max(1, np.abs(each).max()):
+        if least < -SLACK * np.abs(each).max(initial=1):
             raise InputError(
                 f"the symmetric part of a coupling has an eigenvalue of {least:g}; expected none below 0, as Ω is "
                 "of C = I + Z Ω Zᵀ"

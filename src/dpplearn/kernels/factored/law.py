@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.factored.conditioning import (
     conditioned,
@@ -22,8 +22,12 @@ from dpplearn.kernels.factored.conditioning import (
     scores,
 )
 from dpplearn.kernels.factored.kernel import FactoredKernel
+from dpplearn.kernels.factored.sampling import Segments, sample_sets
+from dpplearn.kernels.factored.selection import Bounds, best_next, greedy_map
+from dpplearn.kernels.factored.sizes import inclusion_given_size, log_size_distribution
 from dpplearn.kernels.factored.statistics import log_probabilities
 from dpplearn.kernels.interface import Arrays, check_size
+from dpplearn.kernels.ranking import Best
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ class FactoredLaw:
         if k is None:
             return self._marginals.copy()
         check_size(self.possible_sizes, k)
-        raise NotImplementedError
+        if k in (0, self.n_items):
+            return np.full(self.n_items, float(k > 0))
+        return inclusion_given_size(self.kernel, k)
 
     def pairs(self) -> Floats:
         return np.array([self.pairs_with(item) for item in range(self.n_items)])
@@ -77,6 +83,16 @@ class FactoredLaw:
     def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
         return scores(self.kernel, basket), probabilities(self.kernel, basket, np.arange(self.n_items))
 
+    def scores(self, basket: Ints) -> Floats:
+        return scores(self.kernel, basket)
+
+    def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
+        return best_next(self.kernel, self._bounds, basket, k, candidate)
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return Bounds.of(self.kernel)
+
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
         return next_of(self.kernel, item, baskets)
 
@@ -88,13 +104,17 @@ class FactoredLaw:
         return FactoredLaw(restricted(self.kernel, items))
 
     def log_sizes(self) -> Floats:
-        raise NotImplementedError
+        return log_size_distribution(self.kernel)
 
     def sample(self, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
-        raise NotImplementedError
+        return sample_sets(self.kernel, self._drawn_from, n, k, rng, threads)
+
+    @cached_property
+    def _drawn_from(self) -> Segments:
+        return {}
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
-        raise NotImplementedError
+        return greedy_map(self.kernel, self._bounds, k, include)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Rows of Z that are 0 are left out."""

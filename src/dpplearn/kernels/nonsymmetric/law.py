@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.nonsymmetric.conditioning import (
@@ -25,6 +25,7 @@ from dpplearn.kernels.nonsymmetric.sampling import sample_sets
 from dpplearn.kernels.nonsymmetric.selection import greedy_map
 from dpplearn.kernels.nonsymmetric.sizes import inclusion_given_size, log_size_distribution
 from dpplearn.kernels.nonsymmetric.statistics import log_probabilities
+from dpplearn.kernels.ranking import Best, best_of
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,23 @@ class MixtureLaw:
             both += weight * (np.outer(K.diagonal(), K.diagonal()) - K * K.T)
         return both
 
+    def pairs_with(self, item: int) -> Floats:
+        both = np.zeros(self.n_items)
+        for weight, K in zip(self.kernel.weights, self.kernel.K, strict=True):
+            both += weight * (K[item, item] * K.diagonal() - K[item] * K[:, item])
+        return both
+
     def inclusion(self, items: Ints) -> float:
         return inclusion_probability(self.kernel, items)
 
     def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
         return next_item(self.kernel, basket)
+
+    def scores(self, basket: Ints) -> Floats:
+        return self.next_item(basket)[0]
+
+    def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
+        return best_of(*self.next_item(basket), basket, k, candidate)
 
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
         return next_of(self.kernel, item, baskets)

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.interface import Arrays, check_size
+from dpplearn.kernels.ranking import Best, best_of
 from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.sampling import sample_sets
@@ -60,11 +61,21 @@ class SymmetricLaw:
         K = self.kernel.K.diagonal()
         return (1 - self.kernel.repulsion) * np.outer(K, K)
 
+    def pairs_with(self, item: int) -> Floats:
+        K = self.kernel.K
+        return np.asarray((1 - self.kernel.repulsion[item]) * (K.diagonal() * K[item, item]))
+
     def inclusion(self, items: Ints) -> float:
         return inclusion_probability(self.kernel, items)
 
     def next_item(self, basket: Ints) -> tuple[Floats, Floats]:
         return next_item(self.kernel, basket)
+
+    def scores(self, basket: Ints) -> Floats:
+        return self.next_item(basket)[0]
+
+    def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
+        return best_of(*self.next_item(basket), basket, k, candidate)
 
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
         found = np.array([[each[item] for each in next_item(self.kernel, basket)] for basket in baskets])
