@@ -41,9 +41,11 @@ def related_pairs(model: Mixture, k: int = 10) -> RelatedPairs:
 
     What is sure is the end of the interval that is nearer to 1, or the lift where that is nearer still. A pair whose
     interval holds 1, or lies on the other side of 1 than the lift, is left out. Where the training data are not known,
-    the lift alone counts. Of more than 2,000 items, substitutes are looked for among the 2,000 most frequent ones, as
-    others meet too seldom by chance to be missed; complements, among all pairs that met. Of either, the lifts of the 5,000 that the baskets alone are surest
-    of are looked up at most.
+    the lift alone counts.
+
+    Of more than 2,000 items, substitutes are looked for among the 2,000 most frequent ones, as others meet too seldom
+    by chance to be missed; complements, among all pairs that met. Of either, the lifts of the 5,000 that the baskets
+    alone are surest of are looked up at most.
 
     Parameters
     ----------

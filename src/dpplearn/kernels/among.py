@@ -6,7 +6,6 @@ import numpy as np
 
 from dpplearn.arrays import NO_ITEMS, Floats, Ints
 from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.factored.conditioning import K_of
 from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.interface import Law
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
@@ -18,10 +17,14 @@ def pairs_among(law: Law, items: Ints) -> Floats:
         return law.scale * pairs_among(law.law, items)
     if not isinstance(law, FactoredLaw):
         return np.asarray(law.pairs()[np.ix_(items, items)])
-    both = np.zeros((len(items), len(items)))
-    for c, (weight, p) in enumerate(zip(law.kernel.weights, law.kernel.marginals[:, items], strict=True)):
-        K = K_of(law.kernel, c, items)
-        both += weight * (np.outer(p, p) - K * K.T)
+    kernel, both = law.kernel, np.zeros((len(items), len(items)))
+    Z, log_odds = kernel.factors[items].astype(float), kernel.log_odds[:, items].astype(float)
+    for weight, marginal, T, each in zip(
+        kernel.weights, kernel.marginals[:, items], kernel.cores, log_odds, strict=True
+    ):
+        p = 1 / (1 + np.exp(-each))
+        K = (Z @ T @ Z.T) * np.sqrt(np.outer(p * (1 - p), p * (1 - p)))
+        both += weight * (np.outer(marginal, marginal) - K * K.T)
     return both
 
 
