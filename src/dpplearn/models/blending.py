@@ -71,7 +71,7 @@ def blend_weight(law: Law, training: Training, baskets: Baskets, rng: np.random.
     """
     rows = np.flatnonzero((baskets.sizes >= 2) & (baskets.sizes < baskets.n_items) & (baskets.weights > 0))
     rows = rows if len(rows) <= MOST_ASKED else np.sort(rng.choice(rows, MOST_ASKED, replace=False))
-    asked = [_likely(law, training, baskets.positions(row).astype(np.int64), rng) for row in rows]
+    asked = [_likely(law, training, baskets.positions(row).astype(np.int64), rng) for row in rows.tolist()]
     found = np.array(asked).reshape(-1, 2)
     there = found.max(axis=1) > 0
     return _em(found[there], baskets.weights[rows][there]) if there.any() else None

@@ -62,13 +62,13 @@ def recommend(
     """What to add to a basket: the items that raise its probability most."""
     if baskets is not None and items:
         raise UsageError("give ITEMs or --baskets FILE, not both")
-    dpp, weight = dpplearn.load(model), _weight(blend)
+    dpp, mixed_in = dpplearn.load(model), _weight(blend)
     if baskets is not None:
         many = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue)
-        _write_many(_recommend_many(dpp, many, k, allow, deny or (), weight, wants_progress(quiet)), as_json, blend)
+        _write_many(_recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet)), as_json, blend)
         return
     held = dpp.catalogue.select(dpp.catalogue.positions(items or []))
-    found = dpp.recommend(held, k, allow=allow, deny=deny or (), blend=weight)
+    found = dpp.recommend(held, k, allow=allow, deny=deny or (), blend=mixed_in)
     report = {"model": str(model), **recommend_report(held, found, k)} | ({"blend": blend} if blend else {})
     write(report, recommend_tables, as_json)
 
