@@ -41,7 +41,7 @@ def pair_counts(baskets: ItemSets, most: int) -> PairCounts:
     >>> from dpplearn import Baskets
     >>> found = pair_counts(Baskets.from_lists([["bib", "crib"], ["crib"], ["bib", "cot", "crib"]]), 10)
     >>> found.pairs.tolist(), found.weights.tolist()
-    ([[0, 1], [0, 2], [1, 2]], [2.0, 1.0, 1.0])
+    ([[0, 1], [0, 2], [1, 2]], [1.0, 2.0, 1.0])
     """
     kept: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
     least = 0.0
