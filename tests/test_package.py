@@ -21,12 +21,13 @@ FOLDERS = (
 ).split()
 FOR_THE_SERVICE = {"tools", "data", "kernels", "models", "service"}
 ONLY_IN = {
-    "numba": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled"),
+    "numba": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled", "kernels/factored/compiled"),
     "llvmlite": ("kernels/symmetric/compiled",),
     "rich": ("tools", "cli"),
     "matplotlib": ("plots", "experiments/report"),
     "sklearn": ("integrations",),
-    "dask": ("tools/jobs.py",),
+    "dask": ("pipeline",),
+    "distributed": ("pipeline",),
 }
 
 

@@ -18,7 +18,10 @@ from dpplearn.evaluation.baselines import (
     Predictor,
     baselines_of,
     baselines_without_training,
+    ease,
+    ease_of,
     never_empty,
+    of_blend,
     of_model,
 )
 from dpplearn.kernels.emptiness import WithEmptyShare
@@ -47,7 +50,7 @@ def test_independent_items_are_smoothed_so_that_unseen_items_stay_possible(basel
     test = Baskets.from_lists([[], [0, 3], [4], range(5)], n_items=5)
     expected = [np.prod([p[i] if i in basket else 1 - p[i] for i in range(5)]) for basket in test]
     np.testing.assert_allclose(np.exp(independent.log_prob(test)), expected)
-    np.testing.assert_allclose(independent.pair_probabilities, np.tile(p, (5, 1)))
+    np.testing.assert_allclose(independent.pair_probabilities(np.arange(5)), np.tile(p, (5, 1)))
 
 
 def test_popularity_ranks_by_frequency_and_has_no_probabilities(baselines: dict[str, Predictor]) -> None:
@@ -146,7 +149,7 @@ SUBSETS = Baskets.from_lists(oracle.subsets(5), n_items=5)
 def test_a_models_probabilities_given_one_item_are_those_of_enumeration(name: str) -> None:
     P = np.exp(LAWS[name].log_probabilities(SUBSETS))
     holds = np.array([[i in subset for i in range(5)] for subset in SUBSETS])
-    found = of_model(LAWS[name]).pair_probabilities
+    found = of_model(LAWS[name]).pair_probabilities(np.arange(5))
     assert found is not None
     for a in range(5):
         given = (P * holds[:, a]) @ holds / P[holds[:, a]].sum()
@@ -165,8 +168,8 @@ def test_any_law_given_not_empty_has_the_others_in_proportion(name: str) -> None
 def test_what_is_impossible_under_a_model_has_no_ranking_and_no_probability() -> None:
     model = of_model(law_of(Kernel(np.array([0.5, 0.4, 0.0]), np.eye(3))))
     assert np.isnan(model.scores(np.array([0, 2]))).all()
-    assert np.isnan(model.pair_probabilities[2]).all()
-    assert not np.isnan(model.pair_probabilities[:2]).any()
+    assert np.isnan(model.pair_probabilities(np.arange(3))[2]).all()
+    assert not np.isnan(model.pair_probabilities(np.arange(3))[:2]).any()
 
 
 def test_given_not_empty_independent_items_are_those_whose_baskets_that_are_not_have_the_frequencies() -> None:
@@ -186,3 +189,22 @@ def test_without_training_data_independent_items_of_a_diagonal_model_are_the_mod
     assert found is not None
     sets = Baskets.from_lists([[0], [1, 2], [0, 1, 2]], n_items=3)
     np.testing.assert_allclose(found.log_probabilities(sets), law.log_probabilities(sets), atol=1e-8)
+
+
+def test_ease_of_many_items_is_that_of_the_most_frequent_and_puts_the_others_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    training = Training.of(TRAIN)
+    monkeypatch.setattr("dpplearn.evaluation.baselines.MOST_IN_EASE", 2)
+    found = ease_of(training, 0.1).scores(np.array([1, 2]))
+    inner = ease(training.pair_counts_among(np.array([0, 1])) / training.weight, 0.1).scores(np.array([1]))
+    np.testing.assert_allclose(found[:2], inner)
+    assert found[2] < found[:2].min()
+    assert found[2] > found[3]  # which never occurred
+    np.testing.assert_allclose(ease_of(training, 0.1).scores(np.array([2])), TRAIN.frequencies())
+
+
+def test_a_blend_ranks_as_recommend_does() -> None:
+    model = Mixture(random_mixture(2, 5), training=Training.of(TRAIN))
+    scores = of_blend(model.law, Training.of(TRAIN), 0.3).scores(np.array([1]))
+    assert [each.item for each in model.recommend([1], blend=0.3)] == np.argsort(-scores)[:4].tolist()

@@ -22,7 +22,7 @@ def drawn(kernel: Kernel, n: int, seed: int) -> Baskets:
 def given(kernel: Kernel) -> Floats:
     found = of_model(law_of(kernel)).pair_probabilities
     assert found is not None
-    return found
+    return found(np.arange(kernel.n_items))
 
 
 def hits(table: Reliability) -> list[bool]:
@@ -65,7 +65,7 @@ def test_the_model_that_made_the_data_is_calibrated_and_its_marginals_alone_are_
     assert all(hits(right))
     marginals = independent_items(kernel.K.diagonal()).pair_probabilities
     assert marginals is not None
-    wrong = pair_sums(marginals, baskets).reliability()
+    wrong = pair_sums(marginals(np.arange(8)), baskets).reliability()
     assert not any(hits(wrong))
     assert wrong.error > 3 * right.error
 
@@ -167,3 +167,14 @@ def test_sizes_of_parts_add_and_those_of_the_law_itself_are_not_far() -> None:
     assert parts.distance() < 2 * 0.5 * np.sqrt(7 / 20_000)
     twice = law_of(kernel, nonempty=True)
     assert size_sums(twice, baskets).distance() == pytest.approx(np.exp(law.log_empty()), abs=0.02)
+
+
+def test_of_some_items_given_the_sums_are_those_of_their_rows_alone() -> None:
+    rng = np.random.default_rng(0)
+    lists = [rng.choice(6, rng.integers(0, 5), replace=False).tolist() for _ in range(40)]
+    baskets, P = Baskets.from_lists(lists, n_items=6, weights=rng.random(40)), rng.random((6, 6)) ** 4
+    some = np.array([1, 4])
+    unknown = np.where(np.isin(np.arange(6), some)[:, None], P, np.nan)
+    whole, part = pair_sums(unknown, baskets), pair_sums(P[some], baskets, some)
+    np.testing.assert_allclose(part.sums, whole.sums)
+    assert part.left_out == 0 < whole.left_out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn import DPP, Baskets, Kernel
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
 N_ITEMS = 6
@@ -74,3 +75,12 @@ PROBLEMS: dict[str, Baskets] = {
     "one basket": Baskets.from_lists([[1, 3]], n_items=4),
     "forty items at once": Baskets.from_lists([range(40), range(5), range(30, 38), [7]], n_items=40),
 }
+
+
+def random_factored(segments: int, n_items: int = N_ITEMS, seed: int = 0, rare: float = 0.0) -> FactoredKernel:
+    """Segments that share an interaction in factors; the last items are independent, and all the less likely."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n_items, 5))
+    Z[n_items - n_items // 4 :] = 0
+    log_odds = rng.standard_normal((segments, n_items)) - 0.5 - rare
+    return FactoredKernel(rng.dirichlet(np.ones(segments)), log_odds, Z, coupling(1, 2)[None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -139,3 +140,31 @@ def test_arrays_that_no_training_gives_are_refused(wrong: str) -> None:
     arrays = {**Training.of(BASKETS, HISTORY).arrays, **WRONG[wrong]}
     with pytest.raises((InputError, KeyError, TypeError)):
         Training.from_arrays({name: array for name, array in arrays.items() if array is not None})
+
+
+def test_counts_of_some_items_and_of_one_are_those_of_all() -> None:
+    training = Training.of(BASKETS)
+    whole, some = training.pair_frequencies() * training.weight, np.array([3, 0, 1])
+    np.testing.assert_allclose(training.pair_counts_among(some), whole[np.ix_(some, some)])
+    for item in range(5):
+        np.testing.assert_allclose(training.pair_counts_of(item), whole[item])
+
+
+def test_a_blend_and_what_was_left_out_travel_with_the_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpplearn.models.training.MOST_PAIRS", 2)
+    training = replace(Training.of(Baskets.from_lists([[0, 1], [1, 2, 3], [1, 2]])), blend=0.2)
+    again = Training.from_arrays(training.arrays)
+    assert again is not None
+    assert (training.least, len(training.pairs)) == (2, 1)
+    assert (again.blend, again.least) == (0.2, 2)
+    with pytest.raises(InputError, match=r"blend of 1\.5"):
+        replace(training, blend=1.5)
+
+
+def test_counts_of_many_pairs_take_half_the_space_and_other_weights_stay_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dpplearn.models.training.FEW_PAIRS", 1)
+    counts = Training.of(Baskets.from_lists([[0, 1], [1, 2, 3], [1, 2]])).arrays["training.pair_weights"]
+    assert counts.dtype == np.float32
+    assert Training.of(BASKETS).arrays["training.pair_weights"].dtype == np.float64

@@ -21,8 +21,7 @@ from dpplearn.fitting.data import Data
 from dpplearn.fitting.effort import Effort
 from dpplearn.fitting.fit import expected_effort, fit_with
 from dpplearn.fitting.options import FitOptions
-from dpplearn.kernels.families import law_of
-from dpplearn.kernels.independent import independent
+from dpplearn.kernels.independent import IndependentItems, chances
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import one_blas_thread, thread_count
 
@@ -152,8 +151,8 @@ def _folds_needed(baskets: Baskets) -> int:
 
 
 def _independent(train: Baskets, test: Baskets, nonempty: bool) -> Floats:
-    kernel = independent(train, smoothing=SMOOTHING, nonempty=nonempty)
-    return law_of(kernel, nonempty=nonempty).log_probabilities(test)
+    p = chances(train.frequencies(), train.total_weight, smoothing=SMOOTHING, nonempty=nonempty)
+    return IndependentItems(p, nonempty).log_probabilities(test)
 
 
 class Job(NamedTuple):

@@ -6,10 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
-from dpplearn.models.mixture import Mixture, lift_interval
+from dpplearn.kernels.among import pairs_among
+from dpplearn.models.mixture import LARGE, Mixture, fewest_met, lift_interval
+
+SURE_OF_NONE = 2.99  # meetings by chance; of fewer, no interval lies below 1 even where there was none
+AT_ONCE = 500  # pairs of a large catalogue whose lifts are looked up together
+MOST_LOOKED_UP = 5000  # of those that the baskets alone are surest of
 
 
 class RelatedPair(NamedTuple):
@@ -38,6 +43,10 @@ def related_pairs(model: Mixture, k: int = 10) -> RelatedPairs:
     interval holds 1, or lies on the other side of 1 than the lift, is left out. Where the training data are not known,
     the lift alone counts.
 
+    Of more than 2,000 items, substitutes are looked for among the 2,000 most frequent ones, as others meet too seldom
+    by chance to be missed; complements, among all pairs that met. Of either, the lifts of the 5,000 that the baskets
+    alone are surest of are looked up at most.
+
     Parameters
     ----------
     model
@@ -58,42 +67,92 @@ def related_pairs(model: Mixture, k: int = 10) -> RelatedPairs:
     >>> [sorted((pair.first, pair.second)) for pair in found.complements]
     [['milk', 'tea'], ['beer', 'nuts']]
     """
-    k, figures = whole_number("k", k, 0), _figures(model)
-    below, above = _sure(model, *figures[2:])
-    return RelatedPairs(
-        [_pair(model, figures, i, j) for i, j in _strongest(below, k)],
-        [_pair(model, figures, i, j) for i, j in _strongest(above, k)],
-    )
+    k = whole_number("k", k, 0)
+    frequent = _of_frequent(model)
+    met = frequent if model.training is None else _that_met(model)
+    return RelatedPairs(_surest(model, frequent, k, np.negative), _surest(model, met, k, np.positive))
 
 
 def surely_apart(model: Mixture) -> Floats:
     """By how much the lift of every two items is surely below 1; 0 where it is not."""
-    return _sure(model, *_figures(model)[2:])[0]
-
-
-def _sure(model: Mixture, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """By how much lifts are surely below 1, and above it."""
-    return np.maximum(1 - np.fmax(model.lift, high), 0), np.maximum(np.fmin(model.lift, low) - 1, 0)
-
-
-def _figures(model: Mixture) -> tuple[Floats, ...]:
-    """Of every two items: how often they met, would by chance, and the interval; NaN where that is not known."""
-    n, training = len(model.items), model.training
+    training = model.training
     if training is None:
-        return tuple(np.full((n, n), np.nan) for _ in range(4))
+        return np.asarray(np.maximum(1 - model.lift, 0))
     met = training.pair_frequencies() * training.weight
-    expected = np.outer(training.item_weights, training.frequencies)
-    low, high = lift_interval(met, expected)
-    return met, expected, low, high
+    _, high = lift_interval(met, np.outer(training.item_weights, training.frequencies))
+    return np.asarray(np.maximum(1 - np.fmax(model.lift, high), 0))
 
 
-def _strongest(strength: Floats, k: int) -> list[tuple[int, int]]:
-    upper = np.triu(strength, 1)
-    order: Ints = np.argsort(-upper, axis=None, kind="stable")[:k]
-    rows, columns = np.unravel_index(order, upper.shape)
-    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if upper[i, j] > 0]
+class _Candidates(NamedTuple):
+    """Pairs to choose from, by the order of items; how often each met, and would by chance, NaN if not known."""
+
+    first: Ints
+    second: Ints
+    met: Floats
+    expected: Floats
+
+    def of(self, rows: Ints | Bools) -> _Candidates:
+        return _Candidates(self.first[rows], self.second[rows], self.met[rows], self.expected[rows])
 
 
-def _pair(model: Mixture, figures: tuple[Floats, ...], i: int, j: int) -> RelatedPair:
-    values = [float(each[i, j]) for each in (model.lift, *figures)]
-    return RelatedPair(model.items[i], model.items[j], *values)
+def _of_frequent(model: Mixture) -> _Candidates:
+    """All pairs, or of many items those of the most frequent."""
+    known = model.training
+    by = model.marginals() if known is None else known.item_weights
+    chosen = np.sort(np.argsort(-by, kind="stable")[:LARGE])
+    i, j = np.triu_indices(len(chosen), 1)
+    first, second = chosen[i], chosen[j]
+    if known is None:
+        unknown = np.full(len(first), np.nan)
+        return _Candidates(first, second, unknown, unknown)
+    met = known.pair_counts_among(chosen)[i, j]
+    found = _Candidates(first, second, met, known.item_weights[first] * known.frequencies[second])
+    return found.of((met < found.expected) & (found.expected > SURE_OF_NONE))
+
+
+def _that_met(model: Mixture) -> _Candidates:
+    known = model.training
+    assert known is not None
+    first, second = known.pairs.T.astype(np.int64)
+    found = _Candidates(first, second, known.pair_weights, known.item_weights[first] * known.frequencies[second])
+    return found.of((found.met > found.expected) & (found.met >= fewest_met(model)))
+
+
+def _surest(model: Mixture, pairs: _Candidates, k: int, side: np.ufunc) -> list[RelatedPair]:
+    """The k pairs that are most surely on one side of 1: below it for `np.negative`.
+
+    No pair is surer than the baskets alone make it, so that lifts are looked up in that order until k are found that
+    no other can pass.
+    """
+    low, high = lift_interval(pairs.met, pairs.expected)
+    sure = np.where(np.isnan(pairs.met), np.inf, low if side is np.positive else -high)
+    possible = np.flatnonzero(sure > side(1))
+    order = possible[np.argsort(-sure[possible], kind="stable")]
+    order = order if len(model.items) <= LARGE else order[:MOST_LOOKED_UP]
+    pairs, sure, low, high = pairs.of(order), sure[order], low[order], high[order]
+    lifts, done = np.zeros(0), 0
+    while done < len(order) and _kth(np.minimum(side(lifts), sure[:done]), k) < sure[done]:
+        batch = slice(done, None if len(model.items) <= LARGE else done + AT_ONCE)
+        lifts = np.append(lifts, _lifts(model, pairs.first[batch], pairs.second[batch]))
+        done = len(lifts)
+    surer = np.minimum(side(lifts), sure[:done])
+    ties = np.lexsort((pairs.second[:done], pairs.first[:done], -surer))
+    best = [row for row in ties[:k] if surer[row] > side(1)]
+    columns = (lifts, pairs.met, pairs.expected, low, high)
+    return [
+        RelatedPair(model.items[pairs.first[row]], model.items[pairs.second[row]], *(float(c[row]) for c in columns))
+        for row in best
+    ]
+
+
+def _kth(values: Floats, k: int) -> float:
+    """The k-th largest; −inf where there are fewer."""
+    return float(np.partition(values, -k)[-k]) if 0 < k <= len(values) else np.inf if k == 0 else -np.inf
+
+
+def _lifts(model: Mixture, first: Ints, second: Ints) -> Floats:
+    if len(model.items) <= LARGE:
+        return np.asarray(model.lift[first, second])
+    items, p = np.unique(np.concatenate([first, second])), model.marginals()
+    both = pairs_among(model.law, items)[np.searchsorted(items, first), np.searchsorted(items, second)]
+    return np.asarray(both / (p[first] * p[second]))

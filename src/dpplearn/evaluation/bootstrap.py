@@ -38,6 +38,7 @@ class Difference(Estimate):
     """
 
     better: float
+    standard_error: float = math.nan
 
     @property
     def verdict(self) -> str:
@@ -83,7 +84,8 @@ def difference(value: float, resampled: Floats, other: float, other_resampled: F
         differences = first - second
     low, high = (math.nan, math.nan) if np.isnan(differences).any() else _interval(differences)
     better = (first > second).mean() + (first == second).mean() / 2
-    return Difference(value - other, low, high, float(better))
+    error = math.nan if math.isnan(low) or np.isinf(differences).any() else float(differences.std())
+    return Difference(value - other, low, high, float(better), error)
 
 
 def _interval(resampled: Floats) -> tuple[float, float]:

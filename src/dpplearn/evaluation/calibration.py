@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,19 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
-from dpplearn.kernels.interface import Law
 
 EDGES = np.array([0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1])  # most probabilities are small
 N_BINS = len(EDGES) - 1
 Z = 1.959964  # of a normal distribution, 95 % lie within
 AT_ONCE = 1 << 21  # pairs
+LARGE = 5000  # items, beyond which some are given, and not all
+MOST_GIVEN = 100  # of these
+
+
+class SizeLaw(Protocol):
+    """What is asked of a law about sizes."""
+
+    def log_sizes(self) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,7 @@ class SizeSums:
         return float(np.abs(self.expected - self.observed).sum() / (2 * self.observed.sum()))
 
 
-def size_sums(law: Law, baskets: Baskets) -> SizeSums:
+def size_sums(law: SizeLaw, baskets: Baskets) -> SizeSums:
     """The sizes that a law gives to baskets, and those that they have."""
     observed = np.bincount(baskets.sizes, baskets.weights, baskets.n_items + 1).astype(float)
     return SizeSums(baskets.total_weight * np.exp(law.log_sizes()), observed)
@@ -122,30 +130,47 @@ def _effective(sums: Floats, observed: Floats) -> Floats:
     return np.where(usable, spread / np.where(usable, variance, 1), wt**2 / vt)
 
 
-def pair_sums(probabilities: Floats, baskets: Baskets) -> PairSums:
-    """Of `probabilities`, P(i ∈ Y given a ∈ Y) in row a and column i, on the baskets; NaN is not predicted."""
+def items_given(baskets: Baskets, rng: np.random.Generator) -> Ints:
+    """The items that are given, one at a time: all, or of a large catalogue some, by how often they occur."""
+    n, frequency = baskets.n_items, baskets.frequencies()
+    if n <= LARGE:
+        return np.arange(n)
+    most = min(MOST_GIVEN, int((frequency > 0).sum()))
+    return np.sort(rng.choice(n, most, replace=False, p=frequency / frequency.sum()))
+
+
+def pair_sums(probabilities: Floats, baskets: Baskets, items: Ints | None = None) -> PairSums:
+    """Of `probabilities`, P(i ∈ Y given a ∈ Y) in row a and column i, on the baskets; NaN is not predicted.
+
+    With `items`, the rows are those of these items alone, and what others tell is not predicted either.
+    """
     n = baskets.n_items
-    known = ~np.isnan(probabilities) & ~np.eye(n, dtype=bool)
+    items = np.arange(n) if items is None else items
+    place, rows = np.full(n, len(items)), len(items) + 1  # the last row is that of items that are not given
+    place[items] = np.arange(len(items))
+    known = ~np.isnan(probabilities)
+    known[np.arange(len(items)), items] = False
     above = np.searchsorted(EDGES, probabilities, side="right") - 1
     bins = np.where(known, np.clip(above, 0, N_BINS - 1), N_BINS).astype(np.int8)  # the last is not counted
-    cells = (np.arange(n)[:, None] * (N_BINS + 1) + bins).ravel()
-    of_item = np.bincount(cells, minlength=n * (N_BINS + 1)).reshape(n, -1)[:, :N_BINS].astype(float)
-    predicted = np.bincount(cells, np.where(known, probabilities, 0).ravel(), n * (N_BINS + 1))
-    given = baskets.blocks.item_weights  # the weight of the baskets that hold each item
+    cells = (np.arange(len(items))[:, None] * (N_BINS + 1) + bins).ravel()
+    of_item = np.bincount(cells, minlength=rows * (N_BINS + 1)).reshape(rows, -1)[:, :N_BINS].astype(float)
+    predicted = np.bincount(cells, np.where(known, probabilities, 0).ravel(), rows * (N_BINS + 1))
+    given = baskets.blocks.item_weights[items]  # the weight of the baskets that hold each item
     sums = np.zeros((7, N_BINS))
-    sums[1] = given @ predicted.reshape(n, -1)[:, :N_BINS]
+    sums[1] = given @ predicted.reshape(rows, -1)[:-1, :N_BINS]
+    bins = np.concatenate([bins, np.full((1, n), N_BINS, np.int8)])
     in_variances = in_variance(baskets.weights)
-    for rows, sets in _batches(baskets):
-        w, v = baskets.weights[rows], in_variances[rows]
-        t = of_item[sets].sum(axis=1)  # (len(rows), n_bins)
-        o = _came_true(bins, sets)
+    for chosen, sets in _batches(baskets):
+        w, v = baskets.weights[chosen], in_variances[chosen]
+        t = of_item[place[sets]].sum(axis=1)  # (len(chosen), n_bins)
+        o = _came_true(bins, place[sets], sets)
         sums[[0, 2, 3, 4, 5, 6]] += [w @ t, w @ o, v @ t, v @ t**2, v @ (t * o), v @ o**2]
-    return PairSums(sums, float(given @ (n - 1 - of_item.sum(axis=1))))
+    return PairSums(sums, float(given @ (n - 1 - of_item[:-1].sum(axis=1))))
 
 
-def _came_true(bins: npt.NDArray[np.int8], sets: Ints) -> Floats:
+def _came_true(bins: npt.NDArray[np.int8], given: Ints, sets: Ints) -> Floats:
     """For sets of one size, how many ordered pairs of different items of each have their prediction in each bin."""
-    among = bins[sets[:, :, None], sets[:, None, :]].reshape(len(sets), -1)
+    among = bins[given[:, :, None], sets[:, None, :]].reshape(len(sets), -1)
     return np.stack([(among == each).sum(axis=1) for each in range(N_BINS)], axis=1).astype(float)
 
 

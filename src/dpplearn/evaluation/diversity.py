@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import NO_ITEMS, Floats, Ints
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT, Predictor
 from dpplearn.evaluation.metrics import mean_similarity, weighted_mean
 from dpplearn.evaluation.outcomes import Questions
+from dpplearn.kernels.independent import IndependentItems
 from dpplearn.kernels.interface import Law
 from dpplearn.models.meetings import together
 
@@ -42,8 +43,7 @@ def diversity(
     rng: np.random.Generator,
 ) -> tuple[Diversity, ...]:
     """Of top-k lists and of diverse sets, the similarity under the law of the first model for all."""
-    law = predictors[models[0]].law
-    assert law is not None
+    law = _law(predictors[models[0]])
     most = int(np.clip(WORK // law.n_items**2, FEWEST_LISTS, MOST_LISTS))
     chosen = rng.permutation(len(questions.partial))[:most]
     partial = [questions.partial[each] for each in chosen]
@@ -54,16 +54,25 @@ def diversity(
     for name, predictor in predictors.items():
         if name != INDEPENDENT:  # which ranks as popularity does
             ways[name] = _top(predictor, max(ks))
-        if name in models:
-            ways[f"{name}, diverse"] = _diverse(predictor.law, max(ks))
-    between = similarities(law)
-    return tuple(_of_lists(name, list(map(way, partial)), weights, between, ks) for name, way in ways.items())
+        if name in models and predictor.law is not None:
+            ways[f"{name}, diverse"] = _diverse(_law(predictor), max(ks))
+    lists = {name: list(map(way, partial)) for name, way in ways.items()}
+    listed = np.unique(np.concatenate([NO_ITEMS, *(items for each in lists.values() for items in each)]))
+    between = similarities(law, listed)
+    placed = {name: [np.searchsorted(listed, items) for items in each] for name, each in lists.items()}
+    return tuple(_of_lists(name, each, weights, between, ks, law.n_items) for name, each in placed.items())
 
 
-def similarities(law: Law) -> Floats:
+def _law(predictor: Predictor) -> Law:
+    assert predictor.law is not None
+    assert not isinstance(predictor.law, IndependentItems)
+    return predictor.law
+
+
+def similarities(law: Law, items: Ints | None = None) -> Floats:
     """Of every two items the share of their meetings by chance that the law does not have, as `DPP.substitutes` has it;
     0 for those that meet as often or more often."""
-    return np.maximum(together(law).substitution, 0)
+    return np.maximum(together(law, items=items).substitution, 0)
 
 
 def _top(predictor: Predictor, most: int) -> Lister:
@@ -78,9 +87,8 @@ def _top(predictor: Predictor, most: int) -> Lister:
     return top
 
 
-def _diverse(law: Law | None, most: int) -> Lister:
+def _diverse(law: Law, most: int) -> Lister:
     """What `complete` adds to a basket."""
-    assert law is not None
 
     def diverse(basket: Ints) -> Ints:
         try:
@@ -91,11 +99,13 @@ def _diverse(law: Law | None, most: int) -> Lister:
     return diverse
 
 
-def _of_lists(name: str, lists: Sequence[Ints], weights: Floats, between: Floats, ks: Sequence[int]) -> Diversity:
+def _of_lists(
+    name: str, lists: Sequence[Ints], weights: Floats, between: Floats, ks: Sequence[int], n_items: int
+) -> Diversity:
     similarity, coverage = {}, {}
     for k in ks:
         each = np.array([mean_similarity(between, items[:k]) for items in lists])
         reached = np.unique(np.concatenate([np.zeros(0, np.int64), *(items[:k] for items in lists)]))
         similarity[k] = weighted_mean(each, weights)
-        coverage[k] = len(reached) / len(between)
+        coverage[k] = len(reached) / n_items
     return Diversity(name, similarity, coverage)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,14 @@ from dpplearn.evaluation.baselines import (
     Predictor,
     baselines_of,
     baselines_without_training,
+    frequent_items,
     never_empty,
+    of_blend,
     of_model,
+    usual_ridge,
 )
 from dpplearn.evaluation.bootstrap import MOST_RESAMPLES, resampled_means
+from dpplearn.evaluation.calibration import LARGE, MOST_GIVEN
 from dpplearn.evaluation.diversity import Diversity, diversity
 from dpplearn.evaluation.outcomes import Outcomes, Questions, ask, can_be_ranked, outcomes
 from dpplearn.evaluation.result import Evaluation
@@ -103,7 +107,9 @@ def evaluate(
     rng = np.random.default_rng(rng)
     learned = _learned(named, None if train is None else as_baskets(train, catalogue), rng)
     laws = {name: _law(name, model, catalogue) for name, model in named.items()}
-    predictors = predictors_of(laws, learned, nonempty)
+    blends = _blends(named, laws, catalogue)
+    predictors = predictors_of(laws, learned, nonempty, blends)
+    setting = replace(setting, models=(*setting.models, *blends))
     questions = ask(baskets, rng)
     with shown_progress(progress) as shown:
         advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
@@ -139,8 +145,20 @@ class Learned:
     ridge: float = USUAL_RIDGE
 
 
-def predictors_of(laws: Mapping[str, Law], learned: Learned, nonempty: bool) -> dict[str, Predictor]:
-    """The models and, after them, the baselines."""
+def _blends(named: Mapping[str, SetModel], laws: Mapping[str, Law], catalogue: Catalogue) -> dict[str, Predictor]:
+    """What `recommend` with blend="auto" ranks by, of the models that have learned a weight for that."""
+    found = {}
+    for name, model in named.items():
+        known = model.training
+        if known is not None and known.blend is not None and model.catalogue == catalogue:
+            found[f"{name}, blended"] = of_blend(laws[name], known, known.blend)
+    return found
+
+
+def predictors_of(
+    laws: Mapping[str, Law], learned: Learned, nonempty: bool, blends: Mapping[str, Predictor] | None = None
+) -> dict[str, Predictor]:
+    """The models and, after them, what blends them with item-to-item, and the baselines."""
     clash = next((name for name in laws if name in BASELINES), None)
     if clash is not None:
         raise InputError(f"a model is called {clash!r}, as a baseline is; call it something else")
@@ -149,7 +167,7 @@ def predictors_of(laws: Mapping[str, Law], learned: Learned, nonempty: bool) -> 
         baselines = baselines_of(learned.training, nonempty=nonempty, ridge=learned.ridge)
     else:
         baselines = baselines_without_training(next(iter(laws.values())), nonempty=nonempty)
-    return {**{name: of_model(law) for name, law in laws.items()}, **baselines}
+    return {**{name: of_model(law) for name, law in laws.items()}, **(blends or {}), **baselines}
 
 
 def answer(
@@ -214,6 +232,8 @@ def _remarks(baskets: Baskets, n_ranked: int, nonempty: bool) -> Iterator[str]:
         yield "No basket has two or more items, so that none could be held out and ranked."
     elif n_ranked < np.count_nonzero(can_be_ranked(baskets)):
         yield f"Of the baskets of two or more items, {n_ranked:,} drawn at random were ranked."
+    if baskets.n_items > LARGE:
+        yield f"Probabilities given one item are of {MOST_GIVEN} items, drawn by how often they occur in these baskets."
     if nonempty and empty:
         yield f"{empty:,} baskets are empty, which is impossible given that a basket is not; leave them out."
     if not nonempty and not empty:
@@ -258,11 +278,12 @@ def _learned(models: Mapping[str, SetModel], train: Baskets | None, rng: np.rand
     for model in models.values():
         if model.training is not None and model.catalogue == catalogue:
             known = f"Baselines are learned from the model's {model.training.weight:,.0f} training baskets."
+            usual = usual_ridge(model.training)
             ridge = (
-                f"The ridge of EASE is {USUAL_RIDGE:g} per training basket, as usual; name the baskets themselves "
+                f"The ridge of EASE is {usual:g} per training basket, as usual; name the baskets themselves "
                 "(train=, --train) to have it chosen by a part of them."
             )
-            return Learned(model.training, (known, ridge))
+            return Learned(model.training, (known, ridge, *_left_out(model.training)), usual)
     unknown = (
         "The training data are not known: independent items and popularity have the marginals of the model itself, "
         "and item-to-item, cosine and EASE are left out. Name them (train=, --train) for the real baselines."
@@ -274,8 +295,19 @@ def learned_from(train: Baskets, rng: np.random.Generator, *notes: str) -> Learn
     """From baskets that are at hand, the ridge of EASE by a part of them where they are enough."""
     ridge = chosen_ridge(train, rng)
     how = "as usual: they are too few to choose it" if ridge is None else "which ranked best on a fifth of them"
-    note = f"The ridge of EASE is {ridge or USUAL_RIDGE:g} per training basket, {how}."
-    return Learned(Training.of(train), (*notes, note), ridge or USUAL_RIDGE)
+    training = Training.of(train)
+    used = ridge or usual_ridge(training)
+    note = f"The ridge of EASE is {used:g} per training basket, {how}."
+    return Learned(training, (*notes, note, *_left_out(training)), used)
+
+
+def _left_out(training: Training) -> Iterator[str]:
+    """What baselines do not know of a large catalogue."""
+    items = len(frequent_items(training))
+    if items < len(training.item_weights):
+        yield f"EASE is over the {items:,} most frequent items; the others come after them, by popularity."
+    if training.least:
+        yield f"Item-to-item and cosine count pairs that met {training.least:g} times or more: all would be too many."
 
 
 def lengths(k: int | Sequence[int]) -> tuple[int, ...]:

@@ -14,11 +14,12 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.evaluation.baselines import Predictor
-from dpplearn.evaluation.calibration import PairSums, SizeSums, pair_sums, size_sums
+from dpplearn.evaluation.calibration import LARGE, PairSums, SizeSums, items_given, pair_sums, size_sums
 from dpplearn.evaluation.metrics import Ranks, ranks, share_beaten
 
 RANDOM_SETS = 10  # that a basket is compared with
 MOST_ASKED = 20_000  # baskets that are ranked, and that are compared with random sets
+MOST_OF_MANY = 2000  # of a large catalogue
 
 LOG_LIKELIHOOD, PERCENTILE_RANK, AUC = "log_likelihood", "percentile_rank", "auc"
 
@@ -34,6 +35,7 @@ class Questions:
     of_partial: tuple[Ints, ...]  # for each of them, where in `ranked` it came up
     compared: Ints  # (n_compared,) which baskets are compared with random sets
     opponents: Baskets  # RANDOM_SETS after another for each of them
+    given: Ints  # items that others are predicted from, one at a time
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,15 @@ class Outcomes:
 
 
 def ask(baskets: Baskets, rng: np.random.Generator) -> Questions:
-    ranked = _some(can_be_ranked(baskets), rng)
+    most = MOST_ASKED if baskets.n_items <= LARGE else MOST_OF_MANY
+    ranked = _some(can_be_ranked(baskets), most, rng)
     held_at = baskets.offsets[ranked] + rng.integers(baskets.sizes[ranked])
     places: dict[bytes, list[int]] = {}
     for place, (row, at) in enumerate(zip(ranked, held_at, strict=True)):
         first, last = baskets.offsets[row : row + 2]
         rest = np.concatenate([baskets.indices[first:at], baskets.indices[at + 1 : last]])
         places.setdefault(rest.tobytes(), []).append(place)
-    compared = _some((baskets.sizes >= 1) & (baskets.sizes < baskets.n_items), rng)
+    compared = _some((baskets.sizes >= 1) & (baskets.sizes < baskets.n_items), most, rng)
     return Questions(
         baskets,
         ranked,
@@ -63,6 +66,7 @@ def ask(baskets: Baskets, rng: np.random.Generator) -> Questions:
         tuple(np.array(each) for each in places.values()),
         compared,
         _opponents(baskets, compared, rng),
+        items_given(baskets, rng),
     )
 
 
@@ -71,9 +75,9 @@ def can_be_ranked(baskets: Baskets) -> Bools:
     return (baskets.sizes >= 2) & (baskets.sizes < baskets.n_items)
 
 
-def _some(wanted: Bools, rng: np.random.Generator) -> Ints:
+def _some(wanted: Bools, most: int, rng: np.random.Generator) -> Ints:
     rows = np.flatnonzero(wanted)
-    return rows if len(rows) <= MOST_ASKED else np.sort(rng.choice(rows, MOST_ASKED, replace=False))
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
 def _opponents(baskets: Baskets, compared: Ints, rng: np.random.Generator) -> Baskets:
@@ -110,7 +114,7 @@ def outcomes(
     if log_prob is not None:
         columns = {LOG_LIKELIHOOD: log_prob, **columns, AUC: _auc(predictor, questions)}
     given, law = predictor.pair_probabilities, predictor.law
-    pairs = None if given is None else pair_sums(given, baskets)
+    pairs = None if given is None else pair_sums(given(questions.given), baskets, questions.given)
     return Outcomes(columns, unranked, pairs, None if law is None else size_sums(law, baskets))
 
 

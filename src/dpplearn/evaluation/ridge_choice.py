@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn.data.baskets import Baskets
-from dpplearn.evaluation.baselines import ease
+from dpplearn.evaluation.baselines import MOST_IN_EASE, ease_of
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.evaluation.outcomes import ask, ranking
 from dpplearn.models.training import Training
 
 RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # per training basket; of those as good, the strongest
+OF_MANY = (0.01, 0.003, 0.001)  # items, as each takes seconds
 ASIDE = 0.2
 FEWEST, MOST = 10, 2000  # baskets set aside out of which an item is ranked
 
@@ -25,6 +26,7 @@ def chosen_ridge(train: Baskets, rng: np.random.Generator) -> float | None:
     questions = ask(aside, rng)
     if len(questions.ranked) < FEWEST:
         return None
-    m, weights = Training.of(kept).pair_frequencies(), aside.weights[questions.ranked]
-    places = (ranking(ease(m, ridge), questions)[0].percentile() for ridge in RIDGES)
-    return RIDGES[int(np.argmax([weighted_mean(place, weights) for place in places]))]
+    training, weights = Training.of(kept), aside.weights[questions.ranked]
+    ridges = RIDGES if train.n_items <= MOST_IN_EASE else OF_MANY
+    places = (ranking(ease_of(training, ridge), questions)[0].percentile() for ridge in ridges)
+    return ridges[int(np.argmax([weighted_mean(place, weights) for place in places]))]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from dpplearn.arrays import Floats
@@ -10,6 +13,131 @@ from dpplearn.kernels.symmetric.kernel import Kernel
 
 RAREST = 1e-6  # the least share of sets that are not empty
 CONVERGED = 1e-12  # of Newton's method, on a share
+FAR = 12  # standard deviations, and 40 items more: further above the mean, double precision sees no chance of a size
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentItems:
+    """The law of independent items by their chances alone, whatever their number; 0 and 1 are chances, too.
+
+    Examples
+    --------
+    >>> law = IndependentItems(np.array([0.5, 0.25]), nonempty=True)
+    >>> np.exp(law.log_probabilities(Baskets.from_lists([[0], [1], [0, 1]]))).round(2).tolist()
+    [0.6, 0.2, 0.2]
+    """
+
+    p: Floats
+    nonempty: bool = False  # whether the law is that of sets given that they are not empty
+
+    @cached_property
+    def _log_none(self) -> float:
+        with np.errstate(divide="ignore"):
+            return float(np.log1p(-self.p).sum())
+
+    @property
+    def _log_scale(self) -> float:
+        with np.errstate(divide="ignore"):
+            return -float(np.log(-np.expm1(self._log_none))) if self.nonempty else 0.0
+
+    def log_empty(self) -> float:
+        """log P(∅).
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> IndependentItems(np.array([0.5]), nonempty=True).log_empty()
+        -inf
+        """
+        return -np.inf if self.nonempty else self._log_none
+
+    def marginals(self) -> Floats:
+        """P(i ∈ Y) of every item.
+
+        Returns
+        -------
+        array of float
+
+        Examples
+        --------
+        >>> IndependentItems(np.array([0.5, 0.25]), nonempty=True).marginals().round(2).tolist()
+        [0.8, 0.4]
+        """
+        return np.asarray(np.minimum(self.p * np.exp(self._log_scale), 1))
+
+    def log_probabilities(self, baskets: Baskets) -> Floats:
+        """log P(Y) of every basket; −inf where it is zero.
+
+        Parameters
+        ----------
+        baskets
+            Over as many items.
+
+        Returns
+        -------
+        array of float
+            One per basket.
+
+        Examples
+        --------
+        >>> IndependentItems(np.array([1.0, 0.0])).log_probabilities(Baskets.from_lists([[0], [0, 1]])).tolist()
+        [0.0, -inf]
+        """
+        sure = self.p == 1
+        with np.errstate(divide="ignore"):
+            log_odds = np.where(sure, 0, np.log(self.p) - np.log1p(-np.where(sure, 0, self.p)))
+        row = np.repeat(np.arange(len(baskets)), baskets.sizes)
+        found = np.bincount(row, log_odds[baskets.indices], len(baskets)) + np.log1p(-self.p[~sure]).sum()
+        found[np.bincount(row, sure[baskets.indices], len(baskets)) < sure.sum()] = -np.inf
+        return np.where((baskets.sizes == 0) & self.nonempty, -np.inf, found + self._log_scale)
+
+    def mean_log_likelihood(self, baskets: Baskets) -> float:
+        """The weighted mean of log P(Y).
+
+        Parameters
+        ----------
+        baskets
+            Over as many items.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> round(IndependentItems(np.array([0.5])).mean_log_likelihood(Baskets.from_lists([[0]])), 3)
+        -0.693
+        """
+        return float(self.log_probabilities(baskets) @ baskets.weights / baskets.total_weight)
+
+    def log_sizes(self) -> Floats:
+        """log P(|Y| = k) for k = 0..N.
+
+        Returns
+        -------
+        array of float
+            −inf as well for sizes so far above the mean that they make no difference to any other number.
+
+        Examples
+        --------
+        >>> np.exp(IndependentItems(np.array([0.5, 0.5])).log_sizes()).tolist()
+        [0.25, 0.5, 0.25]
+        """
+        mean = float(self.p.sum())
+        largest = min(int(mean + FAR * mean**0.5) + 40, len(self.p))
+        law = np.zeros(largest + 1)
+        law[0] = 1
+        for p in self.p.tolist():
+            law[1:] = law[1:] * (1 - p) + law[:-1] * p  # all of it adds up to 1, so that nothing that counts underflows
+            law[0] *= 1 - p
+        found = np.full(len(self.p) + 1, -np.inf)
+        with np.errstate(divide="ignore"):
+            found[: largest + 1] = np.log(law) + self._log_scale
+        found[0] = -np.inf if self.nonempty else found[0]
+        return found
 
 
 def independent(baskets: Baskets, *, smoothing: float = 0.0, nonempty: bool = False) -> Kernel:

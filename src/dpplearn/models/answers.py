@@ -12,6 +12,8 @@ from dpplearn.data.catalogue import Label
 class Recommendation(NamedTuple):
     """An item to add, the factor P(A ∪ i)/P(A), and the probability that a basket which holds A holds i.
 
+    Where item-to-item is blended in, the score is the share of both together instead.
+
     Examples
     --------
     >>> best = Recommendation("monitor", score=0.4, probability=0.3)

@@ -12,6 +12,9 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, whole_number
+from dpplearn.kernels.among import alone_with, seen_of
+from dpplearn.kernels.factored.kernel import FactoredKernel
+from dpplearn.kernels.families import kernel_of
 from dpplearn.kernels.interface import Law
 
 ALL_SUBSETS = 10  # items of a basket up to which every subset is looked at: 1024
@@ -80,7 +83,7 @@ def explanation(
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
     if not law.marginals()[item] > 0:
         raise InputError(f"item {catalogue.labels[item]!r} has probability zero under this model, with any basket")
-    values = _values(law, item)
+    values = _among_few(law, item, basket) if isinstance(kernel_of(law), FactoredKernel) else _values(law, item)
     if len(basket) <= ALL_SUBSETS:
         shapley, error = _exact(values, basket), np.zeros(2)
     else:
@@ -105,6 +108,21 @@ def _values(law: Law, item: int) -> Values:
         score, probability = law.next_of(item, [np.sort(part) for part in parts])
         with np.errstate(divide="ignore"):
             return np.log(np.column_stack([probability, score]))
+
+    return values
+
+
+def _among_few(law: Law, item: int, basket: Ints) -> Values:
+    """The same by two laws of the basket and the item: what is seen of these has the probabilities, and the law given
+    that there are no others the scores. Nothing then depends on how many items there are."""
+    here = np.sort(np.append(basket, item))
+    seen, (alone, _) = seen_of(law, here), alone_with(law, here)
+    place = int(np.searchsorted(here, item))
+
+    def values(parts: Sequence[Ints]) -> Floats:
+        few = [np.searchsorted(here, np.sort(part)) for part in parts]
+        with np.errstate(divide="ignore"):
+            return np.log(np.column_stack([seen.next_of(place, few)[1], alone.next_of(place, few)[0]]))
 
     return values
 

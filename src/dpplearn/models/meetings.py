@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpplearn.arrays import Floats, read_only
+from dpplearn.arrays import Floats, Ints, read_only
+from dpplearn.kernels.among import pairs_among
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.kernels.interface import Law
 
@@ -33,15 +34,20 @@ class Together:
         return read_only(found)
 
 
-def together(law: Law, *, nonempty: bool = False) -> Together:
-    """A model of data without empty baskets keeps all items apart a little, only to say that no set is empty. There
+def together(law: Law, *, nonempty: bool = False, items: Ints | None = None) -> Together:
+    """Of all items, or of some.
+
+    A model of data without empty baskets keeps all items apart a little, only to say that no set is empty. There
     chance is that of independent items given that they are not all absent, and what a pair is kept apart beyond that
     is its own; so it is for models learned given that sets are not empty (`nonempty`). Where sets hold hardly more than
     one item nothing would be left to compare with, and chance is that of plain independence.
     """
-    alone, both, empty = law.marginals(), law.pairs(), math.exp(law.log_empty())
+    alone, empty = law.marginals(), math.exp(law.log_empty())
+    here = np.arange(len(alone)) if items is None else items
+    both = law.pairs() if items is None else pairs_among(law, items)
     if not nonempty and empty >= NEVER_EMPTY * np.prod(1 - alone):
-        return Together(both, np.outer(alone, alone))
+        return Together(both, np.outer(alone[here], alone[here]))
     m = np.minimum(alone / (1 - empty), 1)  # given that Y is not empty
     p = before_truncation(m)
-    return Together(both / (1 - empty), np.outer(m, p if p.sum() > HARDLY_ANY * m.sum() else m))
+    second = p if p.sum() > HARDLY_ANY * m.sum() else m
+    return Together(both / (1 - empty), np.outer(m[here], second[here]))

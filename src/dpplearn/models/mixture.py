@@ -10,18 +10,23 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints, read_only
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
+from dpplearn.kernels.factored import conditioning as factored
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.families import kernel_of, law_of
-from dpplearn.kernels.nonsymmetric.conditioning import segment_probabilities
+from dpplearn.kernels.nonsymmetric import conditioning as nonsymmetric
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.models.answers import Relation, Segment
 from dpplearn.models.model import SetModel
 from dpplearn.models.named_law import Basket
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
+from dpplearn.tools.memory import NUMBER, in_bytes
 
 INTERVAL = 0.9
 ROUNDING = 1e-10  # of a lift or a ratio of probabilities: what is nearer to 1 says nothing
+LARGE = 2000  # items, beyond which there are so many pairs that chance alone would fill a list of the strongest
+FEWEST_MET = 3  # meetings, of which a large catalogue has some pairs by chance alone
+MOST_IN_FULL = 5000  # items of which every pair is kept, in 200 MB
 
 
 class Mixture(SetModel):
@@ -33,7 +38,7 @@ class Mixture(SetModel):
     Parameters
     ----------
     kernel
-        A `MixtureKernel`.
+        A `MixtureKernel`, or of large catalogues a `FactoredKernel`.
     items
         The labels, in the order of the kernel's rows; 0, 1, ... by default.
     nonempty
@@ -62,7 +67,7 @@ class Mixture(SetModel):
         training: Training | None = None,
     ) -> None:
         if not isinstance(kernel, MixtureKernel | FactoredKernel):
-            raise InputError(f"got a {type(kernel).__name__}; expected a MixtureKernel, such as fit finds")
+            raise InputError(f"got a {type(kernel).__name__}; expected a MixtureKernel or FactoredKernel, as fit finds")
         super().__init__(law_of(kernel, nonempty=nonempty), items, learned, training)
 
     @property
@@ -83,14 +88,29 @@ class Mixture(SetModel):
 
     @cached_property
     def lift(self) -> Floats:
-        """P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y)) of every two items; 1 on the diagonal."""
+        """P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y)) of every two items; 1 on the diagonal. Refused for more than 5,000 items."""
         p = self.law.marginals()
+        if len(p) > MOST_IN_FULL:
+            raise InputError(
+                f"the lift of every two of {len(p):,} items would take {in_bytes(NUMBER * len(p) ** 2)}; ask for those "
+                "of one item (substitutes, complements), or of the surest pairs (related_pairs)"
+            )
         found = self.law.pairs() / np.outer(p, p)
         np.fill_diagonal(found, 1)
         return read_only(found)
 
+    def _lift_of(self, i: int) -> Floats:
+        """The row of `lift` of one item."""
+        p = self.law.marginals()
+        found = self.law.pairs_with(i) / (p[i] * p)
+        found[i] = 1
+        return np.asarray(found)
+
     def substitutes(self, item: Label, k: int = 10) -> list[Relation]:
         """The items that are together with this one less often than by chance.
+
+        Of more than 2,000 items, those alone that the training baskets are sure of: whose interval lies below 1, too.
+        The surest come first, by the end of it that is nearer to 1, or by the lift where that is nearer still.
 
         Parameters
         ----------
@@ -111,12 +131,13 @@ class Mixture(SetModel):
         >>> [each.item for each in Mixture(kernel, ["crib", "cot"]).substitutes("crib")]
         ['cot']
         """
-        i = self.catalogue.position(item)
-        lower = np.flatnonzero(self.lift[i] < 1 - ROUNDING)
-        return self._relations(i, lower[np.argsort(self.lift[i, lower], kind="stable")][: whole_number("k", k, 0)])
+        return self._relations(item, k, np.negative)
 
     def complements(self, item: Label, k: int = 10) -> list[Relation]:
         """The items that are together with this one more often than by chance.
+
+        Of more than 2,000 items, those alone that the training baskets are sure of, as in `substitutes`, and that met
+        three times or more.
 
         Parameters
         ----------
@@ -137,19 +158,27 @@ class Mixture(SetModel):
         >>> [each.item for each in Mixture(kernel, ["crib", "mattress"]).complements("crib")]
         ['mattress']
         """
-        i = self.catalogue.position(item)
-        higher = np.flatnonzero(self.lift[i] > 1 + ROUNDING)
-        return self._relations(i, higher[np.argsort(-self.lift[i, higher], kind="stable")][: whole_number("k", k, 0)])
+        return self._relations(item, k, np.positive)
 
-    def _relations(self, i: int, others: Ints) -> list[Relation]:
+    def _relations(self, item: Label, k: int, side: np.ufunc) -> list[Relation]:
+        """The k others whose lift is furthest on one side of 1: below it for `np.negative`."""
+        i = self.catalogue.position(item)
+        lift, unknown = self._lift_of(i), np.full(len(self.items), np.nan)
         if self.training is None:
-            met, expected = np.full(len(self.items), np.nan), np.full(len(self.items), np.nan)
+            met, expected = unknown, unknown
         else:
             met = self.training.pair_counts_of(i)
             expected = self.training.item_weights[i] * self.training.frequencies
-        low, high = lift_interval(met, expected)
-        figures = np.stack([self.lift[i], met, expected, low, high], axis=1)
-        return [Relation(self.items[j], *figures[j].tolist()) for j in others]
+        by, far = side(lift), np.flatnonzero(side(lift - 1) > ROUNDING)
+        if len(lift) > LARGE and self.training is not None:
+            far = far[met[far] >= fewest_met(self)] if side is np.positive else far
+            low, high = lift_interval(met[far], expected[far])
+            by[far] = np.minimum(by[far], low if side is np.positive else -high)
+            far = far[by[far] > side(1)]
+        best = far[np.argsort(-by[far], kind="stable")][: whole_number("k", k, 0)]
+        low, high = lift_interval(met[best], expected[best])
+        figures = np.stack([lift[best], met[best], expected[best], low, high], axis=1)
+        return [Relation(self.items[j], *each) for j, each in zip(best, figures.tolist(), strict=True)]
 
     def segments(self, k: int = 5) -> list[Segment]:
         """The kinds of people that the model knows.
@@ -188,8 +217,7 @@ class Mixture(SetModel):
     def segment_marginals(self) -> Floats:
         """P(i ∈ Y given the segment), (n_segments, n_items), in the order of `segments`."""
         weights, scale = self._segment_weights
-        alone = np.diagonal(self.kernel.K, axis1=1, axis2=2)
-        return read_only((scale[:, None] * alone)[np.argsort(-weights, kind="stable")])
+        return read_only((scale[:, None] * _marginals(self.kernel))[np.argsort(-weights, kind="stable")])
 
     @cached_property
     def _segment_weights(self) -> tuple[Floats, Floats]:
@@ -224,7 +252,23 @@ class Mixture(SetModel):
         weights, _ = self._segment_weights
         order = np.argsort(-weights, kind="stable")
         positions = self.catalogue.positions(basket)
-        return segment_probabilities(self.kernel, positions)[order] if len(positions) else weights[order]
+        return _segments_given(self.kernel, positions)[order] if len(positions) else weights[order]
+
+
+def _marginals(kernel: MixtureKernel | FactoredKernel) -> Floats:
+    """P(i ∈ Y given segment c), (n_segments, n_items)."""
+    return kernel.marginals if isinstance(kernel, FactoredKernel) else np.diagonal(kernel.K, axis1=1, axis2=2)
+
+
+def _segments_given(kernel: MixtureKernel | FactoredKernel, basket: Ints) -> Floats:
+    if isinstance(kernel, MixtureKernel):
+        return nonsymmetric.segment_probabilities(kernel, basket)
+    return factored.segment_probabilities(kernel, basket)
+
+
+def fewest_met(model: Mixture) -> float:
+    """How often two items must have met to be said to go together."""
+    return FEWEST_MET if len(model.items) > LARGE else 0.0
 
 
 def lift_interval(met: Floats, expected: Floats) -> tuple[Floats, Floats]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from os import PathLike
-from typing import Any, Self, overload
+from typing import Self, overload
 
 import numpy as np
 
-from dpplearn.arrays import Ints, Seed
+from dpplearn.arrays import Bools, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.interface import Law
 from dpplearn.models.answers import Recommendation
+from dpplearn.models.blending import blended
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.named_law import Basket, NamedLaw
 from dpplearn.models.provenance import Provenance
@@ -143,14 +144,32 @@ class SetModel(NamedLaw):
 
     @overload
     def recommend(
-        self, basket: Baskets, k: int = 10, *, allow: Basket | None = None, deny: Basket = ()
+        self,
+        basket: Baskets,
+        k: int = 10,
+        *,
+        allow: Basket | None = None,
+        deny: Basket = (),
+        blend: float | str | None = None,
     ) -> list[list[Recommendation]]: ...
     @overload
     def recommend(
-        self, basket: Basket, k: int = 10, *, allow: Basket | None = None, deny: Basket = ()
+        self,
+        basket: Basket,
+        k: int = 10,
+        *,
+        allow: Basket | None = None,
+        deny: Basket = (),
+        blend: float | str | None = None,
     ) -> list[Recommendation]: ...
     def recommend(
-        self, basket: Baskets | Basket, k: int = 10, *, allow: Basket | None = None, deny: Basket = ()
+        self,
+        basket: Baskets | Basket,
+        k: int = 10,
+        *,
+        allow: Basket | None = None,
+        deny: Basket = (),
+        blend: float | str | None = None,
     ) -> list[list[Recommendation]] | list[Recommendation]:
         """The best items to add to a basket, without those that it has and those that cannot be added.
 
@@ -162,6 +181,10 @@ class SetModel(NamedLaw):
             How many items at most.
         allow, deny
             Items to choose from, by default all; and items to leave out.
+        blend
+            How much of item-to-item counts in the ranking, from 0 to 1, or "auto" for what `fit` found best on baskets
+            set aside. The score is then (1 − blend) · model + blend · item-to-item, each a share of its sum over the
+            items to choose from; probabilities stay the model's. By default the model alone ranks.
 
         Returns
         -------
@@ -178,31 +201,54 @@ class SetModel(NamedLaw):
         >>> [each.item for each in dpp.recommend(["crib"], deny=["monitor"])]
         ['cot']
         """
-        k = whole_number("k", k, 0)
+        k, weight = whole_number("k", k, 0), self._blend(blend)
         candidate = np.ones(len(self.items), dtype=bool)
         if allow is not None:
             candidate[:] = False
             candidate[self.catalogue.positions(allow)] = True
         candidate[self.catalogue.positions(deny)] = False
         if not isinstance(basket, Baskets):
-            return self._recommend(np.sort(self.catalogue.positions(basket)), k, candidate)
+            return self._recommend(np.sort(self.catalogue.positions(basket)), k, candidate, weight)
         baskets = basket.over(self.catalogue)
         found = []
         for row, (start, stop) in enumerate(pairwise(baskets.offsets)):
             try:
-                found.append(self._recommend(baskets.indices[start:stop], k, candidate))
+                found.append(self._recommend(baskets.indices[start:stop].astype(np.int64), k, candidate, weight))
             except InputError as error:
                 raise InputError(f"basket {row}: {error}") from None
         return found
 
-    def _recommend(self, basket: Ints | Any, k: int, candidate: Any) -> list[Recommendation]:
-        score, probability = self.law.next_item(basket)
-        by = probability if np.isnan(score).any() else score
-        wanted = candidate & (by > 0)
-        wanted[basket] = False
-        found = np.flatnonzero(wanted)
-        best = found[np.lexsort((found, -probability[found], -by[found]))][:k]
-        return [Recommendation(self.items[i], float(score[i]), float(probability[i])) for i in best]
+    def _recommend(self, basket: Ints, k: int, candidate: Bools, weight: float | None) -> list[Recommendation]:
+        if weight is None:
+            items, score, probability = self.law.best_next(basket, k, candidate)
+            found = zip(items, score.tolist(), probability.tolist(), strict=True)
+            return [Recommendation(self.items[i], *each) for i, *each in found]
+        assert self.training is not None
+        by = blended(self.law, self.training, basket, weight, candidate)
+        best = np.argsort(-by, kind="stable")[:k]
+        best = best[by[best] > 0]
+        chosen = np.zeros(len(by), bool)
+        chosen[best] = True
+        items, _, probability = self.law.best_next(basket, len(best), chosen)
+        likely = dict(zip(items.tolist(), probability.tolist(), strict=True))
+        return [Recommendation(self.items[i], float(by[i]), likely.get(i, 0.0)) for i in best.tolist()]
+
+    def _blend(self, blend: float | str | None) -> float | None:
+        """The weight of item-to-item that is meant; None for none."""
+        if blend is None:
+            return None
+        if self.training is None:
+            raise InputError(f"blend is {blend!r}, but the model does not tell what it was learned from; leave it out")
+        if blend == "auto":
+            if self.training.blend is None:
+                raise InputError(
+                    "blend is 'auto', but the model has no weight that was learned on baskets set aside; learn it with "
+                    "such a share (validation=0.1), or give a number from 0 to 1"
+                )
+            return self.training.blend
+        if isinstance(blend, bool | str) or not 0 <= blend <= 1:
+            raise InputError(f"blend is {blend!r}; expected 'auto', or a number from 0 to 1")
+        return float(blend)
 
     def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
         """Which items of the basket push this one up or down, and by how much.

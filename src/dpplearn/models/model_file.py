@@ -8,6 +8,7 @@ from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError
 from dpplearn.kernels import emptiness
 from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.families import law_from
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.symmetric.law import SymmetricLaw
@@ -18,7 +19,11 @@ from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
 
-MODELS: dict[str, type[DPP | Mixture]] = {SymmetricLaw.family: DPP, MixtureLaw.family: Mixture}
+MODELS: dict[str, type[DPP | Mixture]] = {
+    SymmetricLaw.family: DPP,
+    MixtureLaw.family: Mixture,
+    FactoredLaw.family: Mixture,
+}
 FIRST_FAMILY = SymmetricLaw.family  # of files written before there were others, which do not say
 
 
@@ -32,6 +37,9 @@ def save(model: SetModel, path: str | PathLike[str]) -> None:
 def load(path: str | PathLike[str]) -> DPP | Mixture:
     """The model in a file that `DPP.save` wrote.
 
+    Arrays of large files stay in the file until they are used, so that it is loaded at once whatever its size. Their
+    checksum is then that of what says how to read them; `save` replaces a file, so that a model in use keeps its own.
+
     Parameters
     ----------
     path
@@ -39,7 +47,7 @@ def load(path: str | PathLike[str]) -> DPP | Mixture:
 
     Returns
     -------
-    DPP
+    DPP or Mixture
         As it was saved, with `learned` and `training`.
 
     Examples

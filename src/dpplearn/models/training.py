@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Items, read_only
+from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.pair_counts import pair_counts
 from dpplearn.errors import InputError
 from dpplearn.models.history import History
+from dpplearn.tools.memory import NUMBER, check_memory
 
 ROUNDING = 1e-9  # of sums of weights
+FEW_PAIRS = 100_000  # of which the file keeps weights in double precision, whatever they are
+MOST_PAIRS = 5_000_000  # that are kept, in 12 bytes each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Training:
     """The weight of the baskets, of those that hold each item, and of those that hold each pair; and the history.
 
-    Weights that are no counts are scaled to the number of baskets that they are worth.
+    Weights that are no counts are scaled to the number of baskets that they are worth. Of pairs, at most five million
+    are kept: where there are more, those of less weight than `least` are left out, and count as never together.
+
+    `blend` is how much of item-to-item is best mixed into the ranking of the model (`blend_weight`).
 
     Examples
     --------
@@ -34,6 +42,8 @@ class Training:
     pairs: Items  # (n_pairs, 2) the pairs of items that occur together, the first before the second
     pair_weights: Floats  # (n_pairs,)
     history: History | None = None
+    blend: float | None = None  # from 0 to 1; None where it was not learned
+    least: float = 0.0  # pairs of less weight are left out
 
     def __post_init__(self) -> None:
         for what, weights in (("items", self.item_weights), ("pairs", self.pair_weights)):
@@ -44,6 +54,8 @@ class Training:
                     f"{weights.shape}; expected one number each, from 0 to that weight"
                 )
         self._check_pairs()
+        if not (self.blend is None or 0 <= self.blend <= 1) or not 0 <= self.least < np.inf:
+            raise InputError(f"a blend of {self.blend} and pairs from {self.least} on; expected 0 to 1, and 0 or more")
         for array in (self.item_weights, self.pairs, self.pair_weights):
             read_only(array)
 
@@ -78,25 +90,64 @@ class Training:
         [0.5, 1.0]
         """
         baskets = baskets.as_counts()
-        together = np.triu(baskets.pair_frequencies(), 1)
-        first, second = np.nonzero(together)
         total = baskets.total_weight
-        pairs = np.column_stack([first, second]).astype(np.int32)
-        return cls(total, baskets.frequencies() * total, pairs, together[first, second] * total, history)
+        pairs, weights, least = pair_counts(baskets, MOST_PAIRS)
+        return cls(total, baskets.frequencies() * total, pairs, weights, history, least=least)
 
     @property
     def frequencies(self) -> Floats:
         """m_i, the share of baskets that hold item i."""
         return self.item_weights / self.weight
 
+    @cached_property
+    def _both_ways(self) -> tuple[Ints, Items, Floats]:
+        """Where the pairs of each item begin, the other item of each, and its weight: every pair stands there twice."""
+        first, second = self.pairs.T
+        item, other = np.concatenate([first, second]), np.concatenate([second, first])
+        order = np.argsort(item, kind="stable")
+        starts = np.append(0, np.cumsum(np.bincount(item, minlength=len(self.item_weights))))
+        return starts, other[order], np.tile(self.pair_weights, 2)[order]
+
+    def met(self, item: int) -> tuple[Items, Floats]:
+        """The other items that met this one, and the weight of the baskets that hold both."""
+        starts, others, weights = self._both_ways
+        rows = slice(starts[item], starts[item + 1])
+        return others[rows], weights[rows]
+
     def pair_counts_of(self, item: int) -> Floats:
         """The weight of the baskets that hold both this item and each other one; its own on its own place."""
-        first, second = self.pairs.T
         counts = np.zeros(len(self.item_weights))
-        counts[second[first == item]] = self.pair_weights[first == item]
-        counts[first[second == item]] = self.pair_weights[second == item]
+        others, weights = self.met(item)
+        counts[others] = weights
         counts[item] = self.item_weights[item]
         return counts
+
+    def pair_counts_among(self, items: Ints) -> Floats:
+        """The same of every two of some items, (len(items), len(items))."""
+        place = np.full(len(self.item_weights), -1)
+        place[items] = np.arange(len(items))
+        counts = np.diag(self.item_weights[items])
+        first, second = place[self.pairs.T]
+        inside = (first >= 0) & (second >= 0)
+        first, second, weights = first[inside], second[inside], self.pair_weights[inside]
+        counts[first, second] = counts[second, first] = weights
+        return counts
+
+    def item_to_item(self, basket: Ints) -> Floats:
+        """The mean over the items a of the basket of m_ai/m_a: how often those who had one of them had i as well.
+
+        An item that never occurred says nothing, and m_i stands in for its share, as it does beside an empty basket.
+        """
+        m = self.frequencies
+        found, unknown = np.zeros(len(m)), 0
+        for item in basket.tolist():
+            if self.item_weights[item] > 0:
+                others, weights = self.met(item)
+                found[others] += weights / self.item_weights[item]
+                found[item] += 1
+            else:
+                unknown += 1
+        return m if not len(basket) else (found + unknown * m) / len(basket)
 
     def pair_frequencies(self) -> Floats:
         """m_ij, the share of baskets that hold both i and j.
@@ -111,10 +162,9 @@ class Training:
         >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).pair_frequencies().tolist()
         [[0.5, 0.5], [0.5, 1.0]]
         """
-        m = np.diag(self.frequencies)
-        first, second = self.pairs.T
-        m[first, second] = m[second, first] = self.pair_weights / self.weight
-        return m
+        n = len(self.item_weights)
+        check_memory(NUMBER * n**2, f"a table of every two of {n:,} items", "ask for some of them (pair_counts_among)")
+        return self.pair_counts_among(np.arange(n)) / self.weight
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -123,8 +173,12 @@ class Training:
             "training.weight": np.array([self.weight]),
             "training.item_weights": self.item_weights,
             "training.pairs": self.pairs,
-            "training.pair_weights": self.pair_weights,
+            "training.pair_weights": _small(self.pair_weights),
         }
+        if self.blend is not None:
+            kept["training.blend"] = np.array([self.blend])
+        if self.least:
+            kept["training.least"] = np.array([self.least])
         if self.history is not None:
             kept |= {f"history.{name}": column for name, column in self.history.columns.items()}
         return kept
@@ -154,15 +208,28 @@ class Training:
         columns = {
             name.removeprefix("history."): array for name, array in arrays.items() if name.startswith("history.")
         }
-        if arrays["training.weight"].shape != (1,):
-            raise InputError(f"the weight of the training data has shape {arrays['training.weight'].shape}")
+        single = {
+            name: arrays[f"training.{name}"] for name in ("weight", "blend", "least") if f"training.{name}" in arrays
+        }
+        for name, array in single.items():
+            if array.shape != (1,):
+                raise InputError(f"the {name} of the training data has shape {array.shape}; expected one number")
         shapes = {column.shape for column in columns.values()}
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
             raise InputError(f"the columns of the history have shapes {sorted(shapes)}; expected one length")
         return cls(
-            float(arrays["training.weight"][0]),
+            float(single["weight"][0]),
             arrays["training.item_weights"],
             arrays["training.pairs"],
             arrays["training.pair_weights"],
             History(**columns) if columns else None,
+            float(single["blend"][0]) if "blend" in single else None,
+            float(single["least"][0]) if "least" in single else 0.0,
         )
+
+
+def _small(weights: Floats) -> npt.NDArray[Any]:
+    """Counts of many pairs in half the space, where that keeps them as they are."""
+    if len(weights) > FEW_PAIRS and np.all(weights == weights.astype(np.float32)):
+        return weights.astype(np.float32)
+    return weights

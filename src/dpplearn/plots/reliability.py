@@ -12,7 +12,8 @@ from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT as INDEPENDENT_ITEMS
-from dpplearn.evaluation.calibration import Reliability, pair_sums
+from dpplearn.evaluation.baselines import of_model
+from dpplearn.evaluation.calibration import Reliability, items_given, pair_sums
 from dpplearn.fitting.prior import SMOOTHING
 from dpplearn.kernels.independent import chances
 from dpplearn.models.model import SetModel
@@ -49,25 +50,21 @@ def reliability_of(model: SetModel, baskets: Baskets | Iterable[Iterable[Any]]) 
     ['model', 'independent items']
     """
     baskets = as_baskets(baskets, model.catalogue)
-    given = {"model": _given_one_item(model), INDEPENDENT_ITEMS: _by_chance(model)}
-    return {name: pair_sums(each, baskets).reliability() for name, each in given.items()}
+    items = items_given(baskets, np.random.default_rng(0))
+    of_one = of_model(model.law).pair_probabilities
+    assert of_one is not None
+    given = {"model": of_one(items), INDEPENDENT_ITEMS: _by_chance(model, len(items))}
+    return {name: pair_sums(each, baskets, items).reliability() for name, each in given.items()}
 
 
-def _given_one_item(model: SetModel) -> Floats:
-    """P(i ∈ Y given a ∈ Y), row a; NaN where a is impossible."""
-    alone, n = model.marginals()[:, None], len(model.items)
-    found = np.divide(model.law.pairs(), alone, out=np.full((n, n), np.nan), where=alone > 0)
-    return np.asarray(np.clip(found, 0, 1))
-
-
-def _by_chance(model: SetModel) -> Floats:
+def _by_chance(model: SetModel, n_given: int) -> Floats:
     """The same of independent items; where the training data are not known, with the model's marginals."""
-    known, n = model.training, len(model.items)
+    known = model.training
     if known is None:
         p = chances(model.marginals(), 1, nonempty=model.nonempty)
     else:
         p = chances(known.frequencies, known.weight, smoothing=SMOOTHING, nonempty=model.nonempty)
-    return np.broadcast_to(p, (n, n))
+    return np.broadcast_to(p, (n_given, len(p)))
 
 
 def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None = None) -> Figure:

@@ -18,6 +18,13 @@ from dpplearn.tools.files import replace_file
 from dpplearn.version import __version__
 
 FORMAT_VERSION = 1
+MAPPED = 32_000_000  # bytes of arrays, beyond which they stay in the file until they are used
+NUMPY = {  # by what safetensors calls it
+    **{f"F{bits}": np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
+    **{f"I{bits}": np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
+    "BOOL": np.dtype(bool),
+}
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -37,13 +44,18 @@ def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document
         "format": str(FORMAT_VERSION),
         "document": text,
         "sha256": _digest(text, contiguous),
+        "sha256 of the document": _digest(text, {}),
         "dpplearn": versions["dpplearn"],
     }
     replace_file(Path(path), save(contiguous, metadata=metadata))
 
 
 def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-    """The arrays and the document; a file that is truncated, foreign, newer or changed is an error."""
+    """The arrays and the document; a file that is truncated, foreign, newer or changed is an error.
+
+    Of large files the document alone is checked, and arrays are mapped: to read all of it would take longer than to use
+    what is asked for.
+    """
     from safetensors import SafetensorError, safe_open
 
     path = fspath(path)
@@ -53,22 +65,44 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             _check_kind(path, kind, metadata)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+            mapped = os.path.getsize(path) > MAPPED
+            arrays = _mapped(path) if mapped else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise InputError(f"no file is called {path}") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    except (SafetensorError, UnicodeDecodeError, TypeError, AttributeError) as error:  # the last two: types numpy lacks
+    except (
+        SafetensorError,
+        UnicodeDecodeError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
         raise InputError(
             f"{path} is not a whole dpplearn {kind} file (truncated, damaged, or of another kind): {error}"
         ) from None
     text = metadata.get("document", "")
-    if metadata.get("sha256") != _digest(text, arrays):
+    whole, document = metadata.get("sha256"), metadata.get("sha256 of the document")
+    of_document = mapped and document is not None
+    if document != _digest(text, {}) if of_document else whole != _digest(text, arrays):
         raise InputError(f"{path} was changed after it was written: its checksum does not match; write it again")
     try:
         return arrays, dict(json.loads(text))
     except (TypeError, ValueError):
         raise InputError(f"{path} does not hold a {kind}: its document is {text[:80]!r}") from None
+
+
+def _mapped(path: str) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a file that safetensors finds whole, as they lie in it, read-only."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    content = np.memmap(path, np.uint8, "r")[8 + length :]
+    return {
+        name: content[slice(*each["data_offsets"])].view(NUMPY[each["dtype"]]).view(np.ndarray).reshape(each["shape"])
+        for name, each in header.items()
+        if name != "__metadata__"
+    }
 
 
 def _check_kind(path: str, kind: str, metadata: Mapping[str, str]) -> None:

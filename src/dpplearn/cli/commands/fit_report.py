@@ -16,9 +16,7 @@ from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.prior import SMOOTHING
 from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.fitting.result import FitResult
-from dpplearn.kernels.families import law_of
-from dpplearn.kernels.independent import chances
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.independent import IndependentItems, chances
 from dpplearn.models.mixture import Mixture
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import count, number, share, shown, signed
@@ -98,7 +96,7 @@ def _beside_independent(result: FitResult, train: Baskets, test: Baskets | None)
         "test": None,
     }
     if test is not None:
-        baseline = law_of(Kernel(p, np.eye(len(p))), nonempty=nonempty)
+        baseline = IndependentItems(p, nonempty)
         model = result.model.log_likelihood(test)
         lines["test"] = _likelihoods(len(test), model, baseline.mean_log_likelihood(test))
     return lines

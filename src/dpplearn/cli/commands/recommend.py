@@ -27,6 +27,10 @@ MEANING = (
     "score: how many times as probable the basket becomes with the item, P(basket with the item) / P(basket). "
     "probability: that a set which holds the basket holds the item, too."
 )
+BLENDED = (
+    "score: of the model and of item-to-item, mixed; all items that could be added have 1 together. probability: that "
+    "a set which holds the basket holds the item, too, under the model alone."
+)
 
 
 def recommend(
@@ -37,6 +41,13 @@ def recommend(
         list[str] | None, typer.Option(help="Recommend this item; repeat for more. By default all.")
     ] = None,
     deny: Annotated[list[str] | None, typer.Option(help="Never recommend this item; repeat for more.")] = None,
+    blend: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|WEIGHT",
+            help="Mix item-to-item into the ranking, by a weight from 0 to 1; auto: by the weight that fit found best.",
+        ),
+    ] = None,
     baskets: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="A file of baskets, instead of ITEMs; with --json, one line per basket."),
@@ -51,26 +62,43 @@ def recommend(
     """What to add to a basket: the items that raise its probability most."""
     if baskets is not None and items:
         raise UsageError("give ITEMs or --baskets FILE, not both")
-    dpp = dpplearn.load(model)
+    dpp, mixed_in = dpplearn.load(model), _weight(blend)
     if baskets is not None:
         many = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue)
-        _write_many(_recommend_many(dpp, many, k, allow, deny or (), wants_progress(quiet)), as_json)
+        _write_many(_recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet)), as_json, blend)
         return
     held = dpp.catalogue.select(dpp.catalogue.positions(items or []))
-    found = dpp.recommend(held, k, allow=allow, deny=deny or ())
-    write({"model": str(model), **recommend_report(held, found, k)}, recommend_tables, as_json)
+    found = dpp.recommend(held, k, allow=allow, deny=deny or (), blend=mixed_in)
+    report = {"model": str(model), **recommend_report(held, found, k)} | ({"blend": blend} if blend else {})
+    write(report, recommend_tables, as_json)
+
+
+def _weight(blend: str | None) -> float | str | None:
+    if blend is None or blend == "auto":
+        return blend
+    try:
+        return float(blend)
+    except ValueError:
+        raise UsageError(f"--blend {blend} is neither auto nor a number from 0 to 1") from None
 
 
 def _recommend_many(
-    dpp: SetModel, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label], progress: bool
+    dpp: SetModel,
+    baskets: Baskets,
+    k: int,
+    allow: Sequence[Label] | None,
+    deny: Sequence[Label],
+    blend: float | str | None,
+    progress: bool,
 ) -> list[Report]:
     for labels in (allow or (), deny):
         dpp.catalogue.positions(labels)  # a name that is not known is no basket's fault
+    dpp.recommend([], 0, blend=blend)
     found: list[list[Recommendation] | str] = []
     with counted("recommending", len(baskets), progress) as done:
         for start in range(0, len(baskets), AT_ONCE):
             part = baskets[start : start + AT_ONCE]
-            found += _recommended(dpp, part, k, allow, deny)
+            found += _recommended(dpp, part, k, allow, deny, blend)
             done(len(part))
     return [
         {"number": number, **_report_of_one(basket, each, k)}
@@ -79,16 +107,22 @@ def _recommend_many(
 
 
 def _recommended(
-    dpp: SetModel, baskets: Baskets, k: int, allow: Sequence[Label] | None, deny: Sequence[Label]
+    dpp: SetModel,
+    baskets: Baskets,
+    k: int,
+    allow: Sequence[Label] | None,
+    deny: Sequence[Label],
+    blend: float | str | None,
 ) -> list[list[Recommendation] | str]:
     """A basket that cannot occur gets a note instead, and the others get theirs: halved until it stands alone."""
     try:
-        return [*dpp.recommend(baskets, k, allow=allow, deny=deny)]
+        return [*dpp.recommend(baskets, k, allow=allow, deny=deny, blend=blend)]
     except InputError as error:
         half = len(baskets) // 2
         if not half:
             return [str(error).removeprefix("basket 0: ")]  # its number in the file is told beside it
-        return [each for part in (baskets[:half], baskets[half:]) for each in _recommended(dpp, part, k, allow, deny)]
+        halves = (baskets[:half], baskets[half:])
+        return [each for part in halves for each in _recommended(dpp, part, k, allow, deny, blend)]
 
 
 def _report_of_one(basket: Sequence[Label], found: list[Recommendation] | str, k: int) -> Report:
@@ -110,19 +144,19 @@ def recommend_report(basket: Sequence[Label], found: Sequence[Recommendation], k
 def recommend_tables(report: Report) -> Iterator[Shown]:
     rows = [(shown(each["item"]), *_scores(each)) for each in report["recommendations"]]
     yield TextTable(f"To add to: {contents(report['basket'])}", ["item", *COLUMNS], rows)
-    yield MEANING
+    yield BLENDED if "blend" in report else MEANING
     yield NO_SCORES if _without_scores(report) else ""
     yield report["note"]
 
 
-def _write_many(reports: list[Report], as_json: bool) -> None:
+def _write_many(reports: list[Report], as_json: bool, blend: str | None) -> None:
     if not as_json:
-        show(_tables_of_many(reports))
+        show(_tables_of_many(reports, BLENDED if blend else MEANING))
     for report in reports if as_json else ():
         write_json(report, lines=True)
 
 
-def _tables_of_many(reports: list[Report]) -> Iterator[Shown]:
+def _tables_of_many(reports: list[Report], meaning: str) -> Iterator[Shown]:
     rows: list[tuple[str, ...]] = []
     for each in reports:
         lines = [(shown(found["item"]), *_scores(found)) for found in each["recommendations"]]
@@ -130,7 +164,7 @@ def _tables_of_many(reports: list[Report]) -> Iterator[Shown]:
         first = (str(each["number"]), contents(each["basket"]))
         rows += [(*(first if line is lines[0] else ("", "")), *line) for line in lines]
     yield TextTable("To add to each basket", ["basket>", "holds", "suggested", *COLUMNS], rows)
-    yield MEANING
+    yield meaning
     yield NO_SCORES if any(map(_without_scores, reports)) else ""
 
 

@@ -31,13 +31,14 @@ def conditioned(kernel: FactoredKernel, include: Ints, exclude: Ints) -> tuple[F
 
 
 def restricted(kernel: FactoredKernel, items: Ints) -> FactoredKernel:
-    """The law of Y ∩ S."""
-    others = np.setdiff1d(np.arange(kernel.n_items), items)
-    rows = kernel.factors[others].astype(float)
-    omega = [
-        coupled(kernel.coupling_of(c), weighted_gram(rows, kernel.chances(c)[others]))[1]
-        for c in range(kernel.n_segments)
-    ]
+    """The law of Y ∩ S: Ω with the others summed over, or T with S taken out again, whichever are fewer."""
+    few = 2 * len(items) < kernel.n_items
+    chosen = items if few else np.setdiff1d(np.arange(kernel.n_items), items)
+    rows = kernel.factors[chosen].astype(float)
+    omega = []
+    for c in range(kernel.n_segments):
+        S = weighted_gram(rows, kernel.chances(c)[chosen])
+        omega.append(coupled(kernel.cores[c], -S)[1] if few else coupled(kernel.coupling_of(c), S)[1])
     return FactoredKernel(kernel.weights, kernel.log_odds[:, items], kernel.factors[items], np.array(omega))
 
 
