@@ -13,7 +13,8 @@ from dpplearn.errors import InputError
 from dpplearn.kernels.interface import Law
 from dpplearn.models.training import Training
 
-MOST_ASKED = 2000  # baskets that a weight is learned from
+MOST_ASKED, FEWEST_ASKED = 2000, 300  # baskets that a weight is learned from
+MOST_SCORES = 40_000_000  # that are looked at for it
 STEPS = 200  # of EM
 CONVERGED = 1e-6
 
@@ -51,7 +52,7 @@ def blend_weight(law: Law, training: Training, baskets: Baskets, rng: np.random.
     training
         What it was learned from.
     baskets
-        Others, over the same items; of those with two or more, up to 2,000 are asked about.
+        Others, over the same items; of those with two or more, up to 2,000 are asked about, fewer where items are many.
     rng
         Draws them, and the item of each that is to be found.
 
@@ -70,7 +71,8 @@ def blend_weight(law: Law, training: Training, baskets: Baskets, rng: np.random.
     True
     """
     rows = np.flatnonzero((baskets.sizes >= 2) & (baskets.sizes < baskets.n_items) & (baskets.weights > 0))
-    rows = rows if len(rows) <= MOST_ASKED else np.sort(rng.choice(rows, MOST_ASKED, replace=False))
+    most = max(min(MOST_ASKED, MOST_SCORES // law.n_items), FEWEST_ASKED)
+    rows = rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
     asked = [_likely(law, training, baskets.positions(row).astype(np.int64), rng) for row in rows.tolist()]
     found = np.array(asked).reshape(-1, 2)
     there = found.max(axis=1) > 0

@@ -18,7 +18,7 @@ from dpplearn.kernels.compiling import loops
 from dpplearn.kernels.factored.kernel import Singles, coupled
 from dpplearn.kernels.passes import Share, over_threads
 
-RATE, DECAY, SQUARE_DECAY = 0.03, 0.9, 0.99  # of Adam; the rate falls to 0 like half a wave of a cosine
+RATE, DECAY, SQUARE_DECAY = 0.06, 0.9, 0.99  # of Adam; the rate falls to 0 like half a wave of a cosine
 RIDGE = 5.0  # baskets: what the squares of Z are weighed by beside the data
 TOWARDS, FARTHEST = 0.7, 1.0  # how much of the way to their targets log-odds go in a step, and how far at most
 NEARLY = 1e-9  # a chance of 0 or 1, as rounding may leave it
