@@ -104,7 +104,7 @@ def fit(
         default a mixture, unless `learner`, `init`, `prior` or a start ask for a DPP.
     segments, attraction, rank
         Of a mixture: how many segments, by default 10; whether items may attract each other; and of how many columns
-        the part that repels is, by default 20. With more than 1,000 items a mixture is learned in factors, by default
+        the part that repels is, by default 20. With more than 300 items a mixture is learned in factors, by default
         with 30 segments, 8 columns that repel and 96 pairs of columns that attract; `attraction` may be the number of
         these pairs, and asks for factors also where there are fewer items. docs/large-catalogues.md says more.
     start
@@ -117,7 +117,7 @@ def fit(
         Seed or generator of the random starts, and of the parts for cross-validation and validation.
     tol
         Stop when no more than this is still to be gained, in nats per basket, as judged by what the second half of the
-        run gained: by default 1e-4, and 0.005 for a mixture, where more predicts no better. For "em" and "k-ascent",
+        run gained: by default 1e-4, and 0.002 for a mixture, where more predicts no better. For "em" and "k-ascent",
         the rule of the paper's authors: stop when the mean log-likelihood changes by at most this much relative to
         itself, which says little about how much is still to be gained. A mixture in factors is learned in as many
         passes over the baskets as are planned.

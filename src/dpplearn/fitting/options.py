@@ -18,7 +18,7 @@ from dpplearn.tools.threads import thread_count
 MOST_RESTARTS = 100_000
 MODELS = {"mixture": "mixture", "dpp": "auto"}  # each with its usual learner
 PAIRS = 96  # of columns of the part that attracts, of a mixture in factors
-MOST_DENSE = 1000  # items; above, a mixture is learned in factors, unless asked otherwise
+MOST_DENSE = 300  # items; above, a mixture is learned in factors, unless asked otherwise
 MOST_SEGMENTS = 1000
 PATIENCE, UNENDING = 10, 10**9  # iterations
 
