@@ -22,7 +22,7 @@ FOLDERS = (
 FOR_THE_SERVICE = {"tools", "data", "kernels", "models", "service"}
 ONLY_IN = {
     "numba": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled", "kernels/factored/compiled"),
-    "llvmlite": ("kernels/symmetric/compiled",),
+    "llvmlite": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled", "kernels/factored/compiled"),
     "rich": ("tools", "cli"),
     "matplotlib": ("plots", "experiments/report"),
     "sklearn": ("integrations",),

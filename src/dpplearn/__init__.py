@@ -17,6 +17,7 @@ from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.fit import fit
 from dpplearn.fitting.result import FitProgress, FitResult
+from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import Statistics, statistics, sum_statistics
@@ -45,6 +46,7 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Explanation",
+    "FactoredKernel",
     "FitProgress",
     "FitResult",
     "History",

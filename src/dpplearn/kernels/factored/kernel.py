@@ -106,6 +106,23 @@ class FactoredKernel:
             return np.log(self.weights)
 
     def coupling_of(self, segment: int) -> Floats:
+        """Ω of a segment.
+
+        Parameters
+        ----------
+        segment
+            Its number.
+
+        Returns
+        -------
+        array of float
+            (n_columns, n_columns).
+
+        Examples
+        --------
+        >>> FactoredKernel.of_items([0.0, 0.0]).coupling_of(0).shape
+        (0, 0)
+        """
         return np.asarray(self.coupling[segment if len(self.coupling) > 1 else 0])
 
     @cached_property
