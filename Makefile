@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-processors lint bench bench-learners bench-small-data bench-models reproduce clean
+.PHONY: demo test test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -37,6 +37,10 @@ bench-small-data: $(VENV)/.installed-bench
 # The models beside each other and beside baselines; half an hour on 2 cores. A second call goes on.
 bench-models: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.models
+
+# Large catalogues: Belgian retail, a known mixture of 100,000 items, growth; half an hour on 2 cores.
+bench-large: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks.large
 
 # The original registries are not part of this project; DPPLEARN_SHARED is the folder that has them, as for the tests.
 DPPLEARN_SHARED ?= ../shared
