@@ -57,7 +57,7 @@ def pairs_of_lists(
         positions = look_up(flat, rows, catalogue)
     if n_items not in (None, len(catalogue)):
         raise InputError(
-            f"n_items is {n_items}, but the baskets hold {count(len(catalogue), 'item')}; pass them all as items="
+            f"n_items is {n_items}, but the catalogue has {count(len(catalogue), 'item')}; pass them all as items="
         )
     return Pairs(rows, positions, n_baskets, catalogue, weights)
 
