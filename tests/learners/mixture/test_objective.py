@@ -130,6 +130,14 @@ def test_items_that_stand_in_for_each_other_are_found_from_the_pairs() -> None:
     assert list(islice(alone, 13))[-1].log_likelihood < steps[-1] - 0.2
 
 
+def test_items_keep_apart_from_the_start_also_where_segments_explain_it() -> None:
+    """Two segments, of those who take one and those who take the other, say of this pair all that there is to say."""
+    baskets = Baskets.from_lists([[0], [1]] * 100, n_items=2)
+    given = MixtureProblem(baskets.deduplicated(), 1, True, 2, 1)
+    C = given.start("random", np.random.default_rng(0)).interaction[0]
+    assert C[0, 1] + C[1, 0] > 1
+
+
 def test_segments_learned_alone_are_near_the_best_where_items_do_not_interact() -> None:
     rng = np.random.default_rng(0)
     p = np.array([[0.6] * 5 + [0.05] * 5, [0.05] * 5 + [0.6] * 5])

@@ -29,17 +29,21 @@ def random_numbers(shape: Shape, independent: MixtureKernel, rng: np.random.Gene
 
 
 def with_pairs(at: Parameters, baskets: Baskets, expected: Floats) -> Parameters:
-    """Segments of independent items, and beside them what the pairs say that segments do not: `expected` is how many of
-    each the segments explain.
+    """Segments of independent items, and beside them what the pairs say: of attraction what segments do not, `expected`
+    being how many of each they explain; of repulsion all, as segments learned alone make do with differing in taste
+    where items stand in for each other.
 
     A² of two items alone is what maximises m log(1 + A²) − (e + 1) A² for a pair met m times where e are expected. Its
     sign, on which a pair says nothing, is that of the random numbers.
     """
-    met = baskets.total_weight * baskets.pair_frequencies()
+    frequencies = baskets.pair_frequencies()
+    met, by_chance = (
+        baskets.total_weight * each for each in (frequencies, np.outer(frequencies.diagonal(), frequencies.diagonal()))
+    )
     together = np.sqrt(np.maximum(met / (expected + 1) - 1, 0))
     rows, columns = np.tril_indices(len(met), -1)
     A = np.copysign(together[rows, columns], at.A) if at.A.size else at.A
-    U = LITTLE * at.U + repelling_directions(met, expected, at.U.shape[1])
+    U = LITTLE * at.U + repelling_directions(met, by_chance, at.U.shape[1])
     return replace(at, U=U, A=A)
 
 
