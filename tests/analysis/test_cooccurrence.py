@@ -15,6 +15,8 @@ from dpplearn.arrays import Bools
 from dpplearn.kernels.independent import before_truncation
 from helpers import oracle
 
+LEVELS = np.geomspace(0.001, 0.9, 40).tolist()
+
 
 def independent(p: Any, n: int, seed: int, *, nonempty: bool) -> Bools:
     """n rows of independent items with chances p; with `nonempty`, given that none is empty."""
@@ -217,6 +219,51 @@ def test_parts_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(parts.p, whole.p)
     np.testing.assert_array_equal(parts.information, whole.information)
     assert parts.repelling == whole.repelling
+
+
+@pytest.mark.parametrize("nonempty", [True, False])
+def test_of_many_items_those_are_tested_that_met_or_were_expected_to(
+    nonempty: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Items of all frequencies, two frequent ones that never meet and two rare ones that always do."""
+    X = independent(np.geomspace(0.004, 0.5, 30), 600, 1, nonempty=False)
+    X[X[:, 29], 28] = False
+    X[:, 1] = X[:, 0]
+    baskets = Baskets.from_matrix(X[X.any(axis=1)] if nonempty else X)
+    every = pair_tests(baskets)
+    monkeypatch.setattr(cooccurrence, "FEW", 10)
+    some = pair_tests(baskets)
+    known = {tuple(pair): row for row, pair in enumerate(every.pairs.tolist())}
+    rows = np.array([known[tuple(pair)] for pair in some.pairs.tolist()])
+    assert set(rows) == set(np.flatnonzero((every.observed > 0) | (every.expected >= cooccurrence.WORTH_TESTING)))
+    for column in ("observed", "expected", "p", "repels", "attracts", "could_repel", "information"):
+        np.testing.assert_array_equal(getattr(some, column), getattr(every, column)[rows], err_msg=column)
+    assert some.n_possible == every.n_possible == len(every) > len(some)
+    assert some.repels.any()
+    assert some.attracts.any()
+    told = [int((each.repels | each.attracts).sum()) for each in (pair_tests(baskets, level) for level in LEVELS)]
+    monkeypatch.undo()
+    assert told == [int((each.repels | each.attracts).sum()) for each in (pair_tests(baskets, lv) for lv in LEVELS)]
+    assert len(set(told)) > 2
+
+
+def test_of_many_independent_items_neither_side_has_strength(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs that are tested because they met would by themselves seem to attract."""
+    monkeypatch.setattr(cooccurrence, "FEW", 10)
+    drawn = [independent(np.geomspace(0.005, 0.2, 60), 800, seed, nonempty=False) for seed in range(10)]
+    found = [pair_tests(Baskets.from_matrix(X)) for X in drawn]
+    assert max(len(each) for each in found) < found[0].n_possible
+    for side in ("repelling", "attracting"):
+        z = [getattr(each, side).nats / getattr(each, side).standard_error for each in found]
+        assert abs(np.mean(z)) < 1
+
+
+def test_a_pair_left_out_of_the_counts_is_taken_to_have_met_as_often_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    baskets = Baskets.from_lists([[0, 1]] * 9 + [[0, 2]] * 2 + [[1, 2]] + [[0], [1], [2]] * 20)
+    whole = pair_tests(baskets)
+    assert whole.observed.tolist() == [9, 2, 1]
+    monkeypatch.setattr(cooccurrence, "MOST_PAIRS", 1)
+    assert pair_tests(baskets).observed.tolist() == [9, 2, 2]
 
 
 def test_mistakes_are_told() -> None:

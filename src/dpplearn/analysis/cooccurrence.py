@@ -12,12 +12,16 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.pair_counts import pair_counts
 from dpplearn.data.weights import effective_number
 from dpplearn.errors import InputError
 from dpplearn.kernels.independent import before_truncation
 
 LEVEL = 0.05
 AT_ONCE = 1_000_000  # possible counts of pairs that are looked at together
+FEW = 1000  # items that occur, of which every pair is tested
+WORTH_TESTING = 3.0  # meetings expected by chance; of more items, a pair that expects fewer is tested only if it met
+MOST_PAIRS = 5_000_000  # that met; of more, those that met least often are left out
 WIDE = 6  # standard deviations, and counts more, on either side of what is looked at: all but 1e-9 of the chances
 
 
@@ -54,7 +58,7 @@ class Strength(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairTests:
-    """Every pair of items that occur, against chance.
+    """Every pair of items that occur, against chance; of a large catalogue, those that met or were expected to.
 
     `p` is two-sided: twice the smaller tail with half of the count observed, given how often each item occurs.
     """
@@ -63,6 +67,7 @@ class PairTests:
     n: int  # baskets that were counted; of weights that are not counts, as many as they are worth
     nonempty: bool  # whether chance is that of independent items given that a basket is not empty
     probability_empty: float  # of independent items; what was cut off, if `nonempty`
+    n_possible: int  # pairs of items that occur, all of which are allowed for
     pairs: Ints  # (n_pairs, 2)
     observed: Ints  # (n_pairs,)
     expected: Floats  # (n_pairs,)
@@ -117,6 +122,10 @@ def pair_tests(baskets: Baskets, level: float = LEVEL) -> PairTests:
     absent: their odds ratio is 1 − P(all others absent) and not 1, for whoever lacks all others must hold one of the
     two. Whole-numbered weights are counts; other weights stand for their effective number of baskets [Kish65].
 
+    Of more than a thousand items, a pair that never met and would by chance have met less than three times is not
+    looked at: it could not be told from chance. The rule allows for all pairs, and strengths are then of those that
+    were expected to meet so often.
+
     Parameters
     ----------
     baskets
@@ -127,7 +136,7 @@ def pair_tests(baskets: Baskets, level: float = LEVEL) -> PairTests:
     Returns
     -------
     PairTests
-        Of all pairs of items that occur.
+        Of the pairs of items that occur.
 
     Examples
     --------
@@ -140,25 +149,27 @@ def pair_tests(baskets: Baskets, level: float = LEVEL) -> PairTests:
 
     if not 0 < level < 1:
         raise InputError(f"level is {level}; expected a number between 0 and 1")
-    n, together = _counts(baskets)
-    occurring = np.flatnonzero(together.diagonal())
-    together = together[np.ix_(occurring, occurring)]
-    upper = np.triu_indices(len(occurring), 1)
+    n, count = _counts(baskets)
+    possible = int(np.count_nonzero(count)) * (int(np.count_nonzero(count)) - 1) // 2
+    pairs, observed = _tested(baskets, n, count)
     nonempty = bool(baskets.sizes[baskets.weights > 0].min(initial=1) > 0)
-    count = together.diagonal()
-    chances, odds, empty = _chance(count / n, nonempty)
-    margins = _Margins(together[upper], count[upper[0]], count[upper[1]], n, n * chances[upper], odds[upper])
+    chances, odds, empty = _chance(count / n, pairs, nonempty)
+    first, second = count[pairs].T
+    margins = _Margins(observed, first, second, n, n * chances, odds)
     null = _null(margins)
-    adjusted = false_discovery_control(null.p) if len(null.p) else null.p
+    adjusted = false_discovery_control(null.p) * (possible / len(pairs)) if len(pairs) else null.p
     told = adjusted <= level
-    enough = level * (told.sum() + 1) / max(len(told), 1)  # for one pair more to be told
+    enough = level * (told.sum() + 1) / max(possible, 1)  # for one pair more to be told
     fewer = margins.observed < margins.expected
+    # Pairs that are tested because they met say nothing of how often such pairs do.
+    fair = (margins.expected >= WORTH_TESTING) | (len(pairs) == possible)
     return PairTests(
         catalogue=baskets.catalogue,
         n=n,
         nonempty=nonempty,
         probability_empty=empty,
-        pairs=read_only(np.column_stack([occurring[upper[0]], occurring[upper[1]]])),
+        n_possible=possible,
+        pairs=read_only(pairs),
         observed=read_only(margins.observed),
         expected=read_only(margins.expected),
         p=read_only(null.p),
@@ -166,35 +177,59 @@ def pair_tests(baskets: Baskets, level: float = LEVEL) -> PairTests:
         attracts=read_only(told & ~fewer),
         could_repel=read_only(null.p_at_least <= enough),
         information=read_only(null.information / n),
-        repelling=_strength(null, fewer, 0, n),
-        attracting=_strength(null, ~fewer, 1, n),
+        repelling=_strength(null, fair, fewer, 0, n),
+        attracting=_strength(null, fair, ~fewer, 1, n),
     )
 
 
 def _counts(baskets: Baskets) -> tuple[int, Ints]:
-    """How many baskets there are, and how many hold each pair; how many hold an item on the diagonal."""
+    """How many baskets there are, and how many hold each item."""
     n = round(effective_number(baskets.weights)) if len(baskets) else 0
     if n < 1:
         raise InputError(
             f"there is nothing to count: {len(baskets)} baskets of total weight {baskets.total_weight:g}; "
             "expected at least one basket of positive weight"
         )
-    return n, np.rint(baskets.pair_frequencies() * n).astype(np.int64)
+    return n, np.rint(baskets.frequencies() * n).astype(np.int64)
 
 
-def _chance(m: Floats, nonempty: bool) -> tuple[Floats, Floats, float]:
+def _tested(baskets: Baskets, n: int, count: Ints) -> tuple[Ints, Ints]:
+    """The pairs that are looked at, (n_pairs, 2), in the order of the catalogue; and how many baskets hold both."""
+    met, n_items = pair_counts(baskets, MOST_PAIRS), baskets.n_items
+    counted = count[met.pairs].all(axis=1)  # a weight that is worth less than half a basket may count nothing
+    keys = met.pairs[counted].astype(np.int64) @ [n_items, 1]
+    least = 0.0 if np.count_nonzero(count) <= FEW else WORTH_TESTING * n
+    every = np.union1d(keys, _products_above(count, least) @ [n_items, 1])
+    together = np.full(len(every), max(met.least - 1, 0.0))  # what was left out may have met so often
+    together[np.searchsorted(every, keys)] = met.weights[counted]
+    observed = np.rint(together * (n / baskets.total_weight)).astype(np.int64)
+    return np.column_stack(np.divmod(every, n_items)), observed
+
+
+def _products_above(count: Ints, least: float) -> Ints:
+    """The pairs of items that occur, (n_pairs, 2), of which the product of counts is at least so large."""
+    order = np.argsort(-count, kind="stable")[: np.count_nonzero(count)]
+    sorted_ = count[order]
+    last = np.searchsorted(-sorted_, -least / sorted_, side="right")  # for each, where the others become too few
+    more = np.maximum(last - np.arange(1, len(order) + 1), 0)
+    first = np.repeat(np.arange(len(order)), more)
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(more) - more, more)
+    return np.sort(np.column_stack([order[first], order[second]]), axis=1)
+
+
+def _chance(m: Floats, pairs: Ints, nonempty: bool) -> tuple[Floats, Floats, float]:
     """What independence makes of frequencies m: of every pair the probability of both, and the odds ratio; and P(∅).
 
     Given that not all items are absent, P(i and j) = p_i p_j/P(Y ≠ ∅), with p the chances before that was known.
     """
     p = before_truncation(m) if nonempty else m
-    absent = 1 - p
-    empty = float(absent.prod())
+    empty = float((1 - p).prod())
+    first, second = pairs.T
     if not nonempty:
-        return np.outer(m, m), np.ones((len(m), len(m))), empty
-    both_absent = np.outer(absent, absent)
+        return m[first] * m[second], np.ones(len(pairs)), empty
+    both_absent = (1 - p[first]) * (1 - p[second])
     others_absent = np.divide(empty, both_absent, out=np.zeros_like(both_absent), where=both_absent > 0)
-    return np.outer(m, p), np.clip(1 - others_absent, 0, 1), empty
+    return m[first] * p[second], np.clip(1 - others_absent, 0, 1), empty
 
 
 class _Margins(NamedTuple):
@@ -231,10 +266,10 @@ class _Null(NamedTuple):
     variance: Floats  # (n_pairs, 2)
 
 
-def _strength(null: _Null, side: Bools, column: int, n: int) -> Strength:
-    """The information of one side beyond what chance shows of it."""
-    excess = null.information[side].sum() - null.mean[:, column].sum()
-    return Strength(float(excess) / n, float(np.sqrt(null.variance[:, column].sum())) / n)
+def _strength(null: _Null, fair: Bools, side: Bools, column: int, n: int) -> Strength:
+    """The information of one side, of the pairs chosen whatever they did, beyond what chance shows of it."""
+    excess = null.information[fair & side].sum() - null.mean[fair, column].sum()
+    return Strength(float(excess) / n, float(np.sqrt(null.variance[fair, column].sum())) / n)
 
 
 def _null(margins: _Margins) -> _Null:

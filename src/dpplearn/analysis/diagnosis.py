@@ -91,7 +91,7 @@ class Overview:
     median_size: float
     largest_size: int
     n_items: int
-    n_looked_at: int  # items, the most frequent ones of those that occur
+    n_looked_at: int  # items of which models are learned, the most frequent ones of those that occur
     share_looked_at: float  # of all that baskets hold
     n_never: int  # items that never occur
     n_rare: int  # items in fewer than five baskets
@@ -217,7 +217,7 @@ class Diagnosis:
             [
                 f"Diagnosis: {count(data.n_baskets, 'basket')} of {count(data.n_items, 'item')}, "
                 f"{data.mean_size:.2f} per basket",
-                f"  of {len(pairs):,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
+                f"  of {pairs.n_possible:,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
                 "  what each makes an unseen basket likelier by, and in nats per basket:",
                 *(f"    {name:<20} {_worth(gain)}" for name, gain in parts.items()),
                 f"  {self.sentence}",
@@ -245,7 +245,7 @@ def diagnose(
     baskets
         `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
     most_items
-        With more items than this, only those that occur most often are looked at, in the baskets that hold any.
+        With more items than this, models are learned of those that occur most often, in the baskets that hold any.
     level
         Of the pairs called repelling or attracting, the share that may be by mistake; likewise of the items called
         beyond a bound.
@@ -274,9 +274,9 @@ def diagnose(
     if baskets.total_weight > 0:
         effort = gains_effort(looked_at, threads)
         tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
-    pairs = pair_tests(looked_at, level)
+    pairs = pair_tests(baskets, level)
     unseen = predicted(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
-    beyond = bounds(looked_at, level, nonempty=pairs.nonempty)
+    beyond = bounds(baskets, level, nonempty=pairs.nonempty)
     return Diagnosis(Overview.of(baskets, looked_at), pairs, unseen, beyond)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dpplearn.analysis.cooccurrence import LEVEL, Pair
+from dpplearn.analysis.cooccurrence import LEVEL, WORTH_TESTING, Pair
 from dpplearn.analysis.diagnosis import MOST_ITEMS, Diagnosis
 from dpplearn.analysis.gains import MIXTURE, NONSYMMETRIC, SEGMENTS, SYMMETRIC, Gain
 from dpplearn.cli.options import (
@@ -30,7 +30,7 @@ from dpplearn.tools.words import count, number, percent, share, shown, signed, s
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts that baskets are divided into.")]
 MostItems = Annotated[
-    int, typer.Option("--most-items", min=2, help="With more items than this, look at the most frequent only.")
+    int, typer.Option("--most-items", min=2, help="With more items than this, learn of the most frequent only.")
 ]
 Level = Annotated[
     float,
@@ -72,6 +72,7 @@ def diagnosis_report(found: Diagnosis, top: int, **where: object) -> Report:
         **where,
         **asdict(found.overview),
         "pairs": {
+            "possible": pairs.n_possible,
             "tested": len(pairs),
             "counted_baskets": pairs.n,
             "given_not_empty": pairs.nonempty,
@@ -133,18 +134,18 @@ def _size_rows(report: Report) -> list[tuple[str, str]]:
     if report["n_looked_at"] < report["n_items"] - report["n_never"]:
         part = share(report["share_looked_at"], 1)
         rows.append(
-            ("looked at", f"the {report['n_looked_at']:,} most frequent items, {part} of all that baskets hold")
+            ("models", f"learned of the {report['n_looked_at']:,} most frequent items, {part} of all that baskets hold")
         )
     return rows
 
 
 def _pair_rows(report: Report) -> list[tuple[str, str]]:
     pairs = report["pairs"]
-    tested = pairs["tested"]
-    neither = tested - pairs["repel"] - pairs["attract"]
+    possible = pairs["possible"]
+    neither = possible - pairs["repel"] - pairs["attract"]
 
     def of_all(count: int) -> str:
-        return f"{count:,} of {tested:,}" + (f" ({share(count / tested, 1)})" if tested else "")
+        return f"{count:,} of {possible:,}" + (f" ({share(count / possible, 1)})" if possible else "")
 
     return [
         ("ever met", of_all(pairs["ever_met"])),
@@ -227,6 +228,12 @@ def _remarks(report: Report) -> Iterator[str]:
                 f"Less than chance alone shows: by luck, some pairs of independent items seem to {what} a little. Here "
                 f"they do so less than that, as happens where pairs {other}."
             )
+    if pairs["tested"] < pairs["possible"]:
+        yield (
+            f"Of {pairs['possible']:,} pairs, the {pairs['tested']:,} that met or would by chance have met at least "
+            f"{WORTH_TESTING:g} times were looked at one by one; strengths are of the latter. No other could be told "
+            "from chance."
+        )
     if pairs["given_not_empty"]:
         yield (
             "No basket is empty, so chance is that of independent items given that a basket is not empty: "
