@@ -24,7 +24,7 @@ from dpplearn.tools.threads import suitable_blas
 
 DATA = ("apparel", "groceries")
 WITHIN = 0.01
-STEPS, RATES = 300, (0.1, 0.05, 0.02)
+STEPS, RATES = 300, (0.1, 0.05, 0.02, 0.001)  # the last is the default of PyTorch
 PATIENCE = 240.0  # seconds for each rate
 
 Trace = list[tuple[float, float]]  # seconds and what is maximised, in nats per basket
