@@ -17,6 +17,7 @@ SPREAD = 0.7  # of the segments' likings: from those who take little to those wh
 SMOOTHING = 5.0  # baskets, counted with a pair and by chance, so that rare pairs are taken for independent ones
 SURELY = 3.0  # standard deviations of a count
 LITTLE = 0.3  # of the random numbers, beside what the pairs say
+A_PART = 0.3  # of the attraction that they show, so that its signs can still change
 
 
 def random_numbers(shape: Shape, independent: MixtureKernel, rng: np.random.Generator) -> Parameters:
@@ -34,7 +35,7 @@ def with_pairs(at: Parameters, baskets: Baskets, expected: Floats) -> Parameters
     where items stand in for each other.
 
     A² of two items alone is what maximises m log(1 + A²) − (e + 1) A² for a pair met m times where e are expected. Its
-    sign, on which a pair says nothing, is that of the random numbers.
+    sign, on which a pair says nothing, is that of the random numbers, and a part of it is where learning starts.
     """
     frequencies = baskets.pair_frequencies()
     met, by_chance = (
@@ -42,7 +43,7 @@ def with_pairs(at: Parameters, baskets: Baskets, expected: Floats) -> Parameters
     )
     together = np.sqrt(np.maximum(met / (expected + 1) - 1, 0))
     rows, columns = np.tril_indices(len(met), -1)
-    A = np.copysign(together[rows, columns], at.A) if at.A.size else at.A
+    A = A_PART * np.copysign(together[rows, columns], at.A) if at.A.size else at.A
     U = LITTLE * at.U + repelling_directions(met, by_chance, at.U.shape[1])
     return replace(at, U=U, A=A)
 
