@@ -111,6 +111,12 @@ def test_a_weight_is_as_good_as_repetition() -> None:
     same_model(fit(BASKETS.reweighted(2.0), **SETTINGS), fit(doubled, **SETTINGS))
 
 
+def test_the_figure_of_a_mixture_is_the_likelihood_alone_without_what_learning_counts_beside_it() -> None:
+    _, aside = parts(BASKETS, 0.25, 2)
+    result = dl.fit(BASKETS, validation=0.25, rng=2)
+    assert result.model.learned.validation_log_likelihood == pytest.approx(result.model.log_likelihood(aside), rel=1e-9)
+
+
 def test_without_validation_there_is_no_figure_and_nothing_is_set_aside() -> None:
     seen: list[FitProgress] = []
     result = fit(BASKETS, max_iter=3, callback=seen.append, model="dpp", nonempty=False)

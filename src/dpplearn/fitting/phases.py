@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def method_of(options: FitOptions, data: Data, clock: Callable[[], float]) -> Me
     expected = around_a_run(data.distinct.n_items, options) if options.max_seconds is not None else NO_TIME
     validation = None
     if data.aside is not None:
-        validation = Validation(data.problem(options, data.aside).log_likelihood, options.waits)
+        validation = Validation(partial(_of_data, data.problem(options, data.aside)), options.waits)
     return Method(
         options.how,
         Limits(options.how.rule, options.tolerance, options.max_iter, options.max_seconds, expected.ending),
