@@ -10,7 +10,7 @@ from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.factored.beside import Beside, beside
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.factored.law import FactoredLaw
-from dpplearn.kernels.factored.selection import Bounds
+from dpplearn.kernels.factored.selection import BLOCK, Bounds
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.ranking import best_of
 from helpers.catalogues import catalogue
@@ -25,9 +25,12 @@ def test_no_score_is_above_its_bound_and_some_are_close(each: bool) -> None:
     kernel = catalogue(N, each=each)
     for basket in map(np.array, BASKETS[1:]):
         state = beside(kernel, basket)
-        ratio = state.scores() / Bounds.of(kernel).at(state)
+        bounds = Bounds.of(kernel)
+        ratio = state.scores() / bounds.items.at(state)
         ratio[basket] = 0
         assert 0.2 < ratio.max() < 1
+        of_block = np.repeat(bounds.blocks.at(state), BLOCK)[:N]
+        assert np.all(bounds.items.at(state)[bounds.order] <= of_block * (1 + 1e-6))
 
 
 @two_forms

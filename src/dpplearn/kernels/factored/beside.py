@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class Beside:
     def coupling(self) -> Floats:
         return self.kernel.coupling - self.V @ self.W
 
-    @property
+    @cached_property
     def segments(self) -> Floats:
         """How likely they are given Y = A."""
         return shares(self.log_weights)
@@ -51,6 +52,7 @@ class Beside:
             return np.asarray(self.segments @ odds * left[0])
         return np.asarray(np.einsum("c,ci,ci->i", self.segments, odds, left))
 
+    @cached_property
     def most(self) -> float:
         """λ with C'_ii − C_ii ≤ λ|z_i|²: the largest eigenvalue of the symmetric part of −V W, of any coupling."""
         return max(0.0, *(_largest(V, W) for V, W in zip(self.V, self.W, strict=True)))
