@@ -1,0 +1,254 @@
+"""Work for other processes, here or on other machines, by Dask: values that workers hold, and jobs.
+
+A value is the result of a task that can be done again, so that what a lost worker held is made anew by the others. What
+is asked of the values goes inline with the tasks. Only here is Dask known.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import cycle
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from dpplearn.errors import InputError, whole_number
+from dpplearn.tools.held import Function, Held, call, own_arguments
+from dpplearn.tools.threads import without_interrupts
+from dpplearn.tools.words import listed
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+LOCAL = "local:"
+MOST_WORKERS = 1024  # processes on one machine
+PATIENCE = 5.0  # seconds for a scheduler to answer, and to have a worker
+STARTING = 60.0  # seconds for the first worker process here to be there
+SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
+AT_A_TIME = 16  # results that are fetched together
+CONFIG = {
+    "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels go inline with the tasks
+    "distributed.comm.timeouts.connect": f"{PATIENCE}s",
+    "distributed.scheduler.work-stealing": False,  # a part stays where it is
+}
+
+
+class Cluster:
+    """Workers that are there: processes that were started here and end with `close`, or those of a scheduler."""
+
+    def __init__(self, client: Any, ending: ExitStack) -> None:
+        self.client, self.ending = client, ending
+
+    @classmethod
+    def at(cls, where: str) -> Cluster:
+        """`local:4` starts four worker processes here; the address of a scheduler, such as `tcp://scheduler:8786`,
+        finds those that it has. They must have the same versions of all that results depend on."""
+        with ExitStack() as ending:
+            ending.enter_context(_settings())
+            client = ending.enter_context(_local(where) if where.startswith(LOCAL) else _remote(where))
+            _check_versions(client, where)
+            return cls(client, ending.pop_all())
+
+    def close(self) -> None:
+        self.ending.close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def holding(self, function: Function, *arguments: Any, each: Sequence[Any]) -> Held:
+        """The values function(*arguments, own) for each of some, held by the workers in turn."""
+        workers, work = cycle(sorted(self.client.nthreads())), _packed(function, arguments)
+        return HeldByWorkers(
+            self,
+            tuple(
+                self.client.submit(_worked, work, own, pure=False, workers=[worker], allow_other_workers=True)
+                for own, worker in zip(each, workers, strict=False)
+            ),
+        )
+
+    def results(self, futures: list[Any]) -> Iterator[Any]:
+        """Of tasks, in their order, some at a time; what was fetched is let go."""
+        while futures:
+            some = futures[:AT_A_TIME]
+            del futures[:AT_A_TIME]
+            with explained():
+                found = self.client.gather(some)
+            yield from found
+
+
+def run_over_cluster(
+    jobs: Sequence[Job], run: Callable[[Job], Result], where: str
+) -> Iterator[tuple[Job, Result | Exception]]:
+    """Every job with its result, or with what went wrong, as they end. `run` is a function of a module, and `where` it
+    runs is what `Cluster.at` takes. A job whose worker is lost is done again by another."""
+    from distributed import as_completed
+
+    with Cluster.at(where) as cluster:
+        running = dict(zip(cluster.client.map(run, jobs, pure=False), jobs, strict=True))
+        for future in as_completed(list(running)):
+            job = running.pop(future)
+            with explained():
+                failure = future.exception()
+                result = future.result() if failure is None else failure
+            yield job, result
+
+
+@dataclass(frozen=True, eq=False)
+class HeldByWorkers:
+    """In the memory of workers; here are only the futures."""
+
+    cluster: Cluster
+    futures: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return len(self.futures)
+
+    def apply(self, function: Function, *arguments: Any, threads: int | None = None) -> Iterator[Any]:
+        work = _packed(function, arguments)
+        running = self.cluster.client.map(_answered, [work] * len(self), self.futures, pure=False)
+        return map(pickle.loads, self.cluster.results(running))
+
+    def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> HeldByWorkers:
+        work = [_packed(function, own) for own in own_arguments(len(self), arguments, each)]
+        return HeldByWorkers(self.cluster, tuple(self.cluster.client.map(_worked, work, self.futures, pure=False)))
+
+    def joined_by(self, value: Any) -> HeldByWorkers:
+        return HeldByWorkers(self.cluster, (*self.futures, self.cluster.client.submit(pickle.loads, _pickled(value))))
+
+    def close(self) -> None:
+        self.cluster.close()
+
+
+def _pickled(value: Any) -> bytes:
+    """As bytes, of which the arrays on the other side are as they are here: apart, aligned, to be written to or not."""
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def _packed(function: Function, arguments: Sequence[Any]) -> bytes:
+    return _pickled((function, tuple(arguments)))
+
+
+def _worked(work: bytes, value: Any) -> Any:
+    """In a worker: a value to hold."""
+    function, arguments = pickle.loads(work)
+    return call(function, arguments, value)
+
+
+def _answered(work: bytes, value: Any) -> bytes:
+    """In a worker: what is asked of a value."""
+    return _pickled(_worked(work, value))
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What goes wrong between here and the workers as an `InputError`; what goes wrong in their work comes as it is."""
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise InputError(
+            f"all workers that tried one task were lost, {error.last_worker.address} the last of them, perhaps because "
+            "memory ran out; make the parts smaller, or give the workers more memory"
+        ) from None
+    except (CancelledError, CommClosedError, TimeoutError):
+        raise InputError(
+            "the scheduler of the cluster is gone, and with it what its workers held; start it again, and repeat the "
+            "call (with --resume, if there is a checkpoint)"
+        ) from None
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Of Dask, within; what it has to say of lost workers is said by the result."""
+    try:
+        import dask
+        import distributed  # noqa: F401
+    except ImportError:
+        raise InputError("a cluster needs Dask; install it with pip install 'dpplearn[cluster]'") from None
+    log = logging.getLogger("distributed")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        with dask.config.set(CONFIG):
+            yield
+    finally:
+        log.setLevel(before)
+
+
+@contextmanager
+def _local(where: str) -> Iterator[Any]:
+    """A client of worker processes here, of one thread each; none of them is left, however this ends."""
+    from distributed import Client, LocalCluster
+
+    number = where.removeprefix(LOCAL)
+    count = whole_number("the number of workers", int(number) if number.isdecimal() else number, 1, MOST_WORKERS)
+    with TemporaryDirectory(prefix="dpplearn-workers-") as folder, ExitStack() as ending:
+        with without_interrupts([signal.SIGINT]):  # Ctrl-C is for this process, which ends its workers
+            cluster = ending.enter_context(
+                LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                    local_directory=folder,
+                )
+            )
+            client = ending.enter_context(Client(cluster, set_as_default=False))
+        client.wait_for_workers(count, timeout=STARTING)
+        yield client
+
+
+@contextmanager
+def _remote(where: str) -> Iterator[Any]:
+    """A client of a scheduler that has workers."""
+    from distributed import Client
+
+    if "://" not in where:
+        raise InputError(
+            f"cluster is {where!r}; expected local:4 for four worker processes here, or the address of a scheduler "
+            "such as tcp://scheduler:8786"
+        )
+    try:
+        client = Client(where, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(
+            f"no scheduler answers at {where} ({error}); start one with dask scheduler, or check the address"
+        ) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise InputError(
+                f"the scheduler at {where} has no workers; start some with dask worker {where} --nthreads 1"
+            ) from None
+        yield client
+
+
+def _check_versions(client: Any, where: str) -> None:
+    """Refuse workers with other versions of what results depend on."""
+    found = client.get_versions(packages=SAME_EVERYWHERE[1:])
+    ours = found["client"]["packages"]
+    for worker, versions in sorted(found["workers"].items()):
+        theirs = versions["packages"]
+        other = [
+            f"{name} {theirs.get(name) or 'is missing'} ({ours.get(name)} here)"
+            for name in SAME_EVERYWHERE
+            if theirs.get(name) != ours.get(name)
+        ]
+        if other:
+            raise InputError(
+                f"the worker {worker} of {where} has other versions than this process: {listed(other)}; install the "
+                "same ones, as results depend on them"
+            )
