@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -17,7 +18,7 @@ from itertools import cycle
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from dpplearn.errors import InputError, whole_number
+from dpplearn.errors import InputError
 from dpplearn.tools.held import Function, Held, call, own_arguments
 from dpplearn.tools.threads import without_interrupts
 from dpplearn.tools.words import listed
@@ -26,11 +27,13 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 LOCAL = "local:"
-MOST_WORKERS = 1024  # processes on one machine
+MOST_WORKERS, LONGEST = 1024, 4  # processes on one machine, and digits of their number
 PATIENCE = 5.0  # seconds for a scheduler to answer, and to have a worker
 STARTING = 60.0  # seconds for the first worker process here to be there
 SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
 AT_A_TIME = 16  # results that are fetched together
+ADDRESS = re.compile(r"(tcp|tls)://.+:\d{1,5}")
+LOGS = ("distributed", "distributed.client", "distributed.gc")  # those that have a level of their own
 CONFIG = {
     "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels go inline with the tasks
     "distributed.comm.timeouts.connect": f"{PATIENCE}s",
@@ -175,14 +178,15 @@ def _settings() -> Iterator[None]:
         import distributed  # noqa: F401
     except ImportError:
         raise InputError("a cluster needs Dask; install it with pip install 'dpplearn[cluster]'") from None
-    log = logging.getLogger("distributed")
-    before = log.level
-    log.setLevel(logging.CRITICAL)
+    before = [(log, log.level) for log in map(logging.getLogger, LOGS)]
     try:
+        for log, _ in before:
+            log.setLevel(logging.CRITICAL)
         with dask.config.set(CONFIG):
             yield
     finally:
-        log.setLevel(before)
+        for log, level in before:
+            log.setLevel(level)
 
 
 @contextmanager
@@ -191,7 +195,9 @@ def _local(where: str) -> Iterator[Any]:
     from distributed import Client, LocalCluster
 
     number = where.removeprefix(LOCAL)
-    count = whole_number("the number of workers", int(number) if number.isdecimal() else number, 1, MOST_WORKERS)
+    count = int(number) if number.isdecimal() and len(number) <= LONGEST else 0
+    if not 1 <= count <= MOST_WORKERS:
+        raise InputError(f"cluster is {where!r}; expected {LOCAL} and how many worker processes, 1 to {MOST_WORKERS}")
     with TemporaryDirectory(prefix="dpplearn-workers-") as folder, ExitStack() as ending:
         with without_interrupts([signal.SIGINT]):  # Ctrl-C is for this process, which ends its workers
             cluster = ending.enter_context(
@@ -213,16 +219,18 @@ def _local(where: str) -> Iterator[Any]:
 @contextmanager
 def _remote(where: str) -> Iterator[Any]:
     """A client of a scheduler that has workers."""
-    from distributed import Client
+    from distributed import Client, Security
 
-    if "://" not in where:
+    if not ADDRESS.fullmatch(where):
         raise InputError(
             f"cluster is {where!r}; expected local:4 for four worker processes here, or the address of a scheduler "
             "such as tcp://scheduler:8786"
         )
+    if where.startswith("tls:") and Security().get_connection_args("client").get("ssl_context") is None:
+        raise InputError(f"{where} asks for certificates; name them in Dask's configuration (distributed.comm.tls)")
     try:
         client = Client(where, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             f"no scheduler answers at {where} ({error}); start one with dask scheduler, or check the address"
         ) from None
