@@ -82,9 +82,35 @@ class Cluster:
         while futures:
             some = futures[:AT_A_TIME]
             del futures[:AT_A_TIME]
-            with explained():
+            with self.explained():
                 found = self.client.gather(some)
             yield from found
+
+    def map(self, function: Function, *columns: Sequence[Any]) -> list[Any]:
+        """The futures of function(*row) for every row of some columns."""
+        with self.explained():
+            return list(self.client.map(function, *columns, pure=False))
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """What goes wrong between here and the workers as an `InputError`; what goes wrong in their work comes as it
+        is."""
+        from distributed.scheduler import KilledWorker
+
+        try:
+            yield
+        except KilledWorker as error:
+            raise InputError(
+                f"all workers that tried one task were lost, {error.last_worker.address} the last of them, perhaps "
+                "because memory ran out; make the parts smaller, or give the workers more memory"
+            ) from None
+        except (CancelledError, Exception) as error:
+            if not isinstance(error, CancelledError | OSError) and self.client.status == "running":
+                raise
+            raise InputError(
+                "the scheduler of the cluster is gone, and with it what its workers held; start it again, and repeat "
+                "the call (with --resume, if there is a checkpoint)"
+            ) from None
 
 
 def run_over_cluster(
@@ -95,10 +121,10 @@ def run_over_cluster(
     from distributed import as_completed
 
     with Cluster.at(where) as cluster:
-        running = dict(zip(cluster.client.map(run, jobs, pure=False), jobs, strict=True))
-        for future in as_completed(list(running)):
+        running = dict(zip(cluster.map(run, jobs), jobs, strict=True))
+        for future in as_completed(list(running), loop=cluster.client.loop):
             job = running.pop(future)
-            with explained():
+            with cluster.explained():
                 failure = future.exception()
                 result = future.result() if failure is None else failure
             yield job, result
@@ -116,12 +142,12 @@ class HeldByWorkers:
 
     def apply(self, function: Function, *arguments: Any, threads: int | None = None) -> Iterator[Any]:
         work = _packed(function, arguments)
-        running = self.cluster.client.map(_answered, [work] * len(self), self.futures, pure=False)
+        running = self.cluster.map(_answered, [work] * len(self), self.futures)
         return map(pickle.loads, self.cluster.results(running))
 
     def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> HeldByWorkers:
         work = [_packed(function, own) for own in own_arguments(len(self), arguments, each)]
-        return HeldByWorkers(self.cluster, tuple(self.cluster.client.map(_worked, work, self.futures, pure=False)))
+        return HeldByWorkers(self.cluster, tuple(self.cluster.map(_worked, work, self.futures)))
 
     def joined_by(self, value: Any) -> HeldByWorkers:
         return HeldByWorkers(self.cluster, (*self.futures, self.cluster.client.submit(pickle.loads, _pickled(value))))
@@ -148,26 +174,6 @@ def _worked(work: bytes, value: Any) -> Any:
 def _answered(work: bytes, value: Any) -> bytes:
     """In a worker: what is asked of a value."""
     return _pickled(_worked(work, value))
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """What goes wrong between here and the workers as an `InputError`; what goes wrong in their work comes as it is."""
-    from distributed.comm.core import CommClosedError
-    from distributed.scheduler import KilledWorker
-
-    try:
-        yield
-    except KilledWorker as error:
-        raise InputError(
-            f"all workers that tried one task were lost, {error.last_worker.address} the last of them, perhaps because "
-            "memory ran out; make the parts smaller, or give the workers more memory"
-        ) from None
-    except (CancelledError, CommClosedError, TimeoutError):
-        raise InputError(
-            "the scheduler of the cluster is gone, and with it what its workers held; start it again, and repeat the "
-            "call (with --resume, if there is a checkpoint)"
-        ) from None
 
 
 @contextmanager
@@ -206,7 +212,8 @@ def _local(where: str) -> Iterator[Any]:
                     threads_per_worker=1,
                     processes=True,
                     host="127.0.0.1",
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",
+                    worker_dashboard_address="127.0.0.1:0",
                     silence_logs=logging.CRITICAL,
                     local_directory=folder,
                 )
