@@ -15,6 +15,7 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import cycle
+from multiprocessing import resource_tracker
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
@@ -54,6 +55,7 @@ class Cluster:
         with ExitStack() as ending:
             ending.enter_context(_settings())
             client = ending.enter_context(_local(where) if where.startswith(LOCAL) else _remote(where))
+            client.loop.asyncio_loop.set_exception_handler(_unheard)
             _check_versions(client, where)
             return cls(client, ending.pop_all())
 
@@ -176,6 +178,10 @@ def _answered(work: bytes, value: Any) -> bytes:
     return _pickled(_worked(work, value))
 
 
+def _unheard(*_: object) -> None:
+    """What tasks of Dask's own loop have left to say when Ctrl-C, or the end of a scheduler, has cut them short."""
+
+
 @contextmanager
 def _settings() -> Iterator[None]:
     """Of Dask, within; what it has to say of lost workers is said by the result."""
@@ -204,6 +210,7 @@ def _local(where: str) -> Iterator[Any]:
     count = int(number) if number.isdecimal() and len(number) <= LONGEST else 0
     if not 1 <= count <= MOST_WORKERS:
         raise InputError(f"cluster is {where!r}; expected {LOCAL} and how many worker processes, 1 to {MOST_WORKERS}")
+    resource_tracker.ensure_running()  # which lets signals in, if that were left to the first worker
     with TemporaryDirectory(prefix="dpplearn-workers-") as folder, ExitStack() as ending:
         with without_interrupts([signal.SIGINT]):  # Ctrl-C is for this process, which ends its workers
             cluster = ending.enter_context(

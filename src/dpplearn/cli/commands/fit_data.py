@@ -22,7 +22,7 @@ def check_holdout(
         return
     if in_parts:
         raise UsageError(
-            "--holdout is not for baskets in parts; leave some files out of DATA, and name one with --test"
+            "--holdout is not for baskets in parts; leave some files out of DATA, and name them with --test"
         )
     if test is not None:
         raise UsageError("--test and --holdout are two ways to say the same; give one of them")
