@@ -20,10 +20,12 @@ import dpplearn as dl
 from dpplearn import InputError, Parts, read_parts
 from dpplearn.tools import cluster
 from dpplearn.tools.cluster import Cluster, run_over_cluster
+from helpers import command
 from helpers.parts import write_parts
 from helpers.problems import sampled
 
 MIXTURE = {"segments": 2, "rng": 0, "max_iter": 10, "tol": 0.0}
+EM = {"learner": "em", "rng": 0, "max_iter": 15, "tol": 0.0}
 MORE = 10.0  # seconds that a lost worker may cost
 
 
@@ -91,7 +93,7 @@ def same(one: dl.FitResult, other: dl.FitResult) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"learner": "em", "max_iter": 4},
+        EM,
         {"learner": "em", "max_iter": 3, "prior": 0.1, "validation": 0.2},
         {"model": "dpp", "max_iter": 5},
         MIXTURE,
@@ -110,31 +112,48 @@ def test_a_fit_that_workers_began_goes_on_here_to_the_same_bits(there: Parts, he
     same(dl.fit(here, **MIXTURE, resume=tmp_path / "state"), dl.fit(here, **MIXTURE))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_worker_killed_during_an_evaluation_costs_seconds_and_not_a_bit(there: Parts, here: Parts, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("options", "before", "seed"),
+    [(MIXTURE, 0, 0), (MIXTURE, 5, 1), (EM, 5, 2), (EM, 10, 3)],
+    ids=["a mixture as it starts", "a mixture", "em", "em later"],
+)
+def test_a_worker_killed_during_an_evaluation_costs_seconds_and_not_a_bit(
+    there: Parts, here: Parts, options: dict[str, Any], before: int, seed: int
+) -> None:
+    """In some iteration before one that the fit does not end before, a moment after it began; 0: before the first."""
     rng = np.random.default_rng(seed)
     process = int(rng.choice(workers_of(there)))
-    iteration, later = int(rng.integers(1, 6)), float(rng.uniform(0, 0.05))
-    killer = threading.Timer(later, os.kill, (process, signal.SIGKILL))
-    killed_in = []
+    killer = threading.Timer(float(rng.uniform(0, 0.05)), os.kill, (process, signal.SIGKILL))
+    iteration = int(rng.integers(before)) if before else None
+    found_dead = []
 
     def callback(now: dl.FitProgress) -> None:
         if now.iteration == iteration:
             killer.start()
-        if not killed_in and gone(process):
-            killed_in.append(now.iteration)
+        found_dead.append(gone(process))
 
     began = time.monotonic()
-    result = dl.fit(there, **MIXTURE, callback=callback)
+    if iteration is None:
+        killer.start()
+    result = dl.fit(there, **options, callback=callback)
     assert time.monotonic() - began < MORE
-    assert killed_in, "the fit was over before the worker was"
-    same(result, dl.fit(here, **MIXTURE))
+    assert found_dead[-1], "the fit was over before the worker was"
+    same(result, dl.fit(here, **options))
 
 
 def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(files: str, there: Parts, here: Parts) -> None:
     with read_parts(files, cluster=address_of(there)) as parts:
         np.testing.assert_array_equal(parts.pair_weights, here.pair_weights)
     assert len(workers_of(there)) == 2
+
+
+def test_the_command_line_learns_the_same_with_workers_and_without(files: str, there: Parts, tmp_path: Path) -> None:
+    for name, how in (("here", ["--parts"]), ("there", ["--cluster", address_of(there)])):
+        found = command.answer("fit", files, "-o", tmp_path / name, "--learner", "em", "--seed", 0, *how)
+        assert (found["n_baskets"], found["n_items"]) == (len(there), there.n_items)
+    one, other = (dl.load(tmp_path / name).kernel for name in ("here", "there"))
+    np.testing.assert_array_equal(one.eigenvectors, other.eigenvectors)
+    np.testing.assert_array_equal(one.eigenvalues, other.eigenvalues)
 
 
 def test_workers_with_other_versions_are_refused_by_name(files: str, there: Parts, tmp_path: Path) -> None:
@@ -166,23 +185,24 @@ def test_without_dask_the_extra_is_named(files: str, monkeypatch: pytest.MonkeyP
         read_parts(files, cluster="local:1")
 
 
-def test_a_scheduler_killed_during_a_fit_is_named(files: str, tmp_path: Path) -> None:
+def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
+    files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     where = tmp_path / "scheduler.json"
     scheduler = begin("dask_scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", where)
     worker = begin("dask_worker", "--scheduler-file", where, "--no-nanny", "--local-directory", tmp_path)
     try:
         assert within(30, where.exists)
-        killed = []
-
-        def callback(now: dl.FitProgress) -> None:
-            if now.iteration == 2:
-                scheduler.kill()
-                killed.append(time.monotonic())
-
         with read_parts(files, cluster=json.loads(where.read_text())["address"]) as parts:
+            worker.kill()
+            monkeypatch.setattr(cluster, "PATIENCE", 0.2)
+            monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 0.5)
+            with pytest.raises(InputError, match=r"all workers are gone, and for 0\.5 seconds none has come"):
+                dl.fit(parts, **EM)
+            monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 600.0)
+            threading.Timer(0.5, scheduler.kill).start()
             with pytest.raises(InputError, match="the scheduler of the cluster is gone"):
-                dl.fit(parts, **MIXTURE, callback=callback)
-            assert time.monotonic() - killed[0] < MORE
+                dl.fit(parts, **EM)
     finally:
         for process in (scheduler, worker):
             process.kill()
@@ -235,9 +255,8 @@ def test_jobs_come_with_their_results_and_with_what_went_wrong(there: Parts) -> 
 
 
 def test_a_job_whose_worker_dies_is_done_by_another(there: Parts, tmp_path: Path) -> None:
-    markers = [str(tmp_path / "one"), str(tmp_path / "two")]
-    assert dict(run_over_cluster(markers, die_once, address_of(there))) == dict.fromkeys(markers, "done")
-    workers_of(there)  # until the lost ones are there again
+    jobs = [str(tmp_path / "one"), str(tmp_path)]
+    assert dict(run_over_cluster(jobs, die_once, address_of(there))) == dict.fromkeys(jobs, "done")
 
 
 def test_logs_and_settings_are_as_before_when_a_cluster_is_closed(there: Parts) -> None:

@@ -10,9 +10,10 @@ import logging
 import pickle
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle
 from multiprocessing import resource_tracker
@@ -30,7 +31,9 @@ Result = TypeVar("Result")
 LOCAL = "local:"
 MOST_WORKERS, LONGEST = 1024, 4  # processes on one machine, and digits of their number
 PATIENCE = 5.0  # seconds for a scheduler to answer, and to have a worker
-STARTING = 60.0  # seconds for the first worker process here to be there
+STARTING = 60.0  # seconds for the worker processes here to be there
+WITHOUT_WORKERS = 60.0  # seconds that are waited for a worker where all are gone
+LOST = (CancelledError, OSError)  # what comes of a scheduler that is gone
 SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
 AT_A_TIME = 16  # results that are fetched together
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d{1,5}")
@@ -85,6 +88,7 @@ class Cluster:
             some = futures[:AT_A_TIME]
             del futures[:AT_A_TIME]
             with self.explained():
+                self.wait_for(some, "ALL_COMPLETED")
                 found = self.client.gather(some)
             yield from found
 
@@ -92,6 +96,21 @@ class Cluster:
         """The futures of function(*row) for every row of some columns."""
         with self.explained():
             return list(self.client.map(function, *columns, pure=False))
+
+    def wait_for(self, futures: list[Any], which: str) -> list[Any]:
+        """Those that are done, once all or the first are; an error if there has been no worker for a while."""
+        from distributed import wait
+
+        lost = 0.0
+        while lost < WITHOUT_WORKERS:
+            began = time.monotonic()
+            with suppress(TimeoutError), self.client.as_current():
+                return list(wait(futures, timeout=PATIENCE, return_when=which).done)
+            lost = 0.0 if self.client.nthreads() else lost + time.monotonic() - began
+        raise InputError(
+            f"all workers are gone, and for {WITHOUT_WORKERS:g} seconds none has come; start some, and repeat the call "
+            "(with --resume, if there is a checkpoint)"
+        )
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -107,7 +126,7 @@ class Cluster:
                 "because memory ran out; make the parts smaller, or give the workers more memory"
             ) from None
         except (CancelledError, Exception) as error:
-            if not isinstance(error, CancelledError | OSError) and self.client.status == "running":
+            if isinstance(error, InputError) or (self.client.status == "running" and not isinstance(error, LOST)):
                 raise
             raise InputError(
                 "the scheduler of the cluster is gone, and with it what its workers held; start it again, and repeat "
@@ -120,16 +139,13 @@ def run_over_cluster(
 ) -> Iterator[tuple[Job, Result | Exception]]:
     """Every job with its result, or with what went wrong, as they end. `run` is a function of a module, and `where` it
     runs is what `Cluster.at` takes. A job whose worker is lost is done again by another."""
-    from distributed import as_completed
-
     with Cluster.at(where) as cluster:
         running = dict(zip(cluster.map(run, jobs), jobs, strict=True))
-        for future in as_completed(list(running), loop=cluster.client.loop):
-            job = running.pop(future)
+        while running:
             with cluster.explained():
-                failure = future.exception()
-                result = future.result() if failure is None else failure
-            yield job, result
+                done = cluster.wait_for(list(running), "FIRST_COMPLETED")
+                ended = [(running.pop(future), future.exception() or future.result()) for future in done]
+            yield from ended
 
 
 @dataclass(frozen=True, eq=False)
