@@ -11,8 +11,8 @@ import pickle
 import re
 import signal
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle
@@ -33,7 +33,6 @@ MOST_WORKERS, LONGEST = 1024, 4  # processes on one machine, and digits of their
 PATIENCE = 5.0  # seconds for a scheduler to answer, and to have a worker
 STARTING = 60.0  # seconds for the worker processes here to be there
 WITHOUT_WORKERS = 60.0  # seconds that are waited for a worker where all are gone
-LOST = (CancelledError, OSError)  # what comes of a scheduler that is gone
 SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
 AT_A_TIME = 16  # results that are fetched together
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d{1,5}")
@@ -116,6 +115,7 @@ class Cluster:
     def explained(self) -> Iterator[None]:
         """What goes wrong between here and the workers as an `InputError`; what goes wrong in their work comes as it
         is."""
+        from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 
         try:
@@ -126,7 +126,8 @@ class Cluster:
                 "because memory ran out; make the parts smaller, or give the workers more memory"
             ) from None
         except (CancelledError, Exception) as error:
-            if isinstance(error, InputError) or (self.client.status == "running" and not isinstance(error, LOST)):
+            cut_off = isinstance(error, CancelledError | CommClosedError | TimeoutError)
+            if isinstance(error, InputError) or (self.client.status == "running" and not cut_off):
                 raise
             raise InputError(
                 "the scheduler of the cluster is gone, and with it what its workers held; start it again, and repeat "
