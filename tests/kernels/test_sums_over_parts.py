@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, Kernel, statistics
+from dpplearn import Baskets, Kernel, Parts, statistics, sum_statistics
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.kernels import passes
 from dpplearn.kernels.families import law_of
 from dpplearn.kernels.nonsymmetric.statistics import minor_sums, segment_sums
 from dpplearn.kernels.symmetric.statistics import logdet_under_L, mean_log_likelihood, sums_under_L
-from helpers.parts import in_parts
+from helpers.parts import divided, in_parts
 from helpers.problems import N_ITEMS, PROBLEMS, random_factored, random_kernel, random_mixture
 
 KERNEL = random_kernel(np.random.default_rng(0))
@@ -60,8 +61,12 @@ def test_a_basket_of_probability_zero_in_one_part_makes_the_sum_minus_infinity()
     assert mean_log_likelihood(rank_one, parts) == sums_under_L(rank_one.L, parts)[0] == -np.inf
 
 
-def test_how_many_threads_work_on_parts_makes_no_difference_to_the_last_bit() -> None:
-    parts = in_parts(PROBLEMS["weighted"], 5)
-    one, three = (statistics(KERNEL, parts, threads) for threads in (1, 3))
-    assert one.logdet == three.logdet
-    np.testing.assert_array_equal(one.delta, three.delta)
+def test_each_part_has_one_thread_and_they_are_added_in_order_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "WORK_WORTH_A_THREAD", 1)  # so that several threads would share any part
+    divided_baskets = divided(PROBLEMS["weighted"], 5)
+    expected = sum_statistics(statistics(KERNEL, part, 1) for part in divided_baskets)
+    assert expected.logdet != sum_statistics(statistics(KERNEL, part, 1) for part in divided_baskets[::-1]).logdet
+    for threads in (1, 3):
+        found = statistics(KERNEL, Parts.of(divided_baskets), threads)
+        assert found.logdet == expected.logdet
+        np.testing.assert_array_equal(found.delta, expected.delta)

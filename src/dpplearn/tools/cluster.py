@@ -6,13 +6,14 @@ is asked of the values goes inline with the tasks. Only here is Dask known.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import pickle
 import re
 import signal
 import time
-from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle
@@ -81,22 +82,22 @@ class Cluster:
             ),
         )
 
-    def results(self, futures: list[Any]) -> Iterator[Any]:
+    def results(self, tasks: list[Any]) -> Iterator[Any]:
         """Of tasks, in their order, some at a time; what was fetched is let go."""
-        while futures:
-            some = futures[:AT_A_TIME]
-            del futures[:AT_A_TIME]
+        while tasks:
+            some = tasks[:AT_A_TIME]
+            del tasks[:AT_A_TIME]
             with self.explained():
                 self.wait_for(some, "ALL_COMPLETED")
                 found = self.client.gather(some)
             yield from found
 
     def map(self, function: Function, *columns: Sequence[Any]) -> list[Any]:
-        """The futures of function(*row) for every row of some columns."""
+        """The tasks function(*row) for every row of some columns."""
         with self.explained():
             return list(self.client.map(function, *columns, pure=False))
 
-    def wait_for(self, futures: list[Any], which: str) -> list[Any]:
+    def wait_for(self, tasks: list[Any], which: str) -> list[Any]:
         """Those that are done, once all or the first are; an error if there has been no worker for a while."""
         from distributed import wait
 
@@ -104,7 +105,7 @@ class Cluster:
         while lost < WITHOUT_WORKERS:
             began = time.monotonic()
             with suppress(TimeoutError), self.client.as_current():
-                return list(wait(futures, timeout=PATIENCE, return_when=which).done)
+                return list(wait(tasks, timeout=PATIENCE, return_when=which).done)
             lost = 0.0 if self.client.nthreads() else lost + time.monotonic() - began
         raise InputError(
             f"all workers are gone, and for {WITHOUT_WORKERS:g} seconds none has come; start some, and repeat the call "
@@ -125,8 +126,10 @@ class Cluster:
                 f"all workers that tried one task were lost, {error.last_worker.address} the last of them, perhaps "
                 "because memory ran out; make the parts smaller, or give the workers more memory"
             ) from None
-        except (CancelledError, Exception) as error:
-            cut_off = isinstance(error, CancelledError | CommClosedError | TimeoutError)
+        except (asyncio.CancelledError, Exception) as error:
+            cut_off = isinstance(
+                error, asyncio.CancelledError | futures.CancelledError | CommClosedError | TimeoutError
+            )
             if isinstance(error, InputError) or (self.client.status == "running" and not cut_off):
                 raise
             raise InputError(
