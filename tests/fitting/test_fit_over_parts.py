@@ -9,6 +9,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Parts
+from dpplearn.fitting.effort import pass_seconds
 from dpplearn.learners.registry import FACTORED, LEARNERS
 from helpers.parts import in_parts
 from helpers.problems import sampled
@@ -111,6 +112,9 @@ def test_a_long_fit_over_parts_is_told_beforehand(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("dpplearn.fitting.effort.LONG", 1e-9)
     with pytest.warns(UserWarning, match="this fit will take about"):
         dl.fit(PARTS, "em", max_iter=1)
+    before_sets, work = pass_seconds(PARTS, 1)
+    assert before_sets == 0
+    assert work > 0
 
 
 def test_what_is_no_sum_over_parts_is_refused() -> None:

@@ -58,7 +58,6 @@ class Cluster:
         with ExitStack() as ending:
             ending.enter_context(_settings())
             client = ending.enter_context(_local(where) if where.startswith(LOCAL) else _remote(where))
-            client.loop.asyncio_loop.set_exception_handler(_unheard)
             _check_versions(client, where)
             return cls(client, ending.pop_all())
 
@@ -196,10 +195,6 @@ def _worked(work: bytes, value: Any) -> Any:
 def _answered(work: bytes, value: Any) -> bytes:
     """In a worker: what is asked of a value."""
     return _pickled(_worked(work, value))
-
-
-def _unheard(*_: object) -> None:
-    """What tasks of Dask's own loop have left to say when Ctrl-C, or the end of a scheduler, has cut them short."""
 
 
 @contextmanager
