@@ -60,7 +60,23 @@ class Parts:
 
     @classmethod
     def over_all_items(cls, held: Held) -> Parts:
-        """Of baskets over a catalogue each, held anywhere."""
+        """Of baskets over a catalogue each, held anywhere.
+
+        Parameters
+        ----------
+        held
+            The parts, at least one.
+
+        Returns
+        -------
+        Parts
+            Over the items of all of them, in the order of their labels.
+
+        Examples
+        --------
+        >>> Parts.over_all_items(HeldHere((Baskets.from_lists([["crib"]]), Baskets.from_lists([["bib"]])))).n_items
+        2
+        """
         if not len(held):
             raise InputError("there are no parts; expected at least one, if only to have items")
         catalogues = list(held.apply(_catalogue))

@@ -72,7 +72,7 @@ class Cluster:
 
     def holding(self, function: Function, *arguments: Any, each: Sequence[Any]) -> Held:
         """The values function(*arguments, own) for each of some, held by the workers in turn."""
-        workers, work = cycle(sorted(self.client.nthreads())), _packed(function, arguments)
+        workers, work = cycle(sorted(self.client.nthreads())), packed(function, arguments)
         return HeldByWorkers(
             self,
             tuple(
@@ -162,12 +162,12 @@ class HeldByWorkers:
         return len(self.futures)
 
     def apply(self, function: Function, *arguments: Any, threads: int | None = None) -> Iterator[Any]:
-        work = _packed(function, arguments)
+        work = packed(function, arguments)
         running = self.cluster.map(_answered, [work] * len(self), self.futures)
         return map(pickle.loads, self.cluster.results(running))
 
     def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> HeldByWorkers:
-        work = [_packed(function, own) for own in own_arguments(len(self), arguments, each)]
+        work = [packed(function, own) for own in own_arguments(len(self), arguments, each)]
         return HeldByWorkers(self.cluster, tuple(self.cluster.map(_worked, work, self.futures)))
 
     def joined_by(self, value: Any) -> HeldByWorkers:
@@ -182,7 +182,7 @@ def _pickled(value: Any) -> bytes:
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
-def _packed(function: Function, arguments: Sequence[Any]) -> bytes:
+def packed(function: Function, arguments: Sequence[Any]) -> bytes:
     return _pickled((function, tuple(arguments)))
 
 
