@@ -24,7 +24,7 @@ from dpplearn.kernels.nonsymmetric.statistics import minor_sums, segment_sums
 from dpplearn.kernels.symmetric.statistics import sums_under_L
 from dpplearn.tools.cluster import HeldByWorkers, packed
 
-BASKETS, PARTS, ITEMS_PER_BASKET = 400_000, 8, 5
+BASKETS, PARTS, ITEMS_PER_BASKET = 2_000_000, 8, 5
 CATALOGUES = (50, 100, 300)
 WORKERS = (1, 2, 4)
 SEGMENTS = 10
@@ -122,9 +122,7 @@ def row(where: str, n_items: int, model: str, found: Cost, n_baskets: int) -> st
 
 def main(n_baskets: int) -> None:
     print(f"{n_baskets:,} baskets in {PARTS} parts; per evaluation, in ms; load {os.getloadavg()[0]:.1f}")
-    print(
-        f"{'where':<9} {'items':>5} {'model':<8} {'wall':>9} {'CPU workers':>12} {'CPU here':>9} {'µs CPU/basket':>14}"
-    )
+    print("where     items model         wall  CPU workers  CPU here  µs CPU/basket")
     for n_items in CATALOGUES:
         with TemporaryDirectory(prefix="dpplearn-bench-") as folder:
             path = write_parts(Path(folder), n_baskets, n_items)
