@@ -141,6 +141,21 @@ def test_a_worker_killed_during_an_evaluation_costs_seconds_and_not_a_bit(
     same(result, dl.fit(here, **options))
 
 
+def test_a_worker_that_takes_the_place_of_a_lost_one_takes_its_share(
+    there: Parts, here: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "OFTEN", 0.0)
+    os.kill(there_now := workers_of(there)[0], signal.SIGKILL)
+    client: Any = there.held.cluster.client  # type: ignore[attr-defined]
+
+    def shared() -> bool:
+        assert there.sum(len) == here.sum(len)
+        holders = client.who_has(there.held.futures).values()  # type: ignore[attr-defined]
+        return len({worker for where in holders for worker in where}) == 2
+
+    assert within(30, lambda: gone(there_now) and len(client.nthreads()) == 2 and shared())
+
+
 def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(files: str, there: Parts, here: Parts) -> None:
     with read_parts(files, cluster=address_of(there)) as parts:
         np.testing.assert_array_equal(parts.pair_weights, here.pair_weights)

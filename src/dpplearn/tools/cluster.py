@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import pickle
 import re
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from contextlib import ExitStack, contextmanager, suppress
@@ -35,13 +37,14 @@ PATIENCE = 5.0  # seconds for a scheduler to answer, and to have a worker
 STARTING = 60.0  # seconds for the worker processes here to be there
 WITHOUT_WORKERS = 60.0  # seconds that are waited for a worker where all are gone
 SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
+OFTEN = 1.0  # seconds between looks at which workers there are
 AT_A_TIME = 16  # results that are fetched together
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d{1,5}")
 LOGS = ("distributed", "distributed.client", "distributed.gc")  # those that have a level of their own
 CONFIG = {
     "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels go inline with the tasks
     "distributed.comm.timeouts.connect": f"{PATIENCE}s",
-    "distributed.scheduler.work-stealing": False,  # a part stays where it is
+    "distributed.scheduler.work-stealing": False,  # a part stays where it is, unless `_share_evenly` moves it
 }
 
 
@@ -74,12 +77,12 @@ class Cluster:
         """The values function(*arguments, own) for each of some, held by the workers in turn."""
         workers, work = cycle(sorted(self.client.nthreads())), packed(function, arguments)
         return HeldByWorkers(
-            self,
-            tuple(
-                self.client.submit(_worked, work, own, pure=False, workers=[worker], allow_other_workers=True)
-                for own, worker in zip(each, workers, strict=False)
-            ),
+            self, [self.submit_to(worker, _worked, work, own) for own, worker in zip(each, workers, strict=False)]
         )
+
+    def submit_to(self, worker: str, function: Function, *arguments: Any) -> Any:
+        """A task for this worker, or if it is gone for any."""
+        return self.client.submit(function, *arguments, pure=False, workers=[worker], allow_other_workers=True)
 
     def results(self, tasks: list[Any]) -> Iterator[Any]:
         """Of tasks, in their order, some at a time; what was fetched is let go."""
@@ -151,27 +154,51 @@ def run_over_cluster(
             yield from ended
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class HeldByWorkers:
-    """In the memory of workers; here are only the futures."""
+    """In the memory of workers; here are only the futures. Which worker holds what changes as workers come and go."""
 
     cluster: Cluster
-    futures: tuple[Any, ...]
+    futures: list[Any]
+    among: frozenset[str] = frozenset()  # the workers there were when last looked
+    looked: float = -math.inf
 
     def __len__(self) -> int:
         return len(self.futures)
 
     def apply(self, function: Function, *arguments: Any, threads: int | None = None) -> Iterator[Any]:
         work = packed(function, arguments)
+        self._share_evenly()
         running = self.cluster.map(_answered, [work] * len(self), self.futures)
         return map(pickle.loads, self.cluster.results(running))
 
+    def _share_evenly(self) -> None:
+        """What lost workers held is with the others; where new ones have come, they take over some of it."""
+        if time.monotonic() - self.looked < OFTEN:
+            return
+        client, before = self.cluster.client, self.among
+        with self.cluster.explained():
+            self.among, self.looked = frozenset(client.nthreads()), time.monotonic()
+            if not before or self.among <= before:
+                return
+            holder = {key: where[0] for key, where in client.who_has(self.futures).items() if where}
+        held = Counter(holder.values())
+        most = -(-len(self) // len(self.among))
+        for place, future in enumerate(self.futures):
+            worker = holder.get(future.key)
+            if worker is not None and held[worker] > most:
+                to = min(sorted(self.among), key=lambda each: held[each])
+                self.futures[place] = self.cluster.submit_to(to, _same, future)
+                held[worker] -= 1
+                held[to] += 1
+
     def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> HeldByWorkers:
         work = [packed(function, own) for own in own_arguments(len(self), arguments, each)]
-        return HeldByWorkers(self.cluster, tuple(self.cluster.map(_worked, work, self.futures)))
+        self._share_evenly()
+        return HeldByWorkers(self.cluster, self.cluster.map(_worked, work, self.futures))
 
     def joined_by(self, value: Any) -> HeldByWorkers:
-        return HeldByWorkers(self.cluster, (*self.futures, self.cluster.client.submit(pickle.loads, _pickled(value))))
+        return HeldByWorkers(self.cluster, [*self.futures, self.cluster.client.submit(pickle.loads, _pickled(value))])
 
     def close(self) -> None:
         self.cluster.close()
@@ -184,6 +211,11 @@ def _pickled(value: Any) -> bytes:
 
 def packed(function: Function, arguments: Sequence[Any]) -> bytes:
     return _pickled((function, tuple(arguments)))
+
+
+def _same(value: Any) -> Any:
+    """In another worker than before."""
+    return value
 
 
 def _worked(work: bytes, value: Any) -> Any:
