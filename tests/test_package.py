@@ -26,8 +26,8 @@ ONLY_IN = {
     "rich": ("tools", "cli"),
     "matplotlib": ("plots", "experiments/report"),
     "sklearn": ("integrations",),
-    "dask": ("pipeline",),
-    "distributed": ("pipeline",),
+    "dask": ("tools/cluster",),
+    "distributed": ("tools/cluster",),
 }
 
 

@@ -7,7 +7,8 @@ from dpplearn.analysis.diagnosis import Diagnosis, Verdict, diagnose
 from dpplearn.analysis.stability import Stability, stability
 from dpplearn.analysis.substitutes import substitute_groups, substitute_pairs
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.readers import read_baskets, read_registry
+from dpplearn.data.parts import Parts
+from dpplearn.data.readers import read_baskets, read_parts, read_registry
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.evaluation.bootstrap import Difference, Estimate
 from dpplearn.evaluation.calibration import Reliability
@@ -55,6 +56,7 @@ __all__ = [
     "Kernel",
     "Mixture",
     "MixtureKernel",
+    "Parts",
     "Prepared",
     "Recommendation",
     "Relation",
@@ -76,6 +78,7 @@ __all__ = [
     "prepare",
     "read_baskets",
     "read_kernel",
+    "read_parts",
     "read_registry",
     "stability",
     "statistics",

@@ -33,8 +33,9 @@ def _heed_signals() -> None:
         signal.signal(each, signal.SIG_DFL)
 
 
-def begin(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
-    """In the background, and open to Ctrl-C even where the tests themselves run in a job that ignores it."""
+def begin(*arguments: object, stderr: int = subprocess.PIPE, group: bool = False) -> subprocess.Popen[str]:
+    """In the background, and open to Ctrl-C even where the tests themselves run in a job that ignores it; in a group of
+    processes of its own, if that is asked for."""
     return subprocess.Popen(
         [str(PROGRAM), *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -42,6 +43,7 @@ def begin(*arguments: object, stderr: int = subprocess.PIPE) -> subprocess.Popen
         text=True,
         env=ENVIRONMENT,
         preexec_fn=_heed_signals,
+        start_new_session=group,
     )
 
 

@@ -17,7 +17,7 @@ from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
 from dpplearn.errors import InputWarning
-from dpplearn.fitting.data import Data
+from dpplearn.fitting.data import units_of
 from dpplearn.fitting.effort import Effort
 from dpplearn.fitting.fit import expected_effort, fit_with
 from dpplearn.fitting.options import FitOptions
@@ -127,7 +127,7 @@ def predicted(
 
     Fits share the threads, one each, so that the result does not depend on how many there are.
     """
-    units = Data.of(baskets).units
+    units = units_of(baskets)
     if units.n_units < 2:
         return Unseen(dict.fromkeys((INDEPENDENT, *CASES), np.zeros(0)), np.zeros(0))
     rng = np.random.default_rng(rng)

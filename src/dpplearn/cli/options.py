@@ -12,7 +12,8 @@ import typer
 from dpplearn.cli.errors import UsageError
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.data.readers import FORMATS, matching_files, read_baskets
+from dpplearn.data.parts import Parts
+from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_parts
 from dpplearn.errors import InputError
 from dpplearn.fitting.prior import STRONGEST, as_strength
 from dpplearn.tools.files import check_writable, same_file
@@ -87,6 +88,16 @@ WeightColumn = Annotated[
     str | None, typer.Option("--weight", rich_help_panel=READING, help="The column of weights, one value per basket.")
 ]
 
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="local:N|tcp://HOST:PORT",
+        rich_help_panel=LEARNING,
+        help="Who does the work: N worker processes here, or those of a Dask scheduler.",
+    ),
+]
+
 
 class Reader(NamedTuple):
     """How to read baskets."""
@@ -98,6 +109,9 @@ class Reader(NamedTuple):
 
     def read(self, path: str) -> Baskets:
         return read_baskets(path, *self)
+
+    def read_parts(self, path: str, cluster: str | None) -> Parts:
+        return read_parts(path, *self, cluster=cluster)
 
     def read_for(self, option: str, path: str, catalogue: Catalogue) -> Baskets:
         """Baskets of these items; an error names the option that the file was given with."""

@@ -14,6 +14,7 @@ from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import as_rows, as_weights, warn_of_repeats
+from dpplearn.data.totals import Totals, item_weights, pair_weights
 from dpplearn.errors import InputError
 from dpplearn.tools.words import count
 
@@ -146,6 +147,11 @@ class ItemSets:
         return read_only(np.diff(self.offsets))
 
     @cached_property
+    def totals(self) -> Totals:
+        """What the baskets come to, all together."""
+        return Totals.of(self)
+
+    @cached_property
     def by_size(self) -> tuple[SizeGroup, ...]:
         """The baskets grouped by size, smallest first."""
         return grouped(self.indices, self.offsets)
@@ -236,8 +242,7 @@ class ItemSets:
         >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).frequencies().tolist()
         [0.5, 1.0]
         """
-        weights = np.repeat(self.weights, self.sizes)
-        return np.bincount(self.indices, weights=weights, minlength=self.n_items) / self._positive_weight()
+        return item_weights(self) / self._positive_weight()
 
     def pair_frequencies(self) -> Floats:
         """m_ij, the weighted share of baskets that hold both i and j.
@@ -253,15 +258,7 @@ class ItemSets:
         >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).pair_frequencies().tolist()
         [[0.5, 0.5], [0.5, 1.0]]
         """
-        from scipy.sparse import csr_array
-
-        total = self._positive_weight()
-        shape = (len(self), self.n_items)
-        weights = np.repeat(self.weights, self.sizes)
-        held = csr_array((np.ones(len(self.indices)), self.indices, self.offsets), shape=shape)
-        weighted = csr_array((weights, self.indices, self.offsets), shape=shape)
-        pairs: Floats = (held.T @ weighted).toarray()
-        return pairs / total
+        return pair_weights(self) / self._positive_weight()
 
     def _positive_weight(self) -> float:
         if not self.total_weight > 0:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Items
 from dpplearn.data.item_sets import ItemSets
+from dpplearn.data.parts import AnyBaskets, Parts
 
 AT_ONCE = 4_000_000  # meetings in memory
 
@@ -22,13 +23,13 @@ class PairCounts(NamedTuple):
     least: float  # pairs of less weight are left out; 0 where none is
 
 
-def pair_counts(baskets: ItemSets, most: int) -> PairCounts:
+def pair_counts(baskets: AnyBaskets, most: int) -> PairCounts:
     """The pairs that occur in baskets of positive weight, and how much weight those have.
 
     Parameters
     ----------
     baskets
-        Any.
+        Any, or parts of them; of parts, a table of every two items is made.
     most
         How many pairs may be kept. Where there are more, those that met once go, then those that met twice, and so on.
 
@@ -45,7 +46,7 @@ def pair_counts(baskets: ItemSets, most: int) -> PairCounts:
     """
     kept: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
     least = 0.0
-    for keys, weights in _counted(baskets):
+    for keys, weights in _of_table(baskets.pair_weights) if isinstance(baskets, Parts) else _counted(baskets):
         kept.append(_at_least(keys, weights, least))
         while sum(len(each) for each, _ in kept) > most:
             least = max(2.0, least + 1)
@@ -59,6 +60,12 @@ def pair_counts(baskets: ItemSets, most: int) -> PairCounts:
 def _at_least(keys: Ints, weights: Floats, least: float) -> tuple[Ints, Floats]:
     there = (weights > 0) & (weights >= least)
     return (keys, weights) if there.all() else (keys[there], weights[there])
+
+
+def _of_table(met: Floats) -> Iterator[tuple[Ints, Floats]]:
+    """The same as `_counted`, from a table of all pairs."""
+    keys = np.flatnonzero(np.triu(met, 1))
+    yield keys, met.ravel()[keys]
 
 
 def _counted(baskets: ItemSets) -> Iterator[tuple[Ints, Floats]]:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label, is_plain_integer, labels_from_text
+from dpplearn.data.parts import Parts
 from dpplearn.data.tables import Columns, pairs_of_csv, pairs_of_parquet
 from dpplearn.data.texts import lines_of, with_one_line_end
 from dpplearn.errors import InputError
+from dpplearn.tools.held import HeldHere
 
 FORMAT_OF_ENDING = {
     ".parquet": "parquet",
@@ -80,6 +82,65 @@ def read_baskets(
         with with_one_line_end(paths, delimiter) as files:
             pairs = pairs_of_csv(files, paths, columns, header, delimiter)
     return Baskets.from_pairs(*pairs)
+
+
+def read_parts(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    format: str = "auto",
+    basket: str = "basket",
+    item: str = "item",
+    weight: str | None = None,
+    *,
+    cluster: str | None = None,
+) -> Parts:
+    """Read every file as one part of the baskets, for `fit` where they do not fit into one process or one machine.
+
+    Parameters
+    ----------
+    path
+        A pattern such as `orders/part-*.parquet`, or a list of files and patterns. A basket lies in one file: equal
+        identifiers in different files are different baskets. Workers read the files by their absolute paths, which
+        must lead to the same files on all machines.
+    format, basket, item, weight
+        As in `read_baskets`.
+    cluster
+        Who holds the parts: by default this process; "local:4" starts four worker processes here; and the address of
+        a Dask scheduler, such as "tcp://scheduler:8786", finds those that it has. What is learned from the same parts
+        is the same to the last bit, on processors of one kind. Needs the extra `cluster`.
+
+    Returns
+    -------
+    Parts
+        In the order of the files, over the items of all of them. To be closed, best by `with`, so that workers that
+        were started are ended.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     for number, line in enumerate(["1,crib", "1,bib"]):
+    ...         _ = (Path(folder) / f"part-{number}.csv").write_text(f"basket,item\\n{line}\\n")
+    ...     with read_parts(f"{folder}/*.csv") as parts:
+    ...         print(parts)
+    Parts(2 parts, 2 baskets, 2 named items)
+    """
+    patterns = [path] if isinstance(path, str | PathLike) else list(path)
+    files = [str(Path(file).absolute()) for pattern in patterns for file in matching_files(fspath(pattern))]
+    how = format, basket, item, weight
+    if cluster is None:
+        return Parts.over_all_items(HeldHere(tuple(files)).changed(_read_part, *how))
+    from dpplearn.tools.cluster import Cluster
+
+    workers = Cluster.at(cluster)
+    try:
+        return Parts.over_all_items(workers.holding(_read_part, *how, each=files))
+    except BaseException:
+        workers.close()
+        raise
+
+
+def _read_part(format: str, basket: str, item: str, weight: str | None, file: str) -> Baskets:
+    return read_baskets(file, format, basket, item, weight)
 
 
 def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str]) -> Baskets:

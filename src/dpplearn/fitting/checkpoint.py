@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.kernels.families import AnyKernel, kernel_from, law_of
 from dpplearn.kernels.symmetric.kernel import Kernel
@@ -104,8 +104,10 @@ class FitState:
 Saver = Callable[[FitState, bool], None]  # the state, and whether it is to be written whatever the time
 
 
-def fingerprint(baskets: Baskets) -> str:
-    """A digest of deduplicated baskets, equal for equal data in any order."""
+def fingerprint(baskets: AnyBaskets) -> str:
+    """A digest of deduplicated baskets, equal for equal data in any order; of parts, in the order of these."""
+    if isinstance(baskets, Parts):
+        return hashlib.sha256("".join(baskets.held.apply(fingerprint)).encode()).hexdigest()
     digest = hashlib.sha256(json.dumps(baskets.items).encode())
     for array in (baskets.indices, baskets.offsets, baskets.weights):
         digest.update(array.data if array.size else b"")

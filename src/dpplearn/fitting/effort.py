@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputWarning
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.prior import SMOOTHING, how_many
@@ -40,9 +41,9 @@ class Effort(NamedTuple):
     memory: float
 
 
-def fit_memory(data: Baskets, options: FitOptions) -> float:
+def fit_memory(data: AnyBaskets, options: FitOptions) -> float:
     """Bytes at the peak. While a prior is chosen, several models are learned at a time."""
-    if options.how is FACTORED:
+    if options.how is FACTORED and isinstance(data, Baskets):
         return _plan(data, options).memory
     at_once = min(thread_count(options.threads), FOLDS) if options.strength == "auto" else 1
     cost = options.how.cost
@@ -54,7 +55,7 @@ def _plan(data: Baskets, options: FitOptions) -> Plan:
     return Plan.of(FactoredProblem(data, options.threads, False, *asked))
 
 
-def check_fit_memory(data: Baskets, options: FitOptions) -> None:
+def check_fit_memory(data: AnyBaskets, options: FitOptions) -> None:
     """Refuse a model that there is no memory to learn."""
     n_items = data.n_items
     kind = {"dpp": "DPP"}.get(options.how.model, options.how.model)
@@ -73,10 +74,10 @@ class Speed(NamedTuple):
     work: float
 
 
-def fit_effort(data: Baskets, options: FitOptions) -> Effort:
+def fit_effort(data: AnyBaskets, options: FitOptions) -> Effort:
     """As far as it can be told beforehand: to about a factor of three. Nothing is measured where it cannot be long."""
 
-    if options.how is FACTORED:
+    if options.how is FACTORED and isinstance(data, Baskets):
         plan = _plan(data, options)
         surely_short = plan.seconds * options.restarts < LONG / SURELY
         slower = 1.0 if surely_short else decomposition_seconds(PROBE) / (DECOMPOSITION * PROBE**3)
@@ -91,11 +92,11 @@ def fit_effort(data: Baskets, options: FitOptions) -> Effort:
     return Effort(found, fit_memory(data, options))
 
 
-def _seconds(data: Baskets, options: FitOptions, speed: Speed) -> float:
+def _seconds(data: AnyBaskets, options: FitOptions, speed: Speed) -> float:
     cost, prior, threads = options.how.cost, options.strength, thread_count(options.threads)
     if prior == np.inf:
-        return speed.before_sets + speed.work * data.blocks.work
-    work = data.blocks.work + (_work_of_prior(data) if prior else 0)
+        return speed.before_sets + speed.work * work_of(data)
+    work = work_of(data) + (_work_of_prior(data) if prior else 0)
     beside = cost.decompositions if prior or cost.narrow is None else cost.narrow
     beside += cost.of_segment * options.n_segments
     evaluation = speed.before_sets + speed.work * work + beside * speed.decomposition
@@ -108,7 +109,12 @@ def _seconds(data: Baskets, options: FitOptions, speed: Speed) -> float:
     return runs + STRENGTHS_LEARNED * -(-folds // at_once) * at_once * (around + FOLD_EVALUATIONS * evaluation)
 
 
-def _work_of_prior(data: Baskets) -> float:
+def work_of(data: AnyBaskets) -> int:
+    """As `Blocks.work` has it."""
+    return data.blocks.work if isinstance(data, Baskets) else int(data.sum(work_of))
+
+
+def _work_of_prior(data: AnyBaskets) -> float:
     """As `Blocks.work` has it. Sets of the prior are as large as independent items make them, the larger the more."""
     p = chances(data.frequencies(), data.total_weight, smoothing=SMOOTHING)
     size = float(p.sum()) + 1  # a set is drawn in proportion to its pairs
@@ -143,17 +149,19 @@ def decomposition_seconds(n_items: int) -> float:
         return _timed(lambda: np.linalg.eigh(matrix + matrix.T)) * (n_items / size) ** 3
 
 
-def pass_seconds(data: Baskets, threads: int | None) -> tuple[float, float]:
-    """Of the statistics: of no basket, and over `Blocks.work`, of many that are timed."""
+def pass_seconds(data: AnyBaskets, threads: int | None) -> tuple[float, float]:
+    """Of the statistics: of no basket, and over `Blocks.work`, of many that are timed; of parts, of all once."""
+    if isinstance(data, Parts):
+        return 0.0, _timed(partial(sums_under_L, np.eye(data.n_items), data, threads), 1) / max(work_of(data), 1)
     some = data.subset(np.linspace(0, len(data) - 1, PROBED_SETS).astype(np.int64))  # of few, each more than once
     L, none = np.eye(data.n_items), data.subset([])
     of_none, of_some = (_timed(partial(sums_under_L, L, sets, threads)) for sets in (none, some))
     return of_none, max(of_some - of_none, 0) / max(some.blocks.work, 1)
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _timed(work: Callable[[], object], often: int = TIMES) -> float:
     times = []
-    for _ in range(TIMES):
+    for _ in range(often):
         began = time.perf_counter()
         work()
         times.append(time.perf_counter() - began)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import saver
 from dpplearn.fitting.data import Data
@@ -54,7 +55,7 @@ NOT_OPTIONS = ("rng", "callback")  # of a call of `fit`: who is told, and by cha
 
 
 def fit(
-    baskets: Baskets | Iterable[Iterable[Any]],
+    baskets: AnyBaskets | Iterable[Iterable[Any]],
     learner: str | None = None,
     init: str | None = None,
     *,
@@ -90,7 +91,8 @@ def fit(
     Parameters
     ----------
     baskets
-        `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
+        `Baskets`; a list of lists as `Baskets.from_lists` takes it; or `Parts`, where one machine is too small, or for
+        the same result with and without a cluster (docs/scale.md).
     learner
         How a DPP is learned: "auto", which came to the best kernels soonest in our benchmark; "em", the paper's EM, or
         "k-ascent", its baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam". docs/learners.md
@@ -134,7 +136,7 @@ def fit(
         weight (up to 1e9), are learned from as well. 0 is maximum likelihood; inf gives independent items; "auto" takes
         the strongest prior that predicts unseen baskets as well as the best, by cross-validation. With any prior no set
         has probability zero. By default "auto" for the learner of that name, and 0 for the others, which then do as
-        published. docs/small-data.md says what it brings, and what it costs.
+        published, and for baskets in parts. docs/small-data.md says what it brings, and what it costs.
     validation, patience
         Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, by
         default 10, and return the model under which they were likeliest. By default none are set aside; of a mixture
@@ -218,14 +220,14 @@ def _shaped_like(start: MixtureKernel | FactoredKernel, asked: FitOptions) -> Fi
 
 def fit_with(
     options: FitOptions,
-    baskets: Baskets | Iterable[Iterable[Any]],
+    baskets: AnyBaskets | Iterable[Iterable[Any]],
     *,
     start: Start = None,
     rng: Seed = None,
     callback: Callback | None = None,
 ) -> FitResult:
     """`fit`, with its options in one value."""
-    baskets = as_baskets(baskets)
+    baskets = baskets if isinstance(baskets, Parts) else as_baskets(baskets)
     start = start.model if isinstance(start, FitResult) else start
     if not isinstance(start, Kernel | DPP | Mixture | None):
         expected = "expected a Kernel, a DPP, a Mixture or the result of an earlier fit"
@@ -269,7 +271,7 @@ def expected_effort(baskets: Baskets, **options: Any) -> Effort:
     return found._replace(seconds=min(found.seconds, asked.max_seconds or np.inf))
 
 
-def _tell_if_long(options: FitOptions, distinct: Baskets) -> None:
+def _tell_if_long(options: FitOptions, distinct: AnyBaskets) -> None:
     limit = options.max_seconds
     if limit is not None and limit < LONG:
         return

@@ -9,11 +9,13 @@ from os import PathLike
 import numpy as np
 
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError, whole_number
 from dpplearn.fitting.prior import as_strength
 from dpplearn.learners.registry import FACTORED, LEARNERS, Learner, learners_of
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.threads import thread_count
+from dpplearn.tools.words import count
 
 MOST_RESTARTS = 100_000
 MODELS = {"mixture": "mixture", "dpp": "auto"}  # each with its usual learner
@@ -162,7 +164,7 @@ class FitOptions:
         if not isinstance(self.nonempty, bool | np.bool_) and self.nonempty != "auto":
             raise InputError(f"nonempty is {self.nonempty!r}; expected True, False or 'auto'")
 
-    def for_baskets(self, baskets: Baskets) -> FitOptions:
+    def for_baskets(self, baskets: AnyBaskets) -> FitOptions:
         """With the law settled: by default, sets cannot be empty where none is, if that is not for the paper's learners
         and those published since, which learn P(Y)."""
         if not baskets.total_weight > 0:
@@ -171,10 +173,14 @@ class FitOptions:
             )
         if self.learner is None and self.how.name == MODELS["mixture"] and baskets.n_items > MOST_DENSE:
             return replace(self, model="mixture", learner=FACTORED.name).for_baskets(baskets)
+        if isinstance(baskets, Parts):
+            self._check_parts(baskets)
+            if self.strength == "auto":
+                return replace(self, prior=0.0).for_baskets(baskets)
         if self.validation is None:
-            share = share_aside(baskets.n_units) if self.how is FACTORED else 0.0
+            share = share_aside(baskets.n_units) if isinstance(baskets, Baskets) and self.how is FACTORED else 0.0
             return replace(self, validation=share).for_baskets(baskets)
-        empty = int(((baskets.weights > 0) & (baskets.sizes == 0)).sum())
+        empty = baskets.totals.n_empty
         if self.nonempty == "auto":
             return replace(self, nonempty=self.how.usually_nonempty and not empty)
         if self.nonempty and not self.how.learns_nonempty:
@@ -188,6 +194,20 @@ class FitOptions:
                 "impossible; leave nonempty (--nonempty) out, or leave them out (baskets.subset(baskets.sizes > 0))"
             )
         return self
+
+    def _check_parts(self, parts: Parts) -> None:
+        """Refuse what is no sum over parts."""
+        if self.prior == "auto":
+            raise InputError(
+                "prior (--prior) is 'auto', chosen by cross-validation, for which all baskets must be in one place; "
+                "for baskets in parts give a number (0: no prior), or leave it out, which is the same as 0"
+            )
+        if self.how is FACTORED:
+            raise InputError(
+                f"a mixture of {count(parts.n_items, 'item')} is learned in factors, for which all baskets must be in "
+                f"one place; learn it from all of them together, keep the {MOST_DENSE} most frequent items, or ask for "
+                f"model='dpp' (--model dpp) or learner={MODELS['mixture']!r}, which make tables of every two items"
+            )
 
 
 def _as_attraction(attraction: object) -> bool | int:

@@ -12,6 +12,7 @@ import numpy as np
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.fitting.checkpoint import FitState, Saver, Search, Setting, fingerprint, read_checkpoint
 from dpplearn.fitting.data import Data
 from dpplearn.fitting.effort import NO_TIME, around_a_run
@@ -34,7 +35,7 @@ from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 
 
-def state_of(options: FitOptions, distinct: Baskets, first_start: str, rng: Seed) -> FitState:
+def state_of(options: FitOptions, distinct: AnyBaskets, first_start: str, rng: Seed) -> FitState:
     """Where the fit begins, or goes on."""
     setting = Setting(
         options.how.name,
@@ -150,7 +151,7 @@ def result_of(
 def with_blend(training: Training, kernel: AnyKernel, options: FitOptions, data: Data, seed: int) -> Training:
     """With the weight that item-to-item has beside the model where both rank, learned from what was set aside: in
     large catalogues, rare items go together in ways that few columns cannot say."""
-    if options.how is not FACTORED or data.aside is None:
+    if options.how is not FACTORED or not isinstance(data.aside, Baskets):
         return training
     law = law_of(kernel, nonempty=options.given_nonempty)
     return replace(training, blend=blend_weight(law, training, data.aside, np.random.default_rng(seed)))
@@ -169,7 +170,8 @@ def _model(
     return model
 
 
-def baskets_with_prior(options: FitOptions, distinct: Baskets, strength: float) -> Baskets:
+def baskets_with_prior(options: FitOptions, distinct: AnyBaskets, strength: float) -> AnyBaskets:
+    if not strength:
+        return distinct
     nonempty = options.given_nonempty
-    pseudo = pseudo_baskets(distinct, nonempty=nonempty) if strength else distinct
-    return with_prior(distinct, pseudo, strength, nonempty=nonempty)
+    return with_prior(distinct, pseudo_baskets(distinct, nonempty=nonempty), strength, nonempty=nonempty)

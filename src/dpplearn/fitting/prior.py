@@ -17,6 +17,7 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats, Items
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError
 from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import Kernel
@@ -44,12 +45,12 @@ def as_strength(prior: Any) -> float:
     return float(prior)
 
 
-def centre(baskets: Baskets, *, nonempty: bool = False) -> Kernel:
+def centre(baskets: AnyBaskets, *, nonempty: bool = False) -> Kernel:
     """What an infinitely strong prior gives: independent items with frequencies (count + ½)/(n + 1)."""
     return independent(baskets, smoothing=SMOOTHING, nonempty=nonempty)
 
 
-def pseudo_baskets(baskets: Baskets, *, nonempty: bool = False) -> Baskets:
+def pseudo_baskets(baskets: AnyBaskets, *, nonempty: bool = False) -> Baskets:
     """Sets of the prior's centre with weights that add up to 1. The same for the same baskets."""
     kernel = centre(baskets, nonempty=nonempty)
     n_sets, rng = how_many(kernel.eigenvalues), np.random.default_rng(0)
@@ -85,8 +86,9 @@ def how_many(p: Floats) -> int:
     return int(min(plenty, MOST_PER_ITEM * n, MOST_SETS, max(10 * affordable, FEWEST)))
 
 
-def with_prior(baskets: Baskets, pseudo: Baskets, strength: float, *, nonempty: bool = False) -> Baskets:
-    """The baskets, deduplicated, and pseudo-baskets of `strength` times their weight; for 0, the baskets alone.
+def with_prior(baskets: AnyBaskets, pseudo: Baskets, strength: float, *, nonempty: bool = False) -> AnyBaskets:
+    """The baskets, deduplicated, and pseudo-baskets of `strength` times their weight; for 0, the baskets alone. Of
+    parts, the pseudo-baskets are one more.
 
     The full catalogue and the empty set, at a weight of nearly nothing, keep the eigenvalues of the best kernel away
     from 0 and 1, so that no set has probability zero.
@@ -96,9 +98,10 @@ def with_prior(baskets: Baskets, pseudo: Baskets, strength: float, *, nonempty: 
     total = baskets.total_weight
     ends = [range(baskets.n_items)] if nonempty else [range(0), range(baskets.n_items)]
     of_ends = _as_baskets([np.array([end], np.int32) for end in ends], baskets.catalogue)
-    return Baskets.together(
-        [baskets, pseudo.reweighted(strength * total), of_ends.reweighted(ENDS * total)]
-    ).deduplicated()
+    beside = [pseudo.reweighted(strength * total), of_ends.reweighted(ENDS * total)]
+    if isinstance(baskets, Parts):
+        return baskets.deduplicated().joined_by(Baskets.together(beside).deduplicated())
+    return Baskets.together([baskets, *beside]).deduplicated()
 
 
 def _all_sets(kernel: Kernel, size: int, catalogue: Catalogue) -> Baskets:

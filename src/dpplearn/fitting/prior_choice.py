@@ -145,6 +145,7 @@ def choose_prior(
     `keep` is given the search after every strength; an earlier one goes on from there.
     """
     baskets = problem.baskets
+    assert isinstance(baskets, Baskets)  # as options for parts see to
     if baskets.n_units < 2:  # nothing can be left out, and so nothing speaks for anything but independent items
         return PriorChoice(np.array([np.inf]), np.full((1, len(baskets)), np.nan), baskets.weights)
     n_folds = min(FOLDS, baskets.n_units)
@@ -156,7 +157,7 @@ def choose_prior(
         raise InputError("the checkpoint is of another version of dpplearn, with other folds; begin without it")
     choice = _choice(search, weights)
     if not choice.complete:
-        with _folds(problem, unseen, method) as of_folds:
+        with _folds(problem, baskets, unseen, method) as of_folds:
             while not choice.complete:
                 found = of_folds(STRENGTHS[len(choice.strengths)], search.kernels)
                 if found is None:
@@ -177,7 +178,7 @@ OfFolds = Callable[[float, Sequence[Kernel]], list[tuple[Kernel, Floats]] | None
 
 
 @contextmanager
-def _folds(problem: Problem, unseen: Floats, method: Method) -> Iterator[OfFolds]:
+def _folds(problem: Problem, baskets: Baskets, unseen: Floats, method: Method) -> Iterator[OfFolds]:
     """Within, call the function with a strength, and the models of the folds at the strength before: each fold's
     model, and the log-probabilities of the baskets that it did not see; None if the time of the fit is over before all
     are learned to the end. The folds share the threads."""
@@ -186,7 +187,7 @@ def _folds(problem: Problem, unseen: Floats, method: Method) -> Iterator[OfFolds
     if not method.learner.as_published:
         limits = replace(limits, tol=max(limits.tol, TOLERANCE))
     method = replace(method, limits=limits, validation=None)
-    threads, baskets, nonempty = thread_count(problem.threads), problem.baskets, problem.nonempty
+    threads, nonempty = thread_count(problem.threads), problem.nonempty
     workers = min(threads, n_folds)
     problem = replace(problem, threads=threads // workers)
 

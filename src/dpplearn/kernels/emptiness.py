@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.ranking import Best, best_of
 
@@ -53,8 +54,8 @@ class WithEmptyShare:
             values = self.law.log_probabilities(baskets, threads) + self.log_scale
         return np.where(baskets.sizes > 0, values, self.log_empty())
 
-    def mean_log_likelihood(self, baskets: Baskets, threads: int | None = None) -> float:
-        empty = float(baskets.weights[baskets.sizes == 0].sum()) / baskets.total_weight
+    def mean_log_likelihood(self, baskets: AnyBaskets, threads: int | None = None) -> float:
+        empty = baskets.totals.empty_weight / baskets.total_weight
         if empty and not self.share:
             return -math.inf
         of_empty = empty * (self.log_empty() - self.law.log_empty()) if empty else 0.0

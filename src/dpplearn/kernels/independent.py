@@ -9,6 +9,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 
 RAREST = 1e-6  # the least share of sets that are not empty
@@ -140,13 +141,13 @@ class IndependentItems:
         return found
 
 
-def independent(baskets: Baskets, *, smoothing: float = 0.0, nonempty: bool = False) -> Kernel:
+def independent(baskets: AnyBaskets, *, smoothing: float = 0.0, nonempty: bool = False) -> Kernel:
     """The model of independent items with the data's frequencies: a diagonal K. A yardstick, not a start."""
     p = chances(baskets.frequencies(), baskets.total_weight, smoothing=smoothing, nonempty=nonempty)
     return Kernel(p, np.eye(baskets.n_items))
 
 
-def independent_log_likelihood(baskets: Baskets, *, nonempty: bool = False) -> float:
+def independent_log_likelihood(baskets: AnyBaskets, *, nonempty: bool = False) -> float:
     """The mean log-likelihood of independent items with the data's frequencies, of the baskets themselves."""
     m = baskets.frequencies()
     p = chances(m, baskets.total_weight, nonempty=nonempty)

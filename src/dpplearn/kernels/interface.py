@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
 from dpplearn.kernels.ranking import Best
 
@@ -36,7 +37,7 @@ class Law(Protocol):
         """log P(Y) of every basket; −inf where it is zero."""
         ...
 
-    def mean_log_likelihood(self, baskets: Baskets, threads: int | None = None) -> float:
+    def mean_log_likelihood(self, baskets: AnyBaskets, threads: int | None = None) -> float:
         """The weighted mean of log P(Y)."""
         ...
 

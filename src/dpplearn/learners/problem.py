@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
@@ -19,7 +19,7 @@ from dpplearn.learners.starts import INITIALISERS, adapted
 class Problem:
     """The baskets, how many threads may work on them, and the law that they follow. Kernels are symmetric ones."""
 
-    baskets: Baskets
+    baskets: AnyBaskets
     threads: int | None = None  # None: all cores
     nonempty: bool = False  # whether the law is P(Y given Y ≠ ∅)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel, eigh_apart
 from dpplearn.learners.starts import CAP, FLOOR, repelling, small_rotation
 
@@ -14,7 +14,7 @@ JOINING = 0.3  # about how much: of an eigenvalue, and in radians
 NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
 
 
-def prepared(kernel: Kernel, baskets: Baskets) -> Kernel:
+def prepared(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
     """A start from which the best kernel can be reached, where the given one has lost a way to it for good.
 
     Items that never occur are marginalised out: no basket becomes less likely. Eigenvalues at 0 would stay there and
@@ -29,7 +29,7 @@ def prepared(kernel: Kernel, baskets: Baskets) -> Kernel:
     return kernel if np.array_equal(raised, lam) else Kernel(raised, V)
 
 
-def _occurring(kernel: Kernel, baskets: Baskets) -> Kernel:
+def _occurring(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
     never = baskets.frequencies() == 0
     if not never.any() or not kernel.eigenvectors[never][:, kernel.eigenvalues > 0].any():
         return kernel
@@ -37,7 +37,7 @@ def _occurring(kernel: Kernel, baskets: Baskets) -> Kernel:
     return _decomposed(K)
 
 
-def _coupled(kernel: Kernel, baskets: Baskets) -> Kernel:
+def _coupled(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
     """Items whose row of K is nearly diagonal get the off-diagonals of the moments start."""
     variance = kernel.K.diagonal() * (1 - kernel.K.diagonal())
     off_diagonal = kernel.K - np.diag(kernel.K.diagonal())
@@ -48,7 +48,7 @@ def _coupled(kernel: Kernel, baskets: Baskets) -> Kernel:
     return _decomposed(kernel.K + coupling) if coupling.any() else kernel
 
 
-def joined(kernel: Kernel, baskets: Baskets) -> Kernel | None:
+def joined(kernel: Kernel, baskets: AnyBaskets) -> Kernel | None:
     """The kernel somewhat changed at random, if it falls into blocks of items independent of each other.
 
     Such a kernel is a saddle or an optimum: from within no gradient tells which. None if it is in one piece.

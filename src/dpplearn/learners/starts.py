@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
 from dpplearn.tools.words import count
@@ -18,14 +18,14 @@ CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
 
 
-def wishart(baskets: Baskets, rng: np.random.Generator) -> Kernel:
+def wishart(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
     """L = X Xᵀ/N with standard normal X. [GKFT14, section 5.1]"""
     n = baskets.n_items
     X = rng.standard_normal((n, n))
     return Kernel.from_L(X @ X.T / n)
 
 
-def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
+def moments(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
     """K_ii = m_i and K_ij = sqrt(max(m_i m_j − m_ij, 0)), made a kernel. [GKFT14, section 5.2]
 
     Eigenvalues are clipped to [0, 0.999]; where fewer are positive than the largest basket has items, the
@@ -43,7 +43,7 @@ def moments(baskets: Baskets, rng: np.random.Generator) -> Kernel:
     return kernel
 
 
-def moments_kernel(baskets: Baskets) -> Kernel:
+def moments_kernel(baskets: AnyBaskets) -> Kernel:
     """The moments start, without a word about whether it is of any use."""
     m = baskets.pair_frequencies()
     item = m.diagonal()
@@ -52,7 +52,7 @@ def moments_kernel(baskets: Baskets) -> Kernel:
     lam, V = eigh_apart(K)
     lam = np.clip(lam, 0, CAP)
     lam[lam <= 4 * len(lam) * np.finfo(float).eps] = 0
-    missing = int(baskets.sizes.max(initial=0)) - np.count_nonzero(lam)
+    missing = baskets.totals.largest - np.count_nonzero(lam)
     if missing > 0:
         of_occurring = (V[item > 0] != 0).any(axis=0)  # those of other items would not make room for the largest basket
         zeros = np.flatnonzero((lam == 0) & of_occurring)
@@ -60,7 +60,7 @@ def moments_kernel(baskets: Baskets) -> Kernel:
     return Kernel(lam, V)
 
 
-INITIALISERS: dict[str, Callable[[Baskets, np.random.Generator], Kernel]] = {"wishart": wishart, "moments": moments}
+INITIALISERS: dict[str, Callable[[AnyBaskets, np.random.Generator], Kernel]] = {"wishart": wishart, "moments": moments}
 DETERMINISTIC = {"moments"}
 
 
@@ -71,7 +71,7 @@ def repelling(m: Floats) -> Floats:
     return np.asarray(K)
 
 
-def adapted(kernel: Kernel, catalogue: Catalogue, baskets: Baskets, rng: np.random.Generator) -> Kernel:
+def adapted(kernel: Kernel, catalogue: Catalogue, baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
     """A kernel over one catalogue as a start for baskets over another, matched by label.
 
     Items that the baskets lack are marginalised out (K_S); new ones start at their frequency, nearly
@@ -93,7 +93,7 @@ def adapted(kernel: Kernel, catalogue: Catalogue, baskets: Baskets, rng: np.rand
     return Kernel(lam, V @ small_rotation(n, n_old, rng))
 
 
-def check_known(here: Ints, catalogue: Catalogue, baskets: Baskets) -> None:
+def check_known(here: Ints, catalogue: Catalogue, baskets: AnyBaskets) -> None:
     """Refuse a start that knows none of the items of the baskets: `here` is where each stands in its catalogue."""
     if not (here >= 0).any():
         raise InputError(

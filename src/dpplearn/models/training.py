@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.pair_counts import pair_counts
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
 from dpplearn.models.history import History
 from dpplearn.tools.memory import NUMBER, check_memory
@@ -70,13 +71,13 @@ class Training:
             raise InputError(f"pairs name items {pairs.min()} to {pairs.max()}, but there are {n_items}")
 
     @classmethod
-    def of(cls, baskets: Baskets, history: History | None = None) -> Training:
+    def of(cls, baskets: AnyBaskets, history: History | None = None) -> Training:
         """What is kept of these baskets.
 
         Parameters
         ----------
         baskets
-            The training data.
+            The training data; of parts, weights that are no counts have been scaled before.
         history
             How learning from them went.
 
@@ -89,7 +90,8 @@ class Training:
         >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).frequencies.tolist()
         [0.5, 1.0]
         """
-        baskets = baskets.as_counts()
+        if isinstance(baskets, Baskets):
+            baskets = baskets.as_counts()
         total = baskets.total_weight
         pairs, weights, least = pair_counts(baskets, MOST_PAIRS)
         return cls(total, baskets.frequencies() * total, pairs, weights, history, least=least)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import dpplearn
+from dpplearn.cli.commands.fit_data import Source, check_holdout, check_targets
 from dpplearn.cli.commands.fit_report import fit_report, fit_tables
 from dpplearn.cli.errors import INTERRUPTS, UsageError, complain
 from dpplearn.cli.options import (
     LEARNING,
+    READING,
     AsJson,
     BasketColumn,
+    ClusterAddress,
     Data,
     Format,
     ItemColumn,
@@ -24,13 +28,11 @@ from dpplearn.cli.options import (
     Seed,
     Threads,
     WeightColumn,
-    check_target,
     one_of,
     prior_strength,
     some_seed,
 )
 from dpplearn.cli.output import busy, wants_progress, write
-from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.fit import asked_for, fit_with, model_of
 from dpplearn.fitting.options import MODELS, MOST_DENSE, MOST_RESTARTS, MOST_SEGMENTS
@@ -192,6 +194,15 @@ Test = Annotated[str | None, typer.Option(metavar="FILE", help="Baskets to repor
 Holdout = Annotated[
     float | None, typer.Option(metavar="FRACTION", help="Hold this share of DATA out of learning, to report on.")
 ]
+InParts = Annotated[
+    bool,
+    typer.Option(
+        "--parts",
+        rich_help_panel=READING,
+        help="Every file of DATA is a part of the baskets, and what is learned is the same to the last bit as with "
+        "--cluster, which implies this.",
+    ),
+]
 
 
 def fit(
@@ -218,6 +229,8 @@ def fit(
     resume: Resume = None,
     test: Test = None,
     holdout: Holdout = None,
+    parts: InParts = False,
+    cluster: ClusterAddress = None,
     format: Format = "auto",
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
@@ -226,7 +239,8 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn a model from baskets and save it. Ctrl-C or SIGTERM saves the best model so far, if there is one yet."""
-    check_holdout(holdout, test, seed, checkpoint or resume)
+    in_parts = parts or cluster is not None
+    check_holdout(holdout, test, seed, checkpoint or resume, in_parts=in_parts)
     check_targets(output, checkpoint, resume, (data, test, start))
     progress = wants_progress(quiet)
     given = dpplearn.load(start) if start is not None else None
@@ -251,11 +265,14 @@ def fit(
     )
     reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
     seed = some_seed(reported)
-    with busy(f"reading {data}", progress):
-        train, held_out = train_and_test(Reader(format, basket, item, weight), data, test, holdout, seed)
-    result = fit_with(options, train, start=given, rng=seed)
-    save_model(result.model, output, checkpoint or resume)
-    report = fit_report(result, options, train, held_out, model=str(output), data=data, test_data=test, seed=reported)
+    source = Source(Reader(format, basket, item, weight), data, test, holdout, seed, in_parts, cluster)
+    with ExitStack() as ending:
+        with busy(f"reading {data}", progress):
+            train, held_out = ending.enter_context(source.opened())
+        result = fit_with(options, train, start=given, rng=seed)
+        save_model(result.model, output, checkpoint or resume)
+        files = {"model": str(output), "data": data, "test_data": test}
+        report = fit_report(result, options, train, held_out, **files, seed=reported)
     write(report, fit_tables, as_json)
     leave_if_interrupted(result.stop, output)
 
@@ -281,42 +298,6 @@ def check_law(learner: str | None, nonempty: bool | None) -> None:
     if learner is not None and nonempty and not LEARNERS[learner].learns_nonempty:
         able = [name for name in DPP_LEARNERS if LEARNERS[name].learns_nonempty]
         raise UsageError(f"--nonempty is not for --learner {learner}; use one of {', '.join(able)}")
-
-
-def check_holdout(holdout: float | None, test: str | None, seed: int | None, state: Path | None) -> None:
-    if holdout is None:
-        return
-    if test is not None:
-        raise UsageError("--test and --holdout are two ways to say the same; give one of them")
-    if not 0 < holdout < 1:
-        raise UsageError(f"--holdout is {holdout:g}; expected a number between 0 and 1")
-    if state is not None and seed is None:
-        raise UsageError("--holdout with --checkpoint or --resume needs --seed: the split must be the same again")
-
-
-def check_targets(
-    output: Path, checkpoint: Path | None, resume: Path | None, sources: Sequence[str | Path | None]
-) -> None:
-    """A checkpoint that a fit goes on from is kept up to date, unless another is named."""
-    check_target("--output", output, (*sources, checkpoint, resume))
-    if checkpoint is None:
-        check_target("--resume", resume, sources)
-    else:
-        check_target("--checkpoint", checkpoint, sources)
-
-
-def train_and_test(
-    reader: Reader, data: str, test: str | None, holdout: float | None, seed: int
-) -> tuple[Baskets, Baskets | None]:
-    baskets = reader.read(data)
-    if holdout is not None:
-        train, held_out = baskets.split(1 - holdout, rng=seed)
-        if not held_out.total_weight > 0:
-            raise InputError(f"--holdout {holdout:g} of {len(baskets)} baskets leaves nothing to report on")
-        return train, held_out
-    if test is None:
-        return baskets, None
-    return baskets, reader.read_for("--test", test, baskets.catalogue)
 
 
 def save_model(model: SetModel, output: Path, state: Path | None) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.cli.output import Report, Shown
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.prior import SMOOTHING
 from dpplearn.fitting.prior_choice import PriorChoice
@@ -27,7 +28,7 @@ BASELINE = (
 )
 
 
-def fit_report(result: FitResult, options: FitOptions, train: Baskets, test: Baskets | None, **where: Any) -> Report:
+def fit_report(result: FitResult, options: FitOptions, train: AnyBaskets, test: Baskets | None, **where: Any) -> Report:
     """`where` names the files and the seed."""
     learned = result.model.learned
     return {
@@ -37,7 +38,7 @@ def fit_report(result: FitResult, options: FitOptions, train: Baskets, test: Bas
         "n_distinct": learned.n_distinct,
         "n_items": train.n_items,
         "weight": train.total_weight,
-        "mean_size": float(train.sizes.mean()),
+        "mean_size": train.totals.mean_size,
         "learner": learned.learner,
         "start": learned.start,
         "stop": result.stop.name,
@@ -86,7 +87,7 @@ def _prior_choice(choice: PriorChoice) -> list[Report]:
     return lines
 
 
-def _beside_independent(result: FitResult, train: Baskets, test: Baskets | None) -> Report:
+def _beside_independent(result: FitResult, train: AnyBaskets, test: Baskets | None) -> Report:
     """Of what was learned from, and of what was not, the model and the same baseline under the same law."""
     training, nonempty = result.model.training, result.model.nonempty
     assert training is not None  # as of every model that fit makes

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.factored.conditioning import (
     conditioned,
     inclusion_probability,
@@ -25,7 +26,7 @@ from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.factored.sampling import Segments, sample_sets
 from dpplearn.kernels.factored.selection import Bounds, best_next, greedy_map
 from dpplearn.kernels.factored.sizes import inclusion_given_size, log_size_distribution
-from dpplearn.kernels.factored.statistics import log_probabilities
+from dpplearn.kernels.factored.statistics import log_probabilities, mean_log_likelihood
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.ranking import Best
 
@@ -49,8 +50,8 @@ class FactoredLaw:
     def log_probabilities(self, baskets: Baskets, threads: int | None = None) -> Floats:
         return log_probabilities(self.kernel, baskets, threads)
 
-    def mean_log_likelihood(self, baskets: Baskets, threads: int | None = None) -> float:
-        return float(self.log_probabilities(baskets, threads) @ baskets.weights / baskets.total_weight)
+    def mean_log_likelihood(self, baskets: AnyBaskets, threads: int | None = None) -> float:
+        return mean_log_likelihood(self.kernel, baskets, threads)
 
     def log_empty(self) -> float:
         return self.kernel.log_empty

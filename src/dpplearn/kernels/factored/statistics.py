@@ -8,12 +8,23 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.kernels.compiling import loops
 from dpplearn.kernels.factored.kernel import FactoredKernel, Singles
 from dpplearn.kernels.nonsymmetric.statistics import log_segments
 from dpplearn.kernels.passes import Share, check_items, over_threads
 
 GRAM = 1  # nanoseconds per pair of a basket and column
+
+
+def mean_log_likelihood(kernel: FactoredKernel, baskets: AnyBaskets, threads: int | None = None) -> float:
+    """The weighted mean of log P(Y)."""
+    _ = kernel.log_normalisers  # found once, the same for all parts to the last bit
+    return summed(_log_likelihood, kernel, baskets=baskets, threads=threads) / baskets.total_weight
+
+
+def _log_likelihood(kernel: FactoredKernel, baskets: Baskets, threads: int | None) -> float:
+    return float(log_probabilities(kernel, baskets, threads) @ baskets.weights)
 
 
 def log_probabilities(kernel: FactoredKernel, baskets: Baskets, threads: int | None = None) -> Floats:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.nonsymmetric.conditioning import (
     conditioned,
@@ -24,7 +25,7 @@ from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.sampling import sample_sets
 from dpplearn.kernels.nonsymmetric.selection import greedy_map
 from dpplearn.kernels.nonsymmetric.sizes import inclusion_given_size, log_size_distribution
-from dpplearn.kernels.nonsymmetric.statistics import log_probabilities
+from dpplearn.kernels.nonsymmetric.statistics import log_probabilities, mean_log_likelihood
 from dpplearn.kernels.ranking import Best, best_of
 
 
@@ -47,8 +48,8 @@ class MixtureLaw:
     def log_probabilities(self, baskets: Baskets, threads: int | None = None) -> Floats:
         return log_probabilities(self.kernel, baskets, threads)
 
-    def mean_log_likelihood(self, baskets: Baskets, threads: int | None = None) -> float:
-        return float(self.log_probabilities(baskets, threads) @ baskets.weights / baskets.total_weight)
+    def mean_log_likelihood(self, baskets: AnyBaskets, threads: int | None = None) -> float:
+        return mean_log_likelihood(self.kernel, baskets, threads)
 
     def log_empty(self) -> float:
         return self.kernel.log_empty

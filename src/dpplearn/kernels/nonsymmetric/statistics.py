@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.blocks import LANES
+from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.kernels.compiling import loops
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.passes import NO_DELTA, Share, check_items, over_threads
@@ -27,6 +28,9 @@ class MinorSums:
     logdet: float
     delta: Floats
 
+    def __add__(self, other: MinorSums) -> MinorSums:
+        return MinorSums(self.logdet + other.logdet, self.delta + other.delta)
+
 
 @dataclass(frozen=True)
 class SegmentSums:
@@ -36,6 +40,9 @@ class SegmentSums:
     log_sum: float
     shares: Floats  # (n_segments,)
     counts: Floats  # (n_segments, n_items)
+
+    def __add__(self, other: SegmentSums) -> SegmentSums:
+        return SegmentSums(self.log_sum + other.log_sum, self.shares + other.shares, self.counts + other.counts)
 
 
 @dataclass(frozen=True)
@@ -87,8 +94,12 @@ def of_items(log_odds: Floats) -> OfItems:
     return OfItems(log_sum.sum(axis=1), np.exp(log_odds - log_sum))
 
 
-def minor_sums(C: Floats, baskets: Baskets, threads: int | None = None) -> MinorSums:
+def minor_sums(C: Floats, baskets: AnyBaskets, threads: int | None = None) -> MinorSums:
     """Sums over the minors of one matrix."""
+    return summed(_minor_sums, C, baskets=baskets, threads=threads)
+
+
+def _minor_sums(C: Floats, baskets: Baskets, threads: int | None) -> MinorSums:
 
     def part(share: Share) -> tuple[float, Floats]:
         delta = np.zeros(C.shape)
@@ -109,8 +120,12 @@ def log_minors(C: Floats, baskets: Baskets, threads: int | None = None) -> Float
     return each[baskets.blocks.places]
 
 
-def segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None = None) -> SegmentSums:
+def segment_sums(log_odds: Floats, bias: Floats, baskets: AnyBaskets, threads: int | None = None) -> SegmentSums:
     """How the baskets divide among segments."""
+    return summed(_segment_sums, log_odds, bias, baskets=baskets, threads=threads)
+
+
+def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None) -> SegmentSums:
     table, m = np.ascontiguousarray(log_odds.T), len(bias)
 
     def part(share: Share) -> tuple[float, Floats, Floats]:
@@ -130,6 +145,16 @@ def log_segments(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int 
     part = partial(_segments, table, bias, baskets, NO_DELTA, NO_NUMBERS, each)
     over_threads(part, SEGMENT * len(baskets) * len(bias), threads, with_blas=False)
     return each
+
+
+def mean_log_likelihood(kernel: MixtureKernel, baskets: AnyBaskets, threads: int | None = None) -> float:
+    """The weighted mean of log P(Y)."""
+    _ = kernel.log_normalisers  # found once, the same for all parts to the last bit
+    return summed(_log_likelihood, kernel, baskets=baskets, threads=threads) / baskets.total_weight
+
+
+def _log_likelihood(kernel: MixtureKernel, baskets: Baskets, threads: int | None) -> float:
+    return float(log_probabilities(kernel, baskets, threads) @ baskets.weights)
 
 
 def log_probabilities(kernel: MixtureKernel, baskets: Baskets, threads: int | None = None) -> Floats:

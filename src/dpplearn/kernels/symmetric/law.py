@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.ranking import Best, best_of
 from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
@@ -40,7 +41,7 @@ class SymmetricLaw:
     def log_probabilities(self, baskets: Baskets, threads: int | None = None) -> Floats:
         return log_probabilities(self.kernel, baskets, threads)
 
-    def mean_log_likelihood(self, baskets: Baskets, threads: int | None = None) -> float:
+    def mean_log_likelihood(self, baskets: AnyBaskets, threads: int | None = None) -> float:
         return mean_log_likelihood(self.kernel, baskets, threads)
 
     def log_empty(self) -> float:

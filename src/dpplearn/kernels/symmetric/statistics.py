@@ -12,6 +12,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.kernels.symmetric.bordered import BorderedMinors
 from dpplearn.kernels.symmetric.definite import DefiniteMinors
 from dpplearn.kernels.symmetric.independence import doubtful_pivot, log_determinant, zero_pivot
@@ -90,7 +91,7 @@ def sum_statistics(parts: Iterable[Statistics]) -> Statistics:
     return reduce(add, parts)
 
 
-def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> Statistics:
+def statistics(kernel: Kernel, baskets: AnyBaskets, threads: int | None = None) -> Statistics:
     """Weight, log det and Delta, in O(n k³).
 
     Parameters
@@ -98,7 +99,7 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
     kernel
         What the baskets are seen under; it has as many items as they have.
     baskets
-        The data, with their weights.
+        The data, with their weights; `Baskets` or `Parts`.
     threads
         How many to use at most, by default one per core. The result is the same to the last bit for a given number.
 
@@ -112,6 +113,16 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
     >>> round(stats.logdet, 4)
     -0.2877
     """
+    return summed(_statistics, _laid_out(kernel), baskets=baskets, threads=threads)
+
+
+def _laid_out(kernel: Kernel) -> Kernel:
+    """With the matrix whose minors are taken, which is then the same for all parts to the last bit."""
+    _ = kernel.bordered
+    return kernel
+
+
+def _statistics(kernel: Kernel, baskets: Baskets, threads: int | None) -> Statistics:
     minors = _minors(kernel, baskets, threads)
     logdet, left_out, delta = minors.sums()
     impossible = 0.0
@@ -124,17 +135,25 @@ def statistics(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> 
     return Statistics(baskets.total_weight, logdet, delta, kernel.n_items, impossible)
 
 
-def sums_under_L(L: Floats, baskets: Baskets, threads: int | None = None) -> tuple[float, Floats]:
+def sums_under_L(L: Floats, baskets: AnyBaskets, threads: int | None = None) -> tuple[float, Floats]:
     """Σ w log det L_Y and Delta = Σ w B (L_Y)⁻¹ Bᵀ, for a learner that holds L itself (C-contiguous float64).
 
     A set of positive weight with a pivot of rounding size makes the first −inf; Delta is without such sets.
     """
+    return summed(_sums_under_L, L, baskets=baskets, threads=threads)
+
+
+def _sums_under_L(L: Floats, baskets: Baskets, threads: int | None) -> tuple[float, Floats]:
     logdet, left_out, delta = _without_factor(L, baskets, threads).sums()
     return -np.inf if left_out > 0 else logdet, delta
 
 
-def logdet_under_L(L: Floats, baskets: Baskets, threads: int | None = None) -> float:
+def logdet_under_L(L: Floats, baskets: AnyBaskets, threads: int | None = None) -> float:
     """Σ w log det L_Y alone, in about half the time."""
+    return summed(_logdet_under_L, L, baskets=baskets, threads=threads)
+
+
+def _logdet_under_L(L: Floats, baskets: Baskets, threads: int | None) -> float:
     logdet, left_out = _without_factor(L, baskets, threads).logdet()
     return -np.inf if left_out > 0 else logdet
 
@@ -198,15 +217,21 @@ def log_probabilities(kernel: Kernel, baskets: Baskets, threads: int | None = No
     return log_determinants(kernel, baskets, threads) + kernel.bordered.log_normaliser
 
 
-def mean_log_likelihood(kernel: Kernel, baskets: Baskets, threads: int | None = None) -> float:
+def mean_log_likelihood(kernel: Kernel, baskets: AnyBaskets, threads: int | None = None) -> float:
     """The weighted mean of log P(Y); one pass without Delta."""
+    logdet = summed(_logdet, _laid_out(kernel), baskets=baskets, threads=threads)
+    return logdet / baskets.total_weight + kernel.bordered.log_normaliser
+
+
+def _logdet(kernel: Kernel, baskets: Baskets, threads: int | None) -> float:
+    """Σ w log det L_Y (of the bordered matrix, where eigenvalues are near 1)."""
     minors = _minors(kernel, baskets, threads)
     logdet, left_out = minors.logdet()
     if left_out > 0:
         values = minors.each()
         _decide(kernel, baskets, values, until_zero=True)
         logdet = _weighted_sum(baskets.weights, values)
-    return logdet / baskets.total_weight + kernel.bordered.log_normaliser
+    return logdet
 
 
 def log_likelihood(kernel: Kernel, stats: Statistics) -> float:

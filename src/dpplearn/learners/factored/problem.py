@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
+from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.factored.kernel import coupling as coupling_of
@@ -26,6 +27,7 @@ FEWEST = 20  # baskets with an item, from which on it interacts with others
 class FactoredProblem(Problem):
     """The baskets and their law, how many segments, and of how many columns the parts that repel and attract are."""
 
+    baskets: Baskets
     segments: int = 30
     repelling: int = 8
     attracting: int = 96

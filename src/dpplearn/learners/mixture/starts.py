@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.learners.mixture.parameters import Parameters, Shape
 
@@ -29,7 +29,7 @@ def random_numbers(shape: Shape, independent: MixtureKernel, rng: np.random.Gene
     return Parameters(independent.log_odds[0] / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
 
 
-def with_pairs(at: Parameters, baskets: Baskets, expected: Floats) -> Parameters:
+def with_pairs(at: Parameters, baskets: AnyBaskets, expected: Floats) -> Parameters:
     """Segments of independent items, and beside them what the pairs say: of attraction what segments do not, `expected`
     being how many of each they explain; of repulsion all, as segments learned alone make do with differing in taste
     where items stand in for each other.

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
 from dpplearn.learners.loop import NO_MEMORY, Memory, Step
 from dpplearn.learners.problem import Problem
@@ -36,7 +36,7 @@ def auto(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterat
     the data's share, a start that does and the start as it is race.
     """
     likelihood = FactorLikelihood(problem)
-    fewest = max(ROOM * int(problem.baskets.sizes.max(initial=0)), FEWEST)
+    fewest = max(ROOM * problem.baskets.totals.largest, FEWEST)
     fewer_columns = partial(without_lost_columns, fewest=fewest)
 
     def from_memory(memory: Memory) -> Iterator[Step]:
@@ -81,14 +81,14 @@ def without_lost_columns(B: Floats, gradient: Floats, fewest: int) -> tuple[Floa
     return B[:, wanted] / columns, columns
 
 
-def with_empty_share(kernel: Kernel, baskets: Baskets) -> Kernel:
+def with_empty_share(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
     """The largest eigenvalue raised until the empty set is no likelier than in the data, up to 1 − 1e-5.
 
     P(∅) = Π (1 − λ_j). In data without empty baskets an eigenvalue goes to 1, and a search in B takes long to see it.
     """
     lam = kernel.eigenvalues.copy()
     largest = int(lam.argmax())
-    empty = float(baskets.weights[baskets.sizes == 0].sum())
+    empty = baskets.totals.empty_weight
     log_others = float(np.log1p(-np.delete(lam, largest)).sum())  # the product itself may be too small for a number
     log_left = math.log(empty / baskets.total_weight) - log_others if empty else -math.inf
     lam[largest] = max(lam[largest], 1 - max(math.exp(min(log_left, 0.0)), BORDER))

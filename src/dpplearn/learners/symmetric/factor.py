@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import sums_under_L
 from dpplearn.learners.problem import Problem
 
 SMALLEST = 1e-8  # P(Y ≠ ∅); below, what det(I+L) leaves above 1 is rounding
 
-Sums = Callable[[Floats, Baskets, int | None], tuple[float, Floats]]
+Sums = Callable[[Floats, AnyBaskets, int | None], tuple[float, Floats]]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,127 @@
+"""fit learns from baskets in parts what it learns from all of them together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import Baskets, InputError, Parts
+from dpplearn.fitting.effort import pass_seconds
+from dpplearn.learners.registry import FACTORED, LEARNERS
+from helpers.parts import in_parts
+from helpers.problems import sampled
+
+BASKETS = sampled(0, n=300)
+PARTS = in_parts(BASKETS)
+NOT_EMPTY = BASKETS.subset(BASKETS.sizes > 0)
+
+
+def same(one: dl.FitResult, other: dl.FitResult) -> None:
+    """To the last bit."""
+    ours, theirs = (result.model.kernel for result in (one, other))
+    for name in ("eigenvalues", "eigenvectors") if isinstance(ours, dl.Kernel) else ("log_odds", "interaction"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
+    assert one.log_likelihood == other.log_likelihood
+
+
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name != FACTORED.name])
+def test_every_learner_takes_the_same_steps_over_parts(learner: str) -> None:
+    given = {"prior": 0} if LEARNERS[learner].model == "dpp" else {"segments": 2}
+    parts, whole = (dl.fit(data, learner, rng=0, max_iter=4, **given) for data in (PARTS, BASKETS))
+    np.testing.assert_allclose(parts.history.log_likelihood, whole.history.log_likelihood, atol=1e-7)
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-7)
+    assert parts.independent_log_likelihood == pytest.approx(whole.independent_log_likelihood, abs=1e-12)
+    assert (parts.model.learned.n_baskets, parts.model.learned.weight) == (300, 300.0)
+
+
+@pytest.mark.parametrize("baskets", [BASKETS, NOT_EMPTY], ids=["some empty", "none empty"])
+def test_the_law_is_that_of_all_parts(baskets: Baskets) -> None:
+    parts, whole = (dl.fit(data, rng=0, segments=2, max_iter=3) for data in (in_parts(baskets), baskets))
+    assert parts.model.nonempty == whole.model.nonempty == (baskets is NOT_EMPTY)
+    with pytest.raises(InputError, match=r"\d+ of 300 baskets are empty"):
+        dl.fit(PARTS, nonempty=True)
+
+
+def test_what_the_model_keeps_of_its_data_is_of_all_parts() -> None:
+    kept, expected = (dl.fit(data, "em", max_iter=1).model.training for data in (PARTS, BASKETS))
+    assert kept is not None
+    assert expected is not None
+    assert kept.weight == expected.weight
+    for name in ("item_weights", "pairs", "pair_weights"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(expected, name))
+
+
+def test_weights_that_are_no_counts_are_worth_as_much_as_together() -> None:
+    weights = np.random.default_rng(0).random(300)
+    weights[::7] = 0
+    weighted = Baskets.from_lists(list(BASKETS), n_items=BASKETS.n_items, weights=weights)
+    parts, whole = (dl.fit(data, rng=0, segments=2, max_iter=5) for data in (in_parts(weighted), weighted))
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-7)
+    ours, theirs = parts.model.training, whole.model.training
+    assert ours is not None
+    assert theirs is not None
+    assert ours.weight == pytest.approx(theirs.weight)
+    np.testing.assert_allclose(ours.pair_weights, theirs.pair_weights)
+
+
+def test_a_prior_of_some_strength_counts_beside_all_parts() -> None:
+    parts, whole = (dl.fit(data, "em", prior=0.5, max_iter=5) for data in (PARTS, BASKETS))
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-9)
+    independent = [dl.fit(data, "em", prior=np.inf).kernel.eigenvalues for data in (PARTS, BASKETS)]
+    np.testing.assert_allclose(*independent, rtol=1e-12)
+
+
+def test_without_a_word_about_a_prior_there_is_none_over_parts() -> None:
+    result = dl.fit(PARTS, model="dpp", max_iter=3)
+    assert result.prior == 0
+    assert result.prior_choice is None
+
+
+def test_a_share_of_every_part_is_set_aside_for_validation() -> None:
+    result = dl.fit(PARTS, "em", rng=1, validation=0.2, max_iter=4)
+    assert result.model.training is not None
+    assert result.model.training.weight == 240
+    assert result.model.learned.validation_log_likelihood is not None
+    single = Parts.of([Baskets.from_lists([[0]], n_items=2)] * 3)
+    with pytest.raises(InputError, match="leaves 0 baskets to learn from and 3 to validate on"):
+        dl.fit(single, "em", validation=0.2)
+
+
+def test_restarts_are_the_same_however_many_threads_work() -> None:
+    one, two = (dl.fit(PARTS, rng=0, segments=2, restarts=2, max_iter=3, threads=threads) for threads in (1, 2))
+    same(one, two)
+    assert len(one.restarts) == 2
+
+
+@pytest.mark.parametrize("options", [{"learner": "em"}, {"segments": 2}], ids=str)
+def test_a_fit_over_parts_goes_on_from_its_checkpoint_to_the_same_bits(tmp_path: Path, options: dict) -> None:
+    state = tmp_path / "state"
+    options = {**options, "rng": 0, "max_iter": 6, "tol": 0.0}
+    dl.fit(PARTS, **{**options, "max_iter": 3}, checkpoint=state)
+    same(dl.fit(PARTS, **options, resume=state), dl.fit(PARTS, **options))
+    others = Parts.of([BASKETS.subset(np.arange(150)), BASKETS.subset(np.arange(150, 300))])
+    with pytest.raises(InputError, match="belongs to a fit with other baskets"):
+        dl.fit(others, **options, resume=state)
+
+
+def test_a_long_fit_over_parts_is_told_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpplearn.fitting.effort.LONG", 1e-9)
+    with pytest.warns(UserWarning, match="this fit will take about"):
+        dl.fit(PARTS, "em", max_iter=1)
+    before_sets, work = pass_seconds(PARTS, 1)
+    assert before_sets == 0
+    assert work > 0
+
+
+def test_what_is_no_sum_over_parts_is_refused() -> None:
+    with pytest.raises(InputError, match=r"prior \(--prior\) is 'auto'.*give a number"):
+        dl.fit(PARTS, prior="auto")
+    many = Parts.of([Baskets.from_lists([[0, 1]], n_items=301)])
+    with pytest.raises(InputError, match=r"a mixture of 301 items is learned in factors.*keep the 300 most frequent"):
+        dl.fit(many)
+    with pytest.raises(InputError, match="there is nothing to learn from: 0 baskets"):
+        dl.fit(Parts.of([Baskets.from_lists([], n_items=2)]))

@@ -1,0 +1,73 @@
+"""What a kernel is told of baskets is a sum over them: of parts, the sum of what each says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpplearn import Baskets, Kernel, Parts, statistics, sum_statistics
+from dpplearn.data.parts import AnyBaskets
+from dpplearn.kernels import passes
+from dpplearn.kernels.families import law_of
+from dpplearn.kernels.nonsymmetric.statistics import minor_sums, segment_sums
+from dpplearn.kernels.symmetric.statistics import logdet_under_L, mean_log_likelihood, sums_under_L
+from helpers.parts import divided, in_parts
+from helpers.problems import N_ITEMS, PROBLEMS, random_factored, random_kernel, random_mixture
+
+KERNEL = random_kernel(np.random.default_rng(0))
+CERTAIN = Kernel(np.append(KERNEL.eigenvalues[:-1], 1.0), KERNEL.eigenvectors)  # with an eigenvalue at 1: bordered
+MIXTURE, FACTORED = random_mixture(3), random_factored(3)
+C = MIXTURE.interaction[0]
+
+ASKED = {
+    "statistics": lambda baskets: statistics(KERNEL, baskets),
+    "statistics, bordered": lambda baskets: statistics(CERTAIN, baskets),
+    "sums under L": lambda baskets: sums_under_L(KERNEL.L, baskets),
+    "log det under L": lambda baskets: logdet_under_L(KERNEL.L, baskets),
+    "mean log-likelihood": lambda baskets: mean_log_likelihood(KERNEL, baskets),
+    "mean log-likelihood, bordered": lambda baskets: mean_log_likelihood(CERTAIN, baskets),
+    "minors of a mixture": lambda baskets: minor_sums(C, baskets),
+    "segments of a mixture": lambda baskets: segment_sums(MIXTURE.log_odds, np.log(MIXTURE.weights), baskets),
+    "mean log-likelihood of a mixture": lambda baskets: law_of(MIXTURE).mean_log_likelihood(baskets),
+    "mean log-likelihood in factors": lambda baskets: law_of(FACTORED).mean_log_likelihood(baskets),
+    "given that sets are not empty": lambda baskets: law_of(KERNEL, nonempty=True).mean_log_likelihood(baskets),
+}
+OF_SIX_ITEMS = [name for name, baskets in PROBLEMS.items() if baskets.n_items == N_ITEMS]
+
+
+def numbers(answer: Any) -> list[Any]:
+    if isinstance(answer, float):
+        return [answer]
+    return list(answer if isinstance(answer, tuple) else vars(answer).values())
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("problem", OF_SIX_ITEMS)
+def test_the_sum_over_parts_is_that_of_the_whole(asked: str, problem: str) -> None:
+    def answer(baskets: AnyBaskets) -> list[Any]:
+        return numbers(ASKED[asked](baskets))
+
+    for found, expected in zip(answer(in_parts(PROBLEMS[problem])), answer(PROBLEMS[problem]), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_a_basket_of_probability_zero_in_one_part_makes_the_sum_minus_infinity() -> None:
+    rank_one = Kernel.from_factor(np.ones((N_ITEMS, 1)))
+    parts = in_parts(Baskets.from_lists([[0], [1], [2], [3], [0, 1]], n_items=N_ITEMS))
+    found = statistics(rank_one, parts)
+    assert (found.logdet, found.impossible, found.weight) == (-np.inf, 1.0, 5.0)
+    assert mean_log_likelihood(rank_one, parts) == sums_under_L(rank_one.L, parts)[0] == -np.inf
+
+
+def test_each_part_has_one_thread_and_they_are_added_in_order_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "WORK_WORTH_A_THREAD", 1)  # so that several threads would share any part
+    divided_baskets = divided(PROBLEMS["weighted"], 5)
+    expected = sum_statistics(statistics(KERNEL, part, 1) for part in divided_baskets)
+    backwards = sum_statistics(statistics(KERNEL, part, 1) for part in divided_baskets[::-1])
+    assert not np.array_equal(expected.delta, backwards.delta)
+    for threads in (1, 3):
+        found = statistics(KERNEL, Parts.of(divided_baskets), threads)
+        assert found.logdet == expected.logdet
+        np.testing.assert_array_equal(found.delta, expected.delta)

@@ -1,0 +1,286 @@
+"""Parts and jobs with workers of Dask, real processes here: the same bits as in this process, whatever dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import InputError, Parts, read_parts
+from dpplearn.tools import cluster
+from dpplearn.tools.cluster import Cluster, run_over_cluster
+from helpers import command
+from helpers.parts import write_parts
+from helpers.problems import sampled
+
+MIXTURE = {"segments": 2, "rng": 0, "max_iter": 10, "tol": 0.0}
+EM = {"learner": "em", "rng": 0, "max_iter": 15, "tol": 0.0}
+MORE = 10.0  # seconds that a lost worker may cost
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_parts(tmp_path_factory.mktemp("parts"), sampled(0, n=300, n_items=8), 3)
+
+
+@pytest.fixture(scope="module")
+def there(files: str) -> Iterator[Parts]:
+    """Held by two worker processes."""
+    with read_parts(files, cluster="local:2") as parts:
+        yield parts
+
+
+@pytest.fixture(scope="module")
+def here(files: str) -> Parts:
+    return read_parts(files)
+
+
+def workers_of(parts: Parts) -> list[int]:
+    """The processes, once both are there."""
+    client: Any = parts.held.cluster.client  # type: ignore[attr-defined]
+    client.wait_for_workers(2, timeout=30)
+    return sorted(client.run(os.getpid).values())
+
+
+def address_of(parts: Parts) -> str:
+    client: Any = parts.held.cluster.client  # type: ignore[attr-defined]
+    return str(client.scheduler.address)
+
+
+def begin(program: str, *options: object, path: Path | None = None) -> subprocess.Popen[bytes]:
+    """One of Dask's programs, with a folder that comes first among those that Python looks into."""
+    command = [sys.executable, "-m", f"distributed.cli.{program}", *map(str, options), "--dashboard-address", ":0"]
+    paths = os.pathsep.join([*([str(path)] if path else []), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
+
+
+def gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return Path(f"/proc/{process}/stat").exists() and " Z " in Path(f"/proc/{process}/stat").read_text()
+
+
+def within(seconds: float, what: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not what() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return what()
+
+
+def same(one: dl.FitResult, other: dl.FitResult) -> None:
+    """To the last bit."""
+    ours, theirs = (result.model.kernel for result in (one, other))
+    for name in ("eigenvalues", "eigenvectors") if isinstance(ours, dl.Kernel) else ("log_odds", "interaction"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
+    np.testing.assert_array_equal(one.history.validation, other.history.validation)
+    assert one.log_likelihood == other.log_likelihood
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        EM,
+        {"learner": "em", "max_iter": 3, "prior": 0.1, "validation": 0.2},
+        {"model": "dpp", "max_iter": 5},
+        MIXTURE,
+    ],
+    ids=["em", "em with a prior and validation", "auto", "mixture"],
+)
+def test_workers_learn_what_this_process_learns_to_the_last_bit(
+    there: Parts, here: Parts, options: dict[str, Any]
+) -> None:
+    options = {"rng": 0, **options}
+    same(dl.fit(there, **options), dl.fit(here, **options))
+
+
+def test_a_fit_that_workers_began_goes_on_here_to_the_same_bits(there: Parts, here: Parts, tmp_path: Path) -> None:
+    dl.fit(there, **{**MIXTURE, "max_iter": 3}, checkpoint=tmp_path / "state")
+    same(dl.fit(here, **MIXTURE, resume=tmp_path / "state"), dl.fit(here, **MIXTURE))
+
+
+@pytest.mark.parametrize(
+    ("options", "before", "seed"),
+    [(MIXTURE, 0, 0), (MIXTURE, 5, 1), (EM, 5, 2), (EM, 10, 3)],
+    ids=["a mixture as it starts", "a mixture", "em", "em later"],
+)
+def test_a_worker_killed_during_an_evaluation_costs_seconds_and_not_a_bit(
+    there: Parts, here: Parts, options: dict[str, Any], before: int, seed: int
+) -> None:
+    """In some iteration before one that the fit does not end before, a moment after it began; 0: before the first."""
+    rng = np.random.default_rng(seed)
+    process = int(rng.choice(workers_of(there)))
+    killer = threading.Timer(float(rng.uniform(0, 0.05)), os.kill, (process, signal.SIGKILL))
+    iteration = int(rng.integers(before)) if before else None
+    found_dead = []
+
+    def callback(now: dl.FitProgress) -> None:
+        if now.iteration == iteration:
+            killer.start()
+        found_dead.append(gone(process))
+
+    began = time.monotonic()
+    if iteration is None:
+        killer.start()
+    result = dl.fit(there, **options, callback=callback)
+    assert time.monotonic() - began < MORE
+    assert found_dead[-1], "the fit was over before the worker was"
+    same(result, dl.fit(here, **options))
+
+
+def test_a_worker_that_takes_the_place_of_a_lost_one_takes_its_share(
+    there: Parts, here: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "OFTEN", 0.0)
+    os.kill(there_now := workers_of(there)[0], signal.SIGKILL)
+    client: Any = there.held.cluster.client  # type: ignore[attr-defined]
+
+    def shared() -> bool:
+        assert there.sum(len) == here.sum(len)
+        holders = client.who_has(there.held.futures).values()  # type: ignore[attr-defined]
+        return len({worker for where in holders for worker in where}) == 2
+
+    assert within(30, lambda: gone(there_now) and len(client.nthreads()) == 2 and shared())
+
+
+def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(files: str, there: Parts, here: Parts) -> None:
+    with read_parts(files, cluster=address_of(there)) as parts:
+        np.testing.assert_array_equal(parts.pair_weights, here.pair_weights)
+    assert len(workers_of(there)) == 2
+
+
+def test_the_command_line_learns_the_same_with_workers_and_without(files: str, there: Parts, tmp_path: Path) -> None:
+    for name, how in (("here", ["--parts"]), ("there", ["--cluster", address_of(there)])):
+        found = command.answer("fit", files, "-o", tmp_path / name, "--learner", "em", "--seed", 0, *how)
+        assert (found["n_baskets"], found["n_items"]) == (len(there), there.n_items)
+    one, other = (dl.load(tmp_path / name).kernel for name in ("here", "there"))
+    np.testing.assert_array_equal(one.eigenvectors, other.eigenvectors)
+    np.testing.assert_array_equal(one.eigenvalues, other.eigenvalues)
+
+
+def test_workers_with_other_versions_are_refused_by_name(files: str, there: Parts, tmp_path: Path) -> None:
+    other = tmp_path / "dpplearn-0.0.1.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: dpplearn\nVersion: 0.0.1\n")
+    worker = begin("dask_worker", address_of(there), "--no-nanny", "--local-directory", tmp_path, path=tmp_path)
+    try:
+        there.held.cluster.client.wait_for_workers(3, timeout=30)  # type: ignore[attr-defined]
+        with pytest.raises(InputError, match=rf"has other versions.*dpplearn 0\.0\.1 \({dl.__version__} here\)"):
+            read_parts(files, cluster=address_of(there))
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def test_without_a_scheduler_there_is_an_error_before_work_starts(files: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "PATIENCE", 0.2)
+    with pytest.raises(InputError, match=r"no scheduler answers at tcp://127\.0\.0\.1:1 .*start one"):
+        read_parts(files, cluster="tcp://127.0.0.1:1")
+    for wrong in ("local:", "local:0", "local:many", "local:2000", "scheduler:8786", "tcp://scheduler", "ftp://host:1"):
+        with pytest.raises(InputError, match=f"cluster is '{wrong}'; expected local:"):
+            read_parts(files, cluster=wrong)
+
+
+def test_without_dask_the_extra_is_named(files: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'dpplearn\[cluster\]'"):
+        read_parts(files, cluster="local:1")
+
+
+def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
+    files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = tmp_path / "scheduler.json"
+    scheduler = begin("dask_scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", where)
+    worker = begin("dask_worker", "--scheduler-file", where, "--no-nanny", "--local-directory", tmp_path)
+    try:
+        assert within(30, where.exists)
+        with read_parts(files, cluster=json.loads(where.read_text())["address"]) as parts:
+            worker.kill()
+            monkeypatch.setattr(cluster, "PATIENCE", 0.2)
+            monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 0.5)
+            with pytest.raises(InputError, match=r"all workers are gone, and for 0\.5 seconds none has come"):
+                dl.fit(parts, **EM)
+            monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 600.0)
+            threading.Timer(0.5, scheduler.kill).start()
+            with pytest.raises(InputError, match="the scheduler of the cluster is gone"):
+                dl.fit(parts, **EM)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+
+
+def test_what_is_wrong_with_a_part_is_told_as_if_it_were_read_here(files: str, there: Parts, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("order,item\n1,bib\n")
+    with pytest.raises(InputError, match="basket") as told:
+        read_parts(tmp_path / "a.csv", cluster=address_of(there))
+    with pytest.raises(InputError) as expected:
+        read_parts(tmp_path / "a.csv")
+    assert str(told.value) == str(expected.value)
+
+
+def test_no_worker_is_left_whatever_happens(files: str) -> None:
+    processes: list[int] = []
+
+    def fail() -> None:
+        with read_parts(files, cluster="local:1") as parts:
+            processes.extend(parts.held.cluster.client.run(os.getpid).values())  # type: ignore[attr-defined]
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert processes
+    assert within(10, lambda: all(map(gone, processes)))
+
+
+def root(number: float) -> float:
+    if number < 0:
+        raise InputError(f"{number:g} has no root")
+    return float(number**0.5)
+
+
+def die_once(marker: str) -> str:
+    """Of the first worker that is asked nothing is left."""
+    if not Path(marker).exists():
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+def test_jobs_come_with_their_results_and_with_what_went_wrong(there: Parts) -> None:
+    found = dict(run_over_cluster([4.0, -1.0, 9.0], root, address_of(there)))
+    failure = found.pop(-1.0)
+    assert found == {4.0: 2.0, 9.0: 3.0}
+    assert isinstance(failure, InputError)
+    assert str(failure) == "-1 has no root"
+
+
+def test_a_job_whose_worker_dies_is_done_by_another(there: Parts, tmp_path: Path) -> None:
+    jobs = [str(tmp_path / "one"), str(tmp_path)]
+    assert dict(run_over_cluster(jobs, die_once, address_of(there))) == dict.fromkeys(jobs, "done")
+
+
+def test_logs_and_settings_are_as_before_when_a_cluster_is_closed(there: Parts) -> None:
+    import logging
+
+    import dask
+
+    log, threshold = logging.getLogger("distributed.client"), "distributed.admin.large-graph-warning-threshold"
+    before = log.level, dask.config.get(threshold)
+    with Cluster.at(address_of(there)):
+        pass
+    assert (log.level, dask.config.get(threshold)) == before
