@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,8 @@ def test_a_callback_ctrl_c_and_limits_end_it_with_the_model_so_far() -> None:
             raise KeyboardInterrupt
 
     assert dl.fit(FEW, rng=0, tol=0, callback=interrupt).stop is Stop.INTERRUPTED
-    assert dl.fit(FEW, rng=0, tol=0, max_iter=10**9, max_seconds=0.2).stop is Stop.MAX_SECONDS
+    slow = dl.fit(FEW, rng=0, tol=0, max_seconds=0.2, callback=lambda now: time.sleep(0.05))
+    assert slow.stop is Stop.MAX_SECONDS
     assert dl.fit(FEW, rng=0, tol=0, max_iter=3).stop is Stop.MAX_ITER
 
 
