@@ -77,7 +77,7 @@ def test_categories_and_items_can_be_left_out(shelf: Shelf) -> None:
     sleep = [each for each in everything if each.category == "sleep"]
     assert shelf.recommend(["cup"], 10, categories=["sleep"]) == sleep
     assert shelf.recommend(["cup"], 10, deny=["crib"]) == [each for each in everything if each.item != "crib"]
-    with pytest.raises(dl.InputError, match="no category 'toys' in .*; it has meals, sleep, wear"):
+    with pytest.raises(dl.InputError, match=r"no category 'toys' in .*; it has meals, sleep, wear"):
         shelf.recommend(["cup"], categories=["toys"])
 
 
@@ -88,7 +88,7 @@ def test_models_are_loaded_when_first_asked_for_and_kept(shelf: Shelf) -> None:
     assert model.items == ("bib", "cup", "tie")
     (shelf.folder / "meals.safetensors").unlink()
     assert shelf["meals"] is model
-    with pytest.raises(dl.InputError, match="wear.safetensors is gone; the shelf may have been written again"):
+    with pytest.raises(dl.InputError, match=r"wear\.safetensors is gone; the shelf may have been written again"):
         shelf["wear"]
 
 
@@ -103,7 +103,7 @@ def test_versions_tell_models_apart_and_damage_is_found(shelf: Shelf) -> None:
 def test_what_is_no_shelf_is_refused(tmp_path: Path) -> None:
     for text, message in (
         ("{", "is not JSON"),
-        ('{"kind": "prepared", "format": 1}', "folder of another kind .prepared.; expected one that dpplearn fit-all"),
+        ('{"kind": "prepared", "format": 1}', r"folder of another kind .prepared.; expected one that dpplearn fit-all"),
         ('{"kind": "shelf", "format": 99}', "not a manifest of format 1"),
     ):
         (tmp_path / "manifest.json").write_text(text)
