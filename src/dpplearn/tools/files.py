@@ -60,6 +60,23 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{path} cannot be written: no permission to write in {folder}")
 
 
+@contextmanager
+def only_one(path: Path, refusal: str) -> Iterator[None]:
+    """Within, no other process is, where the system has locks; one that is killed lets go. The file stays."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if fcntl is not None:
+            try:
+                _lock(handle, wait=False)
+            except BlockingIOError:
+                raise InputError(refusal) from None
+            except OSError:  # not every file system has locks
+                pass
+        yield
+    finally:
+        os.close(handle)
+
+
 def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
     """Whether two paths lead to one file, through whatever links, folders and spellings; or would, if it were there."""
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,21 @@ from dpplearn.errors import InputError
 from dpplearn.tools.files import replace_file
 
 MANIFEST = "manifest.json"
+
+
+class OtherKind(InputError):
+    """The folder is of another kind, and not to be written to."""
+
+
+def strict(value: Any) -> Any:
+    """The value as strict JSON writes it: minus infinity is the string "-inf", and NaN is null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, Mapping):
+        return {str(key): strict(each) for key, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [strict(each) for each in value]
+    return value
 
 
 def read_manifest(folder: str | PathLike[str], kind: str, format: int, wrote: str, again: str) -> dict[str, Any]:
@@ -27,7 +43,7 @@ def read_manifest(folder: str | PathLike[str], kind: str, format: int, wrote: st
     except ValueError:
         raise InputError(f"{path} is not JSON; {again}") from None
     if isinstance(manifest, dict) and manifest.get("kind", kind) != kind:
-        raise InputError(f"{folder} is a folder of another kind ({manifest['kind']}); expected one that {wrote} wrote")
+        raise OtherKind(f"{folder} is a folder of another kind ({manifest['kind']}); expected one that {wrote} wrote")
     if not isinstance(manifest, dict) or manifest.get("format") != format or "kind" not in manifest:
         raise InputError(f"{path} is not a manifest of format {format}; {again}")
     return manifest
@@ -35,4 +51,5 @@ def read_manifest(folder: str | PathLike[str], kind: str, format: int, wrote: st
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """From here on, this is what the folder holds."""
-    replace_file(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())
+    text = json.dumps(strict(manifest), indent=1, ensure_ascii=False, allow_nan=False)
+    replace_file(folder / MANIFEST, text.encode())
