@@ -19,6 +19,7 @@ from dpplearn.cli.commands import (
     explain,
     export,
     fit,
+    fit_all,
     import_,
     map,
     plot,
@@ -35,6 +36,7 @@ from dpplearn.errors import InputWarning
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
     "prepare": prepare.prepare,
+    "fit-all": fit_all.fit_all,
     "diagnose": diagnose.diagnose,
     "fit": fit.fit,
     "score": score.score,
