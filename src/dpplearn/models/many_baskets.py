@@ -137,14 +137,14 @@ class OfShelf:
 
     def _alone(self, k: int) -> Suggested:
         """The best items of every category where a basket has nothing of it, all in one row."""
-        rows = []
+        rows: list[tuple[npt.NDArray[Any], ...]] = []
         for number, slug in enumerate(self.categories):
             best = self.shelf.law(slug).best_next(np.zeros(0, np.int64), min(k, len(self.shelf[slug].items)))
             labels = self._labels_of(number)[best[0]]
             rows.append((labels, *best[1:], np.full(len(labels), number)))
-        labels, scores, chances, numbers = (np.concatenate(each) for each in zip(*rows, strict=True))
-        order = np.lexsort((numbers, -chances, -scores))
-        labels, scores, chances, numbers = (each[order][None] for each in (labels, scores, chances, numbers))
+        columns = [np.concatenate(each) for each in zip(*rows, strict=True)]
+        order = np.lexsort((columns[3], -columns[2], -columns[1]))
+        labels, scores, chances, numbers = (each[order][None] for each in columns)
         return Suggested(labels, scores, chances, numbers, np.ones(1, bool))
 
     def _merged(self, parts: Sorted, places: Ints, alone: Suggested, k: int) -> Suggested:
