@@ -96,3 +96,9 @@ def test_every_example_is_tested_and_described() -> None:
     described = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert {name for name in names if f"- [{name}]({name}): " in described} == names
     assert all(len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) <= 60 for name in names)
+
+
+def test_orders(tmp_path: Path) -> None:
+    out = output_of("orders.py", tmp_path)
+    assert int(out.split()[0].replace(",", "")) >= 200_000
+    assert len(dl.read_baskets(tmp_path / "orders.parquet")) == 13_200

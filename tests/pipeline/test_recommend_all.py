@@ -119,7 +119,7 @@ def test_items_that_no_model_has_stop_it_before_anything_is_written_or_are_left_
     rows = [("1", "cup"), ("1", "crip"), ("2", "crip"), ("2", "spoon")]
     write_csv(tmp_path / "a.csv", COLUMNS, rows)
     with pytest.raises(
-        dl.InputError, match="'crip' is not in the catalogue; did you mean 'crib'.*in 2 rows, of 3 rows"
+        dl.InputError, match=r"'crip' is not in the catalogue; did you mean 'crib'.*in 2 rows, of 3 rows"
     ):
         dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()

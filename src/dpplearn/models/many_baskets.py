@@ -40,6 +40,11 @@ class Recommender(Protocol):
         """Their slugs; None of a model that knows of no others."""
         ...
 
+    @property
+    def named(self) -> bool:
+        """Whether items have names, and are not integers."""
+        ...
+
     def suggest(self, rows: Ints, labels: Ints, n_baskets: int, k: int, threads: int | None = None) -> Suggested: ...
 
 
@@ -48,6 +53,7 @@ class OfModel:
 
     def __init__(self, model: SetModel) -> None:
         self.model, self.catalogue, self.categories = model, model.catalogue, None
+        self.named = model.catalogue.named
 
     def suggest(self, rows: Ints, labels: Ints, n_baskets: int, k: int, threads: int | None = None) -> Suggested:
         baskets = Baskets.from_pairs(rows, labels, n_baskets, self.catalogue)
@@ -68,6 +74,7 @@ class OfShelf:
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf, self.catalogue, self.categories = shelf, shelf.catalogue, list(shelf)
+        self.named = any(shelf[slug].catalogue.named for slug in shelf)
 
     @cached_property
     def _places(self) -> tuple[Ints, Ints, Ints]:

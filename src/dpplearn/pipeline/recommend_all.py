@@ -266,9 +266,9 @@ def _suggested(
 
 
 def _begin_results(connection: DuckDBPyConnection, recommender: Recommender) -> None:
-    labels, slugs = recommender.catalogue.labels, recommender.categories
-    integers = all(str(label).lstrip("-").isdecimal() and str(int(label)) == str(label) for label in labels)
-    kind = "BIGINT" if integers else "VARCHAR"
+    slugs = recommender.categories
+    longest = max(len(str(label)) for label in recommender.catalogue.labels)
+    kind = "VARCHAR" if recommender.named or longest > LONGEST_INTEGER else "BIGINT"
     connection.execute(f"CREATE TABLE items AS SELECT label, CAST(text AS {kind}) AS item FROM labels")
     connection.execute(
         "CREATE TABLE categories AS SELECT unnest(?) AS category, unnest(?) AS slug",
