@@ -168,7 +168,7 @@ def test_the_command_refuses_what_makes_no_sense(shelf: Shelf, tmp_path: Path) -
     three_categories()["meals"].save(model)
     before = {path: path.read_bytes() for path in (rows, model)}
     for arguments, code, message in (
-        ((shelf.folder, rows, "-o", rows), 1, "would overwrite"),
+        ((shelf.folder, rows, "-o", rows), 2, "would overwrite"),
         ((model, rows, "-o", model), 2, "would overwrite"),
         ((shelf.folder, rows, "-o", tmp_path / "out.txt"), 1, "expected a file that ends in .parquet, .pq, .csv"),
         ((shelf.folder, rows, "-o", tmp_path / "no" / "out.csv"), 1, "there is no folder"),

@@ -14,6 +14,7 @@ from dpplearn.cli.options import AsJson, BasketColumn, ItemColumn, Quiet, check_
 from dpplearn.cli.output import Report, Shown, wants_progress, write
 from dpplearn.models.shelf import UNKNOWN
 from dpplearn.pipeline.recommend_all import recommend_all as recommend_baskets
+from dpplearn.pipeline.source import find_files
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.threads import MOST_THREADS
 from dpplearn.tools.words import contents, count, number, shown
@@ -65,7 +66,7 @@ def recommend_all(
     as_json: AsJson = False,
 ) -> None:
     """Recommend items for every basket of a table, by a shelf or by one model."""
-    check_target("--output", output, [shelf] if shelf.is_file() else [])
+    check_target("--output", output, [shelf, *map(Path, find_files(baskets, output))])
     began = time.perf_counter()
     found = recommend_baskets(
         shelf,
