@@ -179,5 +179,7 @@ def test_the_command_refuses_what_makes_no_sense(shelf: Shelf, tmp_path: Path) -
     ):
         done = run("recommend-all", *arguments)
         assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+    with pytest.raises(dl.InputError, match=r"a\.csv would overwrite .*a\.csv, which is read"):
+        dl.recommend_all(shelf, tmp_path / "*.csv", rows)
     assert {path: path.read_bytes() for path in before} == before
     assert not (tmp_path / "out.csv").exists()
