@@ -6,12 +6,16 @@ import os
 import signal
 import subprocess
 import time
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpplearn as dl
+from dpplearn.cli.app import COMMANDS
+from dpplearn.cli.learning import Learning
 from helpers import program
 from helpers.command import answer, run, table
 from helpers.order_files import random_orders, write_csv
@@ -127,6 +131,14 @@ def test_the_command_tells_what_was_learned_and_what_failed(prepared: dl.Prepare
     assert done.returncode == 1
     assert "1 of 6 categories could not be learned: category-3" in done.stderr
     assert "category-3 could not be learned, and its last model stays" in " ".join(done.stdout.split())
+
+
+def test_every_option_of_learning_is_one_of_both_commands() -> None:
+    ours = {each.name for each in fields(Learning)}
+    for name in ("fit", "fit-all"):
+        found = signature(COMMANDS[name]).parameters
+        assert ours <= found.keys()
+        assert "learning" not in found
 
 
 def test_the_command_refuses_what_makes_no_sense(prepared: dl.Prepared, tmp_path: Path) -> None:
