@@ -9,8 +9,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
 
-# Raw orders of 13 categories to a shelf of models, and recommendations for all of them; half a minute on 2 cores. A second
-# call does only what has changed.
+# Raw orders of 13 categories to a shelf of models, and recommendations for all of them; a minute on 2 cores, the
+# environment included. A second call does only what has changed.
 demo-shelf: $(VENV)/.installed
 	mkdir -p demo-shelf
 	$(BIN)/python examples/orders.py demo-shelf/orders.parquet
