@@ -23,15 +23,18 @@ from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import Statistics, statistics, sum_statistics
 from dpplearn.learners.loop import Stop
-from dpplearn.models.answers import Recommendation, Relation, Segment, Selection, Substitute
+from dpplearn.models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation, Substitute
 from dpplearn.models.dpp import DPP
 from dpplearn.models.explaining import Explanation
 from dpplearn.models.history import History
 from dpplearn.models.kernel_file import read_kernel, write_kernel
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model_file import load
+from dpplearn.pipeline.fit_all import fit_all
 from dpplearn.pipeline.manifest import Prepared
 from dpplearn.pipeline.prepare import prepare
+from dpplearn.pipeline.recommend_all import Recommended, recommend_all
+from dpplearn.pipeline.shelf import Shelf
 from dpplearn.version import __version__
 
 if TYPE_CHECKING:
@@ -59,10 +62,13 @@ __all__ = [
     "Parts",
     "Prepared",
     "Recommendation",
+    "Recommended",
     "Relation",
     "Reliability",
     "Segment",
     "Selection",
+    "Shelf",
+    "ShelfRecommendation",
     "Stability",
     "Statistics",
     "Stop",
@@ -74,12 +80,14 @@ __all__ = [
     "diagnose",
     "evaluate",
     "fit",
+    "fit_all",
     "load",
     "prepare",
     "read_baskets",
     "read_kernel",
     "read_parts",
     "read_registry",
+    "recommend_all",
     "stability",
     "statistics",
     "substitute_groups",

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dpplearn.tools.jobs import run_in_turn, run_over_processes
+from dpplearn.errors import InputError
+from dpplearn.tools.jobs import Failure, run_in_turn, run_over_processes, run_with_retries
 
 PATIENCE = 60  # seconds
 
@@ -105,3 +106,77 @@ def test_ctrl_c_while_workers_start_is_heard_by_the_parent_alone(tmp_path: Path)
         wait_for(tmp_path / "starting")
         os.killpg(parent.pid, signal.SIGINT)
         assert parent.communicate(timeout=PATIENCE) == ("interrupted\n", "")
+
+
+def count_and_die(marks: Path, job: str) -> int:
+    """How often it was run; "die" dies every time, "once" the first time."""
+    with open(marks / job, "a") as file:
+        file.write("x")
+    runs = len((marks / job).read_text())
+    if job == "die" or (job == "once" and runs == 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if job == "input":
+        raise InputError("no good")
+    if job == "bug":
+        raise ZeroDivisionError("by nought")
+    return runs
+
+
+def test_a_job_whose_worker_dies_is_run_again_and_the_others_never_notice(tmp_path: Path) -> None:
+    jobs = ["once", "die", "input", "bug", "a", "b", "c"]
+    found = dict(run_with_retries(jobs, partial(count_and_die, tmp_path), 2))
+    died = found.pop("die")
+    assert isinstance(died, Failure)
+    assert (died.attempts, "ended from outside 3 times" in died.reason) == (3, True)
+    assert found == {
+        "once": 2,
+        "input": Failure("no good"),
+        "bug": Failure("ZeroDivisionError: by nought"),
+        "a": 1,
+        "b": 1,
+        "c": 1,
+    }
+    assert len((tmp_path / "die").read_text()) == 3
+
+
+def pid_then_sleep(folder: Path, job: str) -> None:
+    (folder / job).write_text(str(os.getpid()))
+    time.sleep(1000)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+ORPHANS = """
+import sys
+from functools import partial
+from pathlib import Path
+from dpplearn.tools.jobs import run_with_retries
+from tools.test_jobs import pid_then_sleep
+list(run_with_retries(["a", "b"], partial(pid_then_sleep, Path(sys.argv[1])), 2))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells by /proc which processes there are")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    with subprocess.Popen(
+        [sys.executable, "-c", ORPHANS, tmp_path],
+        env=environment,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as parent:
+        for name in ("a", "b"):
+            wait_for(tmp_path / name)
+        parent.send_signal(how)
+        parent.communicate(timeout=PATIENCE)
+    deadline = time.monotonic() + PATIENCE
+    pids = [int((tmp_path / name).read_text()) for name in ("a", "b")]
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, pids))

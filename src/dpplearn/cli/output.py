@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dpplearn.tools.manifest import strict
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.tables import Facts, TextTable
 
@@ -39,17 +39,6 @@ def _unread_pipe() -> int:
     first = os.dup(writer)
     os.close(writer)
     return first
-
-
-def strict(value: Any) -> Any:
-    """The value as strict JSON writes it: minus infinity is the string "-inf", and NaN is null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, Mapping):
-        return {str(key): strict(each) for key, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [strict(each) for each in value]
-    return value
 
 
 def write_json(report: Report, *, lines: bool = False) -> None:

@@ -35,6 +35,9 @@ class Catalogue:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __contains__(self, label: object) -> bool:
+        return str(label) in self._position
+
     @classmethod
     def numbered(cls, n_items: int) -> Catalogue:
         """The labels 0, 1, ..., n_items - 1."""

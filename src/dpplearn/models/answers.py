@@ -26,6 +26,23 @@ class Recommendation(NamedTuple):
     probability: float
 
 
+class ShelfRecommendation(NamedTuple):
+    """An item to add to a basket of any categories, and the slug of its own; the score and the probability are those of
+    the whole basket.
+
+    Examples
+    --------
+    >>> best = ShelfRecommendation("monitor", score=0.4, probability=0.3, category="safety")
+    >>> f"{best.item} ({best.category})"
+    'monitor (safety)'
+    """
+
+    item: Label
+    score: float
+    probability: float
+    category: str
+
+
 class Substitute(NamedTuple):
     """An item, and the share of the meetings with it by chance that the model does not have.
 

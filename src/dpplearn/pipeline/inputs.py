@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpplearn.errors import InputError
-from dpplearn.pipeline.writing import digest
+from dpplearn.tools.files import digest
 from dpplearn.tools.memory import in_bytes, memory_limit
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}

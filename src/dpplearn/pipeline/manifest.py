@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -13,10 +12,9 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError
-from dpplearn.pipeline.writing import digest
-from dpplearn.tools.files import replace_file
+from dpplearn.tools.files import digest
+from dpplearn.tools.manifest import read_manifest
 
-MANIFEST = "manifest.json"
 FORMAT = 1
 
 
@@ -96,18 +94,8 @@ class Prepared:
         ...
         dpplearn.errors.InputError: nowhere holds no manifest.json; expected a folder that dpplearn prepare wrote
         """
-        path = Path(folder) / MANIFEST
-        try:
-            manifest = json.loads(path.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
-            raise InputError(f"{folder} holds no {MANIFEST}; expected a folder that dpplearn prepare wrote") from None
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-        except ValueError:
-            raise InputError(f"{path} is not JSON; prepare the folder again") from None
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or manifest.get("kind") != "prepared":
-            raise InputError(f"{path} is not a manifest of format {FORMAT}; prepare the folder again")
-        return cls(Path(folder), manifest)
+        again = "prepare the folder again"
+        return cls(Path(folder), read_manifest(folder, "prepared", FORMAT, "dpplearn prepare", again))
 
     @property
     def categories(self) -> tuple[Category, ...]:
@@ -212,8 +200,3 @@ class Prepared:
         files = [self.folder / file.file for each in self.categories for file in each.files.values()]
         known = [file.sha256 for each in self.categories for file in each.files.values()]
         return all(path.is_file() for path in files) and list(map(digest, files)) == known
-
-
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """From here on, this is what the folder holds."""
-    replace_file(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False).encode())

@@ -19,12 +19,13 @@ from dpplearn.pipeline.bad_rows import BadRow
 from dpplearn.pipeline.filtering import Work
 from dpplearn.pipeline.inputs import as_memory
 from dpplearn.pipeline.job import RUN, Job, job_of
-from dpplearn.pipeline.manifest import FORMAT, Prepared, write_manifest
+from dpplearn.pipeline.manifest import FORMAT, Prepared
 from dpplearn.pipeline.reading import read
 from dpplearn.pipeline.rules import STAGE, Rules
 from dpplearn.pipeline.source import Inputs
 from dpplearn.pipeline.stage import open_stage, remove_stage
 from dpplearn.pipeline.writing import SIDES, make_labels, slugs, write_category
+from dpplearn.tools.manifest import write_manifest
 from dpplearn.tools.progress import shown_progress
 from dpplearn.version import __version__
 

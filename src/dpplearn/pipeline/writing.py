@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from typing import Any
 from dpplearn.data.tables import sql_text
 from dpplearn.pipeline.filtering import Work
 from dpplearn.pipeline.rules import STAGE
-from dpplearn.tools.files import new_file
+from dpplearn.tools.files import digest, new_file
 
 LONGEST_SLUG = 60
 LONGEST_INTEGER = 18  # digits, that 64 bits surely hold
@@ -37,12 +36,6 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
         taken.add(slug)
         found[name] = slug
     return found
-
-
-def digest(path: Path) -> str:
-    """Of a file's content."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def make_labels(work: Work, integers: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
@@ -59,12 +60,35 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{path} cannot be written: no permission to write in {folder}")
 
 
+@contextmanager
+def only_one(path: Path, refusal: str) -> Iterator[None]:
+    """Within, no other process is, where the system has locks; one that is killed lets go. The file stays."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if fcntl is not None:
+            try:
+                _lock(handle, wait=False)
+            except BlockingIOError:
+                raise InputError(refusal) from None
+            except OSError:  # not every file system has locks
+                pass
+        yield
+    finally:
+        os.close(handle)
+
+
 def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
     """Whether two paths lead to one file, through whatever links, folders and spellings; or would, if it were there."""
     try:
         return os.path.samefile(one, other)
     except OSError:
         return os.path.realpath(one) == os.path.realpath(other)
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_regular(path: Path) -> None:

@@ -1,0 +1,140 @@
+"""One category of a shelf: learned from its prepared baskets, saved and measured, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from dpplearn.data.baskets import Baskets
+from dpplearn.errors import InputError
+from dpplearn.evaluation.headline import Headline, beside, headline
+from dpplearn.fitting.effort import untold
+from dpplearn.fitting.fit import asked_for, fit_with, model_of
+from dpplearn.fitting.options import FitOptions
+from dpplearn.models.model import SetModel
+from dpplearn.models.model_file import load
+from dpplearn.pipeline.manifest import Prepared
+from dpplearn.tools.files import digest
+
+MODELS = "models"  # the folder of the models within that of the shelf
+LEARNING = ".learning-"  # what a model's file is called before its name is known
+NOT_OURS = ("threads", "progress", "checkpoint", "checkpoint_seconds", "resume")  # of the options of a fit
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What is to be done for a category.
+
+    `data` is the digest of its baskets by side. `known` is a model that need not be learned again but measured;
+    `last`, that of the shelf before; both are files within the shelf's folder.
+    """
+
+    prepared: Path
+    shelf: Path
+    slug: str
+    data: Mapping[str, str]
+    seed: int
+    options: Mapping[str, Any]
+    known: str | None = None
+    last: str | None = None
+    warm_start: bool = False
+
+
+def fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of a fit that say what is learned, also those not asked for; wrong ones are refused."""
+    ours = [each.name for each in fields(FitOptions) if each.init and each.name not in NOT_OURS]
+    wrong = next((name for name in options if name not in ours), None)
+    if wrong is not None:
+        raise InputError(f"{wrong!r} is no option of fit_all; beside its own, it takes {', '.join(ours)}")
+    asked = asked_for(**options)
+    return {name: getattr(asked, name) for name in ours}
+
+
+def learn(job: Learning) -> dict[str, Any]:
+    """What the shelf's manifest says of the model and how good it is."""
+    prepared = _prepared(job)
+    last = load(job.shelf / job.last) if job.last is not None else None
+    test = prepared.test(job.slug)
+    if job.known is not None:
+        model: SetModel = load(job.shelf / job.known)
+        train = None if test is not None else prepared.train(job.slug)
+        return {"result": result_of(model, last, test, train)}
+    train = prepared.train(job.slug)
+    began = time.perf_counter()
+    with untold(), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        start = _start(job, last)
+        options = asked_for(start, **{**job.options, "threads": 1})
+        model = fit_with(options, train, start=start, rng=job.seed).model
+    seconds = time.perf_counter() - began
+    file, version = _saved(model, job)
+    return {
+        "file": file,
+        "sha256": version,
+        "warm_start": start is not None,
+        "seconds": round(seconds, 3),
+        "notes": [str(each.message) for each in told],
+        "result": result_of(model, last, test, train),
+    }
+
+
+def _prepared(job: Learning) -> Prepared:
+    found = Prepared.open(job.prepared)
+    if {side: file.sha256 for side, file in found.category(job.slug).files.items()} != job.data:
+        raise InputError(f"{job.prepared} was prepared again while models were learned from it; repeat when it is done")
+    return found
+
+
+def _start(job: Learning, last: SetModel | None) -> Any:
+    """The model to start from, if it is of the kind that is asked for."""
+    if not job.warm_start or last is None:
+        return None
+    return last if model_of(last) == asked_for(**job.options).how.model else None
+
+
+def _saved(model: SetModel, job: Learning) -> tuple[str, str]:
+    """The file, whose name tells its content, and its digest."""
+    folder = job.shelf / MODELS
+    temporary = folder / f"{LEARNING}{job.slug}-{os.getpid()}"
+    model.save(temporary)
+    version = digest(temporary)
+    file = f"{MODELS}/{job.slug}-{version[:12]}.safetensors"
+    os.replace(temporary, job.shelf / file)
+    return file, version
+
+
+def result_of(model: SetModel, last: SetModel | None, test: Baskets | None, train: Baskets | None) -> dict[str, Any]:
+    """On the baskets to test on or, where there are none, those learned from; beside the last model."""
+    baskets = test if test is not None else train
+    assert baskets is not None
+    found = headline(model, baskets)
+    return {
+        "on": "test" if test is not None else "train",
+        "n_baskets": len(baskets),
+        **_figures(found),
+        "independent": found.independent,
+        "gain": found.gain,
+        "last": None if last is None else _beside(model, found, last, baskets),
+    }
+
+
+def _beside(model: SetModel, found: Headline, last: SetModel, baskets: Baskets) -> dict[str, Any] | None:
+    try:
+        both = beside(model, found, last, baskets)
+    except InputError:  # no item in common
+        return None
+    return {
+        "n_items": both.n_items,
+        "now": _figures(both.now),
+        "before": _figures(both.before),
+        "difference": both.now.log_likelihood - both.before.log_likelihood,
+    }
+
+
+def _figures(found: Headline) -> dict[str, float]:
+    return {"log_likelihood": found.log_likelihood, "percentile_rank": found.percentile_rank}

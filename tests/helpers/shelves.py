@@ -1,0 +1,72 @@
+"""Shelves made of models by hand, and learned in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dpplearn as dl
+from dpplearn.models.model import SetModel
+from dpplearn.models.shelf import FORMAT
+from dpplearn.pipeline.fit_all import Plan, learn_plan
+from dpplearn.pipeline.learning import Learning, fit_options
+from dpplearn.pipeline.shelf_files import open_folder
+from dpplearn.tools.files import digest
+from dpplearn.tools.jobs import Failure
+from dpplearn.tools.manifest import write_manifest
+from helpers.problems import random_mixture
+
+
+def write_shelf(folder: Path, models: Mapping[str, SetModel], shares: Mapping[str, float]) -> Path:
+    """Of these models by slug, as `fit_all` lays it out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = []
+    for slug, model in models.items():
+        file = folder / f"{slug}.safetensors"
+        model.save(file)
+        entries.append(
+            {
+                "slug": slug,
+                "name": slug.title(),
+                "file": file.name,
+                "sha256": digest(file),
+                "share": shares[slug],
+                "n_items": len(model.items),
+                "old": "",
+            }
+        )
+    write_manifest(folder, {"kind": "shelf", "format": FORMAT, "categories": entries})
+    return folder
+
+
+def three_categories() -> dict[str, SetModel]:
+    """Two mixtures and a DPP, of few items; "tie" is in two of them."""
+    return {
+        "meals": dl.Mixture(random_mixture(3, 3, seed=1), ["bib", "cup", "tie"], nonempty=True),
+        "sleep": dl.Mixture(random_mixture(2, 3, seed=2), ["cot", "crib", "lamp"], nonempty=True),
+        "wear": dl.DPP(dl.Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["sock", "tie"]),
+    }
+
+
+SHARES = {"meals": 0.6, "sleep": 0.3, "wear": 0.45}
+QUICK = {"segments": 1, "max_iter": 5}
+
+
+def in_turn(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+    """In this process, as `run_with_retries` does it over others."""
+    for job in jobs:
+        try:
+            yield job, run(job)
+        except dl.InputError as error:
+            yield job, Failure(str(error))
+
+
+def fitted(prepared: dl.Prepared, over: Any = in_turn, output: Path | None = None, **options: Any) -> dl.Shelf:
+    """By default on a shelf beside it."""
+    of_run = {name: options.pop(name) for name in ("fresh", "warm_start", "seed") if name in options}
+    asked = fit_options({**QUICK, **options})
+    output = output or prepared.folder.parent / "shelf"
+    plan = Plan(prepared, output, options=asked, **{"seed": 0, **of_run})
+    with open_folder(plan.output) as last:
+        return learn_plan(plan, last, over)

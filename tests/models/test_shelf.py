@@ -1,0 +1,111 @@
+"""What a shelf says of mixed baskets, against enumeration of all of them; and how it is read."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.models.shelf import Shelf
+from helpers.shelves import SHARES, three_categories, write_shelf
+
+Set = frozenset[str]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf.open(write_shelf(tmp_path / "shelf", three_categories(), SHARES))
+
+
+def sets_of(items: tuple[str, ...]) -> list[Set]:
+    return [frozenset(each) for size in range(len(items) + 1) for each in combinations(items, size)]
+
+
+def law_of(slug: str) -> dict[Set, float]:
+    """What a basket holds of a category: nothing with the probability 1 − share."""
+    model = three_categories()[slug]
+    alone = {Y: float(np.exp(model.log_prob(sorted(Y)))) if Y else 0.0 for Y in sets_of(model.items)}
+    total = sum(alone.values())
+    return {Y: SHARES[slug] * p / total if Y else 1 - SHARES[slug] for Y, p in alone.items()}
+
+
+def test_scores_and_probabilities_are_those_of_all_mixed_baskets(tmp_path: Path) -> None:
+    models = {slug: model for slug, model in three_categories().items() if slug != "wear"}
+    shelf = Shelf.open(write_shelf(tmp_path, models, SHARES))
+    joint = {A | B: p * q for A, p in law_of("meals").items() for B, q in law_of("sleep").items()}
+    assert sum(joint.values()) == pytest.approx(1)
+    for basket in ([], ["cup"], ["cup", "lamp"], ["bib", "cup", "tie"]):
+        held = frozenset(basket)
+        inside = sum(p for Y, p in joint.items() if held <= Y)
+        found = shelf.recommend(basket, 6)
+        assert {each.item for each in found} == set(chain(*(model.items for model in models.values()))) - held
+        for each in found:
+            assert each.score == pytest.approx(joint[held | {each.item}] / joint[held], rel=1e-9)
+            both = sum(p for Y, p in joint.items() if held | {each.item} <= Y)
+            assert each.probability == pytest.approx(both / inside, rel=1e-9)
+            assert each.item in models[each.category].items
+        assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+        assert shelf.recommend(basket, 2) == found[:2]
+
+
+def test_an_item_of_two_categories_is_held_in_both_and_recommended_once(shelf: Shelf) -> None:
+    assert shelf.parts(["tie", "cot"]).items == {"meals": ("tie",), "sleep": ("cot",), "wear": ("tie",)}
+    assert "tie" not in {each.item for each in shelf.recommend(["tie"], 10)}
+    found = shelf.recommend(["cot"], 10)
+    ties = [each for each in found if each.item == "tie"]
+    best = {slug: shelf.law(slug).next_item(np.array([], int))[0][place] for slug, place in (("meals", 2), ("wear", 1))}
+    assert [(each.category, each.score) for each in ties] == [(max(best, key=best.__getitem__), max(best.values()))]
+    assert len(found) == 6
+
+
+def test_items_that_no_category_has_are_an_error_or_left_out_and_named(shelf: Shelf) -> None:
+    with pytest.raises(dl.InputError, match="'crip' is not in the catalogue; did you mean 'crib'"):
+        shelf.recommend(["cup", "crip"])
+    assert shelf.recommend(["cup", "crip"], unknown="drop") == shelf.recommend(["cup"])
+    assert shelf.parts(["cup", "crip"], unknown="drop").unknown == ("crip",)
+    with pytest.raises(dl.InputError, match="unknown is 'ignore'; expected one of error, drop"):
+        shelf.recommend(["cup"], unknown="ignore")
+    with pytest.raises(dl.InputError, match="single item 'cup'"):
+        shelf.recommend("cup", unknown="drop")
+
+
+def test_categories_and_items_can_be_left_out(shelf: Shelf) -> None:
+    everything = shelf.recommend(["cup"], 10)
+    sleep = [each for each in everything if each.category == "sleep"]
+    assert shelf.recommend(["cup"], 10, categories=["sleep"]) == sleep
+    assert shelf.recommend(["cup"], 10, deny=["crib"]) == [each for each in everything if each.item != "crib"]
+    with pytest.raises(dl.InputError, match=r"no category 'toys' in .*; it has meals, sleep, wear"):
+        shelf.recommend(["cup"], categories=["toys"])
+
+
+def test_models_are_loaded_when_first_asked_for_and_kept(shelf: Shelf) -> None:
+    (shelf.folder / "wear.safetensors").unlink()
+    assert (list(shelf), len(shelf), "wear" in shelf) == (["meals", "sleep", "wear"], 3, True)
+    model = shelf["meals"]
+    assert model.items == ("bib", "cup", "tie")
+    (shelf.folder / "meals.safetensors").unlink()
+    assert shelf["meals"] is model
+    with pytest.raises(dl.InputError, match=r"wear\.safetensors is gone; the shelf may have been written again"):
+        shelf["wear"]
+
+
+def test_versions_tell_models_apart_and_damage_is_found(shelf: Shelf) -> None:
+    assert len(set(shelf.versions.values())) == 3
+    assert shelf.is_whole()
+    with open(shelf.folder / "sleep.safetensors", "ab") as file:
+        file.write(b"x")
+    assert not shelf.is_whole()
+
+
+def test_what_is_no_shelf_is_refused(tmp_path: Path) -> None:
+    for text, message in (
+        ("{", "is not JSON"),
+        ('{"kind": "prepared", "format": 1}', r"folder of another kind .prepared.; expected one that dpplearn fit-all"),
+        ('{"kind": "shelf", "format": 99}', "not a manifest of format 1"),
+    ):
+        (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(dl.InputError, match=message):
+            Shelf.open(tmp_path)

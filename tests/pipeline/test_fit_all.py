@@ -1,0 +1,233 @@
+"""A model per category: what is learned, what is not learned again, and what becomes of categories that fail."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.pipeline.learning import Learning
+from dpplearn.pipeline.shelf_files import open_folder
+from dpplearn.tools.jobs import Failure
+from dpplearn.tools.manifest import write_manifest
+from helpers.order_files import random_orders, write_csv
+from helpers.shelves import QUICK, fitted, in_turn
+
+COLUMNS = ("basket", "item", "category")
+RULES = {"min_count": 3, "min_items": 2}
+SLUGS = ("category-0", "category-1", "category-2", "category-3")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared once."""
+    folder = tmp_path_factory.mktemp("made")
+    dl.prepare(write_csv(folder / "orders.csv", COLUMNS, random_orders(150)), folder / "prepared", **RULES)
+    return folder
+
+
+@pytest.fixture
+def prepared(made: Path, tmp_path: Path) -> dl.Prepared:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return dl.Prepared.open(tmp_path / "prepared")
+
+
+def prepared_again(prepared: dl.Prepared, n_baskets: int, **changes: Any) -> dl.Prepared:
+    orders = write_csv(prepared.folder.parent / "orders.csv", COLUMNS, random_orders(n_baskets))
+    return dl.prepare(orders, prepared.folder, **RULES, **changes)
+
+
+def failing(*slugs: str) -> Any:
+    def over(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+        for job in jobs:
+            yield job, Failure("it was not to be", 3) if job.slug in slugs else run(job)
+
+    return over
+
+
+def state(folder: Path) -> dict[str, tuple[int, bytes]]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+def test_every_category_gets_the_model_that_fit_learns_and_the_figures_that_evaluate_finds(
+    prepared: dl.Prepared, tmp_path: Path
+) -> None:
+    shelf = dl.fit_all(prepared, tmp_path / "shelf", seed=3, processes=2, **QUICK)
+    assert shelf.learned == tuple(shelf) == SLUGS
+    for slug in SLUGS[:2]:
+        alone = dl.fit(prepared.train(slug), rng=3, threads=1, **QUICK).model
+        test, result = prepared.test(slug), shelf.results[slug]
+        assert test is not None
+        np.testing.assert_allclose(shelf[slug].log_prob(test), alone.log_prob(test), rtol=1e-9)
+        found = dl.evaluate(alone, test, resamples=10)
+        expected = {
+            "log_likelihood": found.estimate("model").value,
+            "gain": found.difference("model", "independent items").value,
+            "percentile_rank": found.estimate("model", "percentile_rank").value,
+        }
+        assert {name: result[name] for name in expected} == pytest.approx(expected, rel=1e-9)
+        assert (result["on"], result["n_baskets"], result["last"]) == ("test", len(test), None)
+    again = dl.Shelf.open(tmp_path / "shelf")
+    assert (again.is_whole(), again.learned, again.versions) == (True, (), shelf.versions)
+    with pytest.raises(dl.InputError, match="'start' is no option of fit_all"):
+        dl.fit_all(prepared, tmp_path / "other", start=shelf["category-0"])
+
+
+def test_the_share_of_a_category_is_that_of_the_baskets_that_hold_anything_of_it(prepared: dl.Prepared) -> None:
+    shelf = fitted(prepared)
+    kept = prepared.manifest["account"][-1]["baskets"]
+    for each in prepared.categories:
+        assert shelf.category(each.slug).share == pytest.approx(sum(each.n_baskets.values()) / kept, abs=1 / kept)
+        assert 0 < shelf.category(each.slug).share < 1
+
+
+def test_what_has_not_changed_is_not_learned_again(prepared: dl.Prepared) -> None:
+    first = fitted(prepared)
+    before = state(first.folder)
+    assert fitted(prepared).learned == ()
+    assert state(first.folder) == before
+    assert fitted(prepared, max_iter=4).learned == SLUGS
+    assert fitted(prepared, max_iter=4, seed=1).learned == SLUGS
+    assert fitted(prepared, max_iter=4, seed=1, fresh=True).learned == SLUGS
+    (first.folder / dl.Shelf.open(first.folder).category(SLUGS[1]).file).write_bytes(b"damaged")
+    assert fitted(prepared, max_iter=4, seed=1).learned == (SLUGS[1],)
+
+
+def test_only_categories_whose_baskets_changed_are_learned_again_and_compared_with_the_last(
+    prepared: dl.Prepared, tmp_path: Path
+) -> None:
+    first = fitted(prepared)
+    swapped = {"thing 2-0": "thing 2-1", "thing 2-1": "thing 2-0"}
+    rows = [(basket, swapped.get(item, item), category) for basket, item, category in random_orders(150)]
+    now = dl.prepare(write_csv(tmp_path / "orders.csv", COLUMNS, rows), prepared.folder, **RULES)
+    shelf = fitted(now)
+    assert shelf.learned == ("category-2",)
+    result, test = shelf.results["category-2"], now.test("category-2")
+    assert test is not None
+    assert result["last"]["before"]["log_likelihood"] == pytest.approx(first["category-2"].log_likelihood(test))
+    assert result["last"]["now"] == {name: result[name] for name in ("log_likelihood", "percentile_rank")}
+    assert shelf.manifest["generation"] == 2
+
+
+def test_other_baskets_to_test_on_are_measured_without_learning(prepared: dl.Prepared) -> None:
+    first = fitted(prepared)
+    slug = SLUGS[0]
+    file = prepared.folder / prepared.category(slug).files["test"].file
+    with_less = prepared.manifest | {"categories": [dict(each) for each in prepared.manifest["categories"]]}
+    with_less["categories"][0]["files"] = {"train": prepared.manifest["categories"][0]["files"]["train"]}
+    write_manifest(prepared.folder, with_less)
+    shelf = fitted(dl.Prepared.open(prepared.folder))
+    assert file.exists()
+    assert (shelf.learned, shelf.versions) == ((), first.versions)
+    result = shelf.results[slug]
+    assert (result["on"], result["n_baskets"]) == ("train", len(prepared.train(slug)))
+    assert result["log_likelihood"] == pytest.approx(shelf[slug].log_likelihood(prepared.train(slug)))
+
+
+def test_models_of_other_items_are_compared_on_those_that_both_have(prepared: dl.Prepared) -> None:
+    first = fitted(prepared)
+    now = prepared_again(prepared, 150, top_items=9)
+    shelf = fitted(now)
+    slug = SLUGS[0]
+    test, common = now.test(slug), [item for item in shelf[slug].items if item in first[slug].catalogue]
+    assert test is not None
+    assert len(common) == len(shelf[slug].items) < len(first[slug].items)
+    last = shelf.results[slug]["last"]
+    assert last["n_items"] == len(common)
+    assert last["before"]["log_likelihood"] == pytest.approx(first[slug].restrict(common).log_likelihood(test))
+    assert last["now"]["log_likelihood"] == pytest.approx(shelf.results[slug]["log_likelihood"])
+
+
+def test_a_category_that_fails_keeps_its_last_model_marked_and_the_others_are_new(prepared: dl.Prepared) -> None:
+    first = fitted(prepared)
+    shelf = fitted(prepared, failing(SLUGS[1]), seed=1)
+    assert shelf.failed == {SLUGS[1]: "it was not to be"}
+    assert shelf.manifest["failed"][0]["attempts"] == 3
+    assert shelf.versions[SLUGS[1]] == first.versions[SLUGS[1]]
+    assert [each.old for each in shelf.categories] == ["", "it was not to be", "", ""]
+    assert set(shelf.learned) == {*SLUGS} - {SLUGS[1]}
+    assert shelf.is_whole()
+    healed = fitted(prepared, seed=1)
+    assert (healed.learned, healed.failed, healed.category(SLUGS[1]).old) == ((SLUGS[1],), {}, "")
+
+
+def test_a_category_that_fails_at_first_is_not_on_the_shelf_and_nothing_is_left_where_all_fail(
+    prepared: dl.Prepared,
+) -> None:
+    with pytest.raises(dl.InputError, match=r"no model could be learned .*category-0: it was not to be"):
+        fitted(prepared, failing(*SLUGS))
+    assert not (prepared.folder.parent / "shelf").exists()
+    shelf = fitted(prepared, failing(SLUGS[3]))
+    assert tuple(shelf) == SLUGS[:3]
+
+
+def test_a_run_that_was_cut_off_goes_on_with_what_is_missing(prepared: dl.Prepared) -> None:
+    def cut_off(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+        yield from in_turn(jobs[:2], run)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(prepared, cut_off)
+    assert not (prepared.folder.parent / "shelf" / "manifest.json").exists()
+    shelf = fitted(prepared)
+    assert len(shelf.learned) == 2
+    assert (tuple(shelf), shelf.is_whole()) == (SLUGS, True)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(prepared, cut_off, fresh=True)
+    assert dl.Shelf.open(shelf.folder).versions == shelf.versions
+    assert len(fitted(prepared, fresh=True).learned) == 2
+
+
+def test_who_reads_the_old_shelf_can_go_on_until_the_run_after_the_next(prepared: dl.Prepared) -> None:
+    old = fitted(prepared)
+    fitted(prepared, seed=1)
+    fitted(prepared, seed=1)  # does nothing
+    assert old.is_whole()
+    assert old[SLUGS[0]].learned.n_baskets == len(prepared.train(SLUGS[0]))
+    fitted(prepared, seed=2)
+    assert not old.is_whole()
+    assert len(list((old.folder / "models").iterdir())) == 2 * len(SLUGS)
+    with pytest.raises(dl.InputError, match="is gone; the shelf may have been written again"):
+        old[SLUGS[1]]
+
+
+def test_a_warm_start_goes_on_from_the_last_model(prepared: dl.Prepared) -> None:
+    first = fitted(prepared, max_iter=50)
+    warm = fitted(prepared, max_iter=0, warm_start=True)
+    for slug in SLUGS:
+        test = prepared.test(slug)
+        assert test is not None
+        np.testing.assert_allclose(warm[slug].log_prob(test), first[slug].log_prob(test), rtol=1e-6)
+    assert all(each["warm_start"] for each in warm.manifest["categories"])
+    dpps = fitted(prepared, learner="em", segments=None, max_iter=2, warm_start=True)
+    assert not any(each["warm_start"] for each in dpps.manifest["categories"])
+    assert isinstance(dpps[SLUGS[0]], dl.DPP)
+
+
+def test_what_was_prepared_again_meanwhile_is_not_taken_for_what_was(prepared: dl.Prepared) -> None:
+    def late(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+        prepared_again(prepared, 140)
+        yield from in_turn(jobs, run)
+
+    with pytest.raises(dl.InputError, match="was prepared again while models were learned"):
+        fitted(prepared, late)
+
+
+def test_a_folder_that_is_no_shelf_is_never_written_to(prepared: dl.Prepared, tmp_path: Path) -> None:
+    before = state(prepared.folder)
+    with pytest.raises(dl.InputError, match=r"folder of another kind .prepared."):
+        dl.fit_all(prepared, prepared.folder)
+    with pytest.raises(dl.InputError, match="is a file; name a folder"):
+        dl.fit_all(prepared, tmp_path / "orders.csv")
+    assert state(prepared.folder) == before
+    with (
+        open_folder(tmp_path / "shelf"),
+        pytest.raises(dl.InputError, match="another run is writing the shelf"),
+    ):
+        fitted(prepared)
