@@ -231,3 +231,15 @@ def test_a_folder_that_is_no_shelf_is_never_written_to(prepared: dl.Prepared, tm
         pytest.raises(dl.InputError, match="another run is writing the shelf"),
     ):
         fitted(prepared)
+
+
+def test_workers_of_a_cluster_learn_the_same_models_to_the_last_bit(prepared: dl.Prepared, tmp_path: Path) -> None:
+    here = dl.fit_all(prepared, tmp_path / "here", processes=1, **QUICK)
+    there = dl.fit_all(prepared, tmp_path / "there", cluster="local:2", **QUICK)
+    assert there.learned == here.learned
+    for slug in SLUGS:
+        ours, theirs = (shelf[slug].law.arrays() for shelf in (here, there))
+        assert ours.keys() == theirs.keys()
+        assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    with pytest.raises(dl.InputError, match="two ways to say who learns"):
+        dl.fit_all(prepared, tmp_path / "both", cluster="local:2", processes=2)

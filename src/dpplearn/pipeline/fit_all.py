@@ -31,6 +31,7 @@ def fit_all(
     *,
     seed: int = 0,
     processes: int | None = None,
+    cluster: str | None = None,
     fresh: bool = False,
     warm_start: bool = False,
     progress: bool = False,
@@ -55,6 +56,10 @@ def fit_all(
         Of the random numbers; every category is learned as `fit` with this seed learns it.
     processes
         How many; by default one per core. Each has one thread.
+    cluster
+        Instead of processes of this one: "local:4" for four Dask workers here, or the address of a scheduler, such as
+        "tcp://scheduler:8786". Workers read the baskets and write the models by the absolute paths of the two folders,
+        which must lead to the same ones on all machines. Needs the extra `cluster`.
     fresh
         Learn all categories, also those that have not changed.
     warm_start
@@ -93,8 +98,22 @@ def fit_all(
     )
     if plan.output.exists() and not plan.output.is_dir():
         raise InputError(f"{plan.output} is a file; name a folder")
+    over = _over(processes, cluster)
     with open_folder(plan.output) as last, shown_progress(progress, transient=True) as shown:
-        return learn_plan(plan, last, partial(run_with_retries, processes=processes), shown)
+        return learn_plan(plan, last, over, shown)
+
+
+def _over(processes: int | None, cluster: str | None) -> Over:
+    """Who learns the categories."""
+    if cluster is None:
+        return partial(run_with_retries, processes=processes)
+    if processes is not None:
+        raise InputError(
+            "processes (--processes) and cluster (--cluster) are two ways to say who learns; leave out either"
+        )
+    from dpplearn.tools.cluster import run_over_cluster
+
+    return partial(run_over_cluster, where=cluster)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 from dpplearn.errors import InputError
 from dpplearn.tools.held import Function, Held, call, own_arguments
+from dpplearn.tools.jobs import Failure
 from dpplearn.tools.threads import without_interrupts
 from dpplearn.tools.words import listed
 
@@ -142,16 +143,21 @@ class Cluster:
 
 def run_over_cluster(
     jobs: Sequence[Job], run: Callable[[Job], Result], where: str
-) -> Iterator[tuple[Job, Result | Exception]]:
-    """Every job with its result, or with what went wrong, as they end. `run` is a function of a module, and `where` it
+) -> Iterator[tuple[Job, Result | Failure]]:
+    """Every job with its result, or with why it has none, as they end. `run` is a function of a module, and `where` it
     runs is what `Cluster.at` takes. A job whose worker is lost is done again by another."""
     with Cluster.at(where) as cluster:
         running = dict(zip(cluster.map(run, jobs), jobs, strict=True))
         while running:
             with cluster.explained():
                 done = cluster.wait_for(list(running), "FIRST_COMPLETED")
-                ended = [(running.pop(future), future.exception() or future.result()) for future in done]
+                ended = [(running.pop(future), _result(future)) for future in done]
             yield from ended
+
+
+def _result(done: Any) -> Any:
+    error = done.exception()
+    return done.result() if error is None else Failure.of(error)
 
 
 @dataclass(eq=False)

@@ -41,6 +41,10 @@ class Failure:
     reason: str
     attempts: int = 1
 
+    @classmethod
+    def of(cls, error: BaseException, attempts: int = 1) -> Failure:
+        return cls(str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}", attempts)
+
 
 Over = Callable[[Sequence[Any], Callable[[Any], Any]], Iterator[tuple[Any, Any]]]  # results may be Failures
 
@@ -158,7 +162,7 @@ def _failure(error: BaseException, attempts: int) -> Failure:
     if _is_death(error):
         times = f" {attempts} times" if attempts > 1 else ""
         return Failure(f"its worker process was ended from outside{times}, perhaps because memory ran out", attempts)
-    return Failure(str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}", attempts)
+    return Failure.of(error, attempts)
 
 
 def _begin_alone(parent: int) -> None:

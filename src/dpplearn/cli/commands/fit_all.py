@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpplearn.cli.learning import Learning, with_learning
-from dpplearn.cli.options import LEARNING, AsJson, Quiet
+from dpplearn.cli.options import LEARNING, AsJson, ClusterAddress, Quiet
 from dpplearn.cli.output import Report, Shown, wants_progress, write
 from dpplearn.errors import InputError
 from dpplearn.pipeline.fit_all import fit_all as fit_categories
@@ -48,6 +48,7 @@ def fit_all(
     warm_start: WarmStart = False,
     seed: FixedSeed = 0,
     processes: Processes = None,
+    cluster: ClusterAddress = None,
     fresh: Fresh = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -62,6 +63,7 @@ def fit_all(
         output,
         seed=seed,
         processes=processes,
+        cluster=cluster,
         fresh=fresh,
         warm_start=warm_start,
         progress=wants_progress(quiet),
