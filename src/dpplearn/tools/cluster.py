@@ -75,10 +75,10 @@ class Cluster:
 
     def holding(self, function: Function, *arguments: Any, each: Sequence[Any]) -> Held:
         """The values function(*arguments, own) for each of some, held by the workers in turn."""
-        workers, work = cycle(sorted(self.client.nthreads())), packed(function, arguments)
-        return HeldByWorkers(
-            self, [self.submit_to(worker, _worked, work, own) for own, worker in zip(each, workers, strict=False)]
-        )
+        workers, work = sorted(self.client.nthreads()), packed(function, arguments)
+        in_turn = zip(each, cycle(workers), strict=False)
+        tasks = [self.submit_to(worker, _worked, work, own) for own, worker in in_turn]
+        return HeldByWorkers(self, tasks, frozenset(workers))
 
     def submit_to(self, worker: str, function: Function, *arguments: Any) -> Any:
         """A task for this worker, or if it is gone for any."""
@@ -160,7 +160,7 @@ class HeldByWorkers:
 
     cluster: Cluster
     futures: list[Any]
-    among: frozenset[str] = frozenset()  # the workers there were when last looked
+    among: frozenset[str]  # the workers there were when last looked
     looked: float = -math.inf
 
     def __len__(self) -> int:
@@ -179,7 +179,7 @@ class HeldByWorkers:
         client, before = self.cluster.client, self.among
         with self.cluster.explained():
             self.among, self.looked = frozenset(client.nthreads()), time.monotonic()
-            if not before or self.among <= before:
+            if self.among <= before:
                 return
             holder = {key: where[0] for key, where in client.who_has(self.futures).items() if where}
         held = Counter(holder.values())
@@ -195,10 +195,11 @@ class HeldByWorkers:
     def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> HeldByWorkers:
         work = [packed(function, own) for own in own_arguments(len(self), arguments, each)]
         self._share_evenly()
-        return HeldByWorkers(self.cluster, self.cluster.map(_worked, work, self.futures))
+        return HeldByWorkers(self.cluster, self.cluster.map(_worked, work, self.futures), self.among)
 
     def joined_by(self, value: Any) -> HeldByWorkers:
-        return HeldByWorkers(self.cluster, [*self.futures, self.cluster.client.submit(pickle.loads, _pickled(value))])
+        last = self.cluster.client.submit(pickle.loads, _pickled(value), pure=False)
+        return HeldByWorkers(self.cluster, [*self.futures, last], self.among)
 
     def close(self) -> None:
         self.cluster.close()
