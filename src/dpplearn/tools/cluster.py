@@ -52,7 +52,7 @@ class Cluster:
     """Workers that are there: processes that were started here and end with `close`, or those of a scheduler."""
 
     def __init__(self, client: Any, ending: ExitStack) -> None:
-        self.client, self.ending = client, ending
+        self.client, self.ending, self.started = client, ending, len(client.nthreads())
 
     @classmethod
     def at(cls, where: str) -> Cluster:
@@ -79,6 +79,14 @@ class Cluster:
         in_turn = zip(each, cycle(workers), strict=False)
         tasks = [self.submit_to(worker, _worked, work, own) for own, worker in in_turn]
         return HeldByWorkers(self, tasks, frozenset(workers))
+
+    def workers(self) -> frozenset[str]:
+        """Those that are there. Of worker processes here, one that died as it started is not started again by Dask, but
+        by asking for as many as there were."""
+        there = frozenset(self.client.nthreads())
+        if self.client.cluster is not None and len(there) < self.started:
+            self.client.cluster.scale(self.started)
+        return there
 
     def submit_to(self, worker: str, function: Function, *arguments: Any) -> Any:
         """A task for this worker, or if it is gone for any."""
@@ -108,7 +116,7 @@ class Cluster:
             began = time.monotonic()
             with suppress(TimeoutError), self.client.as_current():
                 return list(wait(tasks, timeout=PATIENCE, return_when=which).done)
-            lost = 0.0 if self.client.nthreads() else lost + time.monotonic() - began
+            lost = 0.0 if self.workers() else lost + time.monotonic() - began
         raise InputError(
             f"all workers are gone, and for {WITHOUT_WORKERS:g} seconds none has come; start some, and repeat the call "
             "(with --resume, if there is a checkpoint)"
@@ -178,10 +186,14 @@ class HeldByWorkers:
             return
         client, before = self.cluster.client, self.among
         with self.cluster.explained():
-            self.among, self.looked = frozenset(client.nthreads()), time.monotonic()
-            if self.among <= before:
+            now, self.looked = self.cluster.workers(), time.monotonic()
+            self.among = now & before
+            if now <= before:
                 return
             holder = {key: where[0] for key, where in client.who_has(self.futures).items() if where}
+        if len(holder) < len(self):  # some are being made anew, and who will hold them is not known yet
+            return
+        self.among = now
         held = Counter(holder.values())
         most = -(-len(self) // len(self.among))
         for place, future in enumerate(self.futures):
