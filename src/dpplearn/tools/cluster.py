@@ -53,7 +53,7 @@ class Cluster:
     """Workers that are there: processes that were started here and end with `close`, or those of a scheduler."""
 
     def __init__(self, client: Any, ending: ExitStack) -> None:
-        self.client, self.ending = client, ending
+        self.client, self.ending, self.started = client, ending, len(client.nthreads())
 
     @classmethod
     def at(cls, where: str) -> Cluster:
@@ -76,10 +76,18 @@ class Cluster:
 
     def holding(self, function: Function, *arguments: Any, each: Sequence[Any]) -> Held:
         """The values function(*arguments, own) for each of some, held by the workers in turn."""
-        workers, work = cycle(sorted(self.client.nthreads())), packed(function, arguments)
-        return HeldByWorkers(
-            self, [self.submit_to(worker, _worked, work, own) for own, worker in zip(each, workers, strict=False)]
-        )
+        workers, work = sorted(self.client.nthreads()), packed(function, arguments)
+        in_turn = zip(each, cycle(workers), strict=False)
+        tasks = [self.submit_to(worker, _worked, work, own) for own, worker in in_turn]
+        return HeldByWorkers(self, tasks, frozenset(workers))
+
+    def workers(self) -> frozenset[str]:
+        """Those that are there. Of worker processes here, one that died as it started is not started again by Dask, but
+        by asking for as many as there were."""
+        there = frozenset(self.client.nthreads())
+        if self.client.cluster is not None and len(there) < self.started:
+            self.client.cluster.scale(self.started)
+        return there
 
     def submit_to(self, worker: str, function: Function, *arguments: Any) -> Any:
         """A task for this worker, or if it is gone for any."""
@@ -109,7 +117,7 @@ class Cluster:
             began = time.monotonic()
             with suppress(TimeoutError), self.client.as_current():
                 return list(wait(tasks, timeout=PATIENCE, return_when=which).done)
-            lost = 0.0 if self.client.nthreads() else lost + time.monotonic() - began
+            lost = 0.0 if self.workers() else lost + time.monotonic() - began
         raise InputError(
             f"all workers are gone, and for {WITHOUT_WORKERS:g} seconds none has come; start some, and repeat the call "
             "(with --resume, if there is a checkpoint)"
@@ -166,7 +174,7 @@ class HeldByWorkers:
 
     cluster: Cluster
     futures: list[Any]
-    among: frozenset[str] = frozenset()  # the workers there were when last looked
+    among: frozenset[str]  # the workers there were when last looked
     looked: float = -math.inf
 
     def __len__(self) -> int:
@@ -184,10 +192,14 @@ class HeldByWorkers:
             return
         client, before = self.cluster.client, self.among
         with self.cluster.explained():
-            self.among, self.looked = frozenset(client.nthreads()), time.monotonic()
-            if not before or self.among <= before:
+            now, self.looked = self.cluster.workers(), time.monotonic()
+            self.among = now & before
+            if now <= before:
                 return
             holder = {key: where[0] for key, where in client.who_has(self.futures).items() if where}
+        if len(holder) < len(self):  # some are being made anew, and who will hold them is not known yet
+            return
+        self.among = now
         held = Counter(holder.values())
         most = -(-len(self) // len(self.among))
         for place, future in enumerate(self.futures):
@@ -201,10 +213,11 @@ class HeldByWorkers:
     def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> HeldByWorkers:
         work = [packed(function, own) for own in own_arguments(len(self), arguments, each)]
         self._share_evenly()
-        return HeldByWorkers(self.cluster, self.cluster.map(_worked, work, self.futures))
+        return HeldByWorkers(self.cluster, self.cluster.map(_worked, work, self.futures), self.among)
 
     def joined_by(self, value: Any) -> HeldByWorkers:
-        return HeldByWorkers(self.cluster, [*self.futures, self.cluster.client.submit(pickle.loads, _pickled(value))])
+        last = self.cluster.client.submit(pickle.loads, _pickled(value), pure=False)
+        return HeldByWorkers(self.cluster, [*self.futures, last], self.among)
 
     def close(self) -> None:
         self.cluster.close()
