@@ -44,7 +44,7 @@ ADDRESS = re.compile(r"(tcp|tls)://.+:\d{1,5}")
 LOGS = ("distributed", "distributed.client", "distributed.gc")  # those that have a level of their own
 CONFIG = {
     "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels go inline with the tasks
-    "distributed.comm.timeouts.connect": f"{PATIENCE}s",
+    "distributed.deploy.lost-worker-timeout": f"{PATIENCE}s",  # until another is started in the place of one lost
     "distributed.scheduler.work-stealing": False,  # a part stays where it is, unless `_share_evenly` moves it
 }
 
