@@ -75,7 +75,7 @@ def test_a_start_decides_the_kind_of_model_and_the_segments(
 
 def test_a_mixture_below_independent_items_is_told_what_to_try(shop: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.txt"
-    few.write_text("a,b\nc\n" * 3)
+    few.write_text("a,b\nc\n" * 30)
     (tmp_path / "test.txt").write_text("a,c\nb,c\n")
     call = ("fit", few, "-o", tmp_path / "m.safetensors", "--test", tmp_path / "test.txt", "--seed", 0)
     out = words(table(*call))
