@@ -216,6 +216,7 @@ class ShelfCompletion(OfShelf):
     ignored: list[Item]
     items: list[Item]
     added: list[Item]
+    categories: Annotated[list[str], Field(description="Of those added.")]
     note: str
 
 

@@ -43,6 +43,7 @@ def complete(served: PreparedShelf, asked: ask.AskCompleteShelf) -> Json:
     if asked.k < len(basket):
         raise Problem("cannot-answer", f"k is {asked.k}, but the basket already has {len(basket)} items; k counts them")
     added: list[Label] = []
+    of: list[str] = []
     note = ""
     while len(basket) + len(added) < asked.k:
         best = served.shelf.recommend([*basket, *added], 1, categories=categories)
@@ -50,4 +51,6 @@ def complete(served: PreparedShelf, asked: ask.AskCompleteShelf) -> Json:
             note = f"stopped at {len(basket) + len(added)} of {asked.k} items: no further item can be added"
             break
         added.append(best[0].item)
-    return {"items": [*basket, *added], "added": added, "note": note, "ignored": known.ignored}
+        of.append(best[0].category)
+    items = [*basket, *added]
+    return {"items": items, "added": added, "categories": of, "note": note, "ignored": known.ignored}
