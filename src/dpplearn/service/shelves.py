@@ -203,6 +203,8 @@ def _warm(model: DPP | Mixture) -> None:
     if found:
         model.explain(items[:1], found[0].item)
     model.complete(items[:1], min(3, len(items)))
+    if model.marginals()[0] > 0:
+        model.substitutes(items[0], 1)
 
 
 def _version(versions: Mapping[str, str]) -> str:

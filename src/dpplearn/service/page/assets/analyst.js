@@ -131,7 +131,7 @@ function reliability(rows) {
   const place = (value) => 50 + ((Math.log10(value) - low) / -low) * (PLOT - 60);
   const x = (value) => place(value);
   const y = (value) => PLOT - place(value);
-  const plot = drawn("svg", { role: "img", width: PLOT, height: PLOT, viewBox: `0 0 ${PLOT} ${PLOT}`,
+  const plot = drawn("svg", { role: "img", width: PLOT, height: PLOT, viewBox: `0 0 ${PLOT + 20} ${PLOT}`,
     "aria-label": "Predicted against observed probability; the figures are in the table below." });
   plot.append(drawn("path", { class: "axis", d: `M50 10V${PLOT - 50}H${PLOT - 10}` }),
     drawn("line", { class: "ideal", x1: x(10 ** low), y1: y(10 ** low), x2: x(1), y2: y(1) }));

@@ -94,7 +94,7 @@ function reasons({ influences, alone }) {
 
 function reason({ item, factor }) {
   const up = factor > 1;
-  const words = up ? `${times(factor)} as likely beside ${item}` : `only ${percent(factor)} as likely beside ${item}`;
+  const words = up ? `${times(factor)} as likely beside ${item}` : `${factor < 0.5 ? "only " : ""}${percent(factor)} as likely beside ${item}`;
   return element("li", {}, bar(factor), element("span", {},
     element("span", { class: up ? "text-up" : "text-down" }, up ? "▲ " : "▼ "), words));
 }
