@@ -57,7 +57,7 @@ function showRegistry() {
   byId("clear").disabled = !registry.length;
   byId("registry").replaceChildren(...registry.map(({ item, category: of }) =>
     row(item, models.length > 1 ? title(of) : "",
-      button("Compare", `Alternatives to ${item}, and what goes with it`, () => compare(item, of)),
+      button("Compare", `Compare ${item} with its alternatives and what goes with it`, () => compare(item, of)),
       button("Remove", `Remove ${item}`, () => remove(item), { class: "remove" }))));
 }
 
@@ -117,7 +117,7 @@ async function compare(item, of) {
       ["substitutes", "complements"].map((what) => ask(`${model(of)}/${what}`, { item, k: 5 })));
     byId("about-title").textContent = String(item);
     list("substitutes", apart.items, of, ({ lift }) => `together ${percent(lift)} as often as by chance`,
-      (other) => button("Swap", `Take ${other} instead of ${item}`, () => swap(item, other, of)));
+      (other) => button("Swap", `Swap ${item} for ${other}`, () => swap(item, other, of)));
     list("complements", together.items, of, ({ lift }) => `together ${times(lift)} as often as by chance`,
       (other) => button("Add", `Add ${other}`, () => add(other, of)));
     byId("about").hidden = false;
