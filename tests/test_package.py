@@ -26,6 +26,9 @@ ONLY_IN = {
     "rich": ("tools", "cli"),
     "matplotlib": ("plots", "experiments/report"),
     "sklearn": ("integrations",),
+    "fastapi": ("service",),
+    "uvicorn": ("service",),
+    "prometheus_client": ("service",),
     "dask": ("pipeline",),
     "distributed": ("pipeline",),
 }
