@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
+
 import dpplearn as dl
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -96,3 +98,11 @@ def test_every_example_is_tested_and_described() -> None:
     described = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert {name for name in names if f"- [{name}]({name}): " in described} == names
     assert all(len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) <= 60 for name in names)
+
+
+def test_orders(tmp_path: Path) -> None:
+    out = output_of("orders.py", tmp_path)
+    assert int(out.split()[0].replace(",", "")) >= 200_000
+    with duckdb.connect() as connection:
+        found = connection.execute(f"SELECT count(DISTINCT basket) FROM '{tmp_path / 'orders.parquet'}'").fetchall()
+    assert found == [(13_200,)]

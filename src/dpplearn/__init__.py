@@ -32,6 +32,7 @@ from dpplearn.models.model_file import load
 from dpplearn.pipeline.fit_all import fit_all
 from dpplearn.pipeline.manifest import Prepared
 from dpplearn.pipeline.prepare import prepare
+from dpplearn.pipeline.recommend_all import Recommended, recommend_all
 from dpplearn.pipeline.shelf import Shelf
 from dpplearn.version import __version__
 
@@ -59,6 +60,7 @@ __all__ = [
     "MixtureKernel",
     "Prepared",
     "Recommendation",
+    "Recommended",
     "Relation",
     "Reliability",
     "Segment",
@@ -82,6 +84,7 @@ __all__ = [
     "read_baskets",
     "read_kernel",
     "read_registry",
+    "recommend_all",
     "stability",
     "statistics",
     "substitute_groups",

@@ -159,7 +159,7 @@ def test_every_command_can_be_told_to_be_quiet() -> None:
 
 def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(few_orders: Path, tmp_path: Path) -> None:
     call = [PROGRAM, "fit", few_orders, "-o", tmp_path / "p.safetensors", "--max-iter", "3", "--json"]
-    call += ["--model", "dpp"]
+    call += ["--model", "dpp", "--seed", "0"]
     shown = []
     for options in ([], ["--quiet"]):
         terminal = Terminal()

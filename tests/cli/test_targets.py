@@ -49,6 +49,8 @@ OVERWRITES: dict[str, list[str]] = {
         "-o",
         "soft.svg",
     ],
+    "the baskets it recommends for": ["recommend-all", "m.safetensors", "s.csv", "s2.csv", "-o", "s2.csv"],
+    "the model it recommends by": ["recommend-all", "m.csv", "s.csv", "-o", "m.csv"],
     "the results it reports on": ["reproduce", "--from", "folder/report.html"],
     "registries": ["reproduce", "--data", "registries", "-o", "out"],
     "the paper's tables": ["reproduce", "--data", "registries", "--reference", "reference", "-o", "out2"],
@@ -60,6 +62,7 @@ NOT_FILES: dict[str, list[str]] = {
     "export": ["export", "m.safetensors", "-o", "pipe.csv"],
     "items beside": ["export", "m.safetensors", "-o", "p.npy"],
     "import": ["import", "k.csv", "-o", "pipe"],
+    "recommend-all": ["recommend-all", "m.safetensors", "s.csv", "-o", "pipe.csv"],
     "plot": ["plot", "m.safetensors", "spectrum", "-o", "pipe.png"],
     "reproduce": ["reproduce", "--generated", "-o", "piped"],
 }

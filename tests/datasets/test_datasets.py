@@ -11,6 +11,7 @@ from dpplearn import datasets
 from dpplearn.arrays import Bools, Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.datasets import categories
+from dpplearn.datasets.orders import make_orders
 from dpplearn.datasets.registries import CATEGORIES, items_by_kind, make_registries, matching_items
 from dpplearn.errors import InputError
 from dpplearn.kernels.independent import chances
@@ -223,3 +224,19 @@ def test_the_former_name_of_items_by_kind_still_works_and_says_what_to_write() -
         assert datasets.substitute_groups("safety") == items_by_kind("safety")
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = datasets.nothing
+
+
+def test_orders_are_registries_of_all_categories_and_of_the_baskets_that_want_them() -> None:
+    orders = make_orders(3000, rng=0)
+    basket, item, category = (orders[name] for name in ("basket", "item", "category"))
+    assert set(basket.tolist()) == set(range(1, 3001))
+    assert set(category.tolist()) == set(CATEGORIES)
+    assert len(set(zip(basket.tolist(), category.tolist(), item.tolist(), strict=True))) == len(basket)
+    for name in ("safety", "toys"):
+        known = {each for group in items_by_kind(name) for each in group}
+        assert set(item[category == name].tolist()) <= known
+    wanted = {(int(one), str(name)) for one, name in zip(basket, category, strict=True)}
+    assert 3.5 < len(wanted) / 3000 < 4.5
+    again, other = make_orders(3000, rng=0), make_orders(3000, rng=1)
+    assert all((again[name] == orders[name]).all() for name in orders)
+    assert len(other["basket"]) != len(basket) or (other["basket"] != basket).any()

@@ -1,14 +1,19 @@
-"""Shelves made of models by hand, without learning."""
+"""Shelves made of models by hand, and learned in this process."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import dpplearn as dl
 from dpplearn.models.model import SetModel
 from dpplearn.models.shelf import FORMAT
+from dpplearn.pipeline.fit_all import Plan, learn_plan
+from dpplearn.pipeline.learning import Learning, fit_options
+from dpplearn.pipeline.shelf_files import open_folder
 from dpplearn.tools.files import digest
+from dpplearn.tools.jobs import Failure
 from dpplearn.tools.manifest import write_manifest
 from helpers.problems import random_mixture
 
@@ -45,3 +50,23 @@ def three_categories() -> dict[str, SetModel]:
 
 
 SHARES = {"meals": 0.6, "sleep": 0.3, "wear": 0.45}
+QUICK = {"segments": 1, "max_iter": 5}
+
+
+def in_turn(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+    """In this process, as `run_with_retries` does it over others."""
+    for job in jobs:
+        try:
+            yield job, run(job)
+        except dl.InputError as error:
+            yield job, Failure(str(error))
+
+
+def fitted(prepared: dl.Prepared, over: Any = in_turn, output: Path | None = None, **options: Any) -> dl.Shelf:
+    """By default on a shelf beside it."""
+    of_run = {name: options.pop(name) for name in ("fresh", "warm_start", "seed") if name in options}
+    asked = fit_options({**QUICK, **options})
+    output = output or prepared.folder.parent / "shelf"
+    plan = Plan(prepared, output, options=asked, **{"seed": 0, **of_run})
+    with open_folder(plan.output) as last:
+        return learn_plan(plan, last, over)

@@ -154,6 +154,24 @@ def test_the_best_next_items_are_those_of_the_highest_score(family: str, seed: i
 
 
 @every_law
+@pytest.mark.parametrize("threads", [1, 3])
+def test_of_many_baskets_the_best_next_items_are_those_of_each_to_the_last_bit(
+    family: str, seed: int, threads: int
+) -> None:
+    law = EXAMPLES[family](seed)
+    for k in (0, 2, N + 2):
+        found = law.best_next_of_many(ALL, k, threads)
+        assert found.items.shape == found.scores.shape == found.probabilities.shape == (len(ALL), k)
+        assert found.possible.all()
+        for row, subset in enumerate(SUBSETS):
+            items, scores, chances = law.best_next(positions(*subset), k)
+            assert found.items[row].tolist() == [*items.tolist(), *[-1] * (k - len(items))]
+            np.testing.assert_array_equal(found.scores[row, : len(items)], scores)
+            np.testing.assert_array_equal(found.probabilities[row, : len(items)], chances)
+            assert np.isnan(found.scores[row, len(items) :]).all()
+
+
+@every_law
 def test_what_is_given_leaves_the_law_of_the_rest(family: str, seed: int) -> None:
     law = EXAMPLES[family](seed)
     P = probability(law)

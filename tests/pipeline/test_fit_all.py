@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.pipeline.fit_all import Plan, learn_plan
-from dpplearn.pipeline.learning import Learning, fit_options
+from dpplearn.pipeline.learning import Learning
 from dpplearn.pipeline.shelf_files import open_folder
 from dpplearn.tools.jobs import Failure
+from dpplearn.tools.manifest import write_manifest
 from helpers.order_files import random_orders, write_csv
+from helpers.shelves import QUICK, fitted, in_turn
 
 COLUMNS = ("basket", "item", "category")
 RULES = {"min_count": 3, "min_items": 2}
-QUICK = {"segments": 1, "max_iter": 5}
 SLUGS = ("category-0", "category-1", "category-2", "category-3")
 
 
@@ -35,24 +35,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepared(made: Path, tmp_path: Path) -> dl.Prepared:
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return dl.Prepared.open(tmp_path / "prepared")
-
-
-def in_turn(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
-    """In this process, as `run_with_retries` does it over others."""
-    for job in jobs:
-        try:
-            yield job, run(job)
-        except dl.InputError as error:
-            yield job, Failure(str(error))
-
-
-def fitted(prepared: dl.Prepared, over: Any = in_turn, **options: Any) -> dl.Shelf:
-    """On the shelf beside it."""
-    of_run = {name: options.pop(name) for name in ("fresh", "warm_start", "seed") if name in options}
-    asked = fit_options({**QUICK, **options})
-    plan = Plan(prepared, prepared.folder.parent / "shelf", options=asked, **{"seed": 0, **of_run})
-    with open_folder(plan.output) as last:
-        return learn_plan(plan, last, over)
 
 
 def prepared_again(prepared: dl.Prepared, n_baskets: int, **changes: Any) -> dl.Prepared:
@@ -139,8 +121,6 @@ def test_other_baskets_to_test_on_are_measured_without_learning(prepared: dl.Pre
     file = prepared.folder / prepared.category(slug).files["test"].file
     with_less = prepared.manifest | {"categories": [dict(each) for each in prepared.manifest["categories"]]}
     with_less["categories"][0]["files"] = {"train": prepared.manifest["categories"][0]["files"]["train"]}
-    from dpplearn.tools.manifest import write_manifest
-
     write_manifest(prepared.folder, with_less)
     shelf = fitted(dl.Prepared.open(prepared.folder))
     assert file.exists()
@@ -210,9 +190,13 @@ def test_who_reads_the_old_shelf_can_go_on_until_the_run_after_the_next(prepared
     fitted(prepared, seed=1)  # does nothing
     assert old.is_whole()
     assert old[SLUGS[0]].learned.n_baskets == len(prepared.train(SLUGS[0]))
+    (old.folder / "models" / ".learning-toys-123").write_text("what a killed worker left")
+    (old.folder / "models" / "notes.txt").write_text("somebody's")
     fitted(prepared, seed=2)
     assert not old.is_whole()
-    assert len(list((old.folder / "models").iterdir())) == 2 * len(SLUGS)
+    others = [path.name for path in (old.folder / "models").iterdir() if path.suffix != ".safetensors"]
+    assert others == ["notes.txt"]
+    assert len(list((old.folder / "models").iterdir())) == 2 * len(SLUGS) + 1
     with pytest.raises(dl.InputError, match="is gone; the shelf may have been written again"):
         old[SLUGS[1]]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.interface import Law, check_size
-from dpplearn.kernels.ranking import Best, best_of
+from dpplearn.kernels.ranking import Best, BestOfMany, best_of
 
 NAME = "empty_share"  # in model files
 FEWEST = 16  # draws at a time, where some may turn out empty
@@ -104,6 +104,16 @@ class WithEmptyShare:
             return best_of(nothing, self.marginals(), basket, k, candidate)
         items, score, probability = self.law.best_next(basket, k, candidate)
         return items, score * self._ratio_to_empty, np.minimum(self.scale * probability, 1)
+
+    def best_next_of_many(self, baskets: Baskets, k: int, threads: int | None = None) -> BestOfMany:
+        found = self.law.best_next_of_many(baskets, k, threads)
+        empty = np.flatnonzero(baskets.sizes == 0)
+        if len(empty):
+            alone = BestOfMany.nothing(1, k)
+            alone.put(0, self.best_next(NO_ITEMS, k))
+            for to, values in zip(found, alone, strict=True):
+                to[empty] = values
+        return found
 
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
         score, probability = self.law.next_of(item, baskets)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.kernels.ranking import Best
+from dpplearn.kernels.ranking import Best, BestOfMany
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -78,6 +78,10 @@ class Law(Protocol):
         """The k items of the highest score among the candidates, all by default, best first; their scores and
         probabilities. Ties by probability, then position; by probability alone where scores are NaN. Those of the
         basket and those of score 0 are left out."""
+        ...
+
+    def best_next_of_many(self, baskets: Baskets, k: int, threads: int | None = None) -> BestOfMany:
+        """The same of every basket, to the last bit."""
         ...
 
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:

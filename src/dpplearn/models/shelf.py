@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -110,18 +110,8 @@ class Shelf(Mapping[str, DPP | Mixture]):
     @cached_property
     def categories(self) -> tuple[ShelfCategory, ...]:
         """All of them, in the order of their names."""
-        return tuple(
-            ShelfCategory(
-                slug=each["slug"],
-                name=each["name"],
-                file=each["file"],
-                sha256=each["sha256"],
-                share=each["share"],
-                n_items=each["n_items"],
-                old=each["old"],
-            )
-            for each in self.manifest["categories"]
-        )
+        names = [each.name for each in fields(ShelfCategory)]
+        return tuple(ShelfCategory(*(each[name] for name in names)) for each in self.manifest["categories"])
 
     @cached_property
     def _by_slug(self) -> dict[str, ShelfCategory]:

@@ -153,30 +153,12 @@ class Plan:
 
 
 def learn_plan(plan: Plan, last: Shelf | None, over: Over, progress: Progress = SILENT) -> Shelf:
-    """The shelf, the categories that are to be learned run by `over`."""
+    """The shelf; what is to be learned for it is run by `over`, on this machine or on others that see its folders."""
     on_shelf = {} if last is None else {each["slug"]: each for each in last.manifest["categories"]}
     on_shelf = {slug: entry for slug, entry in on_shelf.items() if is_there(plan.output, entry)}
-    finished, entries, jobs = Finished(plan.output), dict[str, Entry](), dict[str, Learning]()
-    categories = {each.slug: each for each in plan.prepared.categories}
-    for slug, category in categories.items():
-        known = _known(plan, category, on_shelf.get(slug), finished)
-        if known is not None and known["data"] == plan.about(category)["data"]:
-            entries[slug] = {**known, **plan.about(category)}
-        else:
-            entries[slug] = known or {}
-            jobs[slug] = plan.job(category, known, on_shelf.get(slug))
-    failures: dict[str, Failure] = {}
-    in_order = sorted(jobs.values(), key=lambda job: -_size(categories[job.slug]))
-    bar = progress.bar("learning", len(categories), len(categories) - len(jobs))
-    with finished.adding() as add:
-        for job, found in over(in_order, learn):
-            if isinstance(found, Failure):
-                failures[job.slug] = found
-                bar.advance(text=f"{job.slug} failed")
-                continue
-            entries[job.slug] |= {**strict(found), **plan.about(categories[job.slug])}
-            add({"key": plan.key(categories[job.slug]), "fresh": plan.fresh, "entry": entries[job.slug]})
-            bar.advance(text=f"{job.slug} {number(found['result']['log_likelihood'])}")
+    finished = Finished(plan.output)
+    entries, jobs = _divided(plan, on_shelf, finished)
+    failures = _learned(plan, entries, jobs, finished, over, progress)
     _keep_old(plan, entries, failures, on_shelf)
     _check_any(entries, failures)
     manifest = write_shelf(plan.output, _manifest(plan, entries, failures), last)
@@ -184,6 +166,47 @@ def learn_plan(plan: Plan, last: Shelf | None, over: Over, progress: Progress = 
     clean(plan.output, manifest)
     learned = [slug for slug, job in jobs.items() if slug not in failures and job.known is None]
     return Shelf(plan.output, manifest, tuple(learned))
+
+
+def _divided(
+    plan: Plan, on_shelf: Mapping[str, Entry], finished: Finished
+) -> tuple[dict[str, Entry], dict[str, Learning]]:
+    """What is known of every category, and what is to be done for those that it is not all of."""
+    entries, jobs = dict[str, Entry](), dict[str, Learning]()
+    for category in plan.prepared.categories:
+        slug, about = category.slug, plan.about(category)
+        known = _known(plan, category, on_shelf.get(slug), finished)
+        if known is not None and known["data"] == about["data"]:
+            entries[slug] = {**known, **about}
+        else:
+            entries[slug] = known or {}
+            jobs[slug] = plan.job(category, known, on_shelf.get(slug))
+    return entries, jobs
+
+
+def _learned(
+    plan: Plan,
+    entries: dict[str, Entry],
+    jobs: Mapping[str, Learning],
+    finished: Finished,
+    over: Over,
+    progress: Progress,
+) -> dict[str, Failure]:
+    """Does the jobs, the longest first, and keeps what comes of each at once; what failed."""
+    categories = {each.slug: each for each in plan.prepared.categories}
+    failures = dict[str, Failure]()
+    bar = progress.bar("learning", len(categories), len(categories) - len(jobs))
+    with finished.adding() as add:
+        for job, found in over(sorted(jobs.values(), key=lambda job: -_size(categories[job.slug])), learn):
+            if isinstance(found, Failure):
+                failures[job.slug] = found
+                bar.advance(text=f"{job.slug} failed")
+                continue
+            about = plan.about(categories[job.slug])
+            entries[job.slug] |= {**strict(found), **about}
+            add({"key": about["key"], "fresh": plan.fresh, "entry": entries[job.slug]})
+            bar.advance(text=f"{job.slug} {number(found['result']['log_likelihood'])}")
+    return failures
 
 
 def _known(plan: Plan, category: Category, on_shelf: Entry | None, finished: Finished) -> Entry | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,22 +54,9 @@ class Stage:
                 raise
         self.done.add(name)
 
-    @contextmanager
-    def within_means(self) -> Iterator[None]:
-        """What duckdb says of memory and disks, as errors of ours; its answer to Ctrl-C is Ctrl-C."""
-        import duckdb
-
-        try:
-            yield
-        except duckdb.OutOfMemoryException as error:
-            has = in_bytes(self.memory)
-            raise InputError(f"preparing {self.source} needs more than {has} of memory or disk ({error})") from None
-        except (RuntimeError, duckdb.Error) as error:
-            if str(error) == "Query interrupted":
-                raise KeyboardInterrupt from None
-            if isinstance(error, duckdb.IOException) and "write" in str(error):
-                raise InputError(f"preparing {self.source}: the disk cannot be written: {error}") from None
-            raise
+    def within_means(self) -> AbstractContextManager[None]:
+        """What duckdb says of memory and disks, as errors of ours."""
+        return within_means(f"preparing {self.source}", self.memory)
 
     def run(self, query: str) -> None:
         self.connection.execute(query).fetchall()
@@ -79,6 +66,23 @@ class Stage:
 
     def one(self, query: str) -> Any:
         return self.rows(query)[0][0]
+
+
+@contextmanager
+def within_means(what: str, memory: float) -> Iterator[None]:
+    """What duckdb says of memory and disks, as errors of ours; its answer to Ctrl-C is Ctrl-C."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise InputError(f"{what} needs more than {in_bytes(memory)} of memory or disk ({error})") from None
+    except (RuntimeError, duckdb.Error) as error:
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        if isinstance(error, duckdb.IOException) and "write" in str(error):
+            raise InputError(f"{what}: the disk cannot be written: {error}") from None
+        raise
 
 
 @contextmanager

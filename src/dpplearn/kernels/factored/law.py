@@ -27,7 +27,7 @@ from dpplearn.kernels.factored.selection import Bounds, best_next, greedy_map
 from dpplearn.kernels.factored.sizes import inclusion_given_size, log_size_distribution
 from dpplearn.kernels.factored.statistics import log_probabilities
 from dpplearn.kernels.interface import Arrays, check_size
-from dpplearn.kernels.ranking import Best
+from dpplearn.kernels.ranking import Best, BestOfMany, one_by_one
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,9 @@ class FactoredLaw:
 
     def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
         return best_next(self.kernel, self._bounds, basket, k, candidate)
+
+    def best_next_of_many(self, baskets: Baskets, k: int, threads: int | None = None) -> BestOfMany:
+        return one_by_one(self.best_next, baskets, k)
 
     @cached_property
     def _bounds(self) -> Bounds:

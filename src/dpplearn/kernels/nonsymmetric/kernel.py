@@ -114,6 +114,11 @@ class MixtureKernel:
         return np.asarray(d[:, None] * C * d)
 
     @cached_property
+    def odds(self) -> Floats:
+        """exp(log_odds), (n_segments, n_items)."""
+        return read_only(np.exp(self.log_odds))
+
+    @cached_property
     def log_normalisers(self) -> Floats:
         """log det(I + L_c) of every segment."""
         one = np.eye(self.n_items)

@@ -12,8 +12,11 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
+from dpplearn.errors import InputError
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.nonsymmetric.conditioning import (
+    IMPOSSIBLE,
+    best_next,
     conditioned,
     inclusion_probability,
     next_item,
@@ -25,7 +28,8 @@ from dpplearn.kernels.nonsymmetric.sampling import sample_sets
 from dpplearn.kernels.nonsymmetric.selection import greedy_map
 from dpplearn.kernels.nonsymmetric.sizes import inclusion_given_size, log_size_distribution
 from dpplearn.kernels.nonsymmetric.statistics import log_probabilities
-from dpplearn.kernels.ranking import Best, best_of
+from dpplearn.kernels.passes import check_items
+from dpplearn.kernels.ranking import Best, BestOfMany
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,16 @@ class MixtureLaw:
         return self.next_item(basket)[0]
 
     def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
-        return best_of(*self.next_item(basket), basket, k, candidate)
+        offsets = np.array([0, len(basket)])
+        found = best_next(self.kernel, basket, offsets, min(k, self.n_items), candidate)
+        if not found.possible[0]:
+            raise InputError(IMPOSSIBLE)
+        n = int((found.items[0] >= 0).sum())
+        return found.items[0, :n], found.scores[0, :n], found.probabilities[0, :n]
+
+    def best_next_of_many(self, baskets: Baskets, k: int, threads: int | None = None) -> BestOfMany:
+        check_items(self.n_items, baskets)
+        return best_next(self.kernel, baskets.indices, baskets.offsets, k, None, threads)
 
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
         return next_of(self.kernel, item, baskets)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.interface import Arrays, check_size
-from dpplearn.kernels.ranking import Best, best_of
+from dpplearn.kernels.ranking import Best, BestOfMany, best_of, one_by_one
 from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.sampling import sample_sets
@@ -76,6 +76,9 @@ class SymmetricLaw:
 
     def best_next(self, basket: Ints, k: int, candidate: Bools | None = None) -> Best:
         return best_of(*self.next_item(basket), basket, k, candidate)
+
+    def best_next_of_many(self, baskets: Baskets, k: int, threads: int | None = None) -> BestOfMany:
+        return one_by_one(self.best_next, baskets, k)
 
     def next_of(self, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
         found = np.array([[each[item] for each in next_item(self.kernel, basket)] for basket in baskets])

@@ -15,14 +15,11 @@ BASKET = types.Array(types.int64, 1, "C", readonly=True)
 OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 
 
-@njit(types.float64(MATRIX, BASKET, OUT_MATRIX, OUT_MATRIX, OUT_NUMBERS), **OPTIONS)
-def complement(matrix, basket, factor, half, left):  # type: ignore[no-untyped-def]
-    """M_ii − M_iA M_A⁻¹ M_Ai for every item i, and log det M_A; −inf where a pivot is not above 0.
-
-    With M_A = (lower) (upper), lower having a unit diagonal: `half` becomes lower⁻¹ M_A,all, and the columns
-    upper⁻ᵀ M_all,Aᵀ are found beside it.
-    """
-    n, k = len(matrix), len(basket)
+@njit(types.float64(MATRIX, BASKET, OUT_MATRIX), **OPTIONS)
+def factorise(matrix, basket, factor):  # type: ignore[no-untyped-def]
+    """M_A = (lower) (upper), lower having a unit diagonal, both in the place of M_A; and log det M_A, −inf where a
+    pivot is not above 0."""
+    k = len(basket)
     logdet = 0.0
     for i in range(k):
         for j in range(k):
@@ -35,6 +32,19 @@ def complement(matrix, basket, factor, half, left):  # type: ignore[no-untyped-d
             factor[i, p] /= factor[p, p]
             for j in range(p + 1, k):
                 factor[i, j] -= factor[i, p] * factor[p, j]
+    return logdet
+
+
+@njit(types.float64(MATRIX, BASKET, OUT_MATRIX, OUT_MATRIX, OUT_NUMBERS), **OPTIONS)
+def complement(matrix, basket, factor, half, left):  # type: ignore[no-untyped-def]
+    """M_ii − M_iA M_A⁻¹ M_Ai for every item i, and log det M_A; −inf where a pivot is not above 0.
+
+    `half` becomes lower⁻¹ M_A,all, and the columns upper⁻ᵀ M_all,Aᵀ are found beside it.
+    """
+    n, k = len(matrix), len(basket)
+    logdet = factorise(matrix, basket, factor)
+    if logdet == -np.inf:
+        return logdet
     for i in range(n):
         left[i] = matrix[i, i]
     for p in range(k):

@@ -1,0 +1,226 @@
+"""The options of learning, which every command that learns a model takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from dpplearn.cli.errors import UsageError
+from dpplearn.cli.options import LEARNING, one_of, prior_strength
+from dpplearn.fitting.options import MODELS, MOST_DENSE, MOST_RESTARTS, MOST_SEGMENTS
+from dpplearn.learners.registry import FACTORED, LEARNERS
+from dpplearn.learners.starts import INITIALISERS
+from dpplearn.tools.words import listed
+
+USUAL = LEARNERS[MODELS["mixture"]]
+MIXTURE, DPPS, REGULARISING = "Learning a mixture", "Learning a DPP", "Little data"
+NAMES = {"mixture": "a mixture", "dpp": "a DPP"}
+Given = Mapping[str, object]  # options and their values, None where they were not given
+
+
+def positive(value: float | None) -> float | None:
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not above 0")
+    return value
+
+
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="|".join(MODELS),
+        callback=one_of(MODELS),
+        rich_help_panel=LEARNING,
+        help="mixture: segments of people, and items that go together or stand in for each other; it predicts best. "
+        "dpp: items stand in for each other. By default a mixture, or a dpp where --learner, --init, --prior or a "
+        "model to start from ask for one.",
+    ),
+]
+Segments = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=MOST_SEGMENTS,
+        rich_help_panel=MIXTURE,
+        help=f"How many segments; by default {USUAL.usual_segments}, and {FACTORED.usual_segments} where there are "
+        f"more than {MOST_DENSE:,} items.",
+    ),
+]
+Rank = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        rich_help_panel=MIXTURE,
+        help=f"Of how many columns the part is by which items stand in for each other; by default "
+        f"{USUAL.usual_rank}, and {FACTORED.usual_rank} where there are more than {MOST_DENSE:,} items.",
+    ),
+]
+NoAttraction = Annotated[
+    bool,
+    typer.Option("--no-attraction", rich_help_panel=MIXTURE, help="Items of a segment do not attract each other."),
+]
+DPP_LEARNERS = [name for name, each in LEARNERS.items() if each.model == "dpp"]
+Learner = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(DPP_LEARNERS),
+        callback=one_of(DPP_LEARNERS),
+        rich_help_panel=DPPS,
+        help="How a DPP is learned; by default auto.",
+    ),
+]
+Init = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(INITIALISERS),
+        callback=one_of(INITIALISERS),
+        rich_help_panel=DPPS,
+        help="Where a DPP starts; by default moments.",
+    ),
+]
+Restarts = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=MOST_RESTARTS,
+        rich_help_panel=LEARNING,
+        help="How many runs, each from a start of its own; the best is kept.",
+    ),
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        "--tol",
+        min=0,
+        rich_help_panel=LEARNING,
+        help="Stop when no more than this is still to be gained, in nats per basket (em, k-ascent: when the relative "
+        f"change is smaller); by default {LEARNERS[MODELS['mixture']].usual_tol:g}, and "
+        f"{LEARNERS[MODELS['dpp']].usual_tol:g} for a DPP.",
+    ),
+]
+MaxIter = Annotated[int, typer.Option(min=0, rich_help_panel=LEARNING, help="Limit on the iterations of a run.")]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(
+        callback=positive,
+        rich_help_panel=LEARNING,
+        help="Limit on the time of the whole fit; the best model so far is saved.",
+    ),
+]
+Prior = Annotated[
+    float | None,
+    typer.Option(
+        metavar="auto|STRENGTH",
+        parser=prior_strength,
+        rich_help_panel=DPPS,
+        help="How much independent items count beside the data: 0 not at all; inf: they alone; auto: as "
+        "much as cross-validation finds best. By default auto for the learner auto, and 0 for the others.",
+    ),
+]
+ValidationShare = Annotated[
+    float | None,
+    typer.Option(
+        "--validation",
+        metavar="SHARE",
+        min=0,
+        max=0.99,
+        rich_help_panel=REGULARISING,
+        help="Set this share of the baskets aside, and stop when they become no likelier.",
+    ),
+]
+Patience = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        rich_help_panel=REGULARISING,
+        help="For how many iterations the baskets set aside may become no likelier; by default 10.",
+    ),
+]
+Nonempty = Annotated[
+    bool | None,
+    typer.Option(
+        "--nonempty/--may-be-empty",
+        rich_help_panel=LEARNING,
+        help="Whether baskets cannot be empty, so that all that the model says is given that they are not. By default "
+        "they cannot where none is; but of a DPP's learners auto alone heeds that, and lbfgs and adam can be told.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What can be asked of learning, as given."""
+
+    model: Kind = None
+    segments: Segments = None
+    rank: Rank = None
+    no_attraction: NoAttraction = False
+    learner: Learner = None
+    init: Init = None
+    restarts: Restarts = 1
+    tol: Tolerance = None
+    max_iter: MaxIter = 1000
+    max_seconds: MaxSeconds = None
+    prior: Prior = None
+    validation: ValidationShare = None
+    patience: Patience = None
+    nonempty: Nonempty = None
+
+    def checked(self, start: Path | None = None, of_start: str | None = None) -> dict[str, Any]:
+        """The options as `fit` takes them, if they go together and with a model to start from."""
+        of_mixture = {"--segments": self.segments, "--rank": self.rank, "--no-attraction": self.no_attraction or None}
+        of_dpp = {"--learner": self.learner, "--init": self.init, "--prior": self.prior}
+        check_kind(self.model, start, of_mixture, of_dpp, of_start)
+        check_law(self.learner, self.nonempty)
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given["attraction"] = not given.pop("no_attraction")
+        return {**given, "nonempty": "auto" if self.nonempty is None else self.nonempty}
+
+
+def with_learning(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options of `Learning` in place of its parameter `learning`."""
+    hints = get_type_hints(Learning, include_extras=True)
+    ours = [
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
+        for each in fields(Learning)
+    ]
+    signature = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for each in signature.parameters.values():
+        parameters += ours if each.name == "learning" else [each.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+
+    def taking(**given: Any) -> None:
+        command(learning=Learning(**{each.name: given.pop(each.name) for each in ours}), **given)
+
+    taking.__name__, taking.__doc__ = command.__name__, command.__doc__
+    taking.__annotations__ = {each.name: each.annotation for each in parameters}
+    taking.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return taking
+
+
+def check_kind(model: str | None, start: Path | None, of_mixture: Given, of_dpp: Given, of_start: str | None) -> None:
+    """That all options ask for one kind of model; `fit` would say so in the words of Python."""
+    asked = {f"--model {model}": model, **dict.fromkeys(_given(of_dpp), "dpp"), f"--start {start}": of_start}
+    wanted = {option: kind for option, kind in asked.items() if kind is not None}
+    kind = next(iter(wanted.values()), "mixture")
+    others = [option for option, other in wanted.items() if other != kind]
+    others += _given(of_mixture) if kind == "dpp" else []
+    if others:
+        one, other = (NAMES[kind], NAMES["mixture" if kind == "dpp" else "dpp"])
+        verb = "is" if len(others) == 1 else "are"
+        raise UsageError(f"{listed(others)} {verb} for {other}, and {next(iter(wanted))} for {one}; leave out either")
+
+
+def _given(options: Given) -> list[str]:
+    return [name for name, value in options.items() if value is not None]
+
+
+def check_law(learner: str | None, nonempty: bool | None) -> None:
+    if learner is not None and nonempty and not LEARNERS[learner].learns_nonempty:
+        able = [name for name in DPP_LEARNERS if LEARNERS[name].learns_nonempty]
+        raise UsageError(f"--nonempty is not for --learner {learner}; use one of {', '.join(able)}")

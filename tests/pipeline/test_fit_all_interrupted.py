@@ -1,0 +1,163 @@
+"""What fit-all leaves when it or one of its workers is killed, and what its command says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import fields
+from inspect import signature
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.cli.app import COMMANDS
+from dpplearn.cli.learning import Learning
+from helpers import program
+from helpers.command import answer, run, table
+from helpers.order_files import random_orders, write_csv
+from helpers.shelves import fitted
+
+OPTIONS = ("--segments", 2, "--max-iter", 20, "--processes", 2, "--quiet")
+HAS_PROC = Path("/proc/self/stat").exists()
+SAME = {"segments": 2, "max_iter": 20}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> dl.Prepared:
+    folder = tmp_path_factory.mktemp("prepared")
+    orders = write_csv(folder / "orders.csv", ("basket", "item", "category"), random_orders(500, n_categories=6))
+    return dl.prepare(orders, folder / "prepared", min_count=3, min_items=2)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process started, told by /proc."""
+    found = []
+    for each in Path("/proc").iterdir():
+        try:
+            after_name = (each / "stat").read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        if int(after_name[1]) == pid and "resource_tracker" not in (each / "cmdline").read_text():
+            found.append(int(each.name))
+    return found
+
+
+def kill(process: subprocess.Popen[str]) -> bool:
+    """Whether it was still running. Its workers end by themselves, a moment later."""
+    workers = children(process.pid) if HAS_PROC else []
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return process.returncode == -signal.SIGKILL
+
+
+def fit_all(prepared: dl.Prepared, shelf: Path, *options: object) -> subprocess.Popen[str]:
+    return program.begin("fit-all", prepared.folder, "-o", shelf, *OPTIONS, *options)
+
+
+def models_in(shelf: Path) -> set[str]:
+    return {path.name for path in (shelf / "models").glob("*.safetensors")}
+
+
+def test_killed_at_any_moment_the_old_shelf_or_the_new_is_there_whole(prepared: dl.Prepared, tmp_path: Path) -> None:
+    """At first there is nothing; after that, the shelf of another seed. What was learned is not learned again."""
+    began = time.monotonic()
+    assert program.run("fit-all", prepared.folder, "-o", tmp_path / "timed", *OPTIONS).returncode == 0
+    takes = time.monotonic() - began
+    slugs = [each.slug for each in prepared.categories]
+    kills = 0
+    for trial, moment in enumerate(np.sort(np.random.default_rng(0).uniform(0.4, 1.0, 3)) * takes):
+        out = tmp_path / f"out {trial}"
+        old = fitted(prepared, output=out, seed=1) if trial % 2 else None
+        process = fit_all(prepared, out)
+        time.sleep(moment)
+        kills += kill(process)
+        if old is not None or (out / "manifest.json").exists():
+            found = dl.Shelf.open(out)
+            assert (found.is_whole(), list(found)) == (True, slugs)
+        assert old is None or old.is_whole()
+        found = fitted(prepared, output=out, **SAME)
+        assert (found.is_whole(), list(found), found.manifest["seed"]) == (True, slugs, 0)
+        assert len(list((out / "models").iterdir())) == len(slugs) * (2 if old is not None else 1)
+    assert kills >= 1
+
+
+def test_killed_in_the_middle_it_goes_on_with_the_categories_that_are_missing(
+    prepared: dl.Prepared, tmp_path: Path
+) -> None:
+    journal = tmp_path / "shelf" / ".fit-all" / "journal.jsonl"
+    process = fit_all(prepared, tmp_path / "shelf")
+    program.wait_for(lambda: journal.exists() and journal.read_text().count("\n") >= 3, process)
+    assert kill(process)
+    done = journal.read_text().count("\n") - 1
+    before = models_in(tmp_path / "shelf")
+    assert not (tmp_path / "shelf" / "manifest.json").exists()
+    again = fitted(prepared, output=tmp_path / "shelf", **SAME)
+    assert (len(again), len(again.learned)) == (6, 6 - done)
+    assert len(before & models_in(tmp_path / "shelf")) >= done
+    assert not journal.exists()
+
+
+@pytest.mark.skipif(not HAS_PROC, reason="finds the workers by /proc")
+def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(prepared: dl.Prepared, tmp_path: Path) -> None:
+    process = fit_all(prepared, tmp_path / "shelf", "--restarts", 10)
+    program.wait_for(lambda: len(models_in(tmp_path / "shelf")) >= 1, process)
+    os.kill(children(process.pid)[0], signal.SIGKILL)
+    assert (process.wait(), process.communicate()[1]) == (0, "")
+    assert list(dl.Shelf.open(tmp_path / "shelf")) == [each.slug for each in prepared.categories]
+
+
+def test_ctrl_c_ends_it_with_what_was_learned_kept(prepared: dl.Prepared, tmp_path: Path) -> None:
+    journal = tmp_path / "shelf" / ".fit-all" / "journal.jsonl"
+    process = fit_all(prepared, tmp_path / "shelf", "--restarts", 10)
+    program.wait_for(lambda: journal.exists() and journal.read_text().count("\n") >= 2, process)
+    process.send_signal(signal.SIGINT)
+    assert (process.wait(), "Traceback" in process.communicate()[1]) == (130, False)
+    assert journal.read_text().count("\n") >= 2
+
+
+def test_the_command_tells_what_was_learned_and_what_failed(prepared: dl.Prepared, tmp_path: Path) -> None:
+    call = ("fit-all", prepared.folder, "-o", tmp_path / "shelf", "--segments", 1, "--max-iter", 2)
+    text = table(*call)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "category-5" in text
+    found = answer(*call)
+    assert (found["learned"], len(found["categories"]), found["failed"]) == ([], 6, [])
+    assert "and 6 as they were: nothing changed" in table(*call)
+    damaged = prepared.folder / prepared.category("category-3").files["train"].file
+    content = damaged.read_bytes()
+    damaged.write_bytes(b"no table")
+    try:
+        done = run(*call, "--fresh")
+    finally:
+        damaged.write_bytes(content)
+    assert done.returncode == 1
+    assert "1 of 6 categories could not be learned: category-3" in done.stderr
+    assert "category-3 could not be learned, and its last model stays" in " ".join(done.stdout.split())
+
+
+def test_every_option_of_learning_is_one_of_both_commands() -> None:
+    ours = {each.name for each in fields(Learning)}
+    for name in ("fit", "fit-all"):
+        found = signature(COMMANDS[name]).parameters
+        assert ours <= found.keys()
+        assert "learning" not in found
+
+
+def test_the_command_refuses_what_makes_no_sense(prepared: dl.Prepared, tmp_path: Path) -> None:
+    for arguments, code, message in (
+        ((tmp_path / "nowhere", "-o", tmp_path / "out"), 1, "holds no manifest.json"),
+        ((prepared.folder, "-o", prepared.folder), 1, "folder of another kind"),
+        ((prepared.folder, "-o", tmp_path / "out", "--prior", 1, "--segments", 2), 2, "--segments is for a mixture"),
+        ((prepared.folder, "-o", tmp_path / "out", "--learner", "em", "--nonempty"), 2, "--nonempty is not for"),
+        ((prepared.folder, "-o", tmp_path / "out", "--processes", 0), 2, "'--processes'"),
+    ):
+        done = run("fit-all", *arguments)
+        assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+        assert not (tmp_path / "out").exists()

@@ -1,0 +1,185 @@
+"""Recommendations for every basket of a table: what `recommend` says of each, under the identifiers that came."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.models.shelf import Shelf
+from dpplearn.pipeline import recommend_all as module
+from helpers.command import answer, run, table
+from helpers.order_files import write_csv, write_json_lines, write_parquet
+from helpers.problems import random_mixture
+from helpers.shelves import SHARES, three_categories, write_shelf
+
+COLUMNS = ("basket", "item")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf.open(write_shelf(tmp_path / "shelf", three_categories(), SHARES))
+
+
+def baskets_of(shelf: Shelf, n: int = 30) -> dict[str, list[str]]:
+    rng = np.random.default_rng(0)
+    items = shelf.catalogue.labels
+    return {f"{number:03}": rng.permutation(items)[: rng.integers(1, 5)].tolist() for number in range(n)}
+
+
+def rows_of(baskets: dict[str, list[str]], seed: int = 0) -> list[tuple[str, str]]:
+    """In no order."""
+    rows = [(name, item) for name, items in baskets.items() for item in items]
+    return [rows[place] for place in np.random.default_rng(seed).permutation(len(rows))]
+
+
+def read(path: Path) -> list[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        return connection.execute(f"SELECT * FROM '{path}'").fetchall()
+
+
+def expected(shelf: Shelf, baskets: dict[str, list[str]], k: int = 3) -> list[tuple[Any, ...]]:
+    return [
+        (name, rank, *each)
+        for name, items in baskets.items()
+        for rank, each in enumerate(shelf.recommend(items, k), start=1)
+    ]
+
+
+def test_every_basket_gets_what_recommend_says_in_the_order_of_identifiers(shelf: Shelf, tmp_path: Path) -> None:
+    baskets = baskets_of(shelf)
+    rows = rows_of(baskets)
+    write_csv(tmp_path / "a.csv", COLUMNS, [*rows, rows[0]])  # an item that is there twice is there once
+    found = dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=3)
+    assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
+    assert (found.n_baskets, found.n_items) == (30, len(rows))
+    assert found.n_recommendations == len(expected(shelf, baskets))
+
+
+def test_files_of_every_kind_and_both_outputs_say_the_same(shelf: Shelf, tmp_path: Path) -> None:
+    baskets = baskets_of(shelf)
+    rows = rows_of(baskets)
+    inputs = [
+        write_csv(tmp_path / "a.csv", COLUMNS, rows),
+        write_csv(tmp_path / "b.csv.gz", COLUMNS, rows),
+        write_parquet(tmp_path / "c.parquet", ("basket", "item"), rows),
+        write_json_lines(tmp_path / "d.jsonl", COLUMNS, rows),
+    ]
+    for path in inputs:
+        dl.recommend_all(shelf, path, tmp_path / "out.parquet", k=3)
+        assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
+    half = len(rows) // 2
+    parts = [
+        write_csv(tmp_path / "one.csv", COLUMNS, rows[:half]),
+        write_json_lines(tmp_path / "two.jsonl", COLUMNS, rows[half:]),
+    ]
+    dl.recommend_all(tmp_path / "shelf", parts, tmp_path / "out.csv", k=3)
+    with open(tmp_path / "out.csv", newline="") as file:
+        header, *lines = csv.reader(file)
+    assert header == ["basket", "rank", "item", "score", "probability", "category"]
+    assert lines == [[str(value) for value in row] for row in expected(shelf, baskets)]
+
+
+def test_parts_of_the_baskets_make_no_difference(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    baskets = baskets_of(shelf)
+    write_csv(tmp_path / "a.csv", COLUMNS, rows_of(baskets))
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 7)
+    dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=3, threads=1)
+    assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "kind", "ordered"),
+    [
+        (["10", "9", "-1"], "BIGINT", [-1, 9, 10]),
+        (["10", "9", "007"], "VARCHAR", ["007", "10", "9"]),
+        (["x", "9", "10"], "VARCHAR", ["10", "9", "x"]),
+    ],
+)
+def test_identifiers_are_integers_where_all_are_written_so_and_else_as_they_came(
+    shelf: Shelf, tmp_path: Path, identifiers: Sequence[str], kind: str, ordered: list[Any]
+) -> None:
+    write_csv(tmp_path / "a.csv", COLUMNS, [(each, "cup") for each in identifiers])
+    dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=1)
+    assert [row[0] for row in read(tmp_path / "out.parquet")] == ordered
+    with duckdb.connect() as connection:
+        types = connection.execute(f"DESCRIBE SELECT basket FROM '{tmp_path / 'out.parquet'}'").fetchall()
+    assert types[0][1] == kind
+
+
+def test_items_that_no_model_has_stop_it_before_anything_is_written_or_are_left_out_and_counted(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    rows = [("1", "cup"), ("1", "crip"), ("2", "crip"), ("2", "spoon")]
+    write_csv(tmp_path / "a.csv", COLUMNS, rows)
+    with pytest.raises(
+        dl.InputError, match=r"'crip' is not in the catalogue; did you mean 'crib'.*in 2 rows, of 3 rows"
+    ):
+        dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+    found = dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=3, unknown="drop")
+    assert (found.n_unknown, found.unknown, found.n_baskets) == (3, ("crip", "spoon"), 2)
+    both = {"1": ["cup"], "2": []}
+    assert read(tmp_path / "out.parquet") == [(int(name), *row) for name, *row in expected(shelf, both)]
+
+
+def test_one_model_names_no_category_and_items_may_be_integers(tmp_path: Path) -> None:
+    model = dl.Mixture(random_mixture(2, 4, seed=1), [5, 6, 7, 80])
+    model.save(tmp_path / "model.safetensors")
+    write_csv(tmp_path / "a.csv", COLUMNS, [("b", 80), ("a", 5), ("a", 7)])
+    dl.recommend_all(tmp_path / "model.safetensors", tmp_path / "a.csv", tmp_path / "out.parquet", k=2)
+    wanted = [
+        (name, rank, *each)
+        for name, items in (("a", [5, 7]), ("b", [80]))
+        for rank, each in enumerate(model.recommend(items, 2), start=1)
+    ]
+    assert read(tmp_path / "out.parquet") == wanted
+
+
+def test_rows_that_cannot_be_used_and_baskets_that_cannot_be_are_counted(tmp_path: Path) -> None:
+    model = dl.Mixture(dl.MixtureKernel.of_items([0.0, -1e4]), ["bib", "unicorn"], nonempty=True)
+    (tmp_path / "a.csv").write_text("basket,item\n1,bib\n2\n3,\n4,unicorn\n5,bib\n")
+    found = dl.recommend_all(model, tmp_path / "a.csv", tmp_path / "out.csv", k=1)
+    assert (found.n_bad_rows, found.n_impossible, found.impossible, found.n_baskets) == (2, 1, (4,), 3)
+    (tmp_path / "b.csv").write_text("basket,item\n1,\n")
+    with pytest.raises(dl.InputError, match="has no row that can be used"):
+        dl.recommend_all(model, tmp_path / "b.csv", tmp_path / "out.csv")
+
+
+def test_the_command_writes_the_table_and_tells_of_what_was_left_out(shelf: Shelf, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("order,product\n1,cup\n1,crip\n2,cot\n")
+    call = ("recommend-all", shelf.folder, tmp_path / "a.csv", "-o", tmp_path / "out.csv", "-k", 2, "--unknown", "drop")
+    columns = ("--basket", "order", "--item", "product")
+    found = answer(*call, *columns)
+    assert (found["n_baskets"], found["n_recommendations"], found["unknown"]) == (2, 4, ["crip"])
+    assert "1 row left out: no model has the item, for instance crip." in table(*call, *columns)
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 5
+
+
+def test_the_command_refuses_what_makes_no_sense(shelf: Shelf, tmp_path: Path) -> None:
+    rows = write_csv(tmp_path / "a.csv", COLUMNS, [("1", "cup")])
+    model = tmp_path / "model.csv"
+    three_categories()["meals"].save(model)
+    before = {path: path.read_bytes() for path in (rows, model)}
+    for arguments, code, message in (
+        ((shelf.folder, rows, "-o", rows), 2, "would overwrite"),
+        ((model, rows, "-o", model), 2, "would overwrite"),
+        ((shelf.folder, rows, "-o", tmp_path / "out.txt"), 1, "expected a file that ends in .parquet, .pq, .csv"),
+        ((shelf.folder, rows, "-o", tmp_path / "no" / "out.csv"), 1, "there is no folder"),
+        ((tmp_path, rows, "-o", tmp_path / "out.csv"), 1, "holds no manifest.json"),
+        ((shelf.folder, tmp_path / "none.csv", "-o", tmp_path / "out.csv"), 1, "no file is called"),
+        ((shelf.folder, rows, "-o", tmp_path / "out.csv", "--unknown", "keep"), 2, "'keep' is not one of error, drop"),
+        ((shelf.folder, rows, "-o", tmp_path / "out.csv", "--item", "product"), 1, "but not 'product'"),
+    ):
+        done = run("recommend-all", *arguments)
+        assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+    with pytest.raises(dl.InputError, match=r"a\.csv would overwrite .*a\.csv, which is read"):
+        dl.recommend_all(shelf, tmp_path / "*.csv", rows)
+    assert {path: path.read_bytes() for path in before} == before
+    assert not (tmp_path / "out.csv").exists()
