@@ -9,15 +9,6 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
 
-<<<<<<< HEAD
-# Learns a small shelf, serves it and prints the address; with CHECK=1, asks one request of each kind and leaves.
-demo-serve: $(VENV)/.installed-serve
-	$(BIN)/python examples/demo_serve.py $(if $(CHECK),--check)
-
-# What the tests of the pages look for where it is not installed: axe-core and a browser, by npm.
-browser:
-	npm install --no-save --no-audit --no-fund axe-core @sparticuz/chromium
-=======
 # Raw orders of 13 categories to a shelf of models, and recommendations for all of them; a minute on 2 cores, the
 # environment included. A second call does only what has changed.
 demo-shelf: $(VENV)/.installed
@@ -27,7 +18,14 @@ demo-shelf: $(VENV)/.installed
 	$(BIN)/dpplearn fit-all demo-shelf/prepared -o demo-shelf/shelf
 	$(BIN)/dpplearn recommend-all demo-shelf/shelf demo-shelf/orders.parquet --unknown drop \
 		-o demo-shelf/recommendations.parquet
->>>>>>> h-shelf
+
+# Learns a small shelf, serves it and prints the address; with CHECK=1, asks one request of each kind and leaves.
+demo-serve: $(VENV)/.installed-serve
+	$(BIN)/python examples/demo_serve.py $(if $(CHECK),--check)
+
+# What the tests of the pages look for where it is not installed: axe-core and a browser, by npm.
+browser:
+	npm install --no-save --no-audit --no-fund axe-core @sparticuz/chromium
 
 # Two workers on two cores: threads inside BLAS would only wait for one another.
 test: lint
