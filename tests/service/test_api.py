@@ -102,12 +102,14 @@ def test_an_item_is_explained(asks: Client, shelf: Shelf) -> None:
 def test_related_items_are_those_of_the_model(tmp_path: Path) -> None:
     attracts, apart = [[1, 2], [-2, 1]], [[2, 1], [1, 2]]
     both = np.block([[np.array(attracts), np.zeros((2, 2))], [np.zeros((2, 2)), np.array(apart)]])
-    model = dl.Mixture(dl.MixtureKernel(np.ones(1), np.full((1, 4), -2.0), both[None]), ["crib", "pad", "cot", "bed"])
+    model = dl.Mixture(dl.MixtureKernel(np.ones(1), np.full((1, 4), -2.0), both[None]), ["crib", "Pad", "cot", "bed"])
     model.save(tmp_path / "sleep.safetensors")
     with client(tmp_path) as asks:
+        found = answer_of(asks.get("/v1/models/sleep/items?search=pad"))["items"]
         together, instead = ask(asks, "complements", {"item": "crib"}), ask(asks, "substitutes", {"item": "cot"})
-    assert [(each["item"], each["lift"]) for each in together["items"]] == [("pad", model.complements("crib")[0].lift)]
+    assert [(each["item"], each["lift"]) for each in together["items"]] == [("Pad", model.complements("crib")[0].lift)]
     assert [(each["item"], each["lift"]) for each in instead["items"]] == [("bed", model.substitutes("cot")[0].lift)]
+    assert [each["item"] for each in found] == ["Pad"]  # whatever its case
     assert together["items"][0]["low"] is None  # where nothing is known of the baskets learned from
 
 

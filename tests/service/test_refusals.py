@@ -88,6 +88,7 @@ def test_200_malformed_bodies_are_each_a_clear_problem_and_the_service_goes_on(a
         assert response.status_code in (400, 413, 422), (body[:80], response.text)
         told = problem_of(response, response.status_code)
         assert len(told["detail"]) < 1000
+    problem_of(asks.post("/v1/models/sleep/recommend", content=b'{"k": 1', headers=JSON), 400)
     assert answer_of(asks.post("/v1/models/sleep/recommend", json={"basket": ["crib"]}))["items"]
 
 

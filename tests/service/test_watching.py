@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pickle
@@ -195,8 +196,6 @@ def test_without_a_manifest_every_model_is_taken_at_its_word(tmp_path: Path) -> 
 
 def test_a_new_shelf_is_noticed_by_itself(folder: Path) -> None:
     """The watch runs beside the answers; what fails in it does not end it."""
-    import asyncio
-
     with client(folder) as asks:
         current = asks.app.state.service.current
         looks: list[bool] = []
@@ -209,8 +208,9 @@ def test_a_new_shelf_is_noticed_by_itself(folder: Path) -> None:
 
         async def watch() -> None:
             task = asyncio.create_task(current.watch(0.001))
-            while len(looks) < 3:
-                await asyncio.sleep(0.001)
+            async with asyncio.timeout(10):
+                while len(looks) < 3:
+                    await asyncio.sleep(0.001)
             task.cancel()
 
         current.refresh = refresh
