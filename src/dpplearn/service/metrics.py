@@ -41,16 +41,26 @@ class Metrics:
             "dpplearn_recommended_items", "How often an item was suggested.", ["model", "item"], registry=self.registry
         )
         self.loads = Counter("dpplearn_shelf_loads", "Shelves read, by event.", ["event"], registry=self.registry)
-        self._counters: dict[tuple[str, str], Counter] = {}
+        self._counters: dict[tuple[str, ...], tuple[Counter, Histogram]] = {}
+        self._items: dict[tuple[str, str], Counter] = {}
+
+    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        key = (route, method, str(status))
+        if key not in self._counters:
+            self._counters[key] = self.requests.labels(*key), self.seconds.labels(route)
+        count, times = self._counters[key]
+        count.inc()
+        times.observe(seconds)
 
     def suggest(self, served: ServedModel, items: Iterable[Label]) -> None:
         """Count what was suggested."""
         by_item = len(served.model.items) <= MOST_ITEMS
         for item in items:
             key = (served.name, str(item) if by_item else ALL_ITEMS)
-            if key not in self._counters:
-                self._counters[key] = self.recommended.labels(*key)
-            self._counters[key].inc()
+            if key not in self._items:
+                self._items[key] = self.recommended.labels(*key)
+            self._items[key].inc()
 
     def text(self, current: Current) -> bytes:
         """As Prometheus reads it. What is served is told by the worker that is asked: all look at one source."""
