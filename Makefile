@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo demo-shelf test test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
+.PHONY: demo demo-shelf demo-serve browser test test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -18,6 +18,14 @@ demo-shelf: $(VENV)/.installed
 	$(BIN)/dpplearn fit-all demo-shelf/prepared -o demo-shelf/shelf
 	$(BIN)/dpplearn recommend-all demo-shelf/shelf demo-shelf/orders.parquet --unknown drop \
 		-o demo-shelf/recommendations.parquet
+
+# Learns a small shelf, serves it and prints the address; with CHECK=1, asks one request of each kind and leaves.
+demo-serve: $(VENV)/.installed-serve
+	$(BIN)/python examples/demo_serve.py $(if $(CHECK),--check)
+
+# What the tests of the pages look for where it is not installed: axe-core and a browser, by npm.
+browser:
+	npm install --no-save --no-audit --no-fund axe-core @sparticuz/chromium
 
 # Two workers on two cores: threads inside BLAS would only wait for one another.
 test: lint
@@ -73,8 +81,12 @@ $(VENV)/.installed-test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-serve: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[serve]'
+	@touch $@ $(VENV)/.installed
+
 $(VENV)/.installed-bench: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) --editable '.[bench,report]'
+	$(PIP) --editable '.[bench,report,serve]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-report: pyproject.toml constraints.txt | $(VENV)/bin/python

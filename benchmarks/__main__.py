@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.measure import Result
 from dpplearn.tools.progress import shown_progress
 
-NAMES = ("starting", "learning", "statistics", "sampling", "selection", "using", "prepare", "recommend_all")
+NAMES = ("starting", "learning", "statistics", "sampling", "selection", "using", "prepare", "recommend_all", "service")
 
 
 def table(results: list[Result]) -> Table:

@@ -28,6 +28,9 @@ ONLY_IN = {
     "sklearn": ("integrations",),
     "dask": ("tools/cluster",),
     "distributed": ("tools/cluster",),
+    "fastapi": ("service",),
+    "uvicorn": ("service",),
+    "prometheus_client": ("service",),
 }
 
 

@@ -190,9 +190,13 @@ def test_who_reads_the_old_shelf_can_go_on_until_the_run_after_the_next(prepared
     fitted(prepared, seed=1)  # does nothing
     assert old.is_whole()
     assert old[SLUGS[0]].learned.n_baskets == len(prepared.train(SLUGS[0]))
+    (old.folder / "models" / ".learning-toys-123").write_text("what a killed worker left")
+    (old.folder / "models" / "notes.txt").write_text("somebody's")
     fitted(prepared, seed=2)
     assert not old.is_whole()
-    assert len(list((old.folder / "models").iterdir())) == 2 * len(SLUGS)
+    others = [path.name for path in (old.folder / "models").iterdir() if path.suffix != ".safetensors"]
+    assert others == ["notes.txt"]
+    assert len(list((old.folder / "models").iterdir())) == 2 * len(SLUGS) + 1
     with pytest.raises(dl.InputError, match="is gone; the shelf may have been written again"):
         old[SLUGS[1]]
 

@@ -29,6 +29,7 @@ from dpplearn.cli.commands import (
     reproduce,
     sample,
     score,
+    serve,
 )
 from dpplearn.cli.errors import INTERRUPTS, exit_code, run_typer, show_warning
 from dpplearn.cli.output import open_streams
@@ -52,6 +53,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plot": plot.plot,
     "export": export.export,
     "import": import_.import_,
+    "serve": serve.serve,
     "reproduce": reproduce.reproduce,
 }
 

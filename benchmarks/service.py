@@ -1,0 +1,228 @@
+"""The service under load, on this machine: latencies and CPU time per request, start, swaps and a killed worker.
+
+Clients and server share the cores, so latencies are those of a busy machine; `python -m benchmarks service`.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import dpplearn as dl
+from benchmarks.measure import Result
+from dpplearn.kernels.factored.kernel import FactoredKernel
+from dpplearn.models.shelf import FORMAT
+from dpplearn.tools.files import digest
+from dpplearn.tools.manifest import write_manifest
+
+SECONDS = 3.0  # of each measurement
+CONNECTIONS = (1, 8, 64)
+SWAPS = 100
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def small(n: int, seed: int = 0) -> dl.Mixture:
+    rng = np.random.default_rng(seed)
+    U, A = rng.standard_normal((n, 5)) / 3, rng.standard_normal((n, n)) / n
+    C = np.eye(n) + U @ U.T + A - A.T
+    kernel = dl.MixtureKernel(rng.dirichlet(np.ones(6)), rng.standard_normal((6, n)) - np.log(n / 5), C[None])
+    return dl.Mixture(kernel, [f"item {i}" for i in range(n)], nonempty=True)
+
+
+def large(n: int) -> dl.Mixture:
+    rng = np.random.default_rng(0)
+    factors, log_odds = rng.standard_normal((n, 20)) / 3, rng.standard_normal((6, n)) - np.log(n / 5)
+    kernel = FactoredKernel(rng.dirichlet(np.ones(6)), log_odds, factors, np.eye(20)[None])
+    return dl.Mixture(kernel, [f"item {i}" for i in range(n)], nonempty=True)
+
+
+def write_shelf(folder: Path, models: dict[str, dl.Mixture], generation: int = 0) -> None:
+    """As fit_all puts it in place: files of new names, the manifest last; files of two generations ago are removed."""
+    entries = []
+    for slug, model in models.items():
+        path = folder / f"{slug}-{generation}.safetensors"
+        model.save(path)
+        about = {"slug": slug, "name": slug, "file": path.name, "sha256": digest(path)}
+        entries.append({**about, "share": 0.5, "n_items": len(model.items), "old": ""})
+        (folder / f"{slug}-{generation - 2}.safetensors").unlink(missing_ok=True)
+    write_manifest(folder, {"kind": "shelf", "format": FORMAT, "categories": entries})
+
+
+class Server:
+    """`dpplearn serve` and its log."""
+
+    def __init__(self, folder: Path, *options: object) -> None:
+        self.log = folder / "log"
+        program = [sys.executable, "-m", "dpplearn", "serve", folder, "--port", 0, "--poll", 0.05, *options]
+        began = time.perf_counter()
+        with open(self.log, "w", encoding="utf-8") as file:
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+            self.process = subprocess.Popen([str(each) for each in program], stderr=file, env=environment)
+        while not self.events("serving"):
+            time.sleep(0.01)
+        self.port = int(self.events("serving")[0]["address"].rstrip("/").rsplit(":", 1)[1])
+        while not self._is_ready():
+            time.sleep(0.01)
+        self.seconds = time.perf_counter() - began
+
+    def _is_ready(self) -> bool:
+        with suppress(OSError, http.client.HTTPException):
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            connection.request("GET", "/v2/health/ready")
+            return connection.getresponse().status == 200
+        return False
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        with open(self.log, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if f'"event": "{name}' in line and line.endswith("}\n")]
+
+    def workers(self) -> list[int]:
+        return [int(each["event"].split("[")[1].rstrip("]")) for each in self.events("Started server process")]
+
+    def cpu(self) -> float:
+        """Seconds that the server has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICK
+
+
+@contextmanager
+def served(folder: Path, *options: object) -> Iterator[Server]:
+    found = Server(folder, *options)
+    try:
+        yield found
+    finally:
+        found.process.terminate()
+        found.process.wait(30)
+
+
+def load(server: Server, connections: int, body: dict[str, Any], name: str, pace: float = 0, **how: Any) -> Any:
+    """Ask over so many connections for some seconds, each when it has its answer or, paced, at fixed times; how long
+    each request took, from when it should have been sent, and how many failed."""
+    times: list[float] = []
+    failed: list[str] = []
+    content, until = json.dumps(body), time.perf_counter() + how.get("seconds", SECONDS)
+    more: Callable[[], bool] = how.get("more", lambda: time.perf_counter() < until)
+
+    def ask(number: int) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        due = time.perf_counter() + pace * number / connections
+        while more():
+            if pace:
+                time.sleep(max(due - time.perf_counter(), 0))
+            began = due if pace else time.perf_counter()
+            due += pace
+            try:
+                connection.request(
+                    "POST", f"/v1/models/{name}/recommend", content, {"content-type": "application/json"}
+                )
+                response = connection.getresponse()
+                response.read()
+                if response.status != 200:
+                    failed.append(str(response.status))
+            except (OSError, http.client.HTTPException) as error:
+                failed.append(type(error).__name__)
+                connection.close()
+                continue
+            times.append(time.perf_counter() - began)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(connections)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    return np.array(times), failed
+
+
+def latencies(server: Server, n: int) -> Iterator[Result]:
+    basket = [f"item {i}" for i in range(0, 50, 10)]
+    for explain in (False, True):
+        body = {"basket": basket, "k": 10, "explain": explain}
+        load(server, 1, body, f"n{n}", seconds=0.5)
+        for connections in CONNECTIONS:
+            before = server.cpu()
+            times, failed = load(server, connections, body, f"n{n}")
+            cpu = 1e6 * (server.cpu() - before) / max(len(times), 1)
+            p50, p99 = 1000 * np.quantile(times, [0.5, 0.99])
+            what = f"recommend{' with reasons' if explain else ''}, N = {n:,}, {connections} connections"
+            target = 900.0 if n == 100 and not explain else None
+            detail = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(times) / SECONDS:.0f} per second, {len(failed)} failed"
+            yield Result(f"{what}: CPU per request", cpu, "µs", target, at_least=False, detail=detail)
+
+
+def half_load(server: Server) -> Result:
+    body = {"basket": [f"item {i}" for i in range(0, 50, 10)], "k": 10}
+    times, _ = load(server, 8, body, "n100")
+    rate = len(times) / SECONDS / 2
+    times, failed = load(server, 8, body, "n100", pace=8 / rate)
+    detail = f"{rate:.0f} per second over 8 connections, {len(failed)} failed"
+    return Result("p99 at half load, N = 100", 1000 * float(np.quantile(times, 0.99)), "ms", 20, False, detail)
+
+
+def swaps(folder: Path) -> Result:
+    """Shelves replaced one after another, each when the one before is served."""
+    with served(folder) as server:
+        done = threading.Event()
+
+        def replace() -> None:
+            for generation in range(1, SWAPS + 1):
+                write_shelf(folder, {"n100": small(100, generation)}, generation)
+                while len(server.events("shelf_swapped")) < generation:
+                    time.sleep(0.01)
+            done.set()
+
+        replacing = threading.Thread(target=replace)
+        replacing.start()
+        times, failed = load(server, 8, {"basket": ["item 1"]}, "n100", more=lambda: not done.is_set())
+        replacing.join()
+    detail = f"{len(times):,} requests over 8 connections"
+    return Result(f"failed requests in {SWAPS} replacements of the shelf", len(failed), "", 0, False, detail)
+
+
+def killed(folder: Path) -> Result:
+    """What fails is what the dead worker had on its connections: one request each at most."""
+    with served(folder, "--workers", 2) as server:
+        while len(server.workers()) < 2:
+            time.sleep(0.01)
+        threading.Timer(1, lambda: os.kill(server.workers()[0], signal.SIGKILL)).start()
+        times, failed = load(server, 8, {"basket": ["item 1"]}, "n100", seconds=5)
+        until = time.perf_counter() + 30
+        while len(server.workers()) < 3 and time.perf_counter() < until:
+            time.sleep(0.05)
+        replaced = len(server.workers()) == 3
+    detail = f"{len(times):,} answered over 8 connections; the worker was {'' if replaced else 'not '}replaced"
+    return Result("failed requests when one of 2 workers is killed", len(failed), "", 8, False, detail)
+
+
+def run() -> list[Result]:
+    found: list[Result] = []
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        write_shelf(folder, {f"category-{i}": small(100, i) for i in range(13)})
+        with served(folder) as server:
+            found.append(Result("start to ready, 13 models", server.seconds, "s", 3, at_least=False))
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        write_shelf(folder, {"n100": small(100), "n1000": large(1000)})
+        with served(folder) as server:
+            for n in (100, 1000):
+                found += latencies(server, n)
+            found.append(half_load(server))
+    for measured in (swaps, killed):
+        with TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            write_shelf(folder, {"n100": small(100)})
+            found.append(measured(folder))
+    return found

@@ -1,0 +1,180 @@
+// What the models know: figures and pictures of one category, and how all fare.
+
+import { ask, attempt, byId, element, model, percent, titled } from "./common.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const CELL = 22;
+const NAMES = 250;    // pixels for the names beside the map
+const LONGEST = 36;   // characters of a name there
+const PLOT = 360;
+
+function drawn(name, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+const figure = (value, digits = 2) => (typeof value === "number" ? value.toFixed(digits) : value ?? "–");
+
+// A table of columns [heading, value of a row, whether it is a number].
+function table(id, columns, rows, caption) {
+  const head = element("tr", {}, ...columns.map(([heading, , numeric]) =>
+    element("th", { scope: "col", class: numeric ? "number" : undefined }, heading)));
+  const body = rows.map((each) => element("tr", {}, ...columns.map(([, value, numeric], number) =>
+    element(number ? "td" : "th", { scope: number ? undefined : "row", class: numeric ? "number" : undefined },
+      String(value(each))))));
+  byId(id).replaceChildren(element("caption", { class: "small" }, caption), element("thead", {}, head),
+    element("tbody", {}, ...body));
+}
+
+function showFares(models) {
+  const names = [...new Set(models.flatMap((each) => Object.keys(each.baselines ?? {})))];
+  const columns = [
+    ["Category", (each) => titled(each.title)],
+    ["Items", (each) => each.n_items, true],
+    ["Baskets", (each) => each.n_baskets ?? "–", true],
+    ["Measured on", (each) => (each.on === "test" ? "baskets set aside" : "baskets learned from")],
+    ["Model", (each) => figure(each.log_likelihood), true],
+    ["Independent items", (each) => figure(each.independent), true],
+    ["Gain", (each) => figure(each.gain), true],
+    ["Percentile rank", (each) => figure(each.percentile_rank, 1), true],
+    ...names.map((name) => [`Rank of ${name}`, (each) => figure(rank(each.baselines?.[name]), 1), true]),
+  ];
+  table("fares", columns, models, "Categories, their models and baselines");
+}
+
+const rank = (baseline) => (typeof baseline === "object" && baseline ? baseline.percentile_rank : baseline);
+
+function showSegments(segments) {
+  const cards = segments.map(({ share, expected_size: size, likes }, number) => {
+    const bar = element("span");
+    bar.style.width = percent(share);
+    return element("li", {},
+      element("h3", {}, `Segment ${number + 1}: ${percent(share)} of baskets`),
+      element("div", { class: "share", "aria-hidden": "true" }, bar),
+      element("p", { class: "small" }, `${figure(size, 1)} items on average; likes more than others do:`),
+      element("ul", {}, ...likes.map(({ item, ratio }) =>
+        element("li", {}, `${item} (${figure(ratio, 1)} times as likely)`))));
+  });
+  const none = element("li", {}, "This model is a DPP, which knows one kind of people.");
+  byId("segments").replaceChildren(...(cards.length ? cards : [none]));
+}
+
+// Blue below chance, red above it; a quarter and four times chance are the ends of the scale.
+function colour(lift) {
+  const way = Math.max(-1, Math.min(1, Math.log2(Math.max(lift, 1e-6)) / 2));
+  const end = way < 0 ? [33, 102, 172] : [214, 96, 77];
+  const mixed = end.map((value) => Math.round(242 + (value - 242) * Math.abs(way)));
+  return `rgb(${mixed.join(" ")})`;
+}
+
+const cut = (name) => (name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name);
+
+function showMap({ items, lift }) {
+  const n = items.length;
+  const side = n * CELL;
+  const about = `Heat map of ${n} items: how often every two are together, as a multiple of chance. ` +
+    "The strongest pairs are in the tables below.";
+  const map = drawn("svg", { role: "img", "aria-label": about, width: NAMES + side + 4, height: side + 4,
+    viewBox: `0 0 ${NAMES + side + 4} ${side + 4}` });
+  items.forEach((item, row) => {
+    const label = drawn("text", { x: NAMES - 6, y: row * CELL + 15, "text-anchor": "end" });
+    label.textContent = cut(String(item));
+    map.append(label);
+    items.forEach((other, column) => {
+      const here = drawn("rect", { x: NAMES + column * CELL, y: row * CELL, width: CELL - 1, height: CELL - 1, rx: 2,
+        fill: row === column ? "#8a9099" : colour(lift[row][column]) });
+      if (row !== column) {
+        const words = drawn("title");
+        words.textContent = `${item} and ${other}: ${figure(lift[row][column])} times chance`;
+        here.append(words);
+      }
+      map.append(here);
+    });
+  });
+  byId("map").replaceChildren(n ? map : element("p", {}, "No two items are apart or together more than chance has it."));
+}
+
+function showPairs(id, pairs, caption) {
+  const columns = [
+    ["One", (each) => each.one],
+    ["Other", (each) => each.other],
+    ["Times chance", (each) => figure(each.lift), true],
+  ];
+  table(id, columns, pairs, caption);
+}
+
+function showCalibration(calibration) {
+  const about = byId("calibration-about");
+  byId("calibration").replaceChildren();
+  byId("calibration-table").replaceChildren();
+  if (!calibration?.rows?.length) {
+    about.textContent = "This model does not tell what it was learned from, so there is nothing to compare with.";
+    return;
+  }
+  const { rows, on } = calibration;
+  about.textContent = "The probability that an item is in a basket which holds another, predicted and observed, on " +
+    (on === "test" ? "baskets set aside." : "the baskets that the model was learned from. On the line, predictions come true.");
+  byId("calibration").append(reliability(rows));
+  table("calibration-table", [
+    ["Predicted", (each) => figure(each.predicted, 4), true],
+    ["Observed", (each) => figure(each.observed, 4), true],
+  ], rows, "Averages of groups of predictions");
+}
+
+// On logarithmic axes: most items are rare.
+function reliability(rows) {
+  const shown = rows.filter((each) => each.predicted > 0 && each.observed > 0);
+  const values = shown.flatMap((each) => [each.predicted, each.observed]);
+  const low = Math.floor(Math.log10(Math.min(...values, 0.1)));
+  const place = (value) => 50 + ((Math.log10(value) - low) / -low) * (PLOT - 60);
+  const x = (value) => place(value);
+  const y = (value) => PLOT - place(value);
+  const plot = drawn("svg", { role: "img", width: PLOT, height: PLOT, viewBox: `0 0 ${PLOT + 20} ${PLOT}`,
+    "aria-label": "Predicted against observed probability; the figures are in the table below." });
+  plot.append(drawn("path", { class: "axis", d: `M50 10V${PLOT - 50}H${PLOT - 10}` }),
+    drawn("line", { class: "ideal", x1: x(10 ** low), y1: y(10 ** low), x2: x(1), y2: y(1) }));
+  for (let power = low; power <= 0; power += 1) {
+    const value = 10 ** power;
+    const across = drawn("text", { x: x(value), y: PLOT - 34, "text-anchor": "middle" });
+    const up = drawn("text", { x: 44, y: y(value) + 4, "text-anchor": "end" });
+    across.textContent = up.textContent = percent(value);
+    plot.append(across, up);
+  }
+  const names = [drawn("text", { x: PLOT / 2, y: PLOT - 12, "text-anchor": "middle" }),
+    drawn("text", { x: 56, y: 16 })];
+  names[0].textContent = "predicted";
+  names[1].textContent = "observed";
+  const path = shown.map((each, number) => `${number ? "L" : "M"}${x(each.predicted)} ${y(each.observed)}`).join("");
+  plot.append(...names, drawn("path", { class: "line", d: path }),
+    ...shown.map((each) => drawn("circle", { class: "point", cx: x(each.predicted), cy: y(each.observed), r: 4 })));
+  return plot;
+}
+
+let asked = 0;
+async function show() {
+  const mine = ++asked;
+  await attempt(async () => {
+    const found = await ask(`${model(byId("category").value)}/analysis`);
+    if (mine !== asked) return;
+    showSegments(found.segments);
+    showMap(found.map);
+    showPairs("substitutes", found.substitutes, "Items that stand in for each other");
+    showPairs("complements", found.complements, "Items that go together");
+    showCalibration(found.calibration);
+    byId("status").textContent = `Showing ${titled(found.title)}, version ${found.version.slice(0, 12)}.`;
+  });
+}
+
+async function start() {
+  await attempt(async () => {
+    const { models } = await ask("/v1/analysis");
+    showFares(models);
+    byId("category").replaceChildren(...models.map(({ name, title }) => element("option", { value: name }, titled(title))));
+    byId("category").addEventListener("change", show);
+    await show();
+  });
+}
+
+start();

@@ -1,0 +1,181 @@
+"""The service in this process, and in one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from fastapi import FastAPI
+
+from dpplearn.service.app import create_app
+from dpplearn.service.settings import Settings
+from helpers.program import ENVIRONMENT, _heed_signals, wait_for
+
+KEYS = ("type", "title", "status", "detail")  # that every problem has
+
+
+class Client:
+    """Asks a service in this process; what fails in it is an answer, as it would be of a server."""
+
+    def __init__(self, app: FastAPI, runner: asyncio.Runner) -> None:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self.app, self._runner = app, runner
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://here")
+
+    def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
+        return self._runner.run(self._client.request(method, path, **how))
+
+    def get(self, path: str, **how: Any) -> httpx.Response:
+        return self.ask("GET", path, **how)
+
+    def post(self, path: str, **how: Any) -> httpx.Response:
+        return self.ask("POST", path, **how)
+
+    def refresh(self) -> None:
+        """Look at once whether the shelf was replaced."""
+        self.app.state.service.current.refresh()
+
+
+@contextmanager
+def client(source: Path, **settings: Any) -> Iterator[Client]:
+    with asyncio.Runner() as runner:
+        yield Client(create_app(Settings(source, **settings)), runner)
+
+
+def problem_of(response: Any, status: int) -> dict[str, Any]:
+    """What was told, which is a problem of this status."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = response.json()
+    assert [name for name in KEYS if not found.get(name)] == []
+    assert found["status"] == status
+    return found
+
+
+def answer_of(response: Any) -> dict[str, Any]:
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+class Server:
+    """`dpplearn serve` in a process of its own, on a free port."""
+
+    def __init__(self, source: Path, log: Path, *options: object) -> None:
+        self.log = log
+        arguments = [sys.executable, "-m", "dpplearn", "serve", source, "--port", 0, "--poll", 0.05, *options]
+        with open(log, "w", encoding="utf-8") as file:
+            self.process = subprocess.Popen(
+                [str(each) for each in arguments],
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                env={**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"},
+                preexec_fn=_heed_signals,
+            )
+        wait_for(lambda: bool(self.events("serving")), self.process)
+        self.url = self.events("serving")[0]["address"].rstrip("/")
+        wait_for(self._is_ready, self.process)
+
+    def _is_ready(self) -> bool:
+        try:
+            return self.ask("GET", "/v2/health/ready")[0] == 200
+        except OSError:
+            return False
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return [each for each in found if each["event"] == name]
+
+    def ask(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
+        """The status and the body, over a connection of its own."""
+        with Connection(self.url) as connection:
+            return connection.ask(method, path, body, headers)
+
+    def workers(self) -> list[int]:
+        found = [each["event"] for each in self.all_events() if each["event"].startswith("Started server process")]
+        return [int(each.split("[")[1].rstrip("]")) for each in found]
+
+    def all_events(self) -> list[dict[str, Any]]:
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+        return self.process.returncode
+
+
+class Connection:
+    """One connection, kept open, without a library that might try again by itself."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._socket = socket.create_connection((parts.hostname, parts.port or 80), timeout=30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def ask(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
+        self.send(method, path, body, headers)
+        return self.read()
+
+    def send(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> None:
+        content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        told = {"host": "here", "content-type": "application/json", "content-length": len(content), **(headers or {})}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items()), "", ""]
+        self._socket.sendall("\r\n".join(lines).encode() + content)
+
+    def read(self) -> tuple[int, bytes]:
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += self._more()
+        head, body = data.split(b"\r\n\r\n", 1)
+        size = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        while len(body) < size:
+            body += self._more()
+        return int(head.split(b" ")[1]), body
+
+    def _more(self) -> bytes:
+        found = self._socket.recv(1 << 16)
+        if not found:
+            raise ConnectionError("the server closed the connection without a full answer")
+        return found
+
+
+@contextmanager
+def server(source: Path, log: Path, *options: object) -> Iterator[Server]:
+    found = Server(source, log, *options)
+    try:
+        yield found
+    finally:
+        if found.process.poll() is None:
+            found.stop()
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""Whatever is sent to whichever address, the answer is one that the OpenAPI document has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from dpplearn.service.app import create_app
+from dpplearn.service.settings import Settings
+from helpers.shelves import SHARES, three_categories, write_shelf
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+ITEMS = ["bib", "cup", "tie", "cot", "crib", "lamp", "sock", "unknown"]
+EXAMPLES = 25
+
+
+@pytest.fixture(scope="module")
+def schema(tmp_path_factory: pytest.TempPathFactory) -> schemathesis.BaseSchema:
+    folder: Path = write_shelf(tmp_path_factory.mktemp("documented"), three_categories(), SHARES)
+    return schemathesis.openapi.from_asgi("/openapi.json", create_app(Settings(folder)))
+
+
+def operations(schema: schemathesis.BaseSchema) -> list[schemathesis.APIOperation]:
+    return [found.ok() for found in schema.get_all_operations()]
+
+
+def test_every_address_is_documented_with_what_it_answers(schema: schemathesis.BaseSchema) -> None:
+    names = {each.label for each in operations(schema)}
+    assert {"POST /v1/models/{name}/recommend", "GET /metrics", "GET /v2/models/{name}", "POST /v1/complete"} <= names
+    assert len(names) == 19
+
+
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
+def test_no_request_is_answered_other_than_as_documented(
+    schema: schemathesis.BaseSchema, mode: schemathesis.GenerationMode
+) -> None:
+    wrong = mode is schemathesis.GenerationMode.NEGATIVE  # which takes something that can be wrong
+    for operation in [each for each in operations(schema) if not wrong or each.definition.raw.get("requestBody")]:
+        names, items = st.sampled_from(["meals", "sleep", "wear"]), st.lists(st.sampled_from(ITEMS), max_size=3)
+
+        @settings(
+            max_examples=EXAMPLES,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=operation.as_strategy(generation_mode=mode), name=names, basket=items, known=st.booleans())
+        def check(case: schemathesis.Case, name: str, basket: list[str], known: bool) -> None:
+            if known and case.path_parameters:  # else nearly no request would reach a model
+                case.path_parameters["name"] = name
+            if known and isinstance(case.body, dict) and not wrong:
+                case.body |= {each: basket for each in ("basket", "deny") if each in case.body}
+                case.body |= {each: basket[0] for each in ("item",) if each in case.body and basket}
+            case.call_and_validate(checks=CHECKS)
+
+        check()

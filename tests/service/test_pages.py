@@ -1,0 +1,200 @@
+"""The pages in a real browser, over a real server that has learned generated registries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpplearn as dl
+from dpplearn.datasets import make_registries
+from helpers.browser import browser, serious_violations
+from helpers.service import Server, server
+from helpers.shelves import write_shelf
+
+DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+SHOTS = Path(os.environ.get("DPPLEARN_SCREENSHOTS", Path(__file__).parents[2] / "build" / "screenshots"))
+KEY = "a key for the pages"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    models = {
+        name: dl.fit(make_registries(name, 1500, rng=0), segments=2, max_iter=40, rng=0).model
+        for name in ("safety", "carseats")
+    }
+    return write_shelf(tmp_path_factory.mktemp("pages") / "shelf", models, {"safety": 0.6, "carseats": 0.4})
+
+
+@pytest.fixture(scope="module")
+def served(folder: Path) -> Iterator[Server]:
+    with server(folder, folder.with_name("log")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+class Tab:
+    """A page of its own; an error in its scripts, or a request to anywhere else, fails the test."""
+
+    def __init__(self, chromium: Any, served: Server, viewport: dict[str, int], scheme: str = "light") -> None:
+        self.page = chromium.new_page(viewport=viewport, color_scheme=scheme)
+        self.page.set_default_timeout(15_000)
+        self.url, self.wrong = served.url, list[str]()
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("request", lambda request: self._look(request.url))
+
+    def _look(self, url: str) -> None:
+        if not url.startswith((self.url, "data:")):
+            self.wrong.append(f"asks {url}")
+
+    def open(self, path: str, until: str) -> None:
+        self.page.goto(self.url + path)
+        self.page.wait_for_selector(until)
+
+    def shot(self, name: str) -> None:
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SHOTS / f"{name}.png", full_page=True)
+
+    def texts(self, selector: str) -> list[str]:
+        return [text.strip() for text in self.page.locator(selector).all_inner_texts()]
+
+    def after(self, action: Any) -> None:
+        """Do something, and wait until the suggestions are those of the registry that it made."""
+        with self.page.expect_response(lambda response: response.url.endswith("/v1/recommend")):
+            action()
+        self.page.wait_for_function("() => document.getElementById('status').textContent.includes('suggestions')")
+
+    def add(self, words: str) -> str:
+        """The first product that a search finds."""
+        self.page.fill("#search", words)
+        self.page.wait_for_function("w => document.querySelector('#found .name')?.innerText.includes(w)", arg=words)
+        found = self.texts("#found .name")[0].split("\n")[0]
+        self.after(lambda: self.page.click("#found button"))
+        return found
+
+
+@pytest.fixture
+def tab(chromium: Any, served: Server) -> Iterator[Tab]:
+    found = Tab(chromium, served, DESK)
+    yield found
+    assert found.wrong == []
+    found.page.close()
+
+
+def test_beside_a_video_monitor_no_further_one_is_suggested_first(tab: Tab) -> None:
+    tab.open("/", "#suggested li")
+    tab.after(lambda: tab.page.select_option("#category", "safety"))
+    assert "video monitor" in tab.texts("#suggested .name")[0]  # the most wanted product of all
+    chosen = tab.add("video monitor")
+    tab.page.wait_for_function("t => !document.querySelector('#suggested .name').innerText.includes(t)", arg="video")
+    assert "video monitor" not in tab.texts("#suggested .name")[0]
+    assert f"as likely beside {chosen}" in " ".join(tab.texts("#suggested .why"))
+    tab.shot("desk-video-monitor")
+
+
+def test_a_registry_is_filled_up_to_ten_different_products_and_emptied_again(tab: Tab) -> None:
+    tab.open("/", "#suggested li")
+    first = tab.add("monitor")
+    tab.after(lambda: tab.page.click("#fill"))
+    names = [text.split("\n")[0] for text in tab.texts("#registry .name")]
+    assert len(set(names)) == len(names) == 10
+    assert names[0] == first
+    assert tab.page.is_disabled("#fill")
+    tab.shot("desk-filled")
+    tab.after(lambda: tab.page.click(f'button[aria-label="Remove {first}"]'))
+    assert len(tab.texts("#registry > li")) == 9
+    tab.after(lambda: tab.page.click("#clear"))
+    assert tab.texts("#registry > li") == []
+
+
+def test_a_product_is_compared_and_swapped(tab: Tab) -> None:
+    tab.open("/", "#suggested li")
+    chosen = tab.add("video monitor")
+    tab.page.click("#registry button")
+    tab.page.wait_for_selector("#about:not([hidden]) #substitutes button")
+    assert "monitor" in tab.texts("#substitutes .name")[0]
+    tab.shot("desk-compare")
+    other = tab.texts("#substitutes .name")[0].split("\n")[0]
+    tab.after(lambda: tab.page.click("#substitutes button"))
+    assert [text.split("\n")[0] for text in tab.texts("#registry .name")] == [other]
+    assert other != chosen
+
+
+def test_everything_can_be_done_by_keyboard(tab: Tab) -> None:
+    tab.open("/", "#suggested li")
+    tab.page.focus("#suggested button")
+    tab.after(lambda: tab.page.keyboard.press("Enter"))
+    tab.page.focus("#registry button.remove")
+    tab.after(lambda: tab.page.keyboard.press("Enter"))
+    assert tab.page.evaluate("document.activeElement.id") == "search"  # and not lost with the button
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(chromium: Any, served: Server, scheme: str) -> None:
+    tab = Tab(chromium, served, PHONE, scheme)
+    for path, until, name in (("/", "#suggested li", "registry"), ("/analyst", "#calibration svg", "analyst"),
+                              ("/docs", ".operation", "docs")):  # fmt: skip
+        tab.open(path, until)
+        if path == "/":
+            tab.add("monitor")
+        tab.shot(f"phone-{scheme}-{name}")
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert tab.wrong == []
+    tab.page.close()
+
+
+def test_the_analyst_sees_every_category(tab: Tab) -> None:
+    tab.open("/analyst", "#calibration svg")
+    assert [text.split("\t")[0] for text in tab.texts("#fares tbody tr")] == ["Safety", "Carseats"]
+    assert len(tab.texts("#segments > li")) == 2
+    assert any("video monitor" in text for text in tab.texts("#substitutes tbody tr"))
+    tab.shot("desk-analyst")
+    tab.page.select_option("#category", "carseats")
+    tab.page.wait_for_function("() => document.getElementById('status').textContent.includes('Carseats')")
+    assert tab.page.locator("#map rect").count() > 9
+
+
+def test_an_address_can_be_tried_on_the_page_of_the_api(tab: Tab) -> None:
+    tab.open("/docs", ".operation")
+    operation = tab.page.locator("details", has_text="/v1/recommend").first
+    tab.page.locator("summary", has=tab.page.locator("code", has_text="/v1/recommend")).first.click()
+    operation = tab.page.locator("details[open]").first
+    operation.locator("textarea").fill('{"k": 1}')
+    operation.get_by_role("button", name="Send").click()
+    tab.page.wait_for_selector("details[open] pre:not([hidden])")
+    tab.page.wait_for_function("() => document.querySelector('details[open] pre').textContent.includes('probability')")
+
+
+def test_a_key_is_asked_for_and_used(chromium: Any, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(KEY)
+    with server(folder, tmp_path / "log", "--key-file", tmp_path / "keys") as served:
+        tab = Tab(chromium, served, DESK)
+        tab.open("/", "#key-form:not([hidden])")
+        tab.page.fill("#key", KEY)
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_selector("#suggested li")
+        tab.page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(chromium: Any, served: Server, scheme: str) -> None:
+    tab = Tab(chromium, served, DESK, scheme)
+    tab.open("/", "#suggested li")
+    tab.add("video monitor")
+    tab.page.click("#registry button")
+    tab.page.wait_for_selector("#about:not([hidden]) #substitutes button")
+    assert serious_violations(tab.page) == []
+    tab.open("/analyst", "#calibration svg")
+    assert serious_violations(tab.page) == []
+    tab.open("/docs", ".operation")
+    tab.page.locator("summary").first.click()
+    assert serious_violations(tab.page) == []
+    tab.page.close()

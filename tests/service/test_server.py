@@ -1,0 +1,134 @@
+"""The server as a process: its log, swaps under load, workers that die, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dpplearn as dl
+from helpers.problems import random_mixture
+from helpers.program import wait_for
+from helpers.service import Connection, Server, alive, server
+from helpers.shelves import SHARES, three_categories, write_shelf
+
+SWAPS = 12
+RECOMMEND = "/v1/models/sleep/recommend"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_shelf(tmp_path / "shelf", three_categories(), SHARES)
+
+
+@pytest.fixture
+def served(folder: Path, tmp_path: Path) -> Iterator[Server]:
+    with server(folder, tmp_path / "log") as found:
+        yield found
+
+
+def swap(folder: Path, seed: int) -> None:
+    """A new shelf as fit_all puts it in place: files of new names, and the manifest last."""
+    models = three_categories() | {"sleep": dl.Mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"])}
+    aside = write_shelf(folder.with_name(f"aside-{seed}"), models, SHARES)
+    manifest = json.loads((aside / "manifest.json").read_text())
+    for each in manifest["categories"]:
+        new = f"{each['slug']}-{seed}.safetensors"
+        os.replace(aside / each["file"], folder / new)
+        each["file"] = new
+    (aside / "manifest.json").write_text(json.dumps(manifest))
+    os.replace(aside / "manifest.json", folder / "manifest.json")
+
+
+def test_shelves_are_swapped_under_load_without_a_failed_request(served: Server, folder: Path) -> None:
+    statuses: list[int] = []
+    versions: set[str] = set()
+    done = threading.Event()
+
+    def load() -> None:
+        with Connection(served.url) as connection:
+            while not done.is_set():
+                status, body = connection.ask("POST", RECOMMEND, {"basket": ["crib"]})
+                statuses.append(status)
+                versions.add(json.loads(body)["version"])
+
+    loads = [threading.Thread(target=load) for _ in range(3)]
+    for each in loads:
+        each.start()
+    try:
+        for seed in range(SWAPS):
+            swap(folder, seed)
+            wait_for(lambda n=seed + 1: len(served.events("shelf_swapped")) >= n, served.process)  # type: ignore[misc]
+    finally:
+        done.set()
+        for each in loads:
+            each.join()
+    assert set(statuses) == {200}
+    assert len(versions) == SWAPS + 1
+
+
+def test_what_is_under_way_is_finished_before_the_server_ends(served: Server) -> None:
+    with Connection(served.url) as connection:
+        body = json.dumps({"n": 100, "seed": 1}).encode()
+        whole = {"content-length": str(len(body) + 2)}
+        connection.send("POST", "/v1/models/sleep/sample", body, whole)  # two bytes are missing yet
+        time.sleep(0.1)
+        served.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: bool(served.events("Shutting down")), served.process)
+        connection._socket.sendall(b"  ")
+        status, answer = connection.read()
+    assert status == 200
+    assert len(json.loads(answer)["sets"]) == 100
+    served.process.communicate(timeout=30)
+    assert served.process.returncode == 0
+
+
+def test_the_log_has_a_line_per_request_without_what_the_basket_holds(served: Server) -> None:
+    served.ask("POST", RECOMMEND, {"basket": ["crib"]}, {"x-request-id": "mine"})
+    served.ask("GET", "/nowhere")
+    wait_for(lambda: len(served.events("request")) >= 3, served.process)  # the first asked whether it is ready
+    *_, asked, lost = served.events("request")
+    assert (asked["path"], asked["status"], asked["model"], asked["n_basket"]) == (RECOMMEND, 200, "sleep", 1)
+    assert (asked["id"], lost["status"]) == ("mine", 404)
+    assert "crib" not in served.log.read_text()
+
+
+def counted(served: Server) -> float:
+    """How many recommendations were asked for."""
+    _, metrics = served.ask("GET", "/metrics")
+    told = [line for line in metrics.decode().splitlines() if line.startswith("dpplearn_requests_total{")]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in told if "recommend" in line)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_the_others_answer(folder: Path, tmp_path: Path) -> None:
+    with server(folder, tmp_path / "log", "--workers", 2, "--log-baskets") as served:
+        wait_for(lambda: len(served.workers()) == 2, served.process)
+        first, second = served.workers()
+        before = [served.ask("POST", RECOMMEND, {"basket": ["crib"]})[0] for _ in range(30)]
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: not alive(first), served.process)
+        after = [served.ask("POST", RECOMMEND, {"basket": ["crib"]})[0] for _ in range(10)]
+        assert before + after == [200] * 40
+        wait_for(lambda: len(served.workers()) == 3, served.process)
+        assert {counted(served) for _ in range(10)} == {40}  # whichever worker tells, and of the dead one, too
+        assert any(each.get("asked", {}).get("basket") == ["crib"] for each in served.events("request"))
+        assert served.stop() == 0
+        assert not alive(second)
+
+
+def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
+    from helpers import command
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = command.run("serve", folder, "--port", taken.getsockname()[1])
+    assert done.returncode == 1
+    assert "name another --host or --port" in done.stderr
