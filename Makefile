@@ -21,7 +21,7 @@ demo-shelf: $(VENV)/.installed
 
 # Learns a small shelf, serves it and prints the address; with CHECK=1, asks one request of each kind and leaves.
 demo-serve: $(VENV)/.installed-serve
-	$(BIN)/python examples/demo_serve.py $(if $(CHECK),--check)
+	$(BIN)/dpplearn demo-serve $(if $(CHECK),--check)
 
 # What the tests of the pages look for where it is not installed: axe-core and a browser, by npm.
 browser:

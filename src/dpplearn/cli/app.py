@@ -14,6 +14,7 @@ from dpplearn.cli.commands import (
     compare,
     complete,
     demo,
+    demo_serve,
     describe,
     diagnose,
     explain,
@@ -37,6 +38,7 @@ from dpplearn.errors import InputWarning
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo.demo,
+    "demo-serve": demo_serve.demo_serve,
     "prepare": prepare.prepare,
     "fit-all": fit_all.fit_all,
     "diagnose": diagnose.diagnose,

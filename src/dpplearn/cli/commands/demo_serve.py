@@ -1,7 +1,4 @@
-"""A shelf learned from generated registries, and the service over it: `make demo-serve`.
-
-With --check, one request of each kind is asked and the server ends.
-"""
+"""dpplearn demo-serve: a shelf learned from generated registries, and the service over it."""
 
 from __future__ import annotations
 
@@ -9,17 +6,34 @@ import csv
 import json
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
 
-import dpplearn as dl
+import typer
+
+from dpplearn.cli.options import Quiet
+from dpplearn.cli.output import wants_progress
 from dpplearn.datasets import make_registries
+from dpplearn.errors import InputError
+from dpplearn.pipeline.fit_all import fit_all
+from dpplearn.pipeline.prepare import prepare
 
 CATEGORIES = ("safety", "carseats", "health")
 N = 2000
 WAIT = 60  # seconds for the server to be ready
+
+
+def demo_serve(
+    check: Annotated[bool, typer.Option("--check", help="Ask one request of each kind, and leave.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 for any that is free.")] = 8000,
+    quiet: Quiet = False,
+) -> None:
+    """Learn a small shelf from generated registries, and serve it until Ctrl-C."""
+    with TemporaryDirectory() as folder:
+        shelf = make_shelf(Path(folder), progress=wants_progress(quiet))
+        serve(shelf, 0 if check else port, checked=check)
 
 
 def write_orders(path: Path) -> None:
@@ -32,12 +46,10 @@ def write_orders(path: Path) -> None:
                 rows.writerows([number, item, category] for item in basket)
 
 
-def make_shelf(folder: Path) -> Path:
-    """Learned once; a second call finds that nothing has changed."""
-    folder.mkdir(parents=True, exist_ok=True)
+def make_shelf(folder: Path, *, progress: bool) -> Path:
     write_orders(folder / "orders.csv")
-    prepared = dl.prepare(folder / "orders.csv", folder / "prepared", min_products=1, min_count=20, min_items=10)
-    dl.fit_all(prepared, folder / "shelf", segments=3, progress=sys.stderr.isatty())
+    prepared = prepare(folder / "orders.csv", folder / "prepared", min_products=1, min_count=20, min_items=10)
+    fit_all(prepared, folder / "shelf", segments=3, progress=progress)
     return folder / "shelf"
 
 
@@ -50,7 +62,7 @@ def ask(url: str, path: str, body: Any = None) -> Any:
     return json.loads(text) if path != "/metrics" and not text.startswith("<") else text
 
 
-def check(url: str) -> None:
+def check_all(url: str) -> None:
     """One request of each kind; what it answers, in a line."""
     model = "/v1/models/safety"
     monitor = ask(url, f"{model}/items?search=video+monitor&limit=1")["items"][0]["item"]
@@ -80,11 +92,11 @@ def check(url: str) -> None:
     ]
     for path, body in asked:
         answer = ask(url, path, body)
-        print(f"{'GET ' if body is None else 'POST'} {path:36} {len(str(answer)):6} characters", flush=True)
+        typer.echo(f"{'GET ' if body is None else 'POST'} {path:36} {len(str(answer)):6} characters")
     first = ask(url, f"{model}/recommend", {"basket": [monitor], "k": 1})["items"][0]["item"]
-    print(f"beside a {monitor}, the first suggestion is: {first}")
+    typer.echo(f"beside a {monitor}, the first suggestion is: {first}")
     if "video monitor" in first:
-        raise SystemExit("a second video monitor is suggested first")
+        raise InputError("a second video monitor is suggested first")
 
 
 def other_than(item: str, url: str, model: str) -> str:
@@ -92,45 +104,30 @@ def other_than(item: str, url: str, model: str) -> str:
     return next(str(each["item"]) for each in found if each["item"] != item)
 
 
-def serve(shelf: Path, *, checked: bool) -> int:
+def serve(shelf: Path, port: int, *, checked: bool) -> None:
     """The server in a process of its own, until Ctrl-C or until all is checked."""
-    port = 0 if checked else 8000
     program = [sys.executable, "-m", "dpplearn", "serve", str(shelf), "--port", str(port)]
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        url = ""
-        for line in server.stderr:
-            event = json.loads(line) if line.startswith("{") else {"event": line.strip()}
-            if event["event"] == "serving":
-                url = event["address"].rstrip("/")
-            if event["event"] == "Application startup complete.":
-                break
-            if not line.startswith("{"):
-                print(line, end="", file=sys.stderr)
         try:
-            if not url or server.poll() is not None:
-                return 1
+            url = address_of(server)
             if checked:
-                check(url)
+                check_all(url)
             else:
-                print(f"Open {url}/ and {url}/analyst; the API is at {url}/docs. Ctrl-C ends it.", flush=True)
-                for _ in server.stderr:  # the log
-                    pass
-        except KeyboardInterrupt:
-            pass
+                typer.echo(f"Open {url}/ and {url}/analyst; the API is at {url}/docs. Ctrl-C ends it.")
+                server.communicate()  # its log is not shown
         finally:
             server.terminate()
-            server.stderr.close()
-            server.wait(WAIT)
-    return 0
+            server.communicate(timeout=WAIT)
 
 
-def main(arguments: list[str]) -> int:
-    began = time.perf_counter()
-    shelf = make_shelf(Path("build") / "demo-serve")
-    print(f"{shelf} is learned ({time.perf_counter() - began:.0f} s)", flush=True)
-    return serve(shelf, checked="--check" in arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def address_of(server: subprocess.Popen[str]) -> str:
+    """Where it listens, once it does."""
+    assert server.stderr is not None
+    url, said = "", ""
+    for line in server.stderr:
+        event = json.loads(line) if line.startswith("{") else {"event": line.strip()}
+        url = event["address"].rstrip("/") if event["event"] == "serving" else url
+        if event["event"] == "Application startup complete.":
+            return url
+        said = event["event"]
+    raise InputError(f"the service did not start: {said}")
