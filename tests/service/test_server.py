@@ -114,11 +114,13 @@ def test_a_worker_that_is_killed_is_replaced_and_the_others_answer(folder: Path,
         wait_for(lambda: len(served.workers()) == 2, served.process)
         first, second = served.workers()
         before = [served.ask("POST", RECOMMEND, {"basket": ["crib"]})[0] for _ in range(30)]
+        wait_for(lambda: counted(served) == 30, served.process)  # an answer is counted when it has been sent
         os.kill(first, signal.SIGKILL)
         wait_for(lambda: not alive(first), served.process)
         after = [served.ask("POST", RECOMMEND, {"basket": ["crib"]})[0] for _ in range(10)]
         assert before + after == [200] * 40
         wait_for(lambda: len(served.workers()) == 3, served.process)
+        wait_for(lambda: counted(served) == 40, served.process)
         assert {counted(served) for _ in range(10)} == {40}  # whichever worker tells, and of the dead one, too
         assert any(each.get("asked", {}).get("basket") == ["crib"] for each in served.events("request"))
         assert served.stop() == 0
