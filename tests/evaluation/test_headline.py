@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.evaluation.headline import beside, headline
+from dpplearn.evaluation.headline import background, beside, headline
 from helpers.problems import random_mixture
 
 ITEMS = ["bib", "cot", "crib", "cup", "lamp", "sock"]
@@ -24,6 +24,17 @@ def test_the_figures_are_those_of_evaluate() -> None:
     assert found.log_likelihood == pytest.approx(expected.estimate("model").value)
     assert found.gain == pytest.approx(expected.difference("model", "independent items").value)
     assert found.percentile_rank == pytest.approx(expected.estimate("model", "percentile_rank").value)
+
+
+def test_what_figures_are_seen_against_is_that_of_evaluate() -> None:
+    model = dl.fit(baskets(), segments=2, rng=0, max_iter=5).model
+    found, expected = background(model, baskets()), dl.evaluate(model, baskets(), resamples=10)
+    assert set(found.percentile_ranks) == {"popularity", "item-to-item", "cosine", "EASE"}
+    for name, rank in found.percentile_ranks.items():
+        assert rank == pytest.approx(expected.estimate(name, "percentile_rank").value)
+    assert found.reliability.error == pytest.approx(expected.reliability["model"].error)
+    unknown = dl.Mixture(random_mixture(2, seed=1), ITEMS, nonempty=True)
+    assert background(unknown, baskets()).percentile_ranks == {}
 
 
 def test_a_model_of_the_same_items_in_another_order_is_the_same_model() -> None:

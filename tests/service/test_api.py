@@ -13,6 +13,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.models.shelf import Shelf
 from dpplearn.tools.files import digest
+from helpers.order_files import random_orders, write_csv
 from helpers.service import Client, answer_of, client, problem_of
 from helpers.shelves import SHARES, three_categories, write_shelf
 
@@ -246,3 +247,17 @@ def test_the_calibration_of_a_learned_model_compares_with_what_it_was_learned_fr
     assert sum(each["observed"] * each["weight"] for each in found["rows"]) == pytest.approx(2 * 80)
     assert weight == pytest.approx(3 * 200)
     assert fares["gain"] == pytest.approx(fares["log_likelihood"] - fares["independent"])
+
+
+def test_the_analyst_sees_what_fit_all_measured_on_baskets_to_test_on(tmp_path: Path) -> None:
+    orders = write_csv(tmp_path / "orders.csv", ("basket", "item", "category"), random_orders(150))
+    prepared = dl.prepare(orders, tmp_path / "prepared", min_count=3, min_items=2)
+    shelf = dl.fit_all(prepared, tmp_path / "shelf", segments=1, max_iter=5, processes=1)
+    slug = next(iter(shelf))
+    measured = shelf.results[slug]
+    with client(tmp_path / "shelf") as asks:
+        found = answer_of(asks.get(f"/v1/models/{slug}/analysis"))["calibration"]
+        fares = next(each for each in answer_of(asks.get("/v1/analysis"))["models"] if each["name"] == slug)
+    assert (found["on"], found["rows"]) == ("test", measured["calibration"]["rows"])
+    assert fares["baselines"] == measured["baselines"]
+    assert fares["baselines"]["item-to-item"] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +13,12 @@ from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import (
     INDEPENDENT,
     Predictor,
+    baselines_of,
     baselines_without_training,
     independent_of,
     of_model,
 )
+from dpplearn.evaluation.calibration import Reliability, pair_sums
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.evaluation.outcomes import Questions, ask, ranking
 from dpplearn.kernels.families import reordered
@@ -46,6 +49,27 @@ class Beside:
     before: Headline
 
 
+@dataclass(frozen=True)
+class Background:
+    """What a model's figures are seen against: the percentile ranks of baselines on the same baskets, where it is known
+    what it was learned from; and how its probabilities of one item given another came true."""
+
+    percentile_ranks: Mapping[str, float]
+    reliability: Reliability
+
+
+def background(model: SetModel, baskets: Baskets) -> Background:
+    """Of a model on baskets. The same questions are asked as for its `headline`."""
+    questions = ask(baskets.over(model.catalogue), np.random.default_rng(0))
+    ours = of_model(model.law).pair_probabilities
+    assert ours is not None
+    others = {} if model.training is None else baselines_of(model.training, nonempty=model.nonempty)
+    with suitable_blas(questions.baskets.n_items, None):
+        ranks = {name: _rank(each, questions) for name, each in others.items() if name != INDEPENDENT}
+        pairs = pair_sums(ours(questions.given), questions.baskets, questions.given)
+    return Background(ranks, pairs.reliability())
+
+
 def headline(model: SetModel, baskets: Baskets) -> Headline:
     """How a model does on baskets, over its own items. The same questions are asked of every model."""
     return _figures(model, ask(baskets.over(model.catalogue), np.random.default_rng(0)))
@@ -65,11 +89,16 @@ def beside(model: SetModel, found: Headline, before: SetModel, baskets: Baskets)
 def _figures(model: SetModel, questions: Questions) -> Headline:
     baskets = questions.baskets
     with suitable_blas(baskets.n_items, None):
-        place, _ = ranking(of_model(model.law), questions)
-        ranked = weighted_mean(place.percentile(), baskets.weights[questions.ranked])
+        ranked = _rank(of_model(model.law), questions)
         independent = _independent(model).log_prob(baskets)
         assert independent is not None
         return Headline(model.log_likelihood(baskets), ranked, weighted_mean(independent, baskets.weights))
+
+
+def _rank(predictor: Predictor, questions: Questions) -> float:
+    """The mean percentile rank."""
+    place, _ = ranking(predictor, questions)
+    return weighted_mean(place.percentile(), questions.baskets.weights[questions.ranked])
 
 
 def _independent(model: SetModel) -> Predictor:

@@ -6,13 +6,13 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.evaluation.headline import Headline, beside, headline
+from dpplearn.evaluation.headline import Headline, background, beside, headline
 from dpplearn.fitting.effort import untold
 from dpplearn.fitting.fit import asked_for, fit_with, model_of
 from dpplearn.fitting.options import FitOptions
@@ -112,13 +112,15 @@ def result_of(model: SetModel, last: SetModel | None, test: Baskets | None, trai
     """On the baskets to test on or, where there are none, those learned from; beside the last model."""
     baskets = test if test is not None else train
     assert baskets is not None
-    found = headline(model, baskets)
+    found, against = headline(model, baskets), background(model, baskets)
     return {
         "on": "test" if test is not None else "train",
         "n_baskets": len(baskets),
         **_figures(found),
         "independent": found.independent,
         "gain": found.gain,
+        "baselines": dict(against.percentile_ranks),
+        "calibration": asdict(against.reliability),
         "last": None if last is None else _beside(model, found, last, baskets),
     }
 
