@@ -14,11 +14,12 @@ import numpy as np
 
 from dpplearn.data.catalogue import Label
 from dpplearn.data.tables import Columns, explained, one_number, sql_text
+from dpplearn.data.unknown import check_unknown
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.many_baskets import OfModel, OfShelf, Recommender, Suggested
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
-from dpplearn.models.shelf import UNKNOWN, Shelf
+from dpplearn.models.shelf import Shelf
 from dpplearn.pipeline.bad_rows import rejected_lines
 from dpplearn.pipeline.inputs import as_memory
 from dpplearn.pipeline.source import Inputs, find_files, open_groups, rows_query
@@ -117,8 +118,7 @@ def recommend_all(
     (2, 1, ('crip',))
     """
     k, target = whole_number("k", k, 1), Path(output)
-    if unknown not in UNKNOWN:
-        raise InputError(f"unknown is {unknown!r}; expected one of {', '.join(UNKNOWN)}")
+    check_unknown(unknown)
     paths = find_files(baskets, target)
     _check_target(target, paths)
     recommender = _recommender(shelf)

@@ -12,7 +12,7 @@ import typer
 
 from dpplearn.cli.options import AsJson, BasketColumn, ItemColumn, Quiet, check_target, one_of
 from dpplearn.cli.output import Report, Shown, wants_progress, write
-from dpplearn.models.shelf import UNKNOWN
+from dpplearn.data.unknown import UNKNOWN
 from dpplearn.pipeline.recommend_all import recommend_all as recommend_baskets
 from dpplearn.pipeline.source import find_files
 from dpplearn.tools.tables import Facts
