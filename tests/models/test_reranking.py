@@ -18,8 +18,10 @@ NAMES = [f"item {i}" for i in range(N)]
 
 
 def with_an_interaction_each() -> Mixture:
-    """As what is seen of some items alone has."""
-    return Mixture(random_mixture(3, N + 3), [*NAMES, "x", "y", "z"]).restrict(NAMES)
+    """As what is seen of some items alone has, only more different."""
+    parts = [random_mixture(1, N, seed) for seed in (1, 2, 3)]
+    C = np.concatenate([3 * part.interaction for part in parts])
+    return Mixture(MixtureKernel(np.array([0.5, 0.3, 0.2]), np.zeros((3, N)), C), NAMES)
 
 
 MODELS: dict[str, Callable[[], DPP | Mixture]] = {
@@ -67,8 +69,8 @@ def plain_greedy(model: DPP | Mixture, candidates: list[int], worth: Floats, k: 
 def test_it_is_the_greedy_search_for_quality_and_interaction(name: str, strength: float) -> None:
     """Of several users with different numbers of candidates, all at once."""
     model, rng = MODELS[name](), np.random.default_rng(5)
-    candidates = [rng.permutation(N)[:n].tolist() for n in (9, 1, 5, 8)]
-    worth = rng.standard_normal((4, N)) / 2
+    candidates = [rng.permutation(N)[:n].tolist() for n in (9, 1, 5, 8, 9, 9)]
+    worth = rng.standard_normal((6, N)) / 2
     items = [[model.items[i] for i in each] for each in candidates]
     scores = [np.exp(row[each]) for row, each in zip(worth, candidates, strict=True)]
     found = model.rerank(items, scores, 4, strength)
@@ -129,17 +131,20 @@ def test_of_two_that_are_alike_the_second_comes_last_and_is_not_lost() -> None:
 
 
 def test_an_item_of_probability_zero_is_taken_as_independent() -> None:
-    model = DPP(Kernel.from_K([[0.5, 0.3, 0], [0.3, 0.5, 0], [0, 0, 0]]))
-    assert model.rerank([0, 1, 2], [1, 0.9, 0.85]) == [0, 2, 1]
+    """Whatever rounding has left of it in the eigenvectors."""
+    V = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0.6e-17, -0.8e-17, 1]])
+    model = DPP(Kernel(np.array([0.5, 0.5, 0]), V))
+    assert model.rerank([0, 1, 2], [1, 0.5, 0.85]) == [0, 2, 1]
 
 
 def test_where_no_set_is_empty_by_the_kernel_itself_it_is_the_limit() -> None:
     """An eigenvalue of K at 1, for which there is no L."""
     V = np.linalg.qr(np.random.default_rng(3).standard_normal((6, 6)))[0]
-    lam = np.array([1.0, 0.6, 0.5, 0.4, 0.3, 0.2])
-    near = np.where(lam == 1, 1 - 1e-4, lam)
-    scores = np.linspace(1, 0.7, 6)
-    assert DPP(Kernel(lam, V)).rerank(range(6), scores, 4) == DPP(Kernel(near, V)).rerank(range(6), scores, 4)
+    lam = np.array([1.0, 0.95, 0.5, 0.4, 0.3, 0.2])
+    near = DPP(Kernel(np.where(lam == 1, 1 - 1e-7, lam), V))
+    scores = np.random.default_rng(4).random((20, 6))
+    expected = [plain_greedy(near, list(range(6)), np.log(each), 4, 1.0) for each in scores]
+    assert DPP(Kernel(lam, V)).rerank([range(6)] * 20, scores, 4) == expected
 
 
 def test_equals_stay_in_the_order_they_came_in() -> None:
@@ -171,10 +176,10 @@ def test_arrays_of_numbers_are_taken_as_labels() -> None:
 
 def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
     model = MODELS["dpp"]()
-    items, scores = ["item 1", "new", "item 2"], [0.1, 0.9, 0.5]
+    items, scores = ["new", "item 1", "item 2"], [0.2, 0.5, 0.1]
     with pytest.raises(InputError, match="item 'new' is not in the catalogue"):
         model.rerank(items, scores)
-    assert model.rerank(items, scores, unknown="drop") == ["item 2", "item 1"]
+    assert model.rerank(items, scores, unknown="drop") == ["item 1", "item 2"]
     with pytest.raises(InputError, match="unknown is 'skip'; expected one of error, drop"):
         model.rerank(items, scores, unknown="skip")
 

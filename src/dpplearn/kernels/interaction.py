@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import EPSILON, Floats, Ints
 
 FLOOR = 1e-10  # what is left of an item at least: less is rounding, and the set impossible
 LOWEST = -1e300  # the logarithm of a quality of 0, so that such items come last, and in their order
@@ -43,11 +43,12 @@ class DenseInteraction:
 
     @classmethod
     def of(cls, weights: Floats, matrices: Floats) -> DenseInteraction:
-        """Of matrices with any diagonal. An item that has 0 there is independent of all others."""
+        """Of matrices with any diagonal. An item that has 0 there, up to rounding, is independent of all others."""
         if len(matrices) == 1:
             weights = np.ones(1)
         scale = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
-        scale = np.where(scale > 0, scale, np.inf)
+        rounding = matrices.shape[1] * EPSILON * scale.max(axis=1, keepdims=True)
+        scale = np.where(scale > rounding, scale, np.inf)
         return cls(weights, matrices / scale[:, :, None] / scale[:, None, :])
 
     def among(self, items: Ints) -> Acting:
