@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -10,11 +11,12 @@ import numpy as np
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import Parts
 from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_parts
-from dpplearn.errors import InputError
+from dpplearn.data.unknown import UNKNOWN, LeftOut
+from dpplearn.errors import InputError, InputWarning
 from dpplearn.fitting.prior import STRONGEST, as_strength
 from dpplearn.tools.files import check_writable, same_file
 from dpplearn.tools.threads import MOST_THREADS
@@ -88,6 +90,17 @@ WeightColumn = Annotated[
     str | None, typer.Option("--weight", rich_help_panel=READING, help="The column of weights, one value per basket.")
 ]
 
+Unknown = Annotated[
+    str,
+    typer.Option(
+        "--unknown",
+        metavar="|".join(UNKNOWN),
+        callback=one_of(UNKNOWN),
+        rich_help_panel=READING,
+        help="What to do about items that the model does not have: stop, or leave them out and count them.",
+    ),
+]
+
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
@@ -106,19 +119,27 @@ class Reader(NamedTuple):
     basket: str
     item: str
     weight: str | None
+    unknown: str = "error"
 
     def read(self, path: str) -> Baskets:
-        return read_baskets(path, *self)
+        return read_baskets(path, *self[:4])
 
     def read_parts(self, path: str, cluster: str | None) -> Parts:
-        return read_parts(path, *self, cluster=cluster)
+        return read_parts(path, *self[:4], cluster=cluster)
+
+    def read_known(self, path: str, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:
+        """Baskets of these items, to be judged."""
+        return known_baskets(self.read(path), catalogue, self.unknown)
 
     def read_for(self, option: str, path: str, catalogue: Catalogue) -> Baskets:
-        """Baskets of these items; an error names the option that the file was given with."""
+        """The same; an error or a warning names the option that the file was given with."""
         try:
-            return self.read(path).over(catalogue)
+            known, left_out = self.read_known(path, catalogue)
         except InputError as error:
             raise InputError(f"{option} {path}: {error}") from None
+        if left_out:
+            warnings.warn(f"{option} {path}: {left_out.and_emptied}", InputWarning, stacklevel=2)
+        return known
 
 
 def some_seed(seed: int | None) -> int:

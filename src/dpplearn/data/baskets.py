@@ -12,9 +12,10 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Seed
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import as_weights
-from dpplearn.data.conversion import pairs_of_lists, pairs_of_matrix, pairs_over
+from dpplearn.data.conversion import pairs_by_label, pairs_of_lists, pairs_of_matrix
 from dpplearn.data.item_sets import ItemSets
 from dpplearn.data.merging import merged
+from dpplearn.data.unknown import LeftOut, check_unknown
 from dpplearn.data.weights import are_counts, can_be_divided, effective_number, fold_weights, without_replacement
 from dpplearn.errors import InputError
 
@@ -256,6 +257,21 @@ def as_baskets(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue 
     Without a catalogue lists are what `Baskets.from_lists` takes. With one, nothing is found by position: integers are
     labels too.
     """
-    if isinstance(baskets, Baskets):
-        return baskets if catalogue is None else baskets.over(catalogue)
-    return Baskets.from_lists(baskets) if catalogue is None else Baskets.from_pairs(*pairs_over(baskets, catalogue))
+    if catalogue is None:
+        return baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    return _by_label(baskets, catalogue).over(catalogue)
+
+
+def known_baskets(
+    baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue, unknown: str
+) -> tuple[Baskets, LeftOut]:
+    """Baskets over a catalogue, to be judged: where items that it does not have are dropped, without the baskets that
+    held nothing else, as nothing is known of them."""
+    if check_unknown(unknown) == "error":
+        return as_baskets(baskets, catalogue), LeftOut()
+    known, left_out = _by_label(baskets, catalogue).known_to(catalogue)
+    return known.subset(np.delete(np.arange(len(known)), left_out.emptied)), left_out
+
+
+def _by_label(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue) -> Baskets:
+    return baskets if isinstance(baskets, Baskets) else Baskets.from_pairs(*pairs_by_label(baskets, catalogue))

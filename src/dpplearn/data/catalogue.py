@@ -88,7 +88,7 @@ class Catalogue:
         """Where a label stands; an unknown one is an error that suggests the closest."""
         found = self._position.get(str(as_label(label)))
         if found is None:
-            raise InputError(self._unknown(label))
+            raise InputError(self.unknown(label))
         return found
 
     def positions(self, labels: Iterable[Any]) -> Ints:
@@ -110,7 +110,8 @@ class Catalogue:
         """For each label of the other catalogue its position here, or -1."""
         return np.array([self._position.get(str(label), -1) for label in other.labels], dtype=np.int64)
 
-    def _unknown(self, label: Any) -> str:
+    def unknown(self, label: Any) -> str:
+        """What to say of a label that is not here."""
         close = difflib.get_close_matches(str(label), self._position, n=3, cutoff=0.5)
         known = f"the catalogue has {count(len(self), 'item')}, from {self.labels[0]!r} to {self.labels[-1]!r}"
         hint = f"did you mean {' or '.join(repr(name) for name in close)}?" if close else known

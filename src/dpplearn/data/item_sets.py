@@ -15,6 +15,7 @@ from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import as_rows, as_weights, warn_of_repeats
 from dpplearn.data.totals import Totals, item_weights, pair_weights
+from dpplearn.data.unknown import ADVICE, LeftOut, check_unknown
 from dpplearn.errors import InputError
 from dpplearn.tools.words import count
 
@@ -265,13 +266,16 @@ class ItemSets:
             raise InputError(f"{len(self)} baskets with a total weight of {self.total_weight:g}: nothing to count")
         return self.total_weight
 
-    def over(self, catalogue: Catalogue) -> Self:
+    def over(self, catalogue: Catalogue, unknown: str = "error") -> Self:
         """The same baskets with positions in another catalogue.
 
         Parameters
         ----------
         catalogue
-            Holds every item that occurs; items are matched by label.
+            Of the other items; items are matched by label.
+        unknown
+            What to do about items that it does not have: "error", or "drop" to leave them out, with a warning that says
+            how many. A basket of nothing else is then empty.
 
         Returns
         -------
@@ -284,6 +288,10 @@ class ItemSets:
         >>> Baskets.from_lists([["crib"]]).over(Catalogue.of(["bib", "crib"])).items
         ('bib', 'crib')
         """
+        if check_unknown(unknown) == "drop":
+            known, left_out = self.known_to(catalogue)
+            left_out.warn()
+            return known
         if catalogue is self.catalogue or catalogue == self.catalogue:
             return self
         there = catalogue.translation(self.catalogue)
@@ -291,9 +299,36 @@ class ItemSets:
         if missing.size:
             label = self.items[self.indices[missing[0]]]
             row = int(np.searchsorted(self.offsets, missing[0], side="right")) - 1
-            try:
-                catalogue.position(label)
-            except InputError as unknown:
-                raise InputError(f"basket {row}: {unknown}") from None
+            raise InputError(f"basket {row}: {catalogue.unknown(label)} {ADVICE}")
         rows = np.repeat(np.arange(len(self)), self.sizes)
         return self.from_pairs(rows, there[self.indices], len(self), catalogue, self.weights)
+
+    def known_to(self, catalogue: Catalogue) -> tuple[Self, LeftOut]:
+        """What another catalogue has of the same baskets.
+
+        Parameters
+        ----------
+        catalogue
+            Of the other items; items are matched by label.
+
+        Returns
+        -------
+        Baskets, LeftOut
+            As many baskets, and what it does not have of them.
+
+        Examples
+        --------
+        >>> from dpplearn import Baskets
+        >>> known, left_out = Baskets.from_lists([["bib", "crib"], ["crib"]]).known_to(Catalogue.of(["bib"]))
+        >>> list(known), left_out.n_items, left_out.emptied.tolist()
+        ([('bib',), ()], 2, [1])
+        """
+        if catalogue is self.catalogue or catalogue == self.catalogue:
+            return self, LeftOut()
+        position, rows = (
+            catalogue.translation(self.catalogue)[self.indices],
+            np.repeat(np.arange(len(self)), self.sizes),
+        )
+        known = position >= 0
+        left_out = LeftOut.of(self.indices[~known], rows[~known], self.sizes, self.items)
+        return self.from_pairs(rows[known], position[known], len(self), catalogue, self.weights), left_out

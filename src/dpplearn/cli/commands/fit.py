@@ -27,6 +27,7 @@ from dpplearn.cli.options import (
     Reader,
     Seed,
     Threads,
+    Unknown,
     WeightColumn,
     some_seed,
 )
@@ -84,6 +85,7 @@ def fit(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -103,7 +105,7 @@ def fit(
     )
     reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
     seed = some_seed(reported)
-    source = Source(Reader(format, basket, item, weight), data, test, holdout, seed, in_parts, cluster)
+    source = Source(Reader(format, basket, item, weight, unknown), data, test, holdout, seed, in_parts, cluster)
     with ExitStack() as ending:
         with busy(f"reading {data}", progress):
             train, held_out = ending.enter_context(source.opened())

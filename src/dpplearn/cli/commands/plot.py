@@ -20,6 +20,7 @@ from dpplearn.cli.options import (
     Model,
     Quiet,
     Reader,
+    Unknown,
     WeightColumn,
     check_target,
     one_of,
@@ -110,6 +111,7 @@ def plot(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -118,7 +120,8 @@ def plot(
     files = _files(kind, output, (model, data))
     found = dpplearn.load(model)
     with busy("drawing", wants_progress(quiet)):
-        baskets = Reader(format, basket, item, weight).read(data).over(found.catalogue) if data is not None else None
+        reader = Reader(format, basket, item, weight, unknown)
+        baskets = reader.read_for("--data", data, found.catalogue) if data is not None else None
         asked = Asked(found, top, around, baskets)
         lacking = _lacking(asked) if kind == ALL else {}
         wanted = {each: path for each, path in files.items() if kind != ALL or isinstance(found, KINDS[each].of)}

@@ -10,10 +10,22 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import AsJson, BasketColumn, Format, ItemColumn, Items, Model, Quiet, Reader, WeightColumn
+from dpplearn.cli.options import (
+    AsJson,
+    BasketColumn,
+    Format,
+    ItemColumn,
+    Items,
+    Model,
+    Quiet,
+    Reader,
+    Unknown,
+    WeightColumn,
+)
 from dpplearn.cli.output import Report, Shown, counted, show, wants_progress, write, write_json
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
+from dpplearn.data.unknown import known_items
 from dpplearn.errors import InputError
 from dpplearn.models.dpp import Recommendation
 from dpplearn.models.model import SetModel
@@ -56,6 +68,7 @@ def recommend(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -64,12 +77,14 @@ def recommend(
         raise UsageError("give ITEMs or --baskets FILE, not both")
     dpp, mixed_in = dpplearn.load(model), _weight(blend)
     if baskets is not None:
-        many = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue)
+        many = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue, unknown)
         _write_many(_recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet)), as_json, blend)
         return
-    held = dpp.catalogue.select(dpp.catalogue.positions(items or []))
+    known, left_out = known_items(items or [], dpp.catalogue, unknown)
+    held = dpp.catalogue.select(dpp.catalogue.positions(known))
     found = dpp.recommend(held, k, allow=allow, deny=deny or (), blend=mixed_in)
-    report = {"model": str(model), **recommend_report(held, found, k)} | ({"blend": blend} if blend else {})
+    report = {"model": str(model), **recommend_report(held, found, k), "unknown": list(left_out)}
+    report |= {"blend": blend} if blend else {}
     write(report, recommend_tables, as_json)
 
 
@@ -147,6 +162,7 @@ def recommend_tables(report: Report) -> Iterator[Shown]:
     yield BLENDED if "blend" in report else MEANING
     yield NO_SCORES if _without_scores(report) else ""
     yield report["note"]
+    yield f"Left out, as the model does not have them: {contents(report['unknown'])}." if report["unknown"] else ""
 
 
 def _write_many(reports: list[Report], as_json: bool, blend: str | None) -> None:

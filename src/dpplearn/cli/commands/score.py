@@ -19,6 +19,7 @@ from dpplearn.cli.options import (
     Model,
     Quiet,
     Reader,
+    Unknown,
     WeightColumn,
 )
 from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
@@ -71,6 +72,7 @@ def score(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -79,9 +81,9 @@ def score(
 
     models = _loaded([model, *(against or [])])
     first = next(iter(models.values()))
-    reader, progress = Reader(format, basket, item, weight), wants_progress(quiet)
+    reader, progress = Reader(format, basket, item, weight, unknown), wants_progress(quiet)
     with busy(f"reading {data}", progress):
-        baskets = reader.read(data).over(first.catalogue)
+        baskets, left_out = reader.read_known(data, first.catalogue)
         learned_from = None if train is None else reader.read_for("--train", train, first.catalogue)
     found = evaluate(
         models,
@@ -95,7 +97,7 @@ def score(
     if as_json:
         where = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
         of_each = {"each": _each(baskets, found)} if each else {}
-        write_json({**where, **_headline(found), **found.to_dict(), **of_each})
+        write_json({**where, **_headline(found), **found.to_dict(), "unknown": left_out.to_dict(), **of_each})
         return
     facts = [
         ("model", shown(model)),
@@ -103,6 +105,8 @@ def score(
         ("data", described(data, found)),
         ("seed", str(seed)),
     ]
+    if left_out:
+        facts.append(("unknown items", left_out.and_emptied))
     show([*([_each_table(baskets, found)] if each else []), *_tables(facts, found)])
 
 
