@@ -14,7 +14,7 @@ from dpplearn.cli.errors import UsageError
 from dpplearn.data.baskets import Baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import Parts
-from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_parts
+from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_items, read_parts
 from dpplearn.data.unknown import UNKNOWN, LeftOut
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.fitting.prior import STRONGEST, as_strength
@@ -101,6 +101,19 @@ Unknown = Annotated[
     ),
 ]
 
+MinCount = Annotated[
+    float | None,
+    typer.Option("--min-count", min=0, rich_help_panel=READING, help="Leave out items that are in fewer baskets."),
+]
+TopItems = Annotated[
+    int | None,
+    typer.Option("--top-items", min=1, rich_help_panel=READING, help="Keep this many items, the most frequent."),
+]
+OnlyItems = Annotated[
+    Path | None,
+    typer.Option("--items", metavar="FILE", rich_help_panel=READING, help="Keep the items of a file, one per line."),
+]
+
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
@@ -120,11 +133,27 @@ class Reader(NamedTuple):
     item: str
     weight: str | None
     unknown: str = "error"
+    min_count: float | None = None
+    top_items: int | None = None
+    items: Path | None = None
+
+    @property
+    def filtered(self) -> bool:
+        """Whether items are to be left out."""
+        return (self.min_count, self.top_items, self.items) != (None, None, None)
 
     def read(self, path: str) -> Baskets:
-        return read_baskets(path, *self[:4])
+        """Of the file of items first, then by count, then the most frequent."""
+        baskets = read_baskets(path, *self[:4])
+        if self.items is not None:
+            baskets = baskets.of_items(read_items(self.items))
+        if self.min_count is not None:
+            baskets = baskets.min_count(self.min_count)
+        return baskets if self.top_items is None else baskets.most_frequent(self.top_items)
 
     def read_parts(self, path: str, cluster: str | None) -> Parts:
+        if self.filtered:
+            raise UsageError("--min-count, --top-items and --items are not for baskets in parts; see dpplearn prepare")
         return read_parts(path, *self[:4], cluster=cluster)
 
     def read_known(self, path: str, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:
@@ -132,13 +161,19 @@ class Reader(NamedTuple):
         return known_baskets(self.read(path), catalogue, self.unknown)
 
     def read_for(self, option: str, path: str, catalogue: Catalogue) -> Baskets:
-        """The same; an error or a warning names the option that the file was given with."""
+        """The same of another file than DATA; an error or a warning names the option that it was given with. Items that
+        were left out of DATA are left out of it."""
+        unknown = "drop" if self.filtered else self.unknown
         try:
-            known, left_out = self.read_known(path, catalogue)
+            return Reader(*self[:4], unknown).read_warned(path, catalogue, f"{option} {path}: ")
         except InputError as error:
             raise InputError(f"{option} {path}: {error}") from None
+
+    def read_warned(self, path: str, catalogue: Catalogue, where: str = "") -> Baskets:
+        """Baskets of these items, with a warning of what was left out."""
+        known, left_out = self.read_known(path, catalogue)
         if left_out:
-            warnings.warn(f"{option} {path}: {left_out.and_emptied}", InputWarning, stacklevel=2)
+            warnings.warn(f"{where}{left_out.and_emptied}", InputWarning, stacklevel=2)
         return known
 
 

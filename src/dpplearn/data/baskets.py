@@ -13,14 +13,14 @@ from dpplearn.arrays import Floats, Seed
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import as_weights
 from dpplearn.data.conversion import pairs_by_label, pairs_of_lists, pairs_of_matrix
-from dpplearn.data.item_sets import ItemSets
+from dpplearn.data.filtering import FilteredSets
 from dpplearn.data.merging import merged
 from dpplearn.data.unknown import LeftOut, check_unknown
 from dpplearn.data.weights import are_counts, can_be_divided, effective_number, fold_weights, without_replacement
 from dpplearn.errors import InputError
 
 
-class Baskets(ItemSets):
+class Baskets(FilteredSets):
     """Item sets, one weight each, over a catalogue. Immutable.
 
     Made by `from_lists`, `from_matrix`, `from_table` or `read_baskets`, which check what comes in.

@@ -184,6 +184,15 @@ def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str])
     return Baskets.from_lists(baskets, items=names)
 
 
+def read_items(path: str | PathLike[str]) -> list[str]:
+    """The items of a file of one per line, as text; blanks around them and empty lines are nothing."""
+    (file,) = matching_files(glob.escape(fspath(path)))
+    items = [line.strip() for line in lines_of(file) if line.strip()]
+    if not items:
+        raise InputError(f"{path} names no item; expected one per line")
+    return items
+
+
 def matching_files(pattern: str) -> list[str]:
     """The file of this name, or those that match it as a pattern."""
     try:

@@ -19,7 +19,20 @@ from dpplearn.cli.commands.describe_mixture import (
     relations_tables,
 )
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import READING, AsJson, BasketColumn, Format, Model, Quiet, Reader, Top, WeightColumn
+from dpplearn.cli.options import (
+    READING,
+    AsJson,
+    BasketColumn,
+    Format,
+    MinCount,
+    Model,
+    OnlyItems,
+    Quiet,
+    Reader,
+    Top,
+    TopItems,
+    WeightColumn,
+)
 from dpplearn.cli.output import Report, Shown, counted, wants_progress, write
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
@@ -112,6 +125,9 @@ def describe(
     basket: BasketColumn = "basket",
     item_column: ItemColumnOfData = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +146,7 @@ def describe(
     if item is not None:
         write({**where, **dpp_item_report(found, item, top)}, dpp_item_tables, as_json)
         return
-    reader = Reader(format, basket, item_column, weight)
+    reader = Reader(format, basket, item_column, weight, "error", min_count, top_items, only)
     reliance = _reliance(found, reader, data, resamples, seed, top, groups_at_least, wants_progress(quiet))
     write({**where, **describe_report(found, versions, top), **reliance}, describe_tables, as_json)
 

@@ -16,9 +16,12 @@ from dpplearn.cli.options import (
     Format,
     ItemColumn,
     Items,
+    MinCount,
     Model,
+    OnlyItems,
     Quiet,
     Reader,
+    TopItems,
     Unknown,
     WeightColumn,
 )
@@ -68,6 +71,9 @@ def recommend(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
     unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -77,7 +83,8 @@ def recommend(
         raise UsageError("give ITEMs or --baskets FILE, not both")
     dpp, mixed_in = dpplearn.load(model), _weight(blend)
     if baskets is not None:
-        many = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue, unknown)
+        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only)
+        many = reader.read(baskets).over(dpp.catalogue, unknown)
         _write_many(_recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet)), as_json, blend)
         return
     known, left_out = known_items(items or [], dpp.catalogue, unknown)

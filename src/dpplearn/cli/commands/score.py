@@ -16,9 +16,12 @@ from dpplearn.cli.options import (
     Data,
     Format,
     ItemColumn,
+    MinCount,
     Model,
+    OnlyItems,
     Quiet,
     Reader,
+    TopItems,
     Unknown,
     WeightColumn,
 )
@@ -72,6 +75,9 @@ def score(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
     unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -81,7 +87,7 @@ def score(
 
     models = _loaded([model, *(against or [])])
     first = next(iter(models.values()))
-    reader, progress = Reader(format, basket, item, weight, unknown), wants_progress(quiet)
+    reader, progress = Reader(format, basket, item, weight, unknown, min_count, top_items, only), wants_progress(quiet)
     with busy(f"reading {data}", progress):
         baskets, left_out = reader.read_known(data, first.catalogue)
         learned_from = None if train is None else reader.read_for("--train", train, first.catalogue)
