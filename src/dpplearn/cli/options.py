@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -175,6 +175,12 @@ class Reader(NamedTuple):
         if left_out:
             warnings.warn(f"{where}{left_out.and_emptied}", InputWarning, stacklevel=2)
         return known
+
+
+def ids_of(baskets: Baskets) -> list[Any]:
+    """What baskets are called, or their numbers, as JSON has them."""
+    ids: list[Any] = [*range(len(baskets))] if baskets.ids is None else baskets.ids.tolist()
+    return ids
 
 
 def some_seed(seed: int | None) -> int:

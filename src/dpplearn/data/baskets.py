@@ -24,7 +24,8 @@ class Baskets(FilteredSets):
     """Item sets, one weight each, over a catalogue. Immutable.
 
     Made by `from_lists`, `from_matrix`, `from_table` or `read_baskets`, which check what comes in.
-    Basket i holds the positions `indices[offsets[i]:offsets[i + 1]]`, ascending.
+    Basket i holds the positions `indices[offsets[i]:offsets[i + 1]]`, ascending, and `ids[i]` is what a table calls it;
+    lists call baskets nothing, and `ids` is None.
 
     Examples
     --------
@@ -153,7 +154,9 @@ class Baskets(FilteredSets):
         sizes = np.concatenate([part.sizes for part in parts])
         indices, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "weights"))
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue)
+        ids = [part.ids for part in parts if part.ids is not None]
+        called = np.concatenate(ids) if len(ids) == len(parts) else None
+        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue, called)
 
     def as_counts(self) -> Baskets:
         """Weights that are not counts scaled to add up to the number of baskets that they are worth.
@@ -171,7 +174,7 @@ class Baskets(FilteredSets):
         if are_counts(self.weights) or not self.total_weight > 0:
             return self
         weights = self.weights / self.total_weight * effective_number(self.weights)
-        return Baskets(self.indices, self.offsets, weights, self.catalogue)
+        return Baskets(self.indices, self.offsets, weights, self.catalogue, self.ids)
 
     @cached_property
     def n_units(self) -> int:
@@ -269,7 +272,7 @@ def known_baskets(
     held nothing else, as nothing is known of them."""
     if check_unknown(unknown) == "error":
         return as_baskets(baskets, catalogue), LeftOut()
-    known, left_out = _by_label(baskets, catalogue).known_to(catalogue)
+    known, left_out = _by_label(baskets, catalogue).identified().known_to(catalogue)
     return known.subset(np.delete(np.arange(len(known)), left_out.emptied)), left_out
 
 

@@ -35,6 +35,7 @@ class Pairs(NamedTuple):
     n_baskets: int
     catalogue: Catalogue
     weights: npt.ArrayLike | None = None  # one per basket
+    ids: npt.NDArray[Any] | None = None  # what each basket is called
 
 
 def pairs_of_lists(

@@ -114,10 +114,27 @@ class FilteredSets(ItemSets):
         return self._only(self.catalogue.positions(dict.fromkeys(map(str, known))))
 
     def _only(self, kept: Ints) -> Self:
-        known, left_out = self.known_to(Catalogue(self.catalogue.select(np.sort(kept))))
+        known, left_out = self.identified().known_to(Catalogue(self.catalogue.select(np.sort(kept))))
         if (self.sizes[self.weights > 0] == 0).any():
             return known
         return known.subset(np.delete(np.arange(len(self)), left_out.emptied))
+
+    def identified(self) -> Self:
+        """The same baskets, which keep their numbers as `ids` where they have no other, whatever is picked of them.
+
+        Returns
+        -------
+        Baskets
+
+        Examples
+        --------
+        >>> from dpplearn import Baskets
+        >>> Baskets.from_lists([["bib"], ["crib"], ["cot"]]).identified().subset([2, 0]).ids.tolist()
+        [2, 0]
+        """
+        if self.ids is not None:
+            return self
+        return type(self)(self.indices, self.offsets, self.weights, self.catalogue, np.arange(len(self)))
 
     def to_matrix(self) -> csr_matrix:
         """One row per basket, one column per item, 1 where it holds the item: what implicit and LightFM learn from.
@@ -144,8 +161,8 @@ class FilteredSets(ItemSets):
         Returns
         -------
         dict of arrays
-            The columns basket (the number), item and weight, of which `pandas.DataFrame`, `polars.DataFrame` and
-            `pyarrow.table` make theirs. An empty basket has no row.
+            The columns basket (what it is called, or its number), item and weight, of which `pandas.DataFrame`,
+            `polars.DataFrame` and `pyarrow.table` make theirs. An empty basket has no row.
 
         Examples
         --------
@@ -159,4 +176,8 @@ class FilteredSets(ItemSets):
         """
         labels = np.array(self.items, dtype=object if self.catalogue.named else None)
         rows = np.repeat(np.arange(len(self)), self.sizes)
-        return {"basket": rows, "item": labels[self.indices], "weight": self.weights[rows]}
+        return {
+            "basket": rows if self.ids is None else self.ids[rows],
+            "item": labels[self.indices],
+            "weight": self.weights[rows],
+        }

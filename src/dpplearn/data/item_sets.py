@@ -28,10 +28,12 @@ class ItemSets:
     offsets: Ints
     weights: Floats
     catalogue: Catalogue
+    ids: npt.NDArray[Any] | None = None  # what each set is called where it comes from; None where it has no name
 
     def __post_init__(self) -> None:
-        for array in (self.indices, self.offsets, self.weights):
-            read_only(array)
+        for array in (self.indices, self.offsets, self.weights, self.ids):
+            if array is not None:
+                read_only(array)
 
     @classmethod
     def from_pairs(
@@ -41,6 +43,7 @@ class ItemSets:
         n_baskets: int,
         catalogue: Catalogue,
         weights: npt.ArrayLike | None = None,
+        ids: npt.NDArray[Any] | None = None,
     ) -> Self:
         """From arrays of (basket number, item position) pairs; a repeated pair is merged, with a warning.
 
@@ -54,6 +57,8 @@ class ItemSets:
             The labels of the items.
         weights
             One per basket; 1 by default.
+        ids
+            What the baskets are called, if anything.
 
         Returns
         -------
@@ -75,7 +80,7 @@ class ItemSets:
         rows, positions = np.divmod(keys, len(catalogue))
         offsets = np.zeros(n_baskets + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=n_baskets), out=offsets[1:])
-        return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue)
+        return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue, ids)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -185,7 +190,8 @@ class ItemSets:
         sizes = self.sizes[rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         flat = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return type(self)(self.indices[flat], offsets, self.weights[rows], self.catalogue)
+        ids = None if self.ids is None else self.ids[rows]
+        return type(self)(self.indices[flat], offsets, self.weights[rows], self.catalogue, ids)
 
     def reweighted(self, factor: float) -> Self:
         """The same sets, their weights multiplied.
@@ -206,7 +212,7 @@ class ItemSets:
         >>> Baskets.from_lists([["bib"], ["crib"]], weights=[1, 2]).reweighted(10).weights.tolist()
         [10.0, 20.0]
         """
-        return type(self)(self.indices, self.offsets, self.weights * factor, self.catalogue)
+        return type(self)(self.indices, self.offsets, self.weights * factor, self.catalogue, self.ids)
 
     def weighted(self, weights: npt.NDArray[Any]) -> Self:
         """The same sets with other weights, without those of weight 0.
@@ -227,7 +233,8 @@ class ItemSets:
         >>> list(Baskets.from_lists([["bib"], ["crib"]]).weighted(np.array([0, 3])))
         [('crib',)]
         """
-        return type(self)(self.indices, self.offsets, weights.astype(float), self.catalogue).subset(weights > 0)
+        changed = type(self)(self.indices, self.offsets, weights.astype(float), self.catalogue, self.ids)
+        return changed.subset(weights > 0)
 
     def frequencies(self) -> Floats:
         """m_i, the weighted share of baskets that hold item i.
@@ -301,7 +308,7 @@ class ItemSets:
             row = int(np.searchsorted(self.offsets, missing[0], side="right")) - 1
             raise InputError(f"basket {row}: {catalogue.unknown(label)} {ADVICE}")
         rows = np.repeat(np.arange(len(self)), self.sizes)
-        return self.from_pairs(rows, there[self.indices], len(self), catalogue, self.weights)
+        return self.from_pairs(rows, there[self.indices], len(self), catalogue, self.weights, self.ids)
 
     def known_to(self, catalogue: Catalogue) -> tuple[Self, LeftOut]:
         """What another catalogue has of the same baskets.
@@ -331,4 +338,4 @@ class ItemSets:
         )
         known = position >= 0
         left_out = LeftOut.of(self.indices[~known], rows[~known], self.sizes, self.items)
-        return self.from_pairs(rows[known], position[known], len(self), catalogue, self.weights), left_out
+        return self.from_pairs(rows[known], position[known], len(self), catalogue, self.weights, self.ids), left_out

@@ -34,7 +34,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="The table to write, .csv or .parquet: basket, rank, item, score, probability, and of a shelf category.",
+        help="The table to write, .csv, .parquet or .jsonl: basket, rank, item, score, probability, category.",
     ),
 ]
 Memory = Annotated[

@@ -24,6 +24,7 @@ from dpplearn.cli.options import (
     TopItems,
     Unknown,
     WeightColumn,
+    ids_of,
 )
 from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
 from dpplearn.data.baskets import Baskets
@@ -146,10 +147,10 @@ def _headline(found: Evaluation) -> Report:
 
 def _each(baskets: Baskets, found: Evaluation) -> list[Report]:
     values = found.outcomes[found.models[0]]["log_likelihood"]
-    rows = zip(baskets, baskets.weights.tolist(), values.tolist(), strict=True)
+    rows = zip(ids_of(baskets), baskets, baskets.weights.tolist(), values.tolist(), strict=True)
     return [
-        {"basket": number, "items": list(items), "weight": weight, "log_likelihood": value}
-        for number, (items, weight, value) in enumerate(rows)
+        {"basket": name, "items": list(items), "weight": weight, "log_likelihood": value}
+        for name, items, weight, value in rows
     ]
 
 
@@ -163,7 +164,7 @@ def _each_table(baskets: Baskets, found: Evaluation) -> TextTable:
         "Log-likelihood of each basket",
         ["basket>", "weight>", "log-likelihood>", "items"],
         [
-            (str(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), contents(each["items"]))
+            (shown(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), contents(each["items"]))
             for each in _each(baskets, found)
         ],
     )
