@@ -150,7 +150,7 @@ def test_a_table_goes_to_a_file_of_a_known_kind_and_over_no_source(files: tuple[
     for call, said in (
         (("recommend", model, "bib", "-o", data.with_name("out.csv")), "--output is a table for --baskets"),
         (("recommend", model, "--baskets", data, "-o", data.with_name("out.xlsx")), "expected a file that ends in"),
-        (("recommend", model, "--baskets", data, "-o", data), "orders.csv"),
+        (("recommend", model, "--baskets", data, "--basket", "order", "-o", data), "orders.csv"),
     ):
         done = run(*call)
         assert done.returncode != 0

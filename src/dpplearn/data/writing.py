@@ -26,7 +26,7 @@ def check_format(target: Path) -> None:
 
 
 def copy_table(connection: DuckDBPyConnection, table: str, target: Path) -> None:
-    """A table or a query in brackets to a file, which is there whole or not at all."""
+    """A table to a file, which is there whole or not at all."""
     check_format(target)
     with new_file(target) as temporary:
         form = FORMATS[target.suffix.lower()]
@@ -37,9 +37,6 @@ def write_table(columns: Mapping[str, npt.NDArray[Any]], target: Path) -> None:
     """Columns by name to a file; numbers that are NaN are missing there."""
     import duckdb
 
-    floats = [name for name, values in columns.items() if values.dtype.kind == "f"]
-    without_nan = ", ".join(f"CASE WHEN isnan({name}) THEN NULL ELSE {name} END AS {name}" for name in floats)
     with duckdb.connect() as connection:
-        connection.register("columns", dict(columns))
-        chosen = f"SELECT * REPLACE ({without_nan}) FROM columns" if floats else "SELECT * FROM columns"
-        copy_table(connection, f"({chosen})", target)
+        connection.register("written", dict(columns))
+        copy_table(connection, "written", target)
