@@ -52,16 +52,8 @@ def baskets_of(name: str) -> dl.Baskets:
         return dl.Baskets.from_lists([line.split(",") for line in lines])
     if name == RETAIL:
         lines = (SHARED / "data" / "baskets" / "retail.dat").read_text(encoding="utf-8").splitlines()
-        return most_frequent(dl.Baskets.from_lists([list(map(int, line.split())) for line in lines]))
+        return dl.Baskets.from_lists([line.split() for line in lines]).most_frequent(MOST_FREQUENT)
     return source().load(name)
-
-
-def most_frequent(baskets: dl.Baskets) -> dl.Baskets:
-    """With no other items than the most frequent, and without the baskets that are then empty."""
-    kept = set(np.argsort(-baskets.frequencies(), kind="stable")[:MOST_FREQUENT].tolist())
-    names = baskets.items
-    lists = [[str(names[i]) for i in baskets.positions(row) if i in kept] for row in range(len(baskets))]
-    return dl.Baskets.from_lists([each for each in lists if each])
 
 
 def data_names() -> list[str]:

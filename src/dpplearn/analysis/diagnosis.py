@@ -28,7 +28,6 @@ from dpplearn.analysis.gains import (
 )
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
-from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import whole_number
 from dpplearn.fitting.effort import tell_if_long
 from dpplearn.tools.words import count, number, percent, signed
@@ -270,7 +269,7 @@ def diagnose(
     ('cot', 'crib')
     """
     baskets = as_baskets(baskets)
-    looked_at = most_frequent(baskets, most_items)
+    looked_at = baskets.most_frequent(whole_number("most_items", most_items, 2))
     if baskets.total_weight > 0:
         effort = gains_effort(looked_at, threads)
         tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
@@ -278,24 +277,6 @@ def diagnose(
     unseen = predicted(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
     beyond = bounds(baskets, level, nonempty=pairs.nonempty)
     return Diagnosis(Overview.of(baskets, looked_at), pairs, unseen, beyond)
-
-
-def most_frequent(baskets: Baskets, most_items: int) -> Baskets:
-    """The baskets with no other items than the most frequent ones that occur, in the order of the catalogue.
-
-    Where none was empty, those that then are go: they say nothing about these items, and sets stay given not empty.
-    """
-    frequency = baskets.frequencies()
-    kept = np.argsort(-frequency, kind="stable")[: whole_number("most_items", most_items, 2)]
-    kept = np.sort(kept[(frequency[kept] > 0) | (kept == kept[0])])  # a catalogue cannot be empty
-    place = np.full(baskets.n_items, -1)
-    place[kept] = np.arange(len(kept))
-    rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
-    inside = place[baskets.indices] >= 0
-    catalogue = Catalogue.of(baskets.catalogue.select(kept))
-    found = Baskets.from_pairs(rows[inside], place[baskets.indices[inside]], len(baskets), catalogue, baskets.weights)
-    any_empty = bool((baskets.sizes[baskets.weights > 0] == 0).any())
-    return found if any_empty else found.subset(found.sizes > 0)
 
 
 def _nats(value: float) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import Parts
-from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_parts
-from dpplearn.errors import InputError
+from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_items, read_parts
+from dpplearn.data.unknown import UNKNOWN, LeftOut
+from dpplearn.errors import InputError, InputWarning
 from dpplearn.fitting.prior import STRONGEST, as_strength
 from dpplearn.tools.files import check_writable, same_file
 from dpplearn.tools.threads import MOST_THREADS
@@ -88,6 +90,30 @@ WeightColumn = Annotated[
     str | None, typer.Option("--weight", rich_help_panel=READING, help="The column of weights, one value per basket.")
 ]
 
+Unknown = Annotated[
+    str,
+    typer.Option(
+        "--unknown",
+        metavar="|".join(UNKNOWN),
+        callback=one_of(UNKNOWN),
+        rich_help_panel=READING,
+        help="What to do about items that the model does not have: stop, or leave them out and count them.",
+    ),
+]
+
+MinCount = Annotated[
+    float | None,
+    typer.Option("--min-count", min=0, rich_help_panel=READING, help="Leave out items that are in fewer baskets."),
+]
+TopItems = Annotated[
+    int | None,
+    typer.Option("--top-items", min=1, rich_help_panel=READING, help="Keep this many items, the most frequent."),
+]
+OnlyItems = Annotated[
+    Path | None,
+    typer.Option("--items", metavar="FILE", rich_help_panel=READING, help="Keep the items of a file, one per line."),
+]
+
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
@@ -106,19 +132,55 @@ class Reader(NamedTuple):
     basket: str
     item: str
     weight: str | None
+    unknown: str = "error"
+    min_count: float | None = None
+    top_items: int | None = None
+    items: Path | None = None
+
+    @property
+    def filtered(self) -> bool:
+        """Whether items are to be left out."""
+        return (self.min_count, self.top_items, self.items) != (None, None, None)
 
     def read(self, path: str) -> Baskets:
-        return read_baskets(path, *self)
+        """Of the file of items first, then by count, then the most frequent."""
+        baskets = read_baskets(path, *self[:4])
+        if self.items is not None:
+            baskets = baskets.of_items(read_items(self.items))
+        if self.min_count is not None:
+            baskets = baskets.min_count(self.min_count)
+        return baskets if self.top_items is None else baskets.most_frequent(self.top_items)
 
     def read_parts(self, path: str, cluster: str | None) -> Parts:
-        return read_parts(path, *self, cluster=cluster)
+        if self.filtered:
+            raise UsageError("--min-count, --top-items and --items are not for baskets in parts; see dpplearn prepare")
+        return read_parts(path, *self[:4], cluster=cluster)
+
+    def read_known(self, path: str, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:
+        """Baskets of these items, to be judged."""
+        return known_baskets(self.read(path), catalogue, self.unknown)
 
     def read_for(self, option: str, path: str, catalogue: Catalogue) -> Baskets:
-        """Baskets of these items; an error names the option that the file was given with."""
+        """The same of another file than DATA; an error or a warning names the option that it was given with. Items that
+        were left out of DATA are left out of it."""
+        unknown = "drop" if self.filtered else self.unknown
         try:
-            return self.read(path).over(catalogue)
+            return Reader(*self[:4], unknown).read_warned(path, catalogue, f"{option} {path}: ")
         except InputError as error:
             raise InputError(f"{option} {path}: {error}") from None
+
+    def read_warned(self, path: str, catalogue: Catalogue, where: str = "") -> Baskets:
+        """Baskets of these items, with a warning of what was left out."""
+        known, left_out = self.read_known(path, catalogue)
+        if left_out:
+            warnings.warn(f"{where}{left_out.and_emptied}", InputWarning, stacklevel=2)
+        return known
+
+
+def ids_of(baskets: Baskets) -> list[Any]:
+    """What baskets are called, or their numbers, as JSON has them."""
+    ids: list[Any] = [*range(len(baskets))] if baskets.ids is None else baskets.ids.tolist()
+    return ids
 
 
 def some_seed(seed: int | None) -> int:

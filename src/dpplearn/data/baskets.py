@@ -12,18 +12,20 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Seed
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import as_weights
-from dpplearn.data.conversion import pairs_of_lists, pairs_of_matrix, pairs_over
-from dpplearn.data.item_sets import ItemSets
+from dpplearn.data.conversion import pairs_by_label, pairs_of_lists, pairs_of_matrix
+from dpplearn.data.filtering import FilteredSets
 from dpplearn.data.merging import merged
+from dpplearn.data.unknown import LeftOut, check_unknown
 from dpplearn.data.weights import are_counts, can_be_divided, effective_number, fold_weights, without_replacement
 from dpplearn.errors import InputError
 
 
-class Baskets(ItemSets):
+class Baskets(FilteredSets):
     """Item sets, one weight each, over a catalogue. Immutable.
 
     Made by `from_lists`, `from_matrix`, `from_table` or `read_baskets`, which check what comes in.
-    Basket i holds the positions `indices[offsets[i]:offsets[i + 1]]`, ascending.
+    Basket i holds the positions `indices[offsets[i]:offsets[i + 1]]`, ascending, and `ids[i]` is what a table calls it;
+    lists call baskets nothing, and `ids` is None.
 
     Examples
     --------
@@ -152,7 +154,9 @@ class Baskets(ItemSets):
         sizes = np.concatenate([part.sizes for part in parts])
         indices, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "weights"))
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue)
+        ids = [part.ids for part in parts if part.ids is not None]
+        called = np.concatenate(ids) if len(ids) == len(parts) else None
+        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue, called)
 
     def as_counts(self) -> Baskets:
         """Weights that are not counts scaled to add up to the number of baskets that they are worth.
@@ -170,7 +174,7 @@ class Baskets(ItemSets):
         if are_counts(self.weights) or not self.total_weight > 0:
             return self
         weights = self.weights / self.total_weight * effective_number(self.weights)
-        return Baskets(self.indices, self.offsets, weights, self.catalogue)
+        return Baskets(self.indices, self.offsets, weights, self.catalogue, self.ids)
 
     @cached_property
     def n_units(self) -> int:
@@ -256,6 +260,21 @@ def as_baskets(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue 
     Without a catalogue lists are what `Baskets.from_lists` takes. With one, nothing is found by position: integers are
     labels too.
     """
-    if isinstance(baskets, Baskets):
-        return baskets if catalogue is None else baskets.over(catalogue)
-    return Baskets.from_lists(baskets) if catalogue is None else Baskets.from_pairs(*pairs_over(baskets, catalogue))
+    if catalogue is None:
+        return baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
+    return _by_label(baskets, catalogue).over(catalogue)
+
+
+def known_baskets(
+    baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue, unknown: str
+) -> tuple[Baskets, LeftOut]:
+    """Baskets over a catalogue, to be judged: where items that it does not have are dropped, without the baskets that
+    held nothing else, as nothing is known of them."""
+    if check_unknown(unknown) == "error":
+        return as_baskets(baskets, catalogue), LeftOut()
+    known, left_out = _by_label(baskets, catalogue).identified().known_to(catalogue)
+    return known.subset(np.delete(np.arange(len(known)), left_out.emptied)), left_out
+
+
+def _by_label(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue) -> Baskets:
+    return baskets if isinstance(baskets, Baskets) else Baskets.from_pairs(*pairs_by_label(baskets, catalogue))

@@ -89,7 +89,7 @@ class Catalogue:
         """Where a label stands; an unknown one is an error that suggests the closest."""
         found = self._position.get(str(as_label(label)))
         if found is None:
-            raise InputError(self._unknown(label))
+            raise InputError(self.unknown(label))
         return found
 
     def positions(self, labels: Iterable[Any]) -> Ints:
@@ -119,7 +119,8 @@ class Catalogue:
             among = [each for each in among if each[:3].lower() == begins][:MOST_COMPARED]
         return tuple(difflib.get_close_matches(text, among, n=3, cutoff=0.5))
 
-    def _unknown(self, label: Any) -> str:
+    def unknown(self, label: Any) -> str:
+        """What to say of a label that is not here."""
         close = self.close_to(label)
         known = f"the catalogue has {count(len(self), 'item')}, from {self.labels[0]!r} to {self.labels[-1]!r}"
         hint = f"did you mean {' or '.join(repr(name) for name in close)}?" if close else known

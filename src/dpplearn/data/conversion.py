@@ -35,6 +35,7 @@ class Pairs(NamedTuple):
     n_baskets: int
     catalogue: Catalogue
     weights: npt.ArrayLike | None = None  # one per basket
+    ids: npt.NDArray[Any] | None = None  # what each basket is called
 
 
 def pairs_of_lists(
@@ -62,11 +63,14 @@ def pairs_of_lists(
     return Pairs(rows, positions, n_baskets, catalogue, weights)
 
 
-def pairs_over(baskets: Iterable[Iterable[Any]], catalogue: Catalogue) -> Pairs:
-    """Of lists whose items are all found by label."""
+def pairs_by_label(baskets: Iterable[Iterable[Any]], catalogue: Catalogue) -> Pairs:
+    """Of lists whose items are all labels, of the catalogue or others."""
     rows, flat, n_baskets = _flattened(baskets)
     check_kinds(flat, rows, integers=True)
-    return Pairs(rows, look_up(flat, rows, catalogue), n_baskets, catalogue)
+    if all(label in catalogue for label in set(flat)):
+        return Pairs(rows, look_up(flat, rows, catalogue), n_baskets, catalogue)
+    theirs = Catalogue(tuple({str(label): label for label in flat}.values()))
+    return Pairs(rows, look_up(flat, rows, theirs), n_baskets, theirs)
 
 
 def _flattened(baskets: Iterable[Iterable[Any]]) -> tuple[Ints, list[Any], int]:

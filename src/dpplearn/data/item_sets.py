@@ -15,6 +15,7 @@ from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import as_rows, as_weights, warn_of_repeats
 from dpplearn.data.totals import Totals, item_weights, pair_weights
+from dpplearn.data.unknown import ADVICE, LeftOut, check_unknown
 from dpplearn.errors import InputError
 from dpplearn.tools.words import count
 
@@ -27,10 +28,12 @@ class ItemSets:
     offsets: Ints
     weights: Floats
     catalogue: Catalogue
+    ids: npt.NDArray[Any] | None = None  # what each set is called where it comes from; None where it has no name
 
     def __post_init__(self) -> None:
-        for array in (self.indices, self.offsets, self.weights):
-            read_only(array)
+        for array in (self.indices, self.offsets, self.weights, self.ids):
+            if array is not None:
+                read_only(array)
 
     @classmethod
     def from_pairs(
@@ -40,6 +43,7 @@ class ItemSets:
         n_baskets: int,
         catalogue: Catalogue,
         weights: npt.ArrayLike | None = None,
+        ids: npt.NDArray[Any] | None = None,
     ) -> Self:
         """From arrays of (basket number, item position) pairs; a repeated pair is merged, with a warning.
 
@@ -53,6 +57,8 @@ class ItemSets:
             The labels of the items.
         weights
             One per basket; 1 by default.
+        ids
+            What the baskets are called, if anything.
 
         Returns
         -------
@@ -74,7 +80,7 @@ class ItemSets:
         rows, positions = np.divmod(keys, len(catalogue))
         offsets = np.zeros(n_baskets + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=n_baskets), out=offsets[1:])
-        return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue)
+        return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue, ids)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -184,7 +190,8 @@ class ItemSets:
         sizes = self.sizes[rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         flat = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        return type(self)(self.indices[flat], offsets, self.weights[rows], self.catalogue)
+        ids = None if self.ids is None else self.ids[rows]
+        return type(self)(self.indices[flat], offsets, self.weights[rows], self.catalogue, ids)
 
     def reweighted(self, factor: float) -> Self:
         """The same sets, their weights multiplied.
@@ -205,7 +212,7 @@ class ItemSets:
         >>> Baskets.from_lists([["bib"], ["crib"]], weights=[1, 2]).reweighted(10).weights.tolist()
         [10.0, 20.0]
         """
-        return type(self)(self.indices, self.offsets, self.weights * factor, self.catalogue)
+        return type(self)(self.indices, self.offsets, self.weights * factor, self.catalogue, self.ids)
 
     def weighted(self, weights: npt.NDArray[Any]) -> Self:
         """The same sets with other weights, without those of weight 0.
@@ -226,7 +233,8 @@ class ItemSets:
         >>> list(Baskets.from_lists([["bib"], ["crib"]]).weighted(np.array([0, 3])))
         [('crib',)]
         """
-        return type(self)(self.indices, self.offsets, weights.astype(float), self.catalogue).subset(weights > 0)
+        changed = type(self)(self.indices, self.offsets, weights.astype(float), self.catalogue, self.ids)
+        return changed.subset(weights > 0)
 
     def frequencies(self) -> Floats:
         """m_i, the weighted share of baskets that hold item i.
@@ -265,13 +273,16 @@ class ItemSets:
             raise InputError(f"{len(self)} baskets with a total weight of {self.total_weight:g}: nothing to count")
         return self.total_weight
 
-    def over(self, catalogue: Catalogue) -> Self:
+    def over(self, catalogue: Catalogue, unknown: str = "error") -> Self:
         """The same baskets with positions in another catalogue.
 
         Parameters
         ----------
         catalogue
-            Holds every item that occurs; items are matched by label.
+            Of the other items; items are matched by label.
+        unknown
+            What to do about items that it does not have: "error", or "drop" to leave them out, with a warning that says
+            how many. A basket of nothing else is then empty.
 
         Returns
         -------
@@ -284,6 +295,10 @@ class ItemSets:
         >>> Baskets.from_lists([["crib"]]).over(Catalogue.of(["bib", "crib"])).items
         ('bib', 'crib')
         """
+        if check_unknown(unknown) == "drop":
+            known, left_out = self.known_to(catalogue)
+            left_out.warn()
+            return known
         if catalogue is self.catalogue or catalogue == self.catalogue:
             return self
         there = catalogue.translation(self.catalogue)
@@ -291,9 +306,36 @@ class ItemSets:
         if missing.size:
             label = self.items[self.indices[missing[0]]]
             row = int(np.searchsorted(self.offsets, missing[0], side="right")) - 1
-            try:
-                catalogue.position(label)
-            except InputError as unknown:
-                raise InputError(f"basket {row}: {unknown}") from None
+            raise InputError(f"basket {row}: {catalogue.unknown(label)} {ADVICE}")
         rows = np.repeat(np.arange(len(self)), self.sizes)
-        return self.from_pairs(rows, there[self.indices], len(self), catalogue, self.weights)
+        return self.from_pairs(rows, there[self.indices], len(self), catalogue, self.weights, self.ids)
+
+    def known_to(self, catalogue: Catalogue) -> tuple[Self, LeftOut]:
+        """What another catalogue has of the same baskets.
+
+        Parameters
+        ----------
+        catalogue
+            Of the other items; items are matched by label.
+
+        Returns
+        -------
+        Baskets, LeftOut
+            As many baskets, and what it does not have of them.
+
+        Examples
+        --------
+        >>> from dpplearn import Baskets
+        >>> known, left_out = Baskets.from_lists([["bib", "crib"], ["crib"]]).known_to(Catalogue.of(["bib"]))
+        >>> list(known), left_out.n_items, left_out.emptied.tolist()
+        ([('bib',), ()], 2, [1])
+        """
+        if catalogue is self.catalogue or catalogue == self.catalogue:
+            return self, LeftOut()
+        position, rows = (
+            catalogue.translation(self.catalogue)[self.indices],
+            np.repeat(np.arange(len(self)), self.sizes),
+        )
+        known = position >= 0
+        left_out = LeftOut.of(self.indices[~known], rows[~known], self.sizes, self.items)
+        return self.from_pairs(rows[known], position[known], len(self), catalogue, self.weights, self.ids), left_out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import glob
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def read_baskets(
     Returns
     -------
     Baskets
-        Of a table in the order of their identifiers, of lines in the order of the lines.
+        Of a table in the order of their identifiers, which are `ids`; of lines in the order of the lines.
 
     Examples
     --------
@@ -140,7 +141,7 @@ def read_parts(
 
 
 def _read_part(format: str, basket: str, item: str, weight: str | None, file: str) -> Baskets:
-    return read_baskets(file, format, basket, item, weight)
+    return replace(read_baskets(file, format, basket, item, weight), ids=None)  # learning has no use for them
 
 
 def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str]) -> Baskets:
@@ -182,6 +183,15 @@ def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str])
     if not baskets:
         raise InputError(f"{path} is empty; expected one registry per line")
     return Baskets.from_lists(baskets, items=names)
+
+
+def read_items(path: str | PathLike[str]) -> list[str]:
+    """The items of a file of one per line, as text; blanks around them and empty lines are nothing."""
+    (file,) = matching_files(glob.escape(fspath(path)))
+    items = [line.strip() for line in lines_of(file) if line.strip()]
+    if not items:
+        raise InputError(f"{path} names no item; expected one per line")
+    return items
 
 
 def matching_files(pattern: str) -> list[str]:

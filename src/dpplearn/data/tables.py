@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpplearn.arrays import Floats
 from dpplearn.data.catalogue import LONGEST_INTEGER, Catalogue
@@ -204,7 +205,8 @@ def pairs_of_query(
             f"column {columns.item!r} of {source} holds {types[columns.item]}, several values per row; "
             "expected one row per (basket, item) pair: explode or unnest the column first, or use from_lists"
         )
-    _number(connection, "baskets", "c0", integers=_all_integers(connection, "c0"))
+    numbered_baskets = _all_integers(connection, "c0")
+    _number(connection, "baskets", "c0", integers=numbered_baskets)
     integers = types[columns.item] in INTEGER_TYPES or (texts and _all_integers(connection, "c1"))
     _number(connection, "items", "c1", integers=integers)
     pairs = connection.execute(
@@ -218,7 +220,15 @@ def pairs_of_query(
         n_baskets=one_number(connection, "SELECT count(*) FROM baskets"),
         catalogue=Catalogue.of(map(int, names) if integers else names),
         weights=_weights(connection, source, columns.weight) if columns.weight is not None else None,
+        ids=_ids(connection, integers=numbered_baskets),
     )
+
+
+def _ids(connection: DuckDBPyConnection, *, integers: bool) -> npt.NDArray[Any]:
+    """What the baskets are called: integers where all are and 64 bits hold them, texts otherwise."""
+    fit = integers and one_number(connection, "SELECT count(*) = count(TRY_CAST(id AS BIGINT)) FROM baskets")
+    query = f"SELECT CAST(id AS {'BIGINT' if fit else 'VARCHAR'}) AS id FROM baskets ORDER BY number"
+    return np.asarray(connection.execute(query).fetchnumpy()["id"])
 
 
 def _check_nulls(connection: DuckDBPyConnection, source: str, column: str, name: str, kind: str) -> None:

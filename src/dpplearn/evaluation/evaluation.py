@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Ints, Seed
-from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.data.baskets import Baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.baselines import (
@@ -53,6 +53,7 @@ def evaluate(
     k: int | Sequence[int] = KS,
     rng: Seed = 0,
     resamples: int = RESAMPLES,
+    unknown: str = "error",
     progress: bool = False,
 ) -> Evaluation:
     """How well models predict baskets that they were not learned from, beside baselines.
@@ -79,6 +80,9 @@ def evaluate(
         model, so that separate calls with the same baskets can be compared.
     resamples
         Of the bootstrap.
+    unknown
+        What to do about items that the models do not have: "error", or "drop" to leave them out, and baskets of nothing
+        else; a note says how many.
     progress
         Show a progress bar on standard error.
 
@@ -99,13 +103,13 @@ def evaluate(
     """
     named = _named(models)
     catalogue = next(iter(named.values())).catalogue
-    baskets = as_baskets(baskets, catalogue)
+    baskets, left_out = known_baskets(baskets, catalogue, unknown)
     nonempty = any(model.nonempty for model in named.values())
     setting = Setting(tuple(named), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
     rng = np.random.default_rng(rng)
-    learned = _learned(named, None if train is None else as_baskets(train, catalogue), rng)
+    learned = _learned(named, None if train is None else known_baskets(train, catalogue, unknown)[0], rng)
     laws = {name: _law(name, model, catalogue) for name, model in named.items()}
     blends = _blends(named, laws, catalogue)
     predictors = predictors_of(laws, learned, nonempty, blends)
@@ -114,7 +118,7 @@ def evaluate(
     with shown_progress(progress) as shown:
         advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
         answers = answer(predictors, questions, setting, rng, advance)
-    return summary(answers, baskets, setting, rng, learned.notes)
+    return summary(answers, baskets, setting, rng, (*learned.notes, *left_out.notes))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.kernels.interaction import Interaction
 from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.ranking import Best, BestOfMany, best_of
 
@@ -168,6 +169,9 @@ class WithEmptyShare:
     def _ratio_to_empty(self) -> float:
         """What ratios to P(∅) are multiplied by; NaN where there are none."""
         return self.scale * math.exp(self.law.log_empty()) / self.share if self.share else math.nan
+
+    def interaction(self) -> Interaction:
+        return self.law.interaction()
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {**self.law.arrays(), NAME: np.array([self.share])}

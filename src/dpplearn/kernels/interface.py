@@ -12,6 +12,7 @@ from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
+from dpplearn.kernels.interaction import Interaction
 from dpplearn.kernels.ranking import Best, BestOfMany
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -108,6 +109,10 @@ class Law(Protocol):
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
         """A set grown from `include`, each time by the item that raises P most, to k items, or without k until none
         does: the items as they were taken, and the factor by which each raised P."""
+        ...
+
+    def interaction(self) -> Interaction:
+        """How items act on each other in a set, apart from how likely each is."""
         ...
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

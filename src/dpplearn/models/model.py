@@ -12,6 +12,7 @@ import numpy as np
 from dpplearn.arrays import Bools, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.unknown import known_items
 from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.interface import Law
 from dpplearn.models.answers import Recommendation
@@ -151,6 +152,7 @@ class SetModel(NamedLaw):
         allow: Basket | None = None,
         deny: Basket = (),
         blend: float | str | None = None,
+        unknown: str = "error",
     ) -> list[list[Recommendation]]: ...
     @overload
     def recommend(
@@ -161,6 +163,7 @@ class SetModel(NamedLaw):
         allow: Basket | None = None,
         deny: Basket = (),
         blend: float | str | None = None,
+        unknown: str = "error",
     ) -> list[Recommendation]: ...
     def recommend(
         self,
@@ -170,6 +173,7 @@ class SetModel(NamedLaw):
         allow: Basket | None = None,
         deny: Basket = (),
         blend: float | str | None = None,
+        unknown: str = "error",
     ) -> list[list[Recommendation]] | list[Recommendation]:
         """The best items to add to a basket, without those that it has and those that cannot be added.
 
@@ -185,6 +189,9 @@ class SetModel(NamedLaw):
             How much of item-to-item counts in the ranking, from 0 to 1, or "auto" for what `fit` found best on baskets
             set aside. The score is then (1 − blend) · model + blend · item-to-item, each a share of its sum over the
             items to choose from; probabilities stay the model's. By default the model alone ranks.
+        unknown
+            What to do about items of baskets that the model does not have: "error", or "drop" to leave them out, of
+            `Baskets` with a warning that says how many.
 
         Returns
         -------
@@ -208,8 +215,9 @@ class SetModel(NamedLaw):
             candidate[self.catalogue.positions(allow)] = True
         candidate[self.catalogue.positions(deny)] = False
         if not isinstance(basket, Baskets):
-            return self._recommend(np.sort(self.catalogue.positions(basket)), k, candidate, weight)
-        baskets = basket.over(self.catalogue)
+            known, _ = known_items(basket, self.catalogue, unknown)
+            return self._recommend(np.sort(self.catalogue.positions(known)), k, candidate, weight)
+        baskets = basket.over(self.catalogue, unknown)
         found = []
         for row, (start, stop) in enumerate(pairwise(baskets.offsets)):
             try:

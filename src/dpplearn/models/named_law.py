@@ -10,21 +10,19 @@ import numpy as np
 
 from dpplearn.arrays import NO_ITEMS, Floats, Ints, Seed, read_only
 from dpplearn.data.baskets import Baskets, as_baskets
-from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.interface import Law, check_size
+from dpplearn.kernels.interface import check_size
 from dpplearn.models.answers import Selection
+from dpplearn.models.reranking import Reranking
 from dpplearn.tools.words import count
 
 Basket = Iterable[Label]
 
 
-class NamedLaw:
+class NamedLaw(Reranking):
     """What a model says of sets by its law alone; names in, names out."""
-
-    law: Law
-    catalogue: Catalogue
 
     @property
     def items(self) -> tuple[Label, ...]:

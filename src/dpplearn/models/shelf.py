@@ -14,6 +14,7 @@ import numpy as np
 
 from dpplearn.arrays import NO_ITEMS, Bools, Ints
 from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.unknown import known_items
 from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.interface import Law
@@ -27,7 +28,6 @@ from dpplearn.tools.files import digest
 from dpplearn.tools.manifest import read_manifest
 
 FORMAT = 1
-UNKNOWN = ("error", "drop")  # what to do about items that no category has
 
 
 @dataclass(frozen=True)
@@ -249,15 +249,9 @@ class Shelf(Mapping[str, DPP | Mixture]):
 
     def _sorted(self, basket: Basket, unknown: str) -> tuple[dict[int, Ints], tuple[Label, ...]]:
         """The positions of its items by number of category."""
-        if unknown not in UNKNOWN:
-            raise InputError(f"unknown is {unknown!r}; expected one of {', '.join(UNKNOWN)}")
-        left_out: tuple[Label, ...] = ()
-        if unknown == "drop" and not isinstance(basket, str | bytes):
-            basket = list(basket)
-            left_out = tuple(item for item in basket if item not in self.catalogue)
-            basket = [item for item in basket if item in self.catalogue]
+        known, left_out = known_items(basket, self.catalogue, unknown)
         parts: dict[int, list[int]] = {}
-        for label in self.catalogue.positions(basket):
+        for label in self.catalogue.positions(known):
             for category, position in self._places_of[label]:
                 parts.setdefault(category, []).append(position)
         return {category: np.sort(np.array(parts[category], dtype=np.int64)) for category in sorted(parts)}, left_out

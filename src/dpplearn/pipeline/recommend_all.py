@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpplearn.data.catalogue import Label
-from dpplearn.data.tables import Columns, explained, one_number, sql_text
+from dpplearn.data.tables import Columns, explained, one_number
+from dpplearn.data.unknown import check_unknown
+from dpplearn.data.writing import check_format, copy_table
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.many_baskets import OfModel, OfShelf, Recommender, Suggested
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
-from dpplearn.models.shelf import UNKNOWN, Shelf
+from dpplearn.models.shelf import Shelf
 from dpplearn.pipeline.bad_rows import rejected_lines
 from dpplearn.pipeline.inputs import as_memory
 from dpplearn.pipeline.source import Inputs, find_files, open_groups, rows_query
 from dpplearn.pipeline.stage import within_means
 from dpplearn.pipeline.writing import LONGEST_INTEGER
-from dpplearn.tools.files import check_writable, new_file, same_file
+from dpplearn.tools.files import check_writable, same_file
 from dpplearn.tools.progress import Progress, shown_progress
 from dpplearn.tools.threads import thread_count
 from dpplearn.tools.words import count
@@ -32,7 +34,6 @@ from dpplearn.tools.words import count
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-FORMATS = {".parquet": "FORMAT parquet, COMPRESSION zstd", ".pq": "FORMAT parquet, COMPRESSION zstd", ".csv": "HEADER"}
 AT_ONCE = 3_000_000  # recommendations of all categories, of as many baskets as are looked at together
 MOST_AT_ONCE = 50_000  # baskets
 SHOWN = 3  # examples
@@ -81,9 +82,9 @@ def recommend_all(
     baskets
         Files, folders and patterns, as `prepare` takes them: one row per item of a basket.
     output
-        The table to write, by its ending CSV (.csv) or Parquet (.parquet, .pq): basket, rank, item, score and
-        probability, and of a shelf the category; by basket and rank. Identifiers are as they came, integers where all
-        of them are.
+        The table to write, by its ending CSV (.csv), Parquet (.parquet, .pq) or JSON lines (.jsonl): basket, rank,
+        item, score and probability, and of a shelf the category; by basket and rank. Identifiers are as they came,
+        integers where all of them are.
     k
         How many items at most for each basket.
     basket, item
@@ -117,8 +118,7 @@ def recommend_all(
     (2, 1, ('crip',))
     """
     k, target = whole_number("k", k, 1), Path(output)
-    if unknown not in UNKNOWN:
-        raise InputError(f"unknown is {unknown!r}; expected one of {', '.join(UNKNOWN)}")
+    check_unknown(unknown)
     paths = find_files(baskets, target)
     _check_target(target, paths)
     recommender = _recommender(shelf)
@@ -129,9 +129,7 @@ def recommend_all(
         if unknown == "error" and table.n_unknown:
             _refuse(connection, table.n_unknown, recommender)
         found = _suggested(connection, recommender, k, threads, shown)
-        with new_file(target) as temporary:
-            form = FORMATS[target.suffix.lower()]
-            connection.execute(f"COPY results TO {sql_text(str(temporary))} ({form}, USE_TMP_FILE false)").fetchall()
+        copy_table(connection, "results", target)
         return Recommended(
             target,
             n_baskets=table.n_baskets,
@@ -146,8 +144,7 @@ def recommend_all(
 
 
 def _check_target(target: Path, paths: list[str]) -> None:
-    if target.suffix.lower() not in FORMATS:
-        raise InputError(f"{target}: expected a file that ends in {', '.join(FORMATS)}")
+    check_format(target)
     check_writable(target)
     source = next((path for path in paths if same_file(path, target)), None)
     if source is not None:

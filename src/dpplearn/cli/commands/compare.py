@@ -16,8 +16,11 @@ from dpplearn.cli.options import (
     Data,
     Format,
     ItemColumn,
+    MinCount,
+    OnlyItems,
     Quiet,
     Reader,
+    TopItems,
     WeightColumn,
     one_of,
     prior_strength,
@@ -80,6 +83,9 @@ def compare(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -92,7 +98,7 @@ def compare(
     options = combinations(choices) if any(choices.values()) else {name: dict(each) for name, each in KINDS.items()}
     progress = wants_progress(quiet)
     with busy(f"reading {data}", progress):
-        baskets = Reader(format, basket, item, weight).read(data)
+        baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only).read(data)
     found = cross_validate(baskets, options, folds=folds, k=k or KS, rng=seed, resamples=resamples, progress=progress)
     if as_json:
         write_json({"data": data, "folds": folds, "seed": seed, "models": options, **found.to_dict()})

@@ -19,7 +19,21 @@ from dpplearn.cli.commands.describe_mixture import (
     relations_tables,
 )
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import READING, AsJson, BasketColumn, Format, Model, Quiet, Reader, Top, WeightColumn
+from dpplearn.cli.options import (
+    READING,
+    AsJson,
+    BasketColumn,
+    Format,
+    MinCount,
+    Model,
+    OnlyItems,
+    Quiet,
+    Reader,
+    Top,
+    TopItems,
+    Unknown,
+    WeightColumn,
+)
 from dpplearn.cli.output import Report, Shown, counted, wants_progress, write
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
@@ -112,6 +126,10 @@ def describe(
     basket: BasketColumn = "basket",
     item_column: ItemColumnOfData = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -130,7 +148,7 @@ def describe(
     if item is not None:
         write({**where, **dpp_item_report(found, item, top)}, dpp_item_tables, as_json)
         return
-    reader = Reader(format, basket, item_column, weight)
+    reader = Reader(format, basket, item_column, weight, unknown, min_count, top_items, only)
     reliance = _reliance(found, reader, data, resamples, seed, top, groups_at_least, wants_progress(quiet))
     write({**where, **describe_report(found, versions, top), **reliance}, describe_tables, as_json)
 
@@ -146,7 +164,7 @@ def _reliance(
     progress: bool,
 ) -> Report:
     """What a DPP keeps apart, and how often that comes back when it is learned again."""
-    baskets = reader.read(data) if data is not None else None
+    baskets = None if data is None else reader.read_warned(data, dpp.catalogue)
     times = resamples if resamples is not None else _usual_resamples(dpp, data is not None)
     found = None
     if times:

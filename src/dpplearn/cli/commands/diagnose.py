@@ -17,10 +17,13 @@ from dpplearn.cli.options import (
     Data,
     Format,
     ItemColumn,
+    MinCount,
+    OnlyItems,
     Quiet,
     Reader,
     Threads,
     Top,
+    TopItems,
     WeightColumn,
     share_of_one,
 )
@@ -53,6 +56,9 @@ def diagnose(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +67,7 @@ def diagnose(
 
     show = wants_progress(quiet)
     with busy(f"reading {data}", show):
-        baskets = Reader(format, basket, item, weight).read(data)
+        baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only).read(data)
     found = diagnose(baskets, most_items=most_items, level=level, rng=seed, threads=threads, progress=show)
     write(diagnosis_report(found, top, data=data, seed=seed, level=level), diagnosis_tables, as_json)
 

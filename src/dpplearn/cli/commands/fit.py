@@ -22,11 +22,15 @@ from dpplearn.cli.options import (
     Data,
     Format,
     ItemColumn,
+    MinCount,
     ModelOutput,
+    OnlyItems,
     Quiet,
     Reader,
     Seed,
     Threads,
+    TopItems,
+    Unknown,
     WeightColumn,
     some_seed,
 )
@@ -84,13 +88,17 @@ def fit(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Learn a model from baskets and save it. Ctrl-C or SIGTERM saves the best model so far, if there is one yet."""
     in_parts = parts or cluster is not None
     check_holdout(holdout, test, seed, checkpoint or resume, in_parts=in_parts)
-    check_targets(output, checkpoint, resume, (data, test, start))
+    check_targets(output, checkpoint, resume, (data, test, start, only))
     progress = wants_progress(quiet)
     given = dpplearn.load(start) if start is not None else None
     options = asked_for(
@@ -103,7 +111,8 @@ def fit(
     )
     reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
     seed = some_seed(reported)
-    source = Source(Reader(format, basket, item, weight), data, test, holdout, seed, in_parts, cluster)
+    reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only)
+    source = Source(reader, data, test, holdout, seed, in_parts, cluster)
     with ExitStack() as ending:
         with busy(f"reading {data}", progress):
             train, held_out = ending.enter_context(source.opened())

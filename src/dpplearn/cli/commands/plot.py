@@ -17,9 +17,13 @@ from dpplearn.cli.options import (
     BasketColumn,
     Format,
     ItemColumn,
+    MinCount,
     Model,
+    OnlyItems,
     Quiet,
     Reader,
+    TopItems,
+    Unknown,
     WeightColumn,
     check_target,
     one_of,
@@ -110,15 +114,20 @@ def plot(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw a picture of a model."""
     _check_options(kind, {"--top": top, "--around": around, "--data": data})
-    files = _files(kind, output, (model, data))
+    files = _files(kind, output, (model, data, only))
     found = dpplearn.load(model)
     with busy("drawing", wants_progress(quiet)):
-        baskets = Reader(format, basket, item, weight).read(data).over(found.catalogue) if data is not None else None
+        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only)
+        baskets = None if data is None else reader.read_warned(data, found.catalogue)
         asked = Asked(found, top, around, baskets)
         lacking = _lacking(asked) if kind == ALL else {}
         wanted = {each: path for each, path in files.items() if kind != ALL or isinstance(found, KINDS[each].of)}

@@ -4,21 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import AsJson, BasketColumn, Format, ItemColumn, Items, Model, Quiet, Reader, WeightColumn
+from dpplearn.cli.options import (
+    AsJson,
+    BasketColumn,
+    Format,
+    ItemColumn,
+    Items,
+    MinCount,
+    Model,
+    OnlyItems,
+    Quiet,
+    Reader,
+    TopItems,
+    Unknown,
+    WeightColumn,
+    check_target,
+    ids_of,
+)
 from dpplearn.cli.output import Report, Shown, counted, show, wants_progress, write, write_json
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
+from dpplearn.data.unknown import SHOWN, known_items
+from dpplearn.data.writing import check_format, write_table
 from dpplearn.errors import InputError
 from dpplearn.models.dpp import Recommendation
 from dpplearn.models.model import SetModel
-from dpplearn.tools.tables import TextTable
-from dpplearn.tools.words import chance, contents, shown
+from dpplearn.tools.tables import Facts, TextTable
+from dpplearn.tools.words import chance, contents, count, shown
 
 NO_SCORES = "Scores do not exist beside the empty basket: the model gives that probability zero."
 AT_ONCE = 200  # baskets, after which progress is shown
@@ -52,24 +73,45 @@ def recommend(
         str | None,
         typer.Option(metavar="FILE", help="A file of baskets, instead of ITEMs; with --json, one line per basket."),
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="With --baskets, a table to write, .csv, .parquet or .jsonl: basket, rank, item, score, probability.",
+        ),
+    ] = None,
     format: Format = "auto",
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """What to add to a basket: the items that raise its probability most."""
     if baskets is not None and items:
         raise UsageError("give ITEMs or --baskets FILE, not both")
+    _check_output(output, baskets, (model, baskets, only))
     dpp, mixed_in = dpplearn.load(model), _weight(blend)
     if baskets is not None:
-        many = Reader(format, basket, item, weight).read(baskets).over(dpp.catalogue)
-        _write_many(_recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet)), as_json, blend)
+        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only)
+        many = reader.read(baskets).over(dpp.catalogue, unknown)
+        reports = _recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet))
+        if output is not None:
+            write(_written(reports, baskets, output), _written_tables, as_json)
+        else:
+            _write_many(reports, as_json, blend)
         return
-    held = dpp.catalogue.select(dpp.catalogue.positions(items or []))
+    known, left_out = known_items(items or [], dpp.catalogue, unknown)
+    held = dpp.catalogue.select(dpp.catalogue.positions(known))
     found = dpp.recommend(held, k, allow=allow, deny=deny or (), blend=mixed_in)
-    report = {"model": str(model), **recommend_report(held, found, k)} | ({"blend": blend} if blend else {})
+    report = {"model": str(model), **recommend_report(held, found, k), "unknown": list(left_out)}
+    report |= {"blend": blend} if blend else {}
     write(report, recommend_tables, as_json)
 
 
@@ -101,8 +143,8 @@ def _recommend_many(
             found += _recommended(dpp, part, k, allow, deny, blend)
             done(len(part))
     return [
-        {"number": number, **_report_of_one(basket, each, k)}
-        for number, (basket, each) in enumerate(zip(baskets, found, strict=True))
+        {"number": number, "id": name, **_report_of_one(basket, each, k)}
+        for number, (name, basket, each) in enumerate(zip(ids_of(baskets), baskets, found, strict=True))
     ]
 
 
@@ -147,6 +189,52 @@ def recommend_tables(report: Report) -> Iterator[Shown]:
     yield BLENDED if "blend" in report else MEANING
     yield NO_SCORES if _without_scores(report) else ""
     yield report["note"]
+    yield f"Left out, as the model does not have them: {contents(report['unknown'])}." if report["unknown"] else ""
+
+
+def _check_output(output: Path | None, baskets: str | None, sources: Sequence[str | Path | None]) -> None:
+    """Before anything is read."""
+    if output is None:
+        return
+    if baskets is None:
+        raise UsageError("--output is a table for --baskets FILE; give that")
+    check_format(output)
+    check_target("--output", output, sources)
+
+
+def _written(reports: Sequence[Report], baskets: str, output: Path) -> Report:
+    """One row per recommendation, under what its basket is called."""
+    rows = [
+        (report["id"], rank, *each.values())
+        for report in reports
+        for rank, each in enumerate(report["recommendations"], start=1)
+    ]
+    names = ("basket", "rank", *Recommendation._fields)
+    write_table({name: _column([row[place] for row in rows]) for place, name in enumerate(names)}, output)
+    without = [report["id"] for report in reports if not report["recommendations"]]
+    return {
+        "baskets": baskets,
+        "output": str(output),
+        "n_baskets": len(reports),
+        "n_recommendations": len(rows),
+        "without": without,
+    }
+
+
+def _column(values: Sequence[Label | float]) -> npt.NDArray[Any]:
+    return np.array(values, dtype=object if values and isinstance(values[0], str) else None)
+
+
+def _written_tables(report: Report) -> Iterator[Shown]:
+    rows = [
+        ("baskets", f"{shown(report['baskets'])}: {count(report['n_baskets'])}"),
+        ("recommendations", count(report["n_recommendations"])),
+        ("written to", shown(report["output"])),
+    ]
+    yield Facts("Recommended", rows)
+    if report["without"]:
+        some = contents(report["without"][:SHOWN])
+        yield f"{count(len(report['without']), 'basket')} without recommendations, for instance {some}."
 
 
 def _write_many(reports: list[Report], as_json: bool, blend: str | None) -> None:
@@ -161,7 +249,7 @@ def _tables_of_many(reports: list[Report], meaning: str) -> Iterator[Shown]:
     for each in reports:
         lines = [(shown(found["item"]), *_scores(found)) for found in each["recommendations"]]
         lines = lines or [(f"({each['note'] or 'nothing'})", "", "")]
-        first = (str(each["number"]), contents(each["basket"]))
+        first = (shown(each["id"]), contents(each["basket"]))
         rows += [(*(first if line is lines[0] else ("", "")), *line) for line in lines]
     yield TextTable("To add to each basket", ["basket>", "holds", "suggested", *COLUMNS], rows)
     yield meaning

@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
-from dpplearn.cli.options import AsJson, BasketColumn, ItemColumn, Quiet, check_target, one_of
+from dpplearn.cli.options import AsJson, BasketColumn, ItemColumn, Quiet, Unknown, check_target
 from dpplearn.cli.output import Report, Shown, wants_progress, write
-from dpplearn.models.shelf import UNKNOWN
 from dpplearn.pipeline.recommend_all import recommend_all as recommend_baskets
 from dpplearn.pipeline.source import find_files
 from dpplearn.tools.tables import Facts
@@ -35,15 +34,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="The table to write, .csv or .parquet: basket, rank, item, score, probability, and of a shelf category.",
-    ),
-]
-Unknown = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join(UNKNOWN),
-        callback=one_of(UNKNOWN),
-        help="What to do about items that no model has: stop, or leave them out and count them.",
+        help="The table to write, .csv, .parquet or .jsonl: basket, rank, item, score, probability, category.",
     ),
 ]
 Memory = Annotated[

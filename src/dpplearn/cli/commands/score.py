@@ -16,10 +16,15 @@ from dpplearn.cli.options import (
     Data,
     Format,
     ItemColumn,
+    MinCount,
     Model,
+    OnlyItems,
     Quiet,
     Reader,
+    TopItems,
+    Unknown,
     WeightColumn,
+    ids_of,
 )
 from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
 from dpplearn.data.baskets import Baskets
@@ -71,6 +76,10 @@ def score(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    min_count: MinCount = None,
+    top_items: TopItems = None,
+    only: OnlyItems = None,
+    unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -79,9 +88,9 @@ def score(
 
     models = _loaded([model, *(against or [])])
     first = next(iter(models.values()))
-    reader, progress = Reader(format, basket, item, weight), wants_progress(quiet)
+    reader, progress = Reader(format, basket, item, weight, unknown, min_count, top_items, only), wants_progress(quiet)
     with busy(f"reading {data}", progress):
-        baskets = reader.read(data).over(first.catalogue)
+        baskets, left_out = reader.read_known(data, first.catalogue)
         learned_from = None if train is None else reader.read_for("--train", train, first.catalogue)
     found = evaluate(
         models,
@@ -95,7 +104,7 @@ def score(
     if as_json:
         where = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
         of_each = {"each": _each(baskets, found)} if each else {}
-        write_json({**where, **_headline(found), **found.to_dict(), **of_each})
+        write_json({**where, **_headline(found), **found.to_dict(), "unknown": left_out.to_dict(), **of_each})
         return
     facts = [
         ("model", shown(model)),
@@ -103,6 +112,8 @@ def score(
         ("data", described(data, found)),
         ("seed", str(seed)),
     ]
+    if left_out:
+        facts.append(("unknown items", left_out.and_emptied))
     show([*([_each_table(baskets, found)] if each else []), *_tables(facts, found)])
 
 
@@ -136,10 +147,10 @@ def _headline(found: Evaluation) -> Report:
 
 def _each(baskets: Baskets, found: Evaluation) -> list[Report]:
     values = found.outcomes[found.models[0]]["log_likelihood"]
-    rows = zip(baskets, baskets.weights.tolist(), values.tolist(), strict=True)
+    rows = zip(ids_of(baskets), baskets, baskets.weights.tolist(), values.tolist(), strict=True)
     return [
-        {"basket": number, "items": list(items), "weight": weight, "log_likelihood": value}
-        for number, (items, weight, value) in enumerate(rows)
+        {"basket": name, "items": list(items), "weight": weight, "log_likelihood": value}
+        for name, items, weight, value in rows
     ]
 
 
@@ -153,7 +164,7 @@ def _each_table(baskets: Baskets, found: Evaluation) -> TextTable:
         "Log-likelihood of each basket",
         ["basket>", "weight>", "log-likelihood>", "items"],
         [
-            (str(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), contents(each["items"]))
+            (shown(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), contents(each["items"]))
             for each in _each(baskets, found)
         ],
     )

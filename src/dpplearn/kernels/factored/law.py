@@ -27,6 +27,7 @@ from dpplearn.kernels.factored.sampling import Segments, sample_sets
 from dpplearn.kernels.factored.selection import Bounds, best_next, greedy_map
 from dpplearn.kernels.factored.sizes import inclusion_given_size, log_size_distribution
 from dpplearn.kernels.factored.statistics import log_probabilities, mean_log_likelihood
+from dpplearn.kernels.interaction import FactoredInteraction
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.ranking import Best, BestOfMany, one_by_one
 
@@ -119,6 +120,10 @@ class FactoredLaw:
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
         return greedy_map(self.kernel, self._bounds, k, include)
+
+    def interaction(self) -> FactoredInteraction:
+        weights = self.kernel.weights if len(self.kernel.coupling) > 1 else np.ones(1)
+        return FactoredInteraction(weights, self.kernel.factors, self.kernel.coupling)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Rows of Z that are 0 are left out."""

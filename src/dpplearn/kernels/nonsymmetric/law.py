@@ -14,6 +14,7 @@ from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
+from dpplearn.kernels.interaction import DenseInteraction
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.nonsymmetric.conditioning import (
     IMPOSSIBLE,
@@ -125,6 +126,13 @@ class MixtureLaw:
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
         return greedy_map(self.kernel, k, include)
+
+    def interaction(self) -> DenseInteraction:
+        return self._interaction
+
+    @cached_property
+    def _interaction(self) -> DenseInteraction:
+        return DenseInteraction.of(self.kernel.weights, self.kernel.interaction)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         kernel = self.kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,10 +13,12 @@ import numpy.typing as npt
 from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.kernels.interaction import DenseInteraction
 from dpplearn.kernels.interface import Arrays, check_size
 from dpplearn.kernels.ranking import Best, BestOfMany, best_of, one_by_one
 from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.symmetric.decomposition import symmetric_product
+from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
 from dpplearn.kernels.symmetric.sampling import sample_sets
 from dpplearn.kernels.symmetric.selection import greedy_map
 from dpplearn.kernels.symmetric.sizes import inclusion_given_size, log_size_distribution
@@ -101,6 +104,16 @@ class SymmetricLaw:
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
         found = greedy_map(self.kernel, k, include)
         return found.positions, found.gains
+
+    def interaction(self) -> DenseInteraction:
+        return self._interaction
+
+    @cached_property
+    def _interaction(self) -> DenseInteraction:
+        """L, with eigenvalues too near to 1 for it taken as near as it can have them."""
+        lam = np.minimum(self.kernel.eigenvalues, 1 - BORDER)
+        L = symmetric_product(self.kernel.eigenvectors, lam / (1 - lam))
+        return DenseInteraction.of(np.ones(1), L[None])
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"eigenvalues": self.kernel.eigenvalues, "eigenvectors": self.kernel.eigenvectors}

@@ -1,0 +1,170 @@
+"""Another recommender's candidates, chosen by its scores and by how a law says that they interact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.unknown import known_items
+from dpplearn.errors import InputError, whole_number
+from dpplearn.kernels.interaction import LOWEST, greedy_by_worth
+from dpplearn.kernels.interface import Law
+from dpplearn.tools.words import count
+
+
+class Reranking:
+    """What a model says of the candidates of another recommender; names in, names out."""
+
+    law: Law
+    catalogue: Catalogue
+
+    @overload
+    def rerank(  # type: ignore[overload-overlap]
+        self,
+        items: Sequence[Label],
+        scores: npt.ArrayLike,
+        k: int = 10,
+        strength: float = 1.0,
+        *,
+        log: bool = False,
+        unknown: str = "error",
+    ) -> list[Label]: ...
+    @overload
+    def rerank(
+        self,
+        items: Sequence[Sequence[Label]] | npt.NDArray[Any],
+        scores: Sequence[npt.ArrayLike] | npt.NDArray[Any],
+        k: int = 10,
+        strength: float = 1.0,
+        *,
+        log: bool = False,
+        unknown: str = "error",
+    ) -> list[list[Label]]: ...
+    def rerank(
+        self,
+        items: Any,
+        scores: Any,
+        k: int = 10,
+        strength: float = 1.0,
+        *,
+        log: bool = False,
+        unknown: str = "error",
+    ) -> list[Label] | list[list[Label]]:
+        """Choose k of the candidates of another recommender, by its scores and by how the model says they interact.
+
+        A greedy search for the set Y with the highest Σ log(score) + strength · log det S_Y. The scores are all that
+        counts of how much an item is wanted; S, with ones on its diagonal, is how items repel and attract each other
+        under the model: L_ij/√(L_ii L_jj) of a DPP, C_ij/√(C_ii C_jj) of a mixture, where L_c = D_c C D_c.
+
+        Parameters
+        ----------
+        items
+            The candidates of one user; or of many users, a list of them for each.
+        scores
+            One per candidate: 0 or more, such as probabilities. With `log`, any numbers of which differences count,
+            such as logits or log-probabilities.
+        k
+            How many items at most.
+        strength
+            How much the interaction counts: 0 leaves the order of the scores, 1 is as the model has it.
+        log
+            Whether scores are logarithms.
+        unknown
+            What to do about candidates that the model does not have: "error", or "drop" to leave them out.
+
+        Returns
+        -------
+        list of labels, or list of lists
+            In the order they were taken, so that every beginning of it is the answer for a smaller k. The first is the
+            candidate of the highest score; equals are in the order that they came in.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> K = [[0.5, 0.4, 0], [0.4, 0.4, 0], [0, 0, 0.3]]
+        >>> dpp = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"])
+        >>> dpp.rerank(["crib", "cot", "monitor"], [0.9, 0.8, 0.5])
+        ['crib', 'monitor', 'cot']
+        >>> dpp.rerank([["crib", "cot"], ["cot", "monitor"]], [[0.9, 0.8], [0.2, 0.5]], k=1)
+        [['crib'], ['monitor']]
+        """
+        many = not len(items) or not isinstance(items[0], Label | np.integer)
+        found = reranked(
+            self.law,
+            self.catalogue,
+            items if many else [items],
+            scores if many else [scores],
+            k,
+            strength,
+            log,
+            unknown,
+        )
+        return found if many else found[0]
+
+
+def reranked(
+    law: Law, catalogue: Catalogue, items: Sequence[Any], scores: Any, k: int, strength: float, log: bool, unknown: str
+) -> list[list[Label]]:
+    """Of every user the candidates that are chosen, as `rerank` has it."""
+    k, strength = whole_number("k", k, 0), _strength(strength)
+    users = []
+    for number, (each, theirs) in enumerate(zip_longest(items, scores)):
+        try:
+            users.append(_by_score(catalogue, each, theirs, log, unknown))
+        except InputError as error:
+            raise InputError(f"user {number}: {error}" if len(items) > 1 else str(error)) from None
+    most = max((len(positions) for positions, _ in users), default=0)
+    positions, worth = np.zeros((len(users), most), np.int64), np.full((len(users), most), -np.inf)
+    for row, (some, values) in enumerate(users):
+        positions[row, : len(some)], worth[row, : len(some)] = some, values
+    places = greedy_by_worth(law.interaction(), positions, worth, min(k, most), strength)
+    taken = np.take_along_axis(positions, np.maximum(places, 0), axis=1).tolist()
+    labels, lengths = catalogue.labels, (places >= 0).sum(axis=1).tolist()
+    return [[labels[position] for position in row[:n]] for row, n in zip(taken, lengths, strict=True)]
+
+
+def _strength(strength: Any) -> float:
+    if isinstance(strength, bool | str) or not 0 <= strength < math.inf:
+        raise InputError(f"strength is {strength!r}; expected a number, 0 (the scores alone) or more")
+    return float(strength)
+
+
+def _by_score(catalogue: Catalogue, items: Any, scores: Any, log: bool, unknown: str) -> tuple[Ints, Floats]:
+    """The candidates of one user by position, the highest score first, and the logarithms of their qualities."""
+    if items is None or scores is None:
+        raise InputError(f"there are {'scores but no items' if items is None else 'items but no scores'}")
+    items = list(items) if not isinstance(items, str | bytes) else items
+    values = _checked(scores, len(items), log)
+    known, left_out = known_items(items, catalogue, unknown)
+    if left_out:
+        values = values[[item in catalogue for item in items]]
+    positions, order = catalogue.positions(known), np.argsort(-values, kind="stable")
+    values = values[order]
+    with np.errstate(divide="ignore"):
+        worth = values if log else np.log(values)
+    return positions[order], np.maximum(worth, LOWEST)
+
+
+def _checked(scores: Any, n: int, log: bool) -> Floats:
+    try:
+        values = np.asarray(scores, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("scores are not numbers; expected one number per item") from None
+    if values.shape != (n,):
+        has = count(len(values), "score") if values.ndim == 1 else f"scores of shape {values.shape}"
+        raise InputError(f"there are {has} for {count(n, 'item')}; expected one for each")
+    if np.isnan(values).any() or (values == math.inf).any():
+        raise InputError(f"score {np.flatnonzero(~(values < math.inf))[0]} is not a finite number; leave its item out")
+    if not log and (values < 0).any():
+        raise InputError(
+            f"scores reach down to {values.min():g}; expected 0 or more, such as probabilities, or log=True for scores "
+            "of which differences count, such as logits"
+        )
+    return values

@@ -1,0 +1,127 @@
+"""Baskets of fewer items, by count, by rank or by name; and baskets as other libraries want them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+
+from dpplearn import Baskets, InputError, InputWarning
+from dpplearn.data.readers import read_items
+from helpers.command import answer, run
+
+BASKETS = Baskets.from_lists([["c", "b"], ["c"], ["b", "a", "d"], ["d"], ["c", "d"]], ["a", "b", "c", "d", "never"])
+
+
+def test_the_most_frequent_items_are_kept_in_the_order_of_the_catalogue() -> None:
+    """Of c and d, which are equally frequent, and b the first two; baskets that lose all go."""
+    kept = BASKETS.most_frequent(2)
+    assert kept.items == ("c", "d")
+    assert list(kept) == [("c",), ("c",), ("d",), ("d",), ("c", "d")]
+    assert BASKETS.most_frequent(1).items == ("c",)
+    assert len(BASKETS.most_frequent(1)) == 3
+    assert BASKETS.most_frequent(100).items == ("a", "b", "c", "d")  # and none that never occurs
+    with pytest.raises(InputError, match="n is 0"):
+        BASKETS.most_frequent(0)
+
+
+def test_weights_go_with_their_baskets_and_count() -> None:
+    weighted = Baskets.from_lists([["a"], ["b"], ["b"], ["c"]], weights=[5, 1, 2, 1])
+    assert weighted.most_frequent(1).items == ("a",)
+    kept = weighted.min_count(3)
+    assert (kept.items, list(kept), kept.weights.tolist()) == (("a", "b"), [("a",), ("b",), ("b",)], [5, 1, 2])
+
+
+def test_where_baskets_were_empty_those_that_become_so_stay() -> None:
+    """As they are sets that hold none of these items, like the others."""
+    some = Baskets.from_lists([["a"], ["b", "c"], ["b", "c"], []]).most_frequent(2)
+    assert list(some) == [(), ("b", "c"), ("b", "c"), ()]
+    none = Baskets.from_lists([["a"], ["b", "c"], ["b", "c"], ["c"]]).most_frequent(2)
+    assert list(none) == [("b", "c"), ("b", "c"), ("c",)]
+
+
+def test_items_in_fewer_baskets_go_and_not_those_in_as_many() -> None:
+    assert BASKETS.min_count(3).items == ("c", "d")
+    assert BASKETS.min_count(0).items == BASKETS.items
+    with pytest.raises(InputError, match="no item is in 4 baskets or more; the most frequent, 'c', is in 3"):
+        BASKETS.min_count(4)
+    with pytest.raises(InputError, match="min_count is -1"):
+        BASKETS.min_count(-1)
+
+
+def test_named_items_are_kept_and_those_that_are_not_there_are_told() -> None:
+    with pytest.warns(InputWarning, match=r"1 of 3 items to keep are in no basket \(for instance x\)"):
+        kept = BASKETS.of_items(["d", "x", "a"])
+    assert (kept.items, list(kept)) == (("a", "d"), [("a", "d"), ("d",), ("d",)])
+    with pytest.raises(InputError, match=r"none of the items to keep \(x\) is in.* have 5 items"):
+        BASKETS.of_items(["x"])
+    with pytest.raises(InputError, match="single item 'a'"):
+        BASKETS.of_items("a")
+    assert Baskets.from_lists([[1, 3]]).of_items(["3"]).items == (3,)
+
+
+def test_a_matrix_goes_there_and_back() -> None:
+    matrix = BASKETS.to_matrix()
+    assert (matrix.format, matrix.dtype, matrix.shape) == ("csr", np.float32, (5, 5))
+    assert list(Baskets.from_matrix(matrix, BASKETS.items)) == list(BASKETS)
+    matrix.data[:] = 2  # their own copy, to be weighted as others like
+    matrix.indices[:] = 0
+    assert BASKETS[0] == ("b", "c")
+
+
+@pytest.mark.parametrize("library", [pandas.DataFrame, polars.DataFrame, pyarrow.table])
+@pytest.mark.parametrize("labels", [["a", "b", "c"], [10, 20, 30]])
+def test_a_table_goes_there_and_back(library: type, labels: list[str | int]) -> None:
+    baskets = Baskets.from_lists([[labels[2], labels[0]], [labels[1]]], labels, weights=[2.0, 0.5])
+    found = Baskets.from_table(library(baskets.to_table()), weight="weight")
+    assert (list(found), found.items) == (list(baskets), baskets.items)
+    assert found.weights.tolist() == [2, 0.5]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "data.txt").write_text("c,b\nc\nb,a,d\nd\nc,d\n" * 4)
+    (tmp_path / "keep.txt").write_text("\n c \nd\n\n")
+    return tmp_path
+
+
+def test_a_file_of_items_has_one_per_line(shop: Path) -> None:
+    assert read_items(shop / "keep.txt") == ["c", "d"]
+    (shop / "none.txt").write_text("\n\n")
+    with pytest.raises(InputError, match="names no item"):
+        read_items(shop / "none.txt")
+
+
+@pytest.mark.parametrize(
+    ("options", "n_items"),
+    [
+        (("--min-count", 5), 3),
+        (("--top-items", 2), 2),
+        (("--items", "keep.txt"), 2),
+        (("--min-count", 5, "--top-items", 9), 3),
+    ],
+)
+def test_commands_read_the_items_that_are_wanted(shop: Path, options: tuple[object, ...], n_items: int) -> None:
+    given = [shop / each if each == "keep.txt" else each for each in options]
+    found = answer("diagnose", shop / "data.txt", *given)
+    assert found["n_items"] == n_items
+
+
+def test_a_test_file_loses_what_training_has_lost(shop: Path) -> None:
+    (shop / "test.txt").write_text("c,a\na\nd\n")
+    call = ("fit", shop / "data.txt", "-o", shop / "m", "--model", "dpp", "--seed", 0, "--test", shop / "test.txt")
+    done = run(*call, "--top-items", 2, "--json")
+    assert done.returncode == 0
+    assert "2 items of 2 baskets are left out" in done.stderr
+    assert "and 1 basket of nothing else" in done.stderr
+    assert "not for baskets in parts" in run(*call, "--top-items", 2, "--parts").stderr
+
+
+def test_the_file_of_items_is_not_overwritten(shop: Path) -> None:
+    done = run("fit", shop / "data.txt", "-o", shop / "keep.txt", "--items", shop / "keep.txt")
+    assert done.returncode != 0
+    assert read_items(shop / "keep.txt") == ["c", "d"]

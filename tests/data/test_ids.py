@@ -1,0 +1,158 @@
+"""What baskets are called in a table goes with them, into every result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas
+import pytest
+
+import dpplearn as dl
+from dpplearn.data.baskets import known_baskets
+from dpplearn.data.catalogue import Catalogue
+from helpers.command import answer, parsed, run, table
+from helpers.problems import random_kernel
+
+TABLE = pandas.DataFrame({"order": ["x9", "x9", "a1", "m5"], "item": ["crib", "bib", "bib", "cot"]})
+MODEL = dl.DPP(random_kernel(np.random.default_rng(0), 4), ["bib", "cot", "crib", "cup"])
+
+
+@pytest.fixture
+def orders() -> dl.Baskets:
+    return dl.Baskets.from_table(TABLE, "order")
+
+
+def called(baskets: dl.Baskets) -> list[object]:
+    assert baskets.ids is not None
+    assert len(baskets.ids) == len(baskets)
+    return baskets.ids.tolist()
+
+
+def test_a_table_tells_what_baskets_are_called(orders: dl.Baskets) -> None:
+    assert called(orders) == ["a1", "m5", "x9"]
+    assert list(orders) == [("bib",), ("cot",), ("bib", "crib")]
+    assert dl.Baskets.from_lists([["bib"]]).ids is None
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [(["10", "9"], [9, 10]), (["010", "9"], ["010", "9"]), (["1" * 30, "2"], ["2", "1" * 30])],
+)
+def test_identifiers_are_integers_where_all_are_written_so(
+    tmp_path: Path, written: list[str], expected: list[object]
+) -> None:
+    """And 64 bits hold them."""
+    (tmp_path / "a.csv").write_text("basket,item\n" + "".join(f"{each},bib\n" for each in written))
+    assert called(dl.read_baskets(tmp_path / "a.csv")) == expected
+
+
+def test_they_go_where_their_baskets_go(orders: dl.Baskets) -> None:
+    assert called(orders.subset([2, 0])) == ["x9", "a1"]
+    assert called(orders[1:]) == ["m5", "x9"]
+    assert called(orders.weighted(np.array([0, 1, 2]))) == ["m5", "x9"]
+    assert called(orders.reweighted(2)) == called(orders.over(MODEL.catalogue)) == ["a1", "m5", "x9"]
+    assert called(orders.reweighted(0.3).as_counts()) == ["a1", "m5", "x9"]
+    assert called(orders.most_frequent(1)) == ["a1", "x9"]
+    assert called(known_baskets(orders, Catalogue.of(["crib"]), "drop")[0]) == ["x9"]
+    first, second = orders.split(0.7, rng=0)
+    assert sorted(map(str, called(first) + called(second))) == ["a1", "m5", "x9"]
+
+
+def test_put_together_they_are_kept_if_all_have_them(orders: dl.Baskets) -> None:
+    assert called(dl.Baskets.together([orders, orders[:1]])) == ["a1", "m5", "x9", "a1"]
+    assert dl.Baskets.together([orders, dl.Baskets.from_lists([["bib"]])]).ids is None
+    assert orders.deduplicated().ids is None  # of several
+
+
+def test_a_table_has_them_again(orders: dl.Baskets) -> None:
+    assert called(dl.Baskets.from_table(orders.to_table())) == ["a1", "m5", "x9"]
+    assert orders.to_table()["basket"].tolist() == ["a1", "m5", "x9", "x9"]
+
+
+def test_baskets_without_names_keep_their_numbers_where_some_are_left_out() -> None:
+    lists = [["new"], ["bib"], ["cot"]]
+    assert called(known_baskets(lists, MODEL.catalogue, "drop")[0]) == [1, 2]
+    assert called(dl.Baskets.from_lists(lists).of_items(["cot"])) == [2]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    MODEL.save(tmp_path / "model.safetensors")
+    TABLE.to_csv(tmp_path / "orders.csv", index=False)
+    return tmp_path / "model.safetensors", tmp_path / "orders.csv"
+
+
+def test_recommendations_and_scores_are_told_by_them(files: tuple[Path, Path]) -> None:
+    model, data = files
+    call = ("recommend", model, "--baskets", data, "--basket", "order")
+    lines = [parsed(line) for line in run(*call, "--json").stdout.splitlines()]
+    assert [(each["id"], each["number"], each["basket"]) for each in lines] == [
+        ("a1", 0, ["bib"]),
+        ("m5", 1, ["cot"]),
+        ("x9", 2, ["bib", "crib"]),
+    ]
+    assert "m5" in table(*call)
+    scored = answer("score", model, data, "--basket", "order", "--each", "--resamples", 10)
+    assert [each["basket"] for each in scored["each"]] == ["a1", "m5", "x9"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_recommendations_are_written_as_recommend_all_has_them(files: tuple[Path, Path], ending: str) -> None:
+    model, data = files
+    one, all_ = (data.with_name(f"{name}.{ending}") for name in ("one", "all"))
+    report = answer("recommend", model, "--baskets", data, "--basket", "order", "-k", 2, "-o", one)
+    assert (report["n_baskets"], report["n_recommendations"], report["without"]) == (3, 6, [])
+    dl.recommend_all(MODEL, str(data), all_, k=2, basket="order")
+    assert duckdb.sql(f"FROM '{one}'").columns == ["basket", "rank", "item", "score", "probability"]
+    ours, theirs = (duckdb.sql(f"FROM '{path}' ORDER BY basket, rank").fetchall() for path in (one, all_))
+    assert [row[:3] for row in ours] == [row[:3] for row in theirs]
+    np.testing.assert_allclose([row[3:] for row in ours], [row[3:] for row in theirs])
+    if ending == "jsonl":
+        assert json.loads(one.read_text().splitlines()[0])["basket"] == "a1"
+
+
+def test_what_has_no_score_or_no_recommendation_is_written_all_the_same(files: tuple[Path, Path]) -> None:
+    model, data = files
+    never_empty = dl.DPP(MODEL.kernel, MODEL.items, nonempty=True)
+    never_empty.save(model)
+    data.write_text("basket,item\n7,new\n8," + "\n8,".join(map(str, MODEL.items)) + "\n")
+    done = run("recommend", model, "--baskets", data, "--unknown", "drop", "-k", 1, "-o", data.with_name("out.csv"))
+    assert done.returncode == 0
+    assert "1 basket without recommendations, for instance 8" in done.stdout
+    header, row = data.with_name("out.csv").read_text().splitlines()
+    assert header == "basket,rank,item,score,probability"
+    assert row.startswith("7,1,")
+    assert row.split(",")[3] == ""  # beside the empty basket there is no score
+    nothing = run(
+        "recommend",
+        model,
+        "--baskets",
+        data,
+        "--unknown",
+        "drop",
+        "--deny",
+        "bib",
+        "--allow",
+        "bib",
+        "-o",
+        data.with_name("none.csv"),
+    )
+    assert nothing.returncode == 0
+    assert data.with_name("none.csv").read_text().splitlines() == ["basket,rank,item,score,probability"]
+
+
+def test_a_table_goes_to_a_file_of_a_known_kind_and_over_no_source(files: tuple[Path, Path]) -> None:
+    model, data = files
+    before = data.read_bytes()
+    for call, said in (
+        (("recommend", model, "bib", "-o", data.with_name("out.csv")), "--output is a table for --baskets"),
+        (("recommend", model, "--baskets", data, "-o", data.with_name("out.xlsx")), "expected a file that ends in"),
+        (("recommend", model, "--baskets", data, "--basket", "order", "-o", data), "orders.csv"),
+    ):
+        done = run(*call)
+        assert done.returncode != 0
+        assert said in done.stderr
+    assert data.read_bytes() == before

@@ -1,0 +1,117 @@
+"""Items that a catalogue does not have are refused, or left out and counted: one word for it everywhere."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.data.baskets import known_baskets
+from dpplearn.data.catalogue import Catalogue
+from helpers.command import answer, run, table
+from helpers.problems import random_kernel
+
+ITEMS = ["bib", "cot", "crib", "cup"]
+MODEL = dl.DPP(random_kernel(np.random.default_rng(0), 4), ITEMS)
+LISTS = [["crib", "new"], ["bib"], ["new"], [], ["cup", "other", "new"]]
+KNOWN = [["crib"], ["bib"], [], [], ["cup"]]
+SAID = "4 items of 3 baskets are left out, as the model does not have them (for instance new; other)"
+BASKETS = dl.Baskets.from_lists(LISTS, weights=[1, 2, 3, 4, 5])
+
+
+def test_baskets_keep_their_number_and_weights_and_lose_what_is_unknown() -> None:
+    with pytest.warns(dl.InputWarning, match=f"^{re.escape(SAID)}$"):
+        known = BASKETS.over(MODEL.catalogue, unknown="drop")
+    assert list(map(list, known)) == KNOWN
+    assert known.items == MODEL.items
+    assert known.weights.tolist() == [1, 2, 3, 4, 5]
+
+
+def test_nothing_is_said_where_all_is_known() -> None:
+    known, left_out = dl.Baskets.from_lists(KNOWN).known_to(MODEL.catalogue)
+    assert not left_out
+    assert left_out.notes == ()
+    assert len(known) == 5
+
+
+def test_an_unknown_item_is_named_with_the_way_out() -> None:
+    with pytest.raises(dl.InputError, match=r"basket 0: item 'new' is not in the catalogue.*unknown='drop'"):
+        BASKETS.over(MODEL.catalogue)
+    with pytest.raises(dl.InputError, match="unknown is 'skip'; expected one of error, drop"):
+        BASKETS.over(MODEL.catalogue, unknown="skip")
+
+
+@pytest.mark.parametrize("baskets", [LISTS, BASKETS], ids=["lists", "Baskets"])
+def test_to_be_judged_baskets_of_nothing_else_go_and_empty_ones_stay(baskets: dl.Baskets) -> None:
+    known, left_out = known_baskets(baskets, MODEL.catalogue, "drop")
+    assert list(map(list, known)) == [["crib"], ["bib"], [], ["cup"]]
+    assert left_out.and_emptied == f"{SAID}, and 1 basket of nothing else"
+    assert left_out.to_dict() == {"n_items": 4, "n_baskets": 3, "n_emptied": 1, "examples": ["new", "other"]}
+
+
+def test_integers_are_labels_whatever_their_size() -> None:
+    known, left_out = known_baskets([[7, -(10**12)], [10**30]], Catalogue.of([3, 7]), "drop")
+    assert (list(known), left_out.n_items) == ([(7,)], 2)
+
+
+def test_evaluate_says_how_many_and_judges_the_rest() -> None:
+    found = dl.evaluate(MODEL, LISTS, unknown="drop", resamples=10)
+    expected = [MODEL.log_prob(basket) for basket in (["crib"], ["bib"], [], ["cup"])]
+    np.testing.assert_allclose(found.outcomes["model"]["log_likelihood"], expected)
+    assert f"{SAID}, and 1 basket of nothing else." in found.notes
+    assert not any("does not have" in note for note in dl.evaluate(MODEL, [["crib"], ["bib"]], resamples=10).notes)
+    known = dl.evaluate(MODEL, [["crib"], ["bib"]], train=LISTS, unknown="drop", resamples=10)
+    assert "Baselines are learned from 4 training baskets." in known.notes
+
+
+def test_a_model_of_sets_that_are_not_empty_is_not_held_to_blame() -> None:
+    """For a basket of unknown items alone, which would be impossible."""
+    never_empty = dl.DPP(MODEL.kernel, ITEMS, nonempty=True)
+    found = dl.evaluate(never_empty, [["crib"], ["new"]], unknown="drop", resamples=10)
+    assert np.isfinite(found.estimate("model").value)
+
+
+def test_recommend_leaves_them_out_of_one_basket_and_of_many() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert MODEL.recommend(["crib", "new"], unknown="drop") == MODEL.recommend(["crib"])
+    with pytest.warns(dl.InputWarning, match=re.escape(SAID)):
+        assert MODEL.recommend(BASKETS, 2, unknown="drop") == [MODEL.recommend(each, 2) for each in KNOWN]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    MODEL.save(tmp_path / "model.safetensors")
+    (tmp_path / "new.csv").write_text(
+        "basket,item\n" + "".join(f"{n},{i}\n" for n, each in enumerate(LISTS) for i in each)
+    )
+    return tmp_path / "model.safetensors", tmp_path / "new.csv"
+
+
+def test_commands_take_the_same_word(files: tuple[Path, Path]) -> None:
+    model, data = files
+    for call in (("score", model, data), ("recommend", model, "--baskets", data), ("recommend", model, "new")):
+        refused = run(*call)
+        assert refused.returncode == 1
+        assert "item 'new' is not in the catalogue" in refused.stderr
+    scored = answer("score", model, data, "--unknown", "drop", "--resamples", 10)
+    assert scored["unknown"] == {"n_items": 4, "n_baskets": 3, "n_emptied": 1, "examples": ["new", "other"]}
+    assert scored["n_baskets"] == 3
+    assert SAID in " ".join(table("score", model, data, "--unknown", "drop", "--resamples", 10).split())
+    assert answer("recommend", model, "crib", "new", "--unknown", "drop")["unknown"] == ["new"]
+    many = run("recommend", model, "--baskets", data, "--unknown", "drop")
+    assert many.returncode == 0
+    assert SAID in many.stderr
+
+
+def test_what_is_learned_from_again_may_hold_them_too(files: tuple[Path, Path]) -> None:
+    model, data = files
+    call = ("describe", model, "--data", data, "--resamples", 1, "--quiet")
+    assert "item 'new' is not in the catalogue" in run(*call).stderr
+    done = run(*call, "--unknown", "drop")
+    assert done.returncode == 0
+    assert SAID in done.stderr

@@ -1,0 +1,206 @@
+"""Another recommender's candidates, chosen by its scores and the model's interaction: against a plain greedy search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from dpplearn import DPP, InputError, Kernel, Mixture, MixtureKernel
+from dpplearn.arrays import Floats
+from dpplearn.kernels import interaction
+from dpplearn.kernels.factored.kernel import FactoredKernel
+from helpers.problems import random_factored, random_kernel, random_mixture
+
+N = 9
+NAMES = [f"item {i}" for i in range(N)]
+
+
+def with_an_interaction_each() -> Mixture:
+    """As what is seen of some items alone has, only more different."""
+    parts = [random_mixture(1, N, seed) for seed in (1, 2, 3)]
+    C = np.concatenate([3 * part.interaction for part in parts])
+    return Mixture(MixtureKernel(np.array([0.5, 0.3, 0.2]), np.zeros((3, N)), C), NAMES)
+
+
+MODELS: dict[str, Callable[[], DPP | Mixture]] = {
+    "dpp": lambda: DPP(random_kernel(np.random.default_rng(0), N), NAMES),
+    "dpp, never empty": lambda: DPP(random_kernel(np.random.default_rng(1), N), NAMES, nonempty=True),
+    "mixture": lambda: Mixture(random_mixture(2, N), NAMES),
+    "mixture, an interaction each": with_an_interaction_each,
+    "factored": lambda: Mixture(random_factored(2, N), NAMES),
+    "factored, a coupling each": lambda: Mixture(random_factored(2, N + 3), [*NAMES, "x", "y", "z"]).restrict(
+        NAMES[::-1]
+    ),
+}
+
+every_model = pytest.mark.parametrize("name", MODELS)
+
+
+def similarity(model: DPP | Mixture) -> tuple[Floats, Floats]:
+    """The weights and the matrices S_c, written plainly."""
+    kernel = model.kernel
+    if isinstance(kernel, Kernel):
+        weights, matrices = np.ones(1), kernel.L[None]
+    else:
+        dense = kernel.dense() if isinstance(kernel, FactoredKernel) else kernel
+        weights, matrices = (dense.weights if len(dense.interaction) > 1 else np.ones(1)), dense.interaction
+    d = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
+    return weights, matrices / d[:, :, None] / d[:, None, :]
+
+
+def value(model: DPP | Mixture, chosen: list[int], worth: Floats, strength: float) -> float:
+    weights, S = similarity(model)
+    minors = [np.linalg.det(each[np.ix_(chosen, chosen)]) for each in S]
+    return float(worth[chosen].sum() + strength * np.log(weights @ minors))
+
+
+def plain_greedy(model: DPP | Mixture, candidates: list[int], worth: Floats, k: int, strength: float) -> list[int]:
+    chosen: list[int] = []
+    while len(chosen) < min(k, len(candidates)):
+        others = [i for i in candidates if i not in chosen]
+        chosen.append(max(others, key=lambda i: value(model, [*chosen, i], worth, strength)))
+    return chosen
+
+
+@every_model
+@pytest.mark.parametrize("strength", [0.3, 1.0, 4.0])
+def test_it_is_the_greedy_search_for_quality_and_interaction(name: str, strength: float) -> None:
+    """Of several users with different numbers of candidates, all at once."""
+    model, rng = MODELS[name](), np.random.default_rng(5)
+    candidates = [rng.permutation(N)[:n].tolist() for n in (9, 1, 5, 8, 9, 9)]
+    worth = rng.standard_normal((6, N)) / 2
+    items = [[model.items[i] for i in each] for each in candidates]
+    scores = [np.exp(row[each]) for row, each in zip(worth, candidates, strict=True)]
+    found = model.rerank(items, scores, 4, strength)
+    expected = [plain_greedy(model, each, row, 4, strength) for each, row in zip(candidates, worth, strict=True)]
+    assert found == [[model.items[i] for i in each] for each in expected]
+    assert found == [model.rerank(each, of_it, 4, strength) for each, of_it in zip(items, scores, strict=True)]
+
+
+def test_users_looked_at_in_parts_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, rng = MODELS["mixture"](), np.random.default_rng(0)
+    items, scores = [rng.permutation(NAMES).tolist() for _ in range(7)], rng.random((7, N))
+    at_once = model.rerank(items, scores, 5)
+    monkeypatch.setattr(interaction, "AT_ONCE", 2 * 5 * N)
+    assert model.rerank(items, scores, 5) == at_once
+
+
+def test_with_a_dpp_s_own_qualities_it_is_the_model_s_own_set() -> None:
+    model = MODELS["dpp"]()
+    scores = model.kernel.L.diagonal() if isinstance(model, DPP) else np.zeros(0)
+    assert tuple(model.rerank(NAMES, scores, 6)) == model.greedy_map(6).items
+
+
+def test_with_a_segment_s_own_qualities_it_is_the_model_s_own_set() -> None:
+    kernel = random_mixture(1, N)
+    model = Mixture(kernel, NAMES)
+    scores = kernel.odds[0] * kernel.interaction[0].diagonal()
+    assert tuple(model.rerank(NAMES, scores, 6)) == model.greedy_map(6).items
+
+
+@every_model
+def test_without_strength_it_is_the_plain_order_of_the_scores(name: str) -> None:
+    """Also where scores differ by less than their logarithms do, are equal, or 0."""
+    model = MODELS[name]()
+    scores = np.array([1e300, np.nextafter(1e300, np.inf), 0, 0.5, 0.5, 1e-300, 0, 7, 0.5])
+    expected = np.argsort(-scores, kind="stable")
+    labels = list(model.items)
+    assert np.log(scores[0]) == np.log(scores[1])
+    assert model.rerank(labels, scores, N, strength=0) == [labels[i] for i in expected]
+
+
+def test_attraction_brings_forward_and_repulsion_puts_back() -> None:
+    C = np.eye(4)
+    C[0, 1], C[1, 0] = 2, -2  # 0 and 1 go together
+    C[[0, 2], [0, 2]], C[0, 2], C[2, 0] = 2, 1, 1  # 0 and 2 do not
+    model = Mixture(MixtureKernel(np.ones(1), np.zeros((1, 4)), C[None]))
+    assert model.rerank([0, 1, 2, 3], [1, 0.8, 0.9, 0.85], 4) == [0, 1, 3, 2]
+
+
+def test_of_two_that_are_alike_the_second_comes_last_and_is_not_lost() -> None:
+    """A set of both is impossible, as is any of more items than the rank; a list of k is wanted all the same."""
+    L = np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])
+    model = DPP(Kernel.from_L(L), ["crib", "same crib", "monitor"])
+    assert model.rerank(["crib", "same crib", "monitor"], [1, 0.9, 1e-6]) == ["crib", "monitor", "same crib"]
+    low_rank = DPP(Kernel.from_factor(np.random.default_rng(0).standard_normal((8, 2))))
+    found = low_rank.rerank(range(8), np.arange(8, 0, -1), 8)
+    assert sorted(found) == list(range(8))
+    assert found[2:] == sorted(found[2:])  # by score, once nothing else tells them apart
+
+
+def test_an_item_of_probability_zero_is_taken_as_independent() -> None:
+    """Whatever rounding has left of it in the eigenvectors."""
+    V = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0.6e-17, -0.8e-17, 1]])
+    model = DPP(Kernel(np.array([0.5, 0.5, 0]), V))
+    assert model.rerank([0, 1, 2], [1, 0.5, 0.85]) == [0, 2, 1]
+
+
+def test_where_no_set_is_empty_by_the_kernel_itself_it_is_the_limit() -> None:
+    """An eigenvalue of K at 1, for which there is no L."""
+    V = np.linalg.qr(np.random.default_rng(3).standard_normal((6, 6)))[0]
+    lam = np.array([1.0, 0.95, 0.5, 0.4, 0.3, 0.2])
+    near = DPP(Kernel(np.where(lam == 1, 1 - 1e-7, lam), V))
+    scores = np.random.default_rng(4).random((20, 6))
+    expected = [plain_greedy(near, list(range(6)), np.log(each), 4, 1.0) for each in scores]
+    assert DPP(Kernel(lam, V)).rerank([range(6)] * 20, scores, 4) == expected
+
+
+def test_equals_stay_in_the_order_they_came_in() -> None:
+    model = Mixture(MixtureKernel.of_items(np.zeros(4)), ["a", "b", "c", "d"])
+    assert model.rerank(["c", "a", "d", "b"], [0.5, 0.5, 0.5, 0.7]) == ["b", "c", "a", "d"]
+
+
+def test_logarithms_are_taken_as_they_are() -> None:
+    model, logits = MODELS["dpp"](), np.linspace(-3, 2, N)
+    expected = model.rerank(NAMES, np.exp(logits), 5)
+    assert model.rerank(NAMES, logits, 5, log=True) == expected
+    assert model.rerank(NAMES, logits + 100, 5, log=True) == expected
+    assert model.rerank(NAMES[:2], [-np.inf, -5], log=True) == NAMES[1::-1]
+
+
+def test_there_may_be_fewer_candidates_than_wanted_or_none() -> None:
+    model = MODELS["mixture"]()
+    assert sorted(model.rerank(NAMES[:2], [1, 2], 10)) == NAMES[:2]
+    assert model.rerank([NAMES[:2], [], NAMES[:1]], [[1, 2], [], [3]], 0) == [[], [], []]
+    assert model.rerank([NAMES[:1], []], [[1], []], 3) == [NAMES[:1], []]
+    assert model.rerank([], []) == []
+
+
+def test_arrays_of_numbers_are_taken_as_labels() -> None:
+    model = DPP(random_kernel(np.random.default_rng(0), N))
+    ids, scores = np.array([[3, 1, 4], [1, 5, 0]]), np.array([[3, 2, 1], [3, 2, 1]], dtype=np.float32)
+    assert model.rerank(ids, scores, 3, strength=0) == ids.tolist()
+
+
+def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
+    model = MODELS["dpp"]()
+    items, scores = ["new", "item 1", "item 2"], [0.2, 0.5, 0.1]
+    with pytest.raises(InputError, match="item 'new' is not in the catalogue"):
+        model.rerank(items, scores)
+    assert model.rerank(items, scores, unknown="drop") == ["item 1", "item 2"]
+    with pytest.raises(InputError, match="unknown is 'skip'; expected one of error, drop"):
+        model.rerank(items, scores, unknown="skip")
+
+
+@pytest.mark.parametrize(
+    ("items", "scores", "more", "message"),
+    [
+        (["item 1", "item 1"], [1, 2], {}, "item 'item 1' is named 2 times"),
+        ([["item 1"], ["item 1", "item 1"]], [[1], [1, 2]], {}, "user 1: item 'item 1' is named 2 times"),
+        (["item 1"], [1, 2], {}, "2 scores for 1 item; expected one for each"),
+        ([["item 1"], ["item 2"]], [[1]], {}, "user 1: there are items but no scores"),
+        ([["item 1"]], [[1], [2]], {}, "there are scores but no items"),
+        (["item 1"], [-1], {}, "scores reach down to -1; expected 0 or more.*log=True"),
+        (["item 1", "item 2"], [1, np.nan], {}, "score 1 is not a finite number"),
+        (["item 1"], [np.inf], {"log": True}, "score 0 is not a finite number"),
+        (["item 1"], ["high"], {}, "scores are not numbers"),
+        (["item 1"], [1], {"strength": -1}, "strength is -1; expected a number, 0"),
+        (["item 1"], [1], {"k": -1}, "k is -1"),
+        ("item 1", [1] * 6, {}, "item 'i' is not in|single item"),
+    ],
+)
+def test_what_cannot_be_reranked_is_said(items: object, scores: object, more: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        MODELS["dpp"]().rerank(items, scores, **more)  # type: ignore[call-overload]
