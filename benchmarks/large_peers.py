@@ -26,7 +26,8 @@ def als(train: dl.Baskets, seed: int) -> Callable[[Ints], Floats]:
 
     held = np.ones(len(train.indices), np.float32)
     model = AlternatingLeastSquares(factors=ALS_FACTORS, random_state=seed)
-    model.fit(csr_matrix((held, train.indices, train.offsets), (len(train), train.n_items)), show_progress=False)
+    table = csr_matrix((held, train.indices.copy(), train.offsets.copy()), (len(train), train.n_items))
+    model.fit(table, show_progress=False)
 
     def scores(basket: Ints) -> Floats:
         row = csr_matrix((np.ones(len(basket), np.float32), basket, [0, len(basket)]), (1, train.n_items))
