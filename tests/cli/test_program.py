@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.cli.app import COMMANDS
+from dpplearn.cli.errors import INTERRUPTS
+from dpplearn.cli.output import counted
 from dpplearn.tools.tensor_file import read_tensors
 from helpers import command
 from helpers.command import answer, parsed
@@ -206,6 +209,19 @@ def test_ctrl_c_elsewhere_is_one_line_and_130(model: Path) -> None:
     assert (process.returncode, out) == (130, "")
     assert shown.splitlines()[-1].endswith("dpplearn: error: interrupted")
     assert "Traceback" not in shown
+
+
+def test_ctrl_c_whose_exception_is_lost_ends_what_is_under_way_at_its_next_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As that of a callback is, which Python drops."""
+    monkeypatch.setattr(INTERRUPTS, "received", None)
+    with counted("drawing", 3, show=False) as done:
+        done(1)
+        with contextlib.suppress(KeyboardInterrupt):
+            INTERRUPTS.take(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            done(1)
 
 
 def test_a_killed_fit_resumes_to_the_model_of_an_uninterrupted_one(shop: Path, tmp_path: Path) -> None:

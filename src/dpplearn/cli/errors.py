@@ -29,6 +29,7 @@ class Interrupts:
         self._held = False
 
     def listen(self) -> None:
+        self.received = None
         for each in ENDING:
             if signal.getsignal(each) is not signal.SIG_IGN:  # as under nohup
                 signal.signal(each, self.take)
@@ -37,6 +38,11 @@ class Interrupts:
         """What happens when a signal arrives."""
         self.received = number
         if not self._held:
+            raise KeyboardInterrupt
+
+    def heed(self) -> None:
+        """Raise again what arrived where no exception gets out, as of a callback while LLVM compiles."""
+        if self.received is not None and not self._held:
             raise KeyboardInterrupt
 
     @contextmanager
