@@ -10,6 +10,8 @@ import pytest
 
 pytest_plugins = ["helpers.shop"]
 
+os.environ.setdefault("DPPLEARN_PROGRESS_SECONDS", "3600")  # a slow machine says no more than a quick one
+
 SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[2] / "shared"))
 
 

@@ -94,7 +94,7 @@ def _drawn(part: Shown) -> RenderableType:
 
 
 def wants_progress(quiet: bool) -> bool:
-    return not quiet and sys.stderr.isatty()
+    return not quiet
 
 
 @contextmanager

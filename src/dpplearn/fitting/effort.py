@@ -24,7 +24,7 @@ from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.registry import FACTORED
 from dpplearn.tools.memory import NUMBER, check_memory, in_bytes
 from dpplearn.tools.threads import one_blas_thread, thread_count
-from dpplearn.tools.words import count
+from dpplearn.tools.words import count, duration
 
 LONG = 60.0  # seconds, from which on a fit is told to be long
 SURELY = 30  # a machine that is slower than ours by more than this is not thought of
@@ -185,10 +185,3 @@ def untold() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LongWork)
         yield
-
-
-def duration(seconds: float) -> str:
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} seconds"

@@ -21,7 +21,6 @@ from dpplearn.fitting.effort import (
     LONG,
     Effort,
     check_fit_memory,
-    duration,
     fit_effort,
     tell_if_long,
 )
@@ -48,6 +47,7 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.tools.files import check_writable
 from dpplearn.tools.threads import suitable_blas
+from dpplearn.tools.words import duration
 
 Start = Kernel | DPP | Mixture | FitResult | None
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dpplearn.fitting.effort import duration
 from dpplearn.fitting.prior_choice import STRENGTHS
 from dpplearn.fitting.result import FitProgress
 from dpplearn.fitting.runs import Observer
 from dpplearn.learners.loop import Run
 from dpplearn.tools.progress import shown_progress
+from dpplearn.tools.words import duration
 
 Callback = Callable[[FitProgress], Any]
 
