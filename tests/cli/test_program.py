@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.cli.app import COMMANDS
+from dpplearn.cli.app import command as command_of
 from dpplearn.cli.errors import INTERRUPTS
 from dpplearn.cli.output import counted
 from dpplearn.tools.tensor_file import read_tensors
@@ -156,8 +158,40 @@ def test_a_users_mistake_is_one_line_and_an_exit_code(mistaken: Path, line: str)
 
 def test_every_command_can_be_told_to_be_quiet() -> None:
     """So that a script may say it to all of them."""
-    for name, each in COMMANDS.items():
-        assert "quiet" in signature(each).parameters, name
+    for name in COMMANDS:
+        assert "quiet" in signature(command_of(name)).parameters, name
+
+
+def test_a_long_job_whose_output_is_no_terminal_says_now_and_then_how_far_it_is(
+    few_orders: Path, tmp_path: Path
+) -> None:
+    call = [PROGRAM, "fit", few_orders, "-o", tmp_path / "p.safetensors", "--model", "dpp", "--seed", "0"]
+    often = {**ENVIRONMENT, "DPPLEARN_PROGRESS_SECONDS": "0.02"}
+    told = subprocess.run(call, capture_output=True, text=True, env=often, timeout=60, check=True)
+    assert all(line.startswith("dpplearn: ") for line in told.stderr.splitlines())
+    assert re.search(r"^dpplearn: .*seconds so far", told.stderr, re.MULTILINE)
+    assert "so far" not in told.stdout
+    quiet = subprocess.run([*call, "--quiet"], capture_output=True, text=True, env=often, timeout=60, check=True)
+    assert quiet.stderr == ""
+
+
+def test_one_recommendation_does_not_wait_for_what_is_slow_to_load(mixture_file: Path) -> None:
+    """Which is numba and scipy; and its answer is that of a process which has loaded them."""
+    first = dl.load(mixture_file).items[0]
+    code = (
+        "import sys\n"
+        "from dpplearn.cli import main\n"
+        f"sys.argv = ['dpplearn', 'recommend', {str(mixture_file)!r}, {first!r}, '--json']\n"
+        "assert main() == 0\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    answer, loaded = done.stdout.splitlines()
+    assert not {"numba", "scipy", "duckdb", "rich"} & set(loaded.split())
+    found = dl.load(mixture_file).recommend([first], 5)
+    assert [(each["item"], each["probability"]) for each in parsed(answer)["recommendations"]] == [
+        (each.item, pytest.approx(each.probability, rel=1e-9)) for each in found
+    ]
 
 
 def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(few_orders: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.cli.app import COMMANDS
+from dpplearn.cli.app import command
 from dpplearn.cli.learning import Learning
 from helpers import program
 from helpers.command import answer, run, table
@@ -145,7 +145,7 @@ def test_the_command_tells_what_was_learned_and_what_failed(prepared: dl.Prepare
 def test_every_option_of_learning_is_one_of_both_commands() -> None:
     ours = {each.name for each in fields(Learning)}
     for name in ("fit", "fit-all"):
-        found = signature(COMMANDS[name]).parameters
+        found = signature(command(name)).parameters
         assert ours <= found.keys()
         assert "learning" not in found
 

@@ -2,70 +2,59 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import dpplearn
-from dpplearn.cli.commands import (
-    compare,
-    complete,
-    demo,
-    demo_serve,
-    describe,
-    diagnose,
-    explain,
-    export,
-    fit,
-    fit_all,
-    import_,
-    map,
-    plot,
-    prepare,
-    recommend,
-    recommend_all,
-    reproduce,
-    sample,
-    score,
-    serve,
-)
 from dpplearn.cli.errors import INTERRUPTS, exit_code, run_typer, show_warning
 from dpplearn.cli.output import open_streams
 from dpplearn.errors import InputWarning
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "demo": demo.demo,
-    "demo-serve": demo_serve.demo_serve,
-    "prepare": prepare.prepare,
-    "fit-all": fit_all.fit_all,
-    "diagnose": diagnose.diagnose,
-    "fit": fit.fit,
-    "score": score.score,
-    "compare": compare.compare,
-    "recommend": recommend.recommend,
-    "recommend-all": recommend_all.recommend_all,
-    "complete": complete.complete,
-    "map": map.map_,
-    "sample": sample.sample,
-    "describe": describe.describe,
-    "explain": explain.explain,
-    "plot": plot.plot,
-    "export": export.export,
-    "import": import_.import_,
-    "serve": serve.serve,
-    "reproduce": reproduce.reproduce,
-}
+COMMANDS = (
+    "demo",
+    "demo-serve",
+    "prepare",
+    "fit-all",
+    "diagnose",
+    "fit",
+    "score",
+    "compare",
+    "recommend",
+    "recommend-all",
+    "complete",
+    "map",
+    "sample",
+    "describe",
+    "explain",
+    "plot",
+    "export",
+    "import",
+    "serve",
+    "reproduce",
+)
+BRIEF = ("recommend", "complete", "map", "explain")  # over before a second thread of BLAS has begun to be of use
+TAKEN = ("import", "map")  # names that mean something else in Python
 
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Learn determinantal point processes from baskets, and use them.",
-    epilog="Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 130 ended by Ctrl-C; 143 ended by SIGTERM. "
+
+def command(name: str) -> Callable[..., None]:
+    """The function of a command, in the module of the same name; these are loaded when they are wanted."""
+    own = name.replace("-", "_") + ("_" if name in TAKEN else "")
+    found: Callable[..., None] = getattr(import_module(f"dpplearn.cli.commands.{own}"), own)
+    return found
+
+
+HELP = "Learn determinantal point processes from baskets, and use them."
+EPILOG = (
+    "Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 130 ended by Ctrl-C; 143 ended by SIGTERM. "
     'With --json, standard output holds strict JSON alone: minus infinity is the string "-inf", and a number that does '
-    "not exist is null.",
+    "not exist is null. Long work says how far it is on standard error, where that is no terminal in a line now and "
+    "then: every DPPLEARN_PROGRESS_SECONDS, if that is in the environment."
 )
 
 
@@ -75,7 +64,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(no_args_is_help=False)
 def _dpplearn(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
@@ -84,8 +72,13 @@ def _dpplearn(
     pass
 
 
-for name, command in COMMANDS.items():
-    app.command(name)(command)
+def program(arguments: Sequence[str] = ()) -> typer.Typer:
+    """With the command that the arguments begin with, or else with all of them, as help and mistakes need."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=HELP, epilog=EPILOG)
+    app.callback(no_args_is_help=False)(_dpplearn)
+    for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
+        app.command(name)(command(name))
+    return app
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -93,11 +86,13 @@ def run(arguments: Sequence[str]) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
         warnings.simplefilter("always", InputWarning)
-        return exit_code(lambda: run_typer(app, "dpplearn", list(arguments)))
+        return exit_code(lambda: run_typer(program(arguments), "dpplearn", list(arguments)))
 
 
 def main() -> int:
     """Run the program; the exit code."""
+    if sys.argv[1:2] and sys.argv[1] in BRIEF:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded, which nothing here has done
     open_streams()
     INTERRUPTS.listen()
     return run(sys.argv[1:] or ["--help"])

@@ -11,6 +11,7 @@ import typer
 import dpplearn
 from dpplearn.cli.options import AsJson, Items, Model, Quiet
 from dpplearn.cli.output import Report, Shown, write
+from dpplearn.kernels.compiling import few_answers
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, share, shown
 
@@ -23,7 +24,8 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Which items of a basket push a candidate up or down, and by how much."""
-    found = dpplearn.load(model).explain(items or [], candidate)
+    with few_answers():
+        found = dpplearn.load(model).explain(items or [], candidate)
     report = {
         "model": str(model),
         "candidate": found.item,

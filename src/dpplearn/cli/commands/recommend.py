@@ -36,6 +36,7 @@ from dpplearn.data.catalogue import Label
 from dpplearn.data.unknown import SHOWN, known_items
 from dpplearn.data.writing import check_format, write_table
 from dpplearn.errors import InputError
+from dpplearn.kernels.compiling import few_answers
 from dpplearn.models.dpp import Recommendation
 from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import Facts, TextTable
@@ -109,7 +110,8 @@ def recommend(
         return
     known, left_out = known_items(items or [], dpp.catalogue, unknown)
     held = dpp.catalogue.select(dpp.catalogue.positions(known))
-    found = dpp.recommend(held, k, allow=allow, deny=deny or (), blend=mixed_in)
+    with few_answers():
+        found = dpp.recommend(held, k, allow=allow, deny=deny or (), blend=mixed_in)
     report = {"model": str(model), **recommend_report(held, found, k), "unknown": list(left_out)}
     report |= {"blend": blend} if blend else {}
     write(report, recommend_tables, as_json)

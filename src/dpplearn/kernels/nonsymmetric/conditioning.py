@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.errors import InputError
-from dpplearn.kernels.compiling import loops
+from dpplearn.kernels.compiling import loops, worth_loading
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.passes import Share, over_threads
-from dpplearn.kernels.ranking import BestOfMany
+from dpplearn.kernels.ranking import BestOfMany, best_of
 
 BEST = 10_000  # nanoseconds that the best next items of a basket take, about
 IMPOSSIBLE = "the items of the basket together are so unlikely under this model that no number is left; leave one out"
@@ -63,12 +63,37 @@ def next_item(kernel: MixtureKernel, basket: Ints) -> tuple[Floats, Floats]:
     The score is (C_ii − C_iA C_A⁻¹ C_Ai) Σ_c ρ_c exp(log_odds_ci), ρ_c how likely segment c is given Y = A; the
     probability Σ_c ρ'_c (K_ii − K_iA K_A⁻¹ K_Ai)_c, ρ'_c how likely it is given A ⊆ Y.
     """
+    if not worth_loading():
+        return _next_item_by_numpy(kernel, basket)
     score, probability = np.empty(kernel.n_items), np.empty(kernel.n_items)
     given = (kernel.interaction, kernel.K, kernel.log_odds, kernel.log_weights, kernel.log_normalisers)
     members = np.asarray(basket, dtype=np.int64)
     if not loops("nonsymmetric", "next_item").next_item(*given, members, score, probability):
         raise InputError(IMPOSSIBLE)
     return score, probability
+
+
+def _next_item_by_numpy(kernel: MixtureKernel, basket: Ints) -> tuple[Floats, Floats]:
+    left, logdet = _complement(kernel.interaction, basket)
+    alone = _shares(kernel.log_weights - kernel.log_normalisers + kernel.log_odds[:, basket].sum(axis=1) + logdet)
+    inside, logdet = _complement(kernel.K, basket)
+    if not np.isfinite(kernel.log_weights + logdet).any():
+        raise InputError(IMPOSSIBLE)
+    likely = _shares(kernel.log_weights + logdet)
+    score, probability = alone @ (kernel.odds * left), np.clip(likely[likely > 0] @ inside[likely > 0], 0, 1)
+    score[basket] = probability[basket] = 0
+    return score, probability
+
+
+def _complement(matrices: Floats, basket: Ints) -> tuple[Floats, Floats]:
+    """M_ii − M_iA M_A⁻¹ M_Ai of every matrix and item i, and log det M_A; −inf where that is not above 0."""
+    inside = matrices[:, basket[:, None], basket]
+    sign, logdet = np.linalg.slogdet(inside)
+    possible = sign > 0
+    left = np.diagonal(matrices, axis1=1, axis2=2).copy()
+    solved = np.linalg.solve(inside[possible], matrices[possible][:, basket])
+    left[possible] -= (matrices[possible][:, :, basket].transpose(0, 2, 1) * solved).sum(axis=1)
+    return left, np.where(possible, logdet, -np.inf)
 
 
 def best_next(
@@ -83,6 +108,10 @@ def best_next(
     Baskets lie one behind the other in `indices`."""
     n_baskets = len(offsets) - 1
     found = BestOfMany.nothing(n_baskets, k)
+    if n_baskets == 1 and not worth_loading():
+        basket = np.asarray(indices, np.int64)
+        found.put(0, best_of(*_next_item_by_numpy(kernel, basket), basket, k, candidate))
+        return found
     given = (kernel.interaction, kernel.K, kernel.log_odds, kernel.odds, kernel.log_weights, kernel.log_normalisers)
     sets = (np.ascontiguousarray(indices, np.int64), np.asarray(offsets, np.int64))
     free = np.ones(kernel.n_items, bool) if candidate is None else np.asarray(candidate, bool)
@@ -99,6 +128,9 @@ def best_next(
 def next_of(kernel: MixtureKernel, item: int, baskets: Sequence[Ints]) -> tuple[Floats, Floats]:
     """The same of one item, beside each of some baskets that do not hold it: no other item is looked at."""
     given = (kernel.interaction, kernel.K, kernel.log_odds, kernel.log_weights, kernel.log_normalisers)
+    if not worth_loading():
+        each = [_next_item_by_numpy(kernel, np.asarray(basket, np.int64)) for basket in baskets]
+        return np.array([score[item] for score, _ in each]), np.array([probability[item] for _, probability in each])
     members = np.concatenate([np.append(basket, item) for basket in baskets]).astype(np.int64)
     offsets = np.cumsum([0, *(len(basket) + 1 for basket in baskets)])
     score, probability = np.empty(len(baskets)), np.empty(len(baskets))

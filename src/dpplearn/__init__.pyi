@@ -1,0 +1,91 @@
+from . import datasets as datasets
+from .analysis.diagnosis import Diagnosis, Verdict, diagnose
+from .analysis.stability import Stability, stability
+from .analysis.substitutes import substitute_groups, substitute_pairs
+from .data.baskets import Baskets
+from .data.parts import Parts
+from .data.readers import read_baskets, read_parts, read_registry
+from .errors import InputError, InputWarning
+from .evaluation.bootstrap import Difference, Estimate
+from .evaluation.calibration import Reliability
+from .evaluation.cross_validation import cross_validate
+from .evaluation.diversity import Diversity
+from .evaluation.evaluation import evaluate
+from .evaluation.result import Evaluation
+from .fitting.fit import fit
+from .fitting.result import FitProgress, FitResult
+from .integrations.sklearn import DPPEstimator
+from .kernels.factored.kernel import FactoredKernel
+from .kernels.nonsymmetric.kernel import MixtureKernel
+from .kernels.symmetric.kernel import Kernel
+from .kernels.symmetric.statistics import Statistics, statistics, sum_statistics
+from .learners.loop import Stop
+from .models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation, Substitute
+from .models.dpp import DPP
+from .models.explaining import Explanation
+from .models.history import History
+from .models.kernel_file import read_kernel, write_kernel
+from .models.mixture import Mixture
+from .models.model_file import load
+from .pipeline.fit_all import fit_all
+from .pipeline.manifest import Prepared
+from .pipeline.prepare import prepare
+from .pipeline.recommend_all import Recommended, recommend_all
+from .pipeline.shelf import Shelf
+from .version import __version__
+
+__all__ = [
+    "DPP",
+    "Baskets",
+    "DPPEstimator",
+    "Diagnosis",
+    "Difference",
+    "Diversity",
+    "Estimate",
+    "Evaluation",
+    "Explanation",
+    "FactoredKernel",
+    "FitProgress",
+    "FitResult",
+    "History",
+    "InputError",
+    "InputWarning",
+    "Kernel",
+    "Mixture",
+    "MixtureKernel",
+    "Parts",
+    "Prepared",
+    "Recommendation",
+    "Recommended",
+    "Relation",
+    "Reliability",
+    "Segment",
+    "Selection",
+    "Shelf",
+    "ShelfRecommendation",
+    "Stability",
+    "Statistics",
+    "Stop",
+    "Substitute",
+    "Verdict",
+    "__version__",
+    "cross_validate",
+    "datasets",
+    "diagnose",
+    "evaluate",
+    "fit",
+    "fit_all",
+    "load",
+    "prepare",
+    "read_baskets",
+    "read_kernel",
+    "read_parts",
+    "read_registry",
+    "recommend_all",
+    "stability",
+    "statistics",
+    "substitute_groups",
+    "substitute_pairs",
+    "sum_statistics",
+    "write_kernel",
+]
