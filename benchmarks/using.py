@@ -33,6 +33,15 @@ def all_registries() -> Result:
     return Result("mixtures of all registries", time.perf_counter() - began, "s", 10, at_least=False)
 
 
+def rerank(model: dl.Mixture) -> float:
+    """Seconds for 200 users of 100 candidates each, ten chosen for each."""
+    rng = np.random.default_rng(1)
+    candidates = [rng.choice(len(model.items), 100, replace=False) for _ in range(200)]
+    items = [[model.items[each] for each in chosen] for chosen in candidates]
+    scores = [rng.random(100) for _ in candidates]
+    return best_seconds(lambda: model.rerank(items, scores, 10), 5)
+
+
 def run() -> list[Result]:
     small, large = mixture(100), mixture(1000)
     basket = list(range(0, 2 * BASKET, 2))
@@ -46,6 +55,7 @@ def run() -> list[Result]:
         Result("next items of a mixture of 100", recommend(small), "µs", 200, at_least=False),
         Result("next items of a mixture of 1,000", recommend(large), "µs", 400, at_least=False),
         Result("an explanation of a basket of 12", explain, "ms", 50, at_least=False),
+        Result("re-ranking 100 candidates for 200 users", rerank(large), "s", 0.2, at_least=False),
         Result("a draw from a mixture of 100", draw, "ms", 0.3, at_least=False),
         all_registries(),
     ]
