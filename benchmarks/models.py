@@ -103,21 +103,25 @@ def tables(rows: Sequence[Row], names: Sequence[str]) -> list[TextTable]:
     return [
         TextTable(
             "Gain over independent items, in nats per unseen basket",
+            "",
             ("data", *(f"{each}>" for each in models)),
             [(name, *(number(gain(of[name, "all"], each), 3) for each in models)) for name in full],
         ),
         TextTable(
             "Mean percentile rank / recall@10 of a random item held out",
+            "",
             ("data", *(f"{each}>" for each in rankers)),
             [(name, *(ranking(of[name, "all"], each) for each in rankers)) for name in full],
         ),
         TextTable(
             "Calibration error of P(i given a), times 10,000; total variation of the size law; seconds",
+            "",
             ("data", "mixture>", "item-to-item>", "symmetric>", "size law>", "symmetric>", "s>"),
             [(name, *quality(of[name, "all"])) for name in full],
         ),
         TextTable(
             "Little data: gain; percentile rank of the mixture and of item-to-item",
+            "",
             ("data", "2N>", "rank>", "item-to-item>", "20N>", "rank>", "item-to-item>"),
             [(name, *(each for size in LITTLE for each in of_little(of[name, size]))) for name in little],
         ),

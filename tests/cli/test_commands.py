@@ -408,6 +408,6 @@ def test_names_are_shown_as_they_are_and_numbers_whole(tmp_path: Path) -> None:
     assert "[red]hay[/red]" in out
     assert "\x1b" not in out
     assert r"evil\x1b[2Jname\n" in out
-    assert out.count("word") == 30
-    assert out.count("x" * 20) >= 2
+    assert any(line.count("word") > 5 and "…" in line and "0.3456" in line for line in out.splitlines())
+    assert any(line.count("x") > 30 and "…" in line and "0.4567" in line for line in out.splitlines())
     assert all(value in out for value in ("0.1234", "0.2345", "0.3456", "0.4567"))

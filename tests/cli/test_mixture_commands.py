@@ -132,9 +132,9 @@ def test_names_in_the_table_of_segments_fit_on_a_line(tmp_path: Path) -> None:
     names = ["A very long name of a thing that is sold, in blue", "A very long name of a thing that is sold, in red"]
     Mixture(MixtureKernel(np.array([0.6, 0.4]), likes, np.eye(2)[None]), names).save(tmp_path / "m.safetensors")
     lines = table("describe", tmp_path / "m.safetensors").splitlines()
-    first = next(place for place, line in enumerate(lines) if "60%" in line)
-    assert "… blue" in lines[first]
-    assert "… red" in lines[first + 1]
+    first = next(place for place, line in enumerate(lines) if line.startswith(" 1     60%"))
+    assert "d, in blue " in lines[first]
+    assert "d, in red " in lines[first + 1]
 
 
 def test_describe_an_item_gives_what_stands_in_for_it_and_what_goes_with_it(

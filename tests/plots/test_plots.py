@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 
 import dpplearn as dl
 from dpplearn import plots
+from dpplearn.data.catalogue import Catalogue
 from dpplearn.evaluation.calibration import Reliability, ReliabilityRow
 from dpplearn.models.training import Training
-from dpplearn.plots.layout import by_cluster, placed, pushed_apart, short, strongest_pairs
+from dpplearn.plots.layout import by_cluster, names, placed, pushed_apart, strongest_pairs
 from helpers.command import answer, run, table
 from helpers.problems import random_kernel, sampled
 
@@ -92,15 +93,9 @@ def test_the_strongest_pairs_are_not_all_of_one_cluster() -> None:
     assert strongest_pairs(similarity, 2) == [(0, 1), (0, 2)]
 
 
-def test_short_names_fit_and_stay_different() -> None:
-    start = "Graco SnugRide Classic Connect 30 Infant Car Seat, "
-    names = [f"{start}Onyx Black", f"{start}Metropolis : Rear Facing Seats", "Cot", "one\ttwo\n\x1b[31mthree"]
-    found = short(names, 30)
-    assert found == ["Graco SnugRide… Onyx Black", "Graco SnugRide… Metropolis :…", "Cot", "one two [31mthree"]
-    assert short([12, 7], 30) == ["12", "7"]
-    same = short(["x" * 50 + "a", "x" * 50 + "b"], 20)
-    assert len(set(same)) == 2
-    assert max(map(len, [*found, *same])) <= 30
+def test_names_in_a_picture_are_on_one_line_and_no_mathematics() -> None:
+    catalogue = Catalogue.of(["one\ttwo\n\x1b[31mthree", "$5 or $6"])
+    assert names(catalogue, np.arange(2), 30) == ["one two [31mthree", r"\$5 or \$6"]
 
 
 def test_the_learning_curve_is_the_history(fitted: dl.DPP) -> None:

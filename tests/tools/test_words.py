@@ -70,5 +70,65 @@ def test_a_page_has_signs_for_minus_infinity_and_percent(written: str, expected:
 
 
 def test_numbers_stand_to_the_right_and_names_to_the_left() -> None:
-    table = tables.TextTable("", ["item", "n>", ""], [("crib", "7", "x"), ("cot", "1,200", "")])
+    table = tables.TextTable("", "", ["item", "n>", ""], [("crib", "7", "x"), ("cot", "1,200", "")])
     assert tables.aligned(table) == ["item      n", "crib      7  x", "cot   1,200"]
+
+
+def test_short_names_fit_and_stay_different() -> None:
+    start = "Graco SnugRide Classic Connect 30 Infant Car Seat, "
+    end = " : Rear Facing Infant Car Seats : Baby"
+    names = [f"{start}Onyx Black{end}", f"{start}Metropolis{end}", "Cot", 7]
+    found = words.shortened(names, 40)
+    assert found == ["Graco SnugRide Clas…Onyx Black : Rear F…", "Graco SnugRide Clas…Metropolis : Rear F…", "Cot", "7"]
+    same = words.shortened(["x" * 25 + "a" + "x" * 25, "x" * 25 + "b" + "x" * 25], 20)
+    assert len(set(same)) == 2
+    assert max(map(words.wide, [*found, *same])) <= 40
+
+
+def test_the_same_name_twice_is_cut_the_same_way_twice() -> None:
+    assert words.shortened(["Infant Optics Digital Video Baby Monitor"] * 2, 20) == ["Infant Optics…onitor"] * 2
+
+
+def test_wide_letters_take_two_columns() -> None:
+    (found,) = words.shortened(["電子レンジ対応保存容器セット"], 12)
+    assert words.wide(found) <= 12
+    assert found[0] == "電"
+    assert found[-1] == "ト"
+
+
+LONG = "WHITE HANGING HEART T-LIGHT HOLDER OF THE SECOND KIND"
+
+
+def lines(table: tables.TextTable, width: int) -> list[str]:
+    return tables.aligned(table.fitted(width))
+
+
+def test_a_long_name_is_cut_in_the_middle_once_and_never_broken() -> None:
+    found = lines(tables.TextTable("", "", ["item", "n>"], [(LONG, "1"), ("cot", "12")]), 30)
+    assert found[1:] == ["WHITE HANGING HEA…OND KIND   1", "cot                         12"]
+    assert max(map(len, found)) == 30
+
+
+def test_a_pair_is_on_one_line_where_it_fits_and_on_two_where_not() -> None:
+    table = tables.TextTable("", "", ["pair&", "n>"], [("tea\nmilk", "1"), (f"tea\n{LONG}", "2")])
+    found = lines(table, 30)
+    assert found[1].split() == ["tea", "and", "milk", "1"]
+    assert found[2].split() == ["tea", "2"]
+    assert found[3] == "  and WHITE HANGING…D KIND"
+    assert max(map(len, found)) <= 30
+    assert lines(table, 80)[2].startswith(f"tea and {LONG}")
+
+
+def test_a_list_is_broken_between_names_alone() -> None:
+    table = tables.TextTable("", "", ["n>", "items;"], [("1", f"tea; red wine; white wine; {LONG}")])
+    found = [line[3:] for line in lines(table, 30)][1:]
+    assert "; ".join(found).replace(";; ", "; ").split("; ")[:3] == ["tea", "red wine", "white wine"]
+    assert all(words.wide(line) <= 27 for line in found)
+    assert sum("…" in line for line in found) == 1
+
+
+def test_sentences_are_broken_between_words_and_numbers_never() -> None:
+    table = tables.TextTable("", "", ["claim~", "n>"], [("one two three four five six", "1,234,567,890")])
+    found = lines(table, 30)[1:]
+    assert " ".join(line[:15].strip() for line in found) == "one two three four five six"
+    assert found[0].endswith("1,234,567,890")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import whole_number
 from dpplearn.fitting.effort import tell_if_long
-from dpplearn.tools.words import count, number, percent, signed
+from dpplearn.tools.tables import WIDTH
+from dpplearn.tools.words import count, likelier, number, signed
 
 MOST_ITEMS = 200  # looked at by default, as learning takes long for more
 COARSE = 0.1  # nats per basket: data that would not show as much tell nothing
@@ -53,7 +55,7 @@ LADDER = {  # from the simplest to the whole
     NONSYMMETRIC: Verdict.NONSYMMETRIC,
     MIXTURE: Verdict.MIXTURE,
 }
-LIKELIER = "it makes an unseen basket {likelier} likelier than independent items do ({gain} ± {error} nats per basket)"
+LIKELIER = "compared with independent items it makes an unseen basket {likelier} ({gain} ± {error} nats per basket)"
 SENTENCES = {
     Verdict.INDEPENDENT: "Popularity is enough: items look independent of each other, and no model predicts unseen "
     "baskets clearly better than independent items do (the best, by {best} ± {best_error} nats per basket).",
@@ -63,8 +65,8 @@ SENTENCES = {
     Verdict.NONSYMMETRIC: "Learn one nonsymmetric DPP (segments=1): items avoid each other or go together, "
     + LIKELIER
     + ", and segments do not clearly add to that.",
-    Verdict.MIXTURE: "Learn a mixture, as fit does by default: people come in kinds, " + LIKELIER + ", where the best "
-    "single DPP gains {single}.",
+    Verdict.MIXTURE: "Learn a mixture, as fit does by default: people come in kinds, " + LIKELIER + ", and the "
+    "best single DPP {single}.",
     Verdict.TOO_LITTLE: "There is too little data to tell, so that independent items are the choice for now: from {n} "
     "no model learns to predict clearly better (at best by {best} ± {best_error} nats per basket), and {why}.",
 }
@@ -193,12 +195,12 @@ class Diagnosis:
         gain = self.unseen.gain(self._simplest)
         best = self.unseen.gain(self.unseen.best)
         numbers = {
-            "likelier": likelier(gain),
+            "likelier": likelier(gain.mean),
             "gain": _nats(gain.mean),
             "error": _nats(2 * gain.standard_error),
             "best": _nats(best.mean),
             "best_error": _nats(2 * best.standard_error),
-            "single": _nats(max(self.gains[case].mean for case in (SYMMETRIC, NONSYMMETRIC))),
+            "single": likelier(max(self.gains[case].mean for case in (SYMMETRIC, NONSYMMETRIC))),
             "n": f"{self.overview.weight:,.6g} basket{'' if self.overview.weight == 1 else 's'}",
             "why": self._why_open,
         }
@@ -217,9 +219,9 @@ class Diagnosis:
                 f"Diagnosis: {count(data.n_baskets, 'basket')} of {count(data.n_items, 'item')}, "
                 f"{data.mean_size:.2f} per basket",
                 f"  of {pairs.n_possible:,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
-                "  what each makes an unseen basket likelier by, and in nats per basket:",
+                "  an unseen basket becomes, and in nats per basket:",
                 *(f"    {name:<20} {_worth(gain)}" for name, gain in parts.items()),
-                f"  {self.sentence}",
+                fill(self.sentence, WIDTH, initial_indent="  ", subsequent_indent="  "),
             ]
         )
 
@@ -286,10 +288,4 @@ def _nats(value: float) -> str:
 def _worth(gain: Gain) -> str:
     if np.isnan(gain.mean):
         return " unknown"
-    return f"{percent(gain.percent, 1):>8}  {signed(gain.mean, 3)} ± {number(2 * gain.standard_error, 3)}"
-
-
-def likelier(gain: Gain) -> str:
-    """By how much, in per cent or as a factor."""
-    factor = float(np.exp(gain.mean))
-    return f"{gain.percent:.1f}%" if factor < 2 else f"{factor:.1f} times"
+    return f"{likelier(gain.mean):>19}  {signed(gain.mean, 3)} ± {number(2 * gain.standard_error, 3)}"

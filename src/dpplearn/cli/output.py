@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Report = dict[str, Any]
 Shown = TextTable | Facts | str  # an empty sentence is left out
+BETWEEN = 3  # spaces between two columns of a table
 
 
 def open_streams() -> None:
@@ -67,30 +68,34 @@ def show(parts: Iterable[Shown]) -> None:
     console = Output(highlight=False, markup=False, emoji=False)
     for part in parts:
         if part:
-            console.print(_drawn(part))
+            console.print(*_drawn(part, console.width), sep="\n")
 
 
-def _drawn(part: Shown) -> RenderableType:
-    """Names wrap, numbers never do."""
+def _drawn(part: Shown, width: int) -> Iterator[RenderableType]:
+    """Names and numbers stay on one line; sentences are broken between words."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     if isinstance(part, str):
-        return Text(part)
+        yield Text(part)
+        return
     facts = isinstance(part, Facts)
     lines = box.SIMPLE if facts else box.SIMPLE_HEAD
-    table = Table(title=Text(part.title), title_justify="left", box=lines, show_header=not facts, pad_edge=False)
+    table = Table(box=lines, show_header=not facts, pad_edge=False)
+    yield Text(part.title)
     if isinstance(part, Facts):
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
     else:
+        if part.meaning:
+            yield Text(part.meaning)
+        part = part.fitted(width - 2, BETWEEN)
         for heading, numbers in zip(part.headings, part.numeric, strict=True):
-            how = {"justify": "right", "no_wrap": True} if numbers else {"overflow": "fold"}
-            table.add_column(Text(heading), **how)
+            table.add_column(Text(heading), justify="right" if numbers else "left", no_wrap=True)
     for row in part.rows:
         table.add_row(*map(Text, row))
-    return table
+    yield table
 
 
 def wants_progress(quiet: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from textwrap import fill
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING
 from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.bootstrap import Estimate
 from dpplearn.evaluation.outcomes import AUC, LOG_LIKELIHOOD, PERCENTILE_RANK
-from dpplearn.tools.tables import TextTable, aligned
-from dpplearn.tools.words import MISSING, count, number, share, signed
+from dpplearn.tools.tables import WIDTH, TextTable, as_plain_text
+from dpplearn.tools.words import MISSING, count, likelier, listed, number, share, signed
 
 if TYPE_CHECKING:
     from dpplearn.evaluation.result import Evaluation
@@ -20,7 +21,20 @@ DIGITS = {LOG_LIKELIHOOD: 4, PERCENTILE_RANK: 2}  # of all others three
 WORDS = {LOG_LIKELIHOOD: "log-likelihood", PERCENTILE_RANK: "percentile rank"}
 ABREAST = 3  # values of k that fit beside each other, twice
 FOLDS_ABREAST = 5
-WIDTH = 100  # of plain text
+RANKS = (
+    "percentile rank: how far up the list an item held out comes, 100 for the first; AUC: how often an item of a "
+    "basket is held likelier than one that is not."
+)
+HITS = (
+    "recall: the share of the items held out that are among the first k; NDCG: the same, where first places count more."
+)
+VARY = "How much the figures depend on which part of the data is tested."
+AHEAD = "Above 0 the first is better; undecided where the interval holds 0."
+CALIBRATED = "The nearer to 0, the more the probabilities can be taken at their word."
+CAME_TRUE = "Of the predictions of about the first figure, the share in the second came true."
+ALIKE = (
+    "How alike the items of a list are, less is more diverse; and the share of the catalogue that is ever suggested."
+)
 
 
 def tables(found: Evaluation) -> Iterator[TextTable]:
@@ -50,11 +64,22 @@ def remarks(found: Evaluation) -> Iterator[str]:
 
 
 def as_text(found: Evaluation) -> str:
-    """All of it in lines of up to 100 characters."""
-    lines = []
-    for table in tables(found):
-        lines += [table.title, *(f"  {line}" for line in aligned(table)), ""]
+    """All of it in lines of up to 80 columns."""
+    lines = [line for table in tables(found) for line in (*as_plain_text(table), "")]
     return "\n".join([*lines, *(fill(remark, WIDTH) for remark in remarks(found))])
+
+
+def _in_words(found: Evaluation) -> str:
+    """By how much each model makes a basket likelier."""
+    gains = {
+        name: found.difference(name, INDEPENDENT).value
+        for name in found.models
+        if INDEPENDENT in found.names and LOG_LIKELIHOOD in found.measures(name)
+    }
+    said = [
+        f"{likelier(gain)} under {name} ({signed(gain)} nats)" for name, gain in gains.items() if math.isfinite(gain)
+    ]
+    return f"Compared with independent items, a basket is {listed(said)}. {RANKS}" if said else RANKS
 
 
 def _means(found: Evaluation) -> TextTable:
@@ -69,6 +94,7 @@ def _means(found: Evaluation) -> TextTable:
     ]
     return TextTable(
         f"Means over {count(found.n_baskets, 'basket')} of {count(found.n_items, 'item')}, with 95% intervals",
+        _in_words(found),
         ["", "log-likelihood>", "percentile rank>", "AUC>"],
         rows,
     )
@@ -79,7 +105,7 @@ def _found(found: Evaluation, ks: Sequence[int]) -> TextTable:
     rows = [(name, *(_mean(found, name, measure) for measure in measures)) for name in found.names]
     title = f"Items held out at random from {count(found.n_ranked, 'basket')}, found in the first k"
     headings = [f"{name if k == ks[0] else ''}@{k}>" for name in ("recall", "NDCG") for k in ks]
-    return TextTable(title, ["", *headings], rows)
+    return TextTable(title, HITS, ["", *headings], rows)
 
 
 def _folds(found: Evaluation) -> Iterator[TextTable]:
@@ -87,7 +113,7 @@ def _folds(found: Evaluation) -> Iterator[TextTable]:
     n_folds = max(map(len, means.values()))
     for part in _parts(range(n_folds), FOLDS_ABREAST):
         rows = [(name, *(number(values[fold]) for fold in part)) for name, values in means.items()]
-        yield TextTable("Mean log-likelihood in each fold", ["", *(f"fold {fold + 1}>" for fold in part)], rows)
+        yield TextTable("Mean log-likelihood in each fold", VARY, ["", *(f"fold {fold + 1}>" for fold in part)], rows)
 
 
 def _differences(found: Evaluation) -> Iterator[TextTable]:
@@ -98,7 +124,7 @@ def _differences(found: Evaluation) -> Iterator[TextTable]:
     for measure in [LOG_LIKELIHOOD, *ranking]:
         word = WORDS.get(measure, measure.replace("ndcg", "NDCG"))
         title = f"Difference in {word}, and in how many resamples ahead"
-        yield TextTable(title, ["", "difference>", "ahead in>", ""], list(_beside(found, measure)))
+        yield TextTable(title, AHEAD, ["", "difference>", "ahead in>", ""], list(_beside(found, measure)))
 
 
 def _beside(found: Evaluation, measure: str) -> Iterator[Sequence[str]]:
@@ -126,7 +152,7 @@ def _calibration(found: Evaluation) -> TextTable:
         if name in errors or name in found.size_distance
     ]
     title = "Probabilities of other items given one, and of sizes, against what came true"
-    return TextTable(title, ["", "calibration error>", "sizes off by>"], rows)
+    return TextTable(title, CALIBRATED, ["", "calibration error>", "sizes off by>"], rows)
 
 
 def _reliability(found: Evaluation) -> Iterator[TextTable]:
@@ -143,7 +169,7 @@ def _reliability(found: Evaluation) -> Iterator[TextTable]:
     ]
     if rows:
         title = f"Calibration of {first}: other items, given one of a basket"
-        yield TextTable(title, ["predicted>", "observed>", "95% interval>", "predictions>"], rows)
+        yield TextTable(title, CAME_TRUE, ["predicted>", "observed>", "95% interval>", "predictions>"], rows)
 
 
 def _diversity(found: Evaluation) -> TextTable:
@@ -152,7 +178,7 @@ def _diversity(found: Evaluation) -> TextTable:
         for each in found.diversity
     ]
     title = f"Lists of k to add: similarity under {found.models[0]}, catalogue reached"
-    return TextTable(title, ["", *(f"k = {k}>" for k in found.k)], rows)
+    return TextTable(title, ALIKE, ["", *(f"k = {k}>" for k in found.k)], rows)
 
 
 def _impossible(found: Evaluation, name: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from textwrap import fill
 
 import numpy as np
 
@@ -17,7 +18,8 @@ from dpplearn.learners.registry import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
 from dpplearn.models.mixture import Mixture
-from dpplearn.tools.words import count
+from dpplearn.tools.tables import WIDTH
+from dpplearn.tools.words import count, likelier, signed
 
 
 @dataclass(frozen=True)
@@ -171,26 +173,30 @@ class FitResult:
         how = self.model.learned
         gain = self.log_likelihood - self.independent_log_likelihood
         given = ", given that it is not empty" if how.nonempty else ""
-        beside = f"the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'}"
+        beside = f"{signed(gain)} nats{', BELOW independent items' if gain < -1e-9 else ''}"
         if gain < 0 and not self.prior and LEARNERS[how.learner or ""].as_published:
             beside += ": the paper's learners end where they end; learner='auto' does not end below"
         if np.isinf(self.prior):
-            beside = "the model, but for its smoothing"
+            beside = "the model is independent items, but for its smoothing"
+        facts = {
+            "a basket is": f"{likelier(gain)} under the model, compared with independent items ({beside})",
+            "prior": self._prior if self.prior or self.prior_choice is not None else "",
+            "stopped": f"after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
+            f"{' (converged)' if self.converged else ''}: {self.stop.value}",
+            "log-likelihood": f"{self.log_likelihood:.4f} per basket{given}",
+            "independent items": f"{self.independent_log_likelihood:.4f} per basket",
+            "expected size": f"{self.expected_size:.2f} items{given}",
+        }
+        if how.validation is not None:
+            facts["set aside"] = f"{how.validation:.0%}, {how.validation_log_likelihood:.4f} per basket"
+        if len(self.restarts) > 1:
+            facts["restarts"] = str(self.agreement)
         lines = [
             f"FitResult: {how.learner} from {how.start}, {count(how.n_baskets, 'basket')} "
             f"({how.n_distinct:,} distinct) of {count(len(self.model.items), 'item')}",
-            f"  stopped            after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
-            f"{' (converged)' if self.converged else ''}: {self.stop.value}",
-            f"  log-likelihood     {self.log_likelihood:.4f} per basket{given}",
-            f"  independent items  {self.independent_log_likelihood:.4f} per basket ({beside})",
-            f"  expected size      {self.expected_size:.2f} items{given}",
+            *(_fact(name, said) for name, said in facts.items() if said),
         ]
-        if self.prior or self.prior_choice is not None:
-            lines.insert(2, f"  prior              {self._prior}")
-        if how.validation is not None:
-            lines.append(f"  set aside          {how.validation:.0%}, {how.validation_log_likelihood:.4f} per basket")
         if len(self.restarts) > 1:
-            lines += [f"  restarts           {self.agreement}"]
             lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
         return "\n".join(lines)
 
@@ -200,3 +206,7 @@ class FitResult:
         if np.isinf(self.prior):
             return f"infinitely strong: independent items{how}"
         return f"{self.prior:g} of the data's weight{how}" if self.prior else f"none{how}"
+
+
+def _fact(name: str, said: str) -> str:
+    return fill(said, WIDTH, initial_indent=f"  {name:<17}  ", subsequent_indent=" " * 21)

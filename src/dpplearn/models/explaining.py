@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, log
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,9 @@ from dpplearn.kernels.among import alone_with, seen_of
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.families import kernel_of
 from dpplearn.kernels.interface import Law
+from dpplearn.tools.words import likelier, shortened, shown, without_middle
 
+NAME = 50  # columns of a name in a line
 ALL_SUBSETS = 10  # items of a basket up to which every subset is looked at: 1024
 N_ORDERS = 200  # random orders for larger ones
 
@@ -67,11 +69,24 @@ class Explanation:
     error: float = 0.0  # the largest standard error of a logarithm of a factor of the probability
 
     def __str__(self) -> str:
-        lines = [f"{self.item}: probability {self.alone:.4g} alone, {self.given:.4g} beside this basket"]
-        lines += [f"  × {each.factor:.4f}  {each.item}" for each in self.influences]
+        lines = [
+            f"{without_middle(shown(self.item), NAME)}: {in_words(self.given / self.alone)} beside this basket",
+            f"  probability {self.alone:.4g} alone, {self.given:.4g} beside it",
+        ]
+        names = shortened([each.item for each in self.influences], NAME)
+        lines += [f"  × {each.factor:.4f}  {name}" for each, name in zip(self.influences, names, strict=True)]
         if self.n_orders is not None:
             lines.append(f"  (averages over {self.n_orders} orders, within {100 * self.error:.2g}% or so)")
         return "\n".join(lines)
+
+
+def in_words(factor: float) -> str:
+    """What a factor makes an item.
+
+    >>> in_words(0.55), in_words(0)
+    ('45.0% less likely', 'impossible')
+    """
+    return likelier(log(factor)) if factor > 0 else "impossible"
 
 
 def explanation(

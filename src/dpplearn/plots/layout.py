@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.tools.words import shortened
 
 CLOSEST = 0.1  # of the largest distance on a map: two items that never occur together do not hide each other
 FAR = 0.95  # quantile of the distances beyond which all are equally far
@@ -112,32 +110,13 @@ def strongest_pairs(similarity: Floats, n: int, each: int = 2) -> list[tuple[int
     return pairs
 
 
-def short(labels: Sequence[Label], width: int) -> list[str]:
-    """Labels of at most `width` characters; of those with the same beginning, what comes after it is kept."""
-    whole = [" ".join("".join(c if c.isprintable() else " " for c in str(label)).split()) for label in labels]
-    count = Counter(_cut(name, width) for name in whole)
-    alike = [[other for other in whole if _cut(other, width) == _cut(name, width)] for name in whole]
-    return [
-        _cut(name, width) if count[_cut(name, width)] == 1 else _cut(_without_middle(name, others, width), width)
-        for name, others in zip(whole, alike, strict=True)
-    ]
-
-
 def names(catalogue: Catalogue, positions: Ints, width: int) -> list[str]:
     """Short names of items. Matplotlib would read what stands between two dollars as mathematics."""
-    return [name.replace("$", r"\$") for name in short(catalogue.select(positions), width)]
+    return [name.replace("$", r"\$") for name in shortened(list(map(_on_one_line, catalogue.select(positions))), width)]
 
 
-def _cut(name: str, width: int) -> str:
-    return name if len(name) <= width else f"{name[: width - 1].rstrip()}…"
-
-
-def _without_middle(name: str, others: Sequence[str], width: int) -> str:
-    """Half of the width for the beginning, then the word in which the names differ first."""
-    letters = zip(*others, strict=False)
-    differ = next((place for place, each in enumerate(letters) if len(set(each)) > 1), min(map(len, others)))
-    word = name.rfind(" ", 0, differ + 1) + 1 or differ
-    return f"{_cut(name[:word], width // 2)} {name[word:]}"
+def _on_one_line(label: Label) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in str(label)).split())
 
 
 def times(doublings: int) -> str:

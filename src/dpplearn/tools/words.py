@@ -1,17 +1,24 @@
 """Numbers, names and lists as people read them: on a terminal, in a printed result, on a page.
 
-Every function gives plain ASCII for what it writes itself, with `-` for a value that does not exist; `typeset` makes of
-such a text what a page shows.
+Every function gives plain ASCII for what it writes itself, but for the mark of what was cut, with `-` for a value that
+does not exist; `typeset` makes of such a text what a page shows.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
+from unicodedata import combining, east_asian_width
 
 MISSING = "-"
+CUT = "…"  # in the place of what was cut from a name
+TWICE = 1.95  # from which on what is written is 2.0 times, and not 95% more
+MOST_NATS = 700.0  # of which the exponential is a number
+LISTED = 40  # columns of a name in a list that would not fit on a line
+LINE = 66  # columns of such a list, beside what comes before it
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -60,6 +67,35 @@ def count(value: float | None, what: str = "") -> str:
     ('1,234', '1 basket', '2 baskets')
     """
     return f"{number(value, 0)} {what}{'' if value == 1 else 's'}" if what else number(value, 0)
+
+
+def likelier(gain: float | None) -> str:
+    """A gain in nats per basket as how likely a basket has become, compared with before.
+
+    >>> likelier(0.044), likelier(-0.05), likelier(1.2), likelier(0.0), likelier(None)
+    ('4.5% likelier', '4.9% less likely', '3.3 times as likely', 'as likely', '-')
+    """
+    if gain is None or not math.isfinite(gain):
+        return MISSING
+    return _times(math.exp(min(gain, MOST_NATS)), "likelier", "less likely", "as likely", 1)
+
+
+def as_often(lift: float | None) -> str:
+    """How often something happens, compared with chance.
+
+    >>> as_often(0.49), as_often(1.25), as_often(7.31), as_often(None)
+    ('51% less often', '25% more often', '7.3 times as often', '-')
+    """
+    if lift is None or not math.isfinite(lift):
+        return MISSING
+    return _times(lift, "more often", "less often", "as often", 0)
+
+
+def _times(factor: float, more: str, less: str, same: str, digits: int) -> str:
+    if factor >= TWICE:
+        return f"{number(factor, 1)} times {same}"
+    how_much = share(abs(factor - 1), digits)
+    return same if how_much == share(0, digits) else f"{how_much} {more if factor > 1 else less}"
 
 
 def chance(value: float) -> str:
@@ -127,6 +163,77 @@ def contents(labels: Iterable[Any]) -> str:
     ('crib, white; cot', '(nothing)')
     """
     return "; ".join(map(shown, labels)) or "(nothing)"
+
+
+def briefly(labels: Sequence[Any]) -> str:
+    """The same in a heading or a sentence: long names are cut if all would not fit on a line.
+
+    >>> briefly(["cot", "crib"])
+    'cot; crib'
+    """
+    whole = contents(labels)
+    return whole if wide(whole) <= LINE else contents(shortened(labels, LISTED if len(labels) > 1 else LINE))
+
+
+def wide(text: str) -> int:
+    """How many columns of a terminal a line takes.
+
+    >>> wide("crib"), wide("寝台")
+    (4, 4)
+    """
+    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def shortened(labels: Sequence[Any], width: int) -> list[str]:
+    """Labels of at most `width` columns, cut in the middle once. Different ones that would then look alike keep what
+    sets them apart.
+
+    >>> shortened(["WHITE HANGING HEART T-LIGHT HOLDER", "cot"], 20)
+    ['WHITE HANGING…HOLDER', 'cot']
+    """
+    whole = [shown(label) for label in labels]
+    cut = [without_middle(name, width) for name in whole]
+    alike = Counter(short for _, short in {*zip(whole, cut, strict=True)})
+    return [
+        short
+        if alike[short] == 1
+        else _set_apart(name, {o for o, c in zip(whole, cut, strict=True) if c == short}, width)
+        for name, short in zip(whole, cut, strict=True)
+    ]
+
+
+def without_middle(name: str, width: int) -> str:
+    """A name of at most so many columns: two thirds for its beginning, the rest for its end.
+
+    >>> without_middle("Infant Optics Digital Video Baby Monitor", 20)
+    'Infant Optics…onitor'
+    """
+    if wide(name) <= width:
+        return name
+    end = _first(name[::-1], (width - 1) // 3)[::-1]
+    return f"{_first(name, width - 1 - wide(end)).rstrip()}{CUT}{end.lstrip()}"
+
+
+def _first(name: str, width: int) -> str:
+    """As much of its beginning as fits."""
+    taken = 0
+    for place, each in enumerate(name):
+        taken += wide(each)
+        if taken > width:
+            return name[:place]
+    return name
+
+
+def _set_apart(name: str, others: Iterable[str], width: int) -> str:
+    """The beginning, then from the word on in which the names differ first; of a long word, from where they do."""
+    others = sorted(others)
+    letters = zip(*others, strict=False)
+    differ = next((place for place, each in enumerate(letters) if len(set(each)) > 1), min(map(len, others)))
+    word = name.rfind(" ", 0, differ + 1) + 1
+    rest = name[word if differ - word < width // 4 else differ :]
+    if wide(rest) > width // 2:
+        rest = f"{_first(rest, width // 2 - 1).rstrip()}{CUT}"
+    return f"{_first(name, width - 1 - wide(rest)).rstrip()}{CUT}{rest}"
 
 
 def typeset(text: str) -> str:

@@ -17,6 +17,11 @@ from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, number, shown
 
+FACTOR = (
+    "Items that go well with those before them, one after another. factor: what adding the item multiplies the "
+    "probability of the set by."
+)
+
 
 def complete(
     model: Model,
@@ -50,8 +55,7 @@ def selection_tables(report: Report) -> Iterator[Shown]:
         (str(place), f"{shown(each['item'])}{' (given)' if each['given'] else ''}", chance(each["gain"]))
         for place, each in enumerate(report["items"], start=1)
     ]
-    yield TextTable("Set of high probability", [">", "item", "factor>"], rows)
-    yield "factor: what adding the item multiplies the probability of the set by"
+    yield TextTable("Set of high probability", FACTOR, [">", "item", "factor>"], rows)
     if any(math.isnan(each["gain"]) for each in report["items"]):
         yield "The first item has none: the model gives the empty set probability zero."
     yield f"log-probability of the set: {number(report['log_prob'])}"

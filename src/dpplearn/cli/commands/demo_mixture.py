@@ -148,6 +148,7 @@ def mixture_tables(report: Report) -> Iterator[Shown]:
         f"{count(report['n_train'])} generated registries ({report['category']}, {report['n_items']} items), "
         f"{count(report['n_test'])} held out: nats gained per registry over independent items, given that none is "
         "empty, and how an item left out at random ranks",
+        "Each model says more than the one before it, and is judged on registries that none has seen.",
         ["model", "gain>", "mean percentile rank>", f"in the first {LISTED}>"],
         [
             (
@@ -162,7 +163,8 @@ def mixture_tables(report: Report) -> Iterator[Shown]:
     yield from report["sentences"]
     yield TextTable(
         "Kinds of people that the mixture found by itself",
-        ["share>", "items>", "take more often than others do (how many times as often)"],
+        "Nobody told it who belongs together, or what kinds of products there are.",
+        ["share>", "items>", "take more often than others do (how many times as often)~"],
         [
             (
                 share(each["weight"]),

@@ -200,6 +200,7 @@ def paper_tables(report: Report) -> Iterator[Shown]:
     yield TextTable(
         f"{count(report['n_train'])} generated registries ({report['category']}, {report['n_items']} items), "
         f"{count(report['n_test'])} held out: mean log-likelihood per registry",
+        "The higher, the likelier the registries are under the model; those held out are what counts.",
         ["model", "train>", "test>", "EM gain\ntrain>", "EM gain\ntest>", "steps>", "seconds>"],
         [_model_line(each) for each in report["models"]],
     )
@@ -209,6 +210,7 @@ def paper_tables(report: Report) -> Iterator[Shown]:
     both = zip_longest(report["suggestions"]["popularity"], report["suggestions"]["em"])
     yield TextTable(
         f"Suggested next to a registry that holds {shown(report['held'])} (* is again a {report['kind']})",
+        "Popularity suggests what sells, whatever is there already; the DPP, what is still missing.",
         ["by popularity", "chance>", f"by the DPP of EM, to {report['models'][-1]['tol']:.0e}", "chance>"],
         [tuple(cell for each in pair for cell in _suggestion(each)) for pair in both],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -12,6 +12,7 @@ from dpplearn.analysis.stability import stability
 from dpplearn.analysis.substitutes import AT_LEAST
 from dpplearn.arrays import Floats
 from dpplearn.cli.commands.describe_dpp import apart_report, apart_tables, dpp_item_report, dpp_item_tables
+from dpplearn.cli.commands.describe_learned import learned_tables
 from dpplearn.cli.commands.describe_mixture import (
     mixture_item_report,
     mixture_item_tables,
@@ -39,34 +40,12 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import read_model
-from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import chance, count, number, shown
+from dpplearn.tools.tables import TextTable
+from dpplearn.tools.words import chance, shown
 
 RESAMPLES = 20
 MOST_ITEMS, MOST_SETS = 200, 120_000  # beyond, learning a model again twenty times is not for the impatient
 SETS_OF_THE_PRIOR = 1000  # per item, about
-LEARNED = {  # what is recorded of learning, in the order shown
-    "learner": "learner",
-    "start": "start",
-    "restarts": "runs",
-    "stop": "stopped by",
-    "n_iter": "iterations",
-    "evaluations": "evaluations",
-    "seconds": "seconds",
-    "n_baskets": "baskets",
-    "n_distinct": "distinct baskets",
-    "weight": "total weight",
-    "nonempty": "given that baskets are not empty",
-    "prior": "prior",
-    "prior_chosen": "prior chosen by cross-validation",
-    "log_likelihood": "log-likelihood per basket",
-    "independent_log_likelihood": "of independent items, not smoothed",
-    "validation": "share set aside",
-    "validation_log_likelihood": "log-likelihood of what was set aside",
-}
-
-OF_A_PRIOR = ("prior", "prior_chosen")  # which a mixture has not
-
 RELYING = "Of a DPP: how far to rely on it"
 
 TrainingData = Annotated[
@@ -218,47 +197,12 @@ def _size_summary(law: Floats) -> Report:
 
 
 def describe_tables(report: Report) -> Iterator[Shown]:
-    yield Facts("Model", _facts(report))
-    yield Facts("How it was learned", _learned(report) or [("", "not recorded: the model was not made by fit")])
+    """What people ask first comes first; how it was learned, last."""
     yield TextTable(
-        "Most likely items",
+        "What sells: most likely items",
+        "Of all sets, the share that holds the item.",
         ["item", "probability>"],
         [(shown(each["item"]), chance(each["probability"])) for each in report["likeliest_items"]],
     )
     yield from relations_tables(report) if report["kind"] == "mixture" else apart_tables(report)
-
-
-def _facts(report: Report) -> list[tuple[str, str]]:
-    size, versions = report["size"], ", ".join(f"{name} {each}" for name, each in report["written_with"].items())
-    if report["kind"] == "mixture":
-        of_kind = ("kind", f"mixture of {count(report['n_segments'], 'segment')}")
-    else:
-        of_kind = ("rank", f"{count(report['rank'])} (the size of the largest possible set)")
-    empty = "impossible: all is given that a set is not empty"
-    return [
-        ("model", shown(report["model"])),
-        of_kind,
-        ("items", count(report["n_items"])),
-        ("expected size", f"{number(size['expected'], 2)} items, standard deviation "
-                          f"{number(size['standard_deviation'], 2)}"),
-        ("likeliest size", f"{size['most_likely']}; 90% of sets have {size['percentile_5']} to "
-                           f"{size['percentile_95']} items"),
-        ("empty set", empty if report["nonempty"] else f"probability {chance(size['probability_empty'])}"),
-        ("written with", versions),
-    ]  # fmt: skip
-
-
-def _learned(report: Report) -> list[tuple[str, str]]:
-    told = {
-        name: value
-        for name, value in report["learned"].items()
-        if not (report["kind"] == "mixture" and name in OF_A_PRIOR)
-    }
-    known = [(word, _plain(told[name])) for name, word in LEARNED.items() if name in told]
-    return known + [(shown(name), _plain(value)) for name, value in told.items() if name not in LEARNED]
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,.6g}" if isinstance(value, float) else shown(value)
+    yield from learned_tables(report)

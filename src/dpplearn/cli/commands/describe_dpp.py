@@ -12,10 +12,11 @@ from dpplearn.cli.output import Report, Shown
 from dpplearn.data.catalogue import Label
 from dpplearn.models.dpp import DPP
 from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import chance, count, number, share, shown
+from dpplearn.tools.words import briefly, chance, count, number, share, shown
 
 RELIABLE = 0.5  # groups that come back in fewer resamples are counted and not shown
 SHOWN = 12  # items of a group
+ALONE = "What goes together: a DPP cannot tell, as it only keeps items apart; a mixture can (fit --model mixture)."
 APART = "apart: of the sets that would hold both items by chance, the share in which the model keeps them apart"
 
 
@@ -64,10 +65,10 @@ def apart_tables(report: Report) -> Iterator[Shown]:
 
 def _pair_tables(report: Report) -> Iterator[Shown]:
     sure = report["resamples"]["n"] > 0
-    columns = ["pair", "apart>", *(["90% of\nresamples>", "again>"] if sure else []), "met>", "by chance>"]
+    columns = ["pair&", "apart>", *(["90% of\nresamples>", "again>"] if sure else []), "met>", "by chance>"]
     rows = [
         (
-            "{}\nand {}\n".format(*map(shown, each["items"])),
+            "{}\n{}".format(*map(shown, each["items"])),
             share(each["substitution"]),
             *((f"{share(each['interval'][0])} to {share(each['interval'][1])}", share(each["again"]))
               if sure else ()),
@@ -75,7 +76,8 @@ def _pair_tables(report: Report) -> Iterator[Shown]:
         )
         for each in report["repelling_pairs"]
     ]  # fmt: skip
-    yield TextTable(f"Items that repel each other most{', the surest first' if sure else ''}", columns, rows)
+    title = f"What competes: items that repel each other most{', the surest first' if sure else ''}"
+    yield TextTable(title, f"{APART}.", columns, rows) if rows else f"{title}: no two."
 
 
 def _group_tables(report: Report) -> Iterator[Shown]:
@@ -93,7 +95,8 @@ def _group_tables(report: Report) -> Iterator[Shown]:
     if rows:
         last = ["met>", "by chance>"] if rows[0][-2] else ["", "missing\nper set>"]
         columns = ["group", "apart>", *(["again>"] if sure else []), *last]
-        yield TextTable("Items that stand in for each other", columns, rows)
+        meaning = "Whoever has one of a group hardly ever has another; the group that is kept apart most comes first."
+        yield TextTable("Items that stand in for each other", meaning, columns, rows)
     else:
         yield "Items that stand in for each other: no group to rely on."
     more, unsure = len(reliable) - len(rows), len(report["groups"]) - len(reliable)
@@ -121,7 +124,8 @@ def _counts(met: float, expected: float, probability: float | None, by_chance: f
 def _reliance(report: Report) -> Iterator[Shown]:
     resamples = report["resamples"]
     drawn = "drawn from the model" if resamples["of"] == "the model" else f"resampled from {shown(resamples['of'])}"
-    yield f"{APART}. met and by chance: baskets of the training data that hold both."
+    yield "met and by chance: baskets of the training data that hold both."
+    yield ALONE
     if resamples["n"]:
         yield (
             f"Learned again {resamples['n']} times, from baskets {drawn}. again: the share of these models in which a "
@@ -135,10 +139,10 @@ def _reliance(report: Report) -> Iterator[Shown]:
 
 
 def dpp_item_tables(report: Report) -> Iterator[Shown]:
-    yield Facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
+    yield Facts(briefly([report["item"]]), [("probability of being in a set", chance(report["probability"]))])
     substitutes = [(shown(each["item"]), share(each["substitution"])) for each in report["substitutes"]]
     if not substitutes:
         yield "Substitutes: none. The model keeps no item apart from it."
         return
-    yield TextTable("Substitutes: what the model keeps most apart from it", ["item", "apart>"], substitutes)
-    yield f"{APART}."
+    title = "Substitutes: what the model keeps most apart from it"
+    yield TextTable(title, f"{APART}.", ["item", "apart>"], substitutes)

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dpplearn.analysis.relations import RelatedPair, related_pairs
 from dpplearn.cli.output import Report, Shown
 from dpplearn.models.mixture import Mixture
-from dpplearn.plots.layout import short
 from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import chance, count, number, share, shown
+from dpplearn.tools.words import as_often, briefly, chance, count, number, share, shown
 
-LIKED, SHOWN, NAME = 10, 3, 35  # items that are named for a segment, of which so many are shown, by so many letters
+LIKED, SHOWN = 10, 3  # items that are named for a segment, of which so many are shown
 SMALL = 0.005  # segments of less are counted and not shown
 MEANING = (
     "lift: how many times as often as by chance a set holds both. 9 in 10: where the training baskets put it, nine "
@@ -22,7 +21,8 @@ SHRUNK = (
     "Some lifts lie outside their 9 in 10: the model does not take every count at its word, and draws lifts towards 1."
 )
 UNKNOWN = "How sure this is is not known: the model does not tell what it was learned from."
-SUBSTITUTES, COMPLEMENTS = "Items that stand in for each other", "Items that go together"
+SUBSTITUTES = "What competes: items that stand in for each other"
+COMPLEMENTS = "What goes together"
 
 
 def relations_report(model: Mixture, top: int) -> Report:
@@ -65,17 +65,22 @@ def mixture_item_report(model: Mixture, item: str, top: int) -> Report:
 
 
 def relations_tables(report: Report) -> Iterator[Shown]:
-    yield from _segment_tables(report)
     for title, lines in ((SUBSTITUTES, report["substitutes"]), (COMPLEMENTS, report["complements"])):
-        names = ["{}\nand {}\n".format(*map(shown, each["items"])) for each in lines]
+        names = ["{}\n{}".format(*map(shown, each["items"])) for each in lines]
         sure = ", the surest first" if report["intervals_known"] else ""
         none = "no two that the training baskets are sure of." if report["intervals_known"] else "no two."
         yield (
-            TextTable(f"{title}{sure}", ["pair", *_columns(report)], _rows(names, report, lines))
+            TextTable(f"{title}{sure}", _first(lines), ["pair&", *_columns(report)], _rows(names, report, lines))
             if lines
             else (f"{title}: {none}")
         )
     yield from _meaning(report)
+    yield from _segment_tables(report)
+
+
+def _first(lines: Sequence[Report]) -> str:
+    """The strongest line in words."""
+    return f"The first two are together {as_often(lines[0]['lift'])}, compared with chance."
 
 
 def _segment_tables(report: Report) -> Iterator[Shown]:
@@ -84,25 +89,29 @@ def _segment_tables(report: Report) -> Iterator[Shown]:
         yield "Segments: one, so that nobody likes an item more than others do."
         return
     columns = ["", "share>", "items>", "likes more than others do", "times as\nlikely>", "held by\nthem>"]
-    yield TextTable("Segments: kinds of people", columns, _segment_rows(large))
+    yield TextTable("Segments: kinds of people", _first_segment(large), columns, _segment_rows(large))
     small = len(report["segments"]) - len(large)
     if small:
         yield f"{count(small, 'more segment')} of less than {share(SMALL, 1)} each: --json has them."
 
 
 def _segment_rows(segments: Sequence[Report]) -> list[tuple[str, ...]]:
-    """One line per item; names are cut, so that all segments can be seen at a glance."""
-    liked = list({each["item"]: None for segment in segments for each in segment["likes"][:SHOWN]})
-    name = dict(zip(liked, short([shown(each) for each in liked], NAME), strict=True))
+    """One line per item."""
     rows: list[tuple[str, ...]] = []
     for place, segment in enumerate(segments, start=1):
         first = (str(place), share(segment["weight"]), number(segment["expected_size"], 1))
         lines = [
-            (name[each["item"]], number(each["times_as_likely"], 1), share(each["probability"]))
+            (shown(each["item"]), number(each["times_as_likely"], 1), share(each["probability"]))
             for each in segment["likes"][:SHOWN]
         ] or [("", "", "")]
         rows += [(*(first if line is lines[0] else ("", "", "")), *line) for line in lines]
     return rows
+
+
+def _first_segment(segments: Sequence[Report]) -> str:
+    first = segments[0]
+    said = f"The largest is {share(first['weight'])} of all sets, with {number(first['expected_size'], 1)} items"
+    return f"{said} on average; and so on. Each with the items that tell it from the others best."
 
 
 def _columns(report: Report) -> list[str]:
@@ -123,14 +132,22 @@ def _how_sure(line: Report) -> tuple[str, str, str]:
 
 
 def mixture_item_tables(report: Report) -> Iterator[Shown]:
-    yield Facts(shown(report["item"]), [("probability of being in a set", chance(report["probability"]))])
+    yield Facts(briefly([report["item"]]), [("probability of being in a set", chance(report["probability"]))])
     for title, lines in (
         ("Substitutes: with it less often than by chance", report["substitutes"]),
         ("Complements: with it more often than by chance", report["complements"]),
     ):
         names = [shown(each["item"]) for each in lines]
-        yield TextTable(title, ["item", *_columns(report)], _rows(names, report, lines)) if lines else f"{title}: none."
+        yield (
+            TextTable(title, _first_of(lines), ["item", *_columns(report)], _rows(names, report, lines))
+            if lines
+            else f"{title}: none."
+        )
     yield from _meaning(report)
+
+
+def _first_of(lines: Sequence[Report]) -> str:
+    return f"The first is beside it {as_often(lines[0]['lift'])}, compared with chance."
 
 
 def _meaning(report: Report) -> Iterator[str]:

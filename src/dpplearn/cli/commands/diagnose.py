@@ -29,7 +29,7 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import count, number, percent, share, shown, signed, small
+from dpplearn.tools.words import as_often, count, likelier, number, share, shown, signed, small
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts that baskets are divided into.")]
 MostItems = Annotated[
@@ -116,14 +116,14 @@ def _gain(gain: Gain) -> Report:
 
 
 def diagnosis_tables(report: Report) -> Iterator[Shown]:
+    yield f"{report['sentence']}\n"
     yield Facts("Baskets", _size_rows(report))
     yield Facts("Pairs of items, against chance", _pair_rows(report))
     yield from _strongest("Pairs that avoid each other most", report["repelling_pairs"])
     yield from _strongest("Pairs that go together most", report["attracting_pairs"])
-    yield TextTable("Gain over independent items, on unseen baskets", GAIN_COLUMNS, list(_gain_rows(report)))
+    yield TextTable("Gain over independent items, on unseen baskets", GAINS, GAIN_COLUMNS, list(_gain_rows(report)))
     yield Facts("What no single DPP can do", _bound_rows(report["bounds"]))
     yield from _remarks(report)
-    yield f"\n{report['sentence']}"
 
 
 def _size_rows(report: Report) -> list[tuple[str, str]]:
@@ -164,11 +164,12 @@ def _pair_rows(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-GAIN_COLUMNS = ["what a model knows", "nats per basket>", "likelier>", "model"]
+GAINS = "What it brings in prediction to know that items avoid each other, go together, or that people come in kinds."
+GAIN_COLUMNS = ["what a model knows", "a basket is>", "nats per basket>", "model"]
 KNOWN = {
     SYMMETRIC: ("repulsion", "symmetric DPP"),
-    NONSYMMETRIC: ("repulsion and attraction", "nonsymmetric DPP"),
-    SEGMENTS: ("segments alone", "segments of independent items"),
+    NONSYMMETRIC: ("and attraction", "nonsymmetric DPP"),
+    SEGMENTS: ("kinds of people alone", "segments alone"),
     MIXTURE: ("all of these", "mixture"),
 }
 
@@ -177,7 +178,7 @@ def _gain_rows(report: Report) -> Iterator[tuple[str, ...]]:
     for case, (knows, model) in KNOWN.items():
         gain = report["gains"][case]
         error = number(2 * gain["standard_error"], 3)
-        yield knows, f"{signed(gain['mean'], 3)} ± {error}", percent(gain["percent"], 1), model
+        yield knows, likelier(gain["mean"]), f"{signed(gain['mean'], 3)} ± {error}", model
 
 
 def _bound_rows(bounds: Report) -> list[tuple[str, str]]:
@@ -212,7 +213,7 @@ def _strongest(title: str, pairs: Sequence[Report]) -> Iterator[Shown]:
         return
     rows = [
         (
-            f"{shown(each['first'])}\nand {shown(each['second'])}\n",
+            f"{shown(each['first'])}\n{shown(each['second'])}",
             count(each["observed"]),
             number(each["expected"], 1),
             number(each["ratio"], 2),
@@ -220,7 +221,12 @@ def _strongest(title: str, pairs: Sequence[Report]) -> Iterator[Shown]:
         )
         for each in pairs
     ]
-    yield TextTable(title, ["pair", "together>", "by chance>", "ratio>", "p>"], rows)
+    first = pairs[0]
+    meaning = (
+        f"The first two are together {as_often(first['ratio'])}, compared with chance: in "
+        f"{count(first['observed'], 'basket')}, and in {number(first['expected'], 1)} by chance."
+    )
+    yield TextTable(title, meaning, ["pair&", "together>", "by chance>", "ratio>", "p>"], rows)
 
 
 def _remarks(report: Report) -> Iterator[str]:

@@ -12,8 +12,9 @@ import dpplearn
 from dpplearn.cli.options import AsJson, Items, Model, Quiet
 from dpplearn.cli.output import Report, Shown, write
 from dpplearn.kernels.compiling import few_answers
+from dpplearn.models.explaining import in_words
 from dpplearn.tools.tables import TextTable
-from dpplearn.tools.words import chance, share, shown
+from dpplearn.tools.words import briefly, chance, share, shown
 
 
 def explain(
@@ -42,16 +43,17 @@ def explain(
 
 def explain_tables(report: Report) -> Iterator[Shown]:
     influences = [
-        (f"× {shown(each['item'])}", chance(each["factor"]), chance(each["score_factor"]))
+        (f"× {shown(each['item'])}", in_words(each["factor"]), chance(each["factor"]), chance(each["score_factor"]))
         for each in report["influences"]
     ]
     yield TextTable(
-        f"{shown(report['candidate'])}: what the basket does to it",
-        ["", "probability>", "score>"],
+        f"{briefly([report['candidate']])}: what the basket does to it",
+        _in_words(report),
+        ["", "makes it>", "probability>", "score>"],
         [
-            ("alone", chance(report["alone"]), chance(report["score_alone"])),
+            ("alone", "", chance(report["alone"]), chance(report["score_alone"])),
             *influences,
-            ("beside the basket", chance(report["given"]), chance(report["score"])),
+            ("beside the basket", "", chance(report["given"]), chance(report["score"])),
         ],
     )
     yield (
@@ -63,3 +65,12 @@ def explain_tables(report: Report) -> Iterator[Shown]:
         yield "Scores do not exist here: the model gives the empty set probability zero."
     if report["n_orders"] is not None:
         yield f"Averages over {report['n_orders']} random orders of the basket, within {share(report['error'])} or so."
+
+
+def _in_words(report: Report) -> str:
+    """What the basket does, all told."""
+    beside = in_words(report["given"] / report["alone"])
+    return (
+        f"Beside this basket it is {beside}: {share(report['given'], 1)} of the sets that hold the basket hold it, and "
+        f"{share(report['alone'], 1)} of all sets."
+    )

@@ -20,7 +20,7 @@ from dpplearn.fitting.result import FitResult
 from dpplearn.kernels.independent import IndependentItems, chances
 from dpplearn.models.mixture import Mixture
 from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import count, number, share, shown, signed
+from dpplearn.tools.words import count, likelier, number, share, shown, signed
 
 BASELINE = (
     "Independent items have the frequencies of the training data, with half a basket more with and half a basket more "
@@ -123,23 +123,25 @@ def fit_tables(report: Report) -> Iterator[Shown]:
     if report["prior_choice"] is not None:
         yield TextTable(
             "Strength of the prior: mean log-likelihood of unseen baskets",
+            "How much independent items count beside the data: the strongest that predicts about as well as the best.",
             ["strength>", "log-likelihood>", "below the best>", "standard error>", ""],
             [_strength(each) for each in report["prior_choice"]],
         )
     parts = [(name, report[name]) for name in ("train", "test") if report[name] is not None]
     yield TextTable(
-        f"Mean log-likelihood per basket{_given(report)}",
-        ["", "baskets>", "model>", "independent items>", "gain>"],
+        f"Beside independent items: mean log-likelihood per basket{_given(report)}",
+        _in_words(*parts[-1]),
+        ["", "baskets>", "a basket is>", "gain>", "model>", "independent items>"],
         [(name, count(part["n_baskets"]), *_values(part)) for name, part in parts],
     )
     yield BASELINE
     if len(report["restarts"]) > 1:
         yield TextTable(
             "Runs",
+            f"Of the runs, {report['agreement']['text']}.",
             ["run>", "start", "log-likelihood>", "iterations>", "seconds>", "stopped"],
             [(str(run), *_run(each)) for run, each in enumerate(report["restarts"], start=1)],
         )
-        yield f"Of the runs, {report['agreement']['text']}."
     for name, part in parts:
         yield _remark(name, part, report["kind"])
 
@@ -190,8 +192,20 @@ def _strength(each: Report) -> tuple[str, ...]:
     return name, number(each["log_likelihood"]), *figures, "taken" if each["taken"] else ""
 
 
-def _values(part: Report) -> tuple[str, str, str]:
-    return number(part["log_likelihood"]), number(part["independent_log_likelihood"]), signed(part["gain"])
+def _in_words(name: str, part: Report) -> str:
+    """Of the baskets that were held out, if there are any."""
+    if not math.isfinite(part["gain"]):
+        return "How likely baskets are under the model, and were items independent of each other."
+    which = "that it was not learned from" if name == "test" else "that it was learned from"
+    return (
+        f"A basket {which} is {likelier(part['gain'])} under the model, on average, compared with independent items "
+        f"({signed(part['gain'])} nats)."
+    )
+
+
+def _values(part: Report) -> tuple[str, ...]:
+    figures = number(part["log_likelihood"]), number(part["independent_log_likelihood"])
+    return likelier(part["gain"]), signed(part["gain"]), *figures
 
 
 def _run(each: Report) -> tuple[str, ...]:

@@ -175,8 +175,8 @@ def report_tables(report: Report) -> Iterator[Shown]:
             (shown(each["name"]), each["rule"], counted(each["n_items"]), counted(each["n_baskets"]))
             for each in report["lost_categories"]
         ]
-        yield TextTable("Categories lost", ["category", "rule", "items>", "sub-baskets>"], rows)
-        yield "Items and sub-baskets are counted after the rules on items."
+        meaning = "What is not learned of, and by which rule; items and sub-baskets as the rules on items left them."
+        yield TextTable("Categories lost", meaning, ["category", "rule~", "items>", "sub-baskets>"], rows)
     yield from _bad_rows(report)
     yield from _notes(report)
 
@@ -189,7 +189,8 @@ def _by_rule(report: Report) -> TextTable:
     rows += [("bad rows", _lost(n_bad), "", "", "")]
     rows += [(each["what"], *(_lost(each[name]) for name in COUNTED)) for each in lost]
     rows += [("kept", *(counted(kept[name]) for name in COUNTED))]
-    return TextTable("What became of the orders", ["", *(f"{name}>" for name in COUNTED)], rows)
+    meaning = "Each line is what one rule took away; the last is what is left to learn from."
+    return TextTable("What became of the orders", meaning, ["~", *(f"{name}>" for name in COUNTED)], rows)
 
 
 def _categories(report: Report) -> TextTable:
@@ -203,7 +204,8 @@ def _categories(report: Report) -> TextTable:
         )
         for each in report["categories"]
     ]
-    return TextTable("Categories", ["category", "files", "items>", "to learn from>", "to test on>"], rows)
+    meaning = "One model can be learned of each, from files of this name."
+    return TextTable("Categories", meaning, ["category", "files", "items>", "to learn from>", "to test on>"], rows)
 
 
 def _bad_rows(report: Report) -> Iterator[Shown]:
@@ -219,7 +221,8 @@ def _bad_rows(report: Report) -> Iterator[Shown]:
         for number, example in enumerate(each["examples"])
     ]
     if rows:
-        yield TextTable("Bad rows, for example", ["reason", "rows>", "line>", "file", "text"], rows)
+        meaning = "Rows that could not be read, and why; all others were."
+        yield TextTable("Bad rows, for example", meaning, ["reason~", "rows>", "line>", "file", "text"], rows)
 
 
 def _notes(report: Report) -> Iterator[Shown]:

@@ -40,18 +40,18 @@ from dpplearn.kernels.compiling import few_answers
 from dpplearn.models.dpp import Recommendation
 from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import chance, contents, count, shown
+from dpplearn.tools.words import briefly, chance, contents, count, shown
 
 NO_SCORES = "Scores do not exist beside the empty basket: the model gives that probability zero."
 AT_ONCE = 200  # baskets, after which progress is shown
 COLUMNS = ("score>", "probability>")
 MEANING = (
-    "score: how many times as probable the basket becomes with the item, P(basket with the item) / P(basket). "
-    "probability: that a set which holds the basket holds the item, too."
+    "The best come first. probability: of the baskets that hold these items, the share that holds this one, too. "
+    "score: how many times as probable the basket becomes with it, P(basket with the item) / P(basket)."
 )
 BLENDED = (
-    "score: of the model and of item-to-item, mixed; all items that could be added have 1 together. probability: that "
-    "a set which holds the basket holds the item, too, under the model alone."
+    "The best come first, by the model and item-to-item together. probability: of the baskets that hold these items, "
+    "the share that holds this one, too, under the model alone. score: of both, mixed; that of all items is 1."
 )
 
 
@@ -187,11 +187,11 @@ def recommend_report(basket: Sequence[Label], found: Sequence[Recommendation], k
 
 def recommend_tables(report: Report) -> Iterator[Shown]:
     rows = [(shown(each["item"]), *_scores(each)) for each in report["recommendations"]]
-    yield TextTable(f"To add to: {contents(report['basket'])}", ["item", *COLUMNS], rows)
-    yield BLENDED if "blend" in report else MEANING
+    meaning = BLENDED if "blend" in report else MEANING
+    yield TextTable(f"To add to: {briefly(report['basket'])}", meaning, ["item", *COLUMNS], rows)
     yield NO_SCORES if _without_scores(report) else ""
     yield report["note"]
-    yield f"Left out, as the model does not have them: {contents(report['unknown'])}." if report["unknown"] else ""
+    yield f"Left out, as the model does not have them: {briefly(report['unknown'])}." if report["unknown"] else ""
 
 
 def _check_output(output: Path | None, baskets: str | None, sources: Sequence[str | Path | None]) -> None:
@@ -249,13 +249,14 @@ def _write_many(reports: list[Report], as_json: bool, blend: str | None) -> None
 def _tables_of_many(reports: list[Report], meaning: str) -> Iterator[Shown]:
     rows: list[tuple[str, ...]] = []
     for each in reports:
-        lines = [(shown(found["item"]), *_scores(found)) for found in each["recommendations"]]
-        lines = lines or [(f"({each['note'] or 'nothing'})", "", "")]
-        first = (shown(each["id"]), contents(each["basket"]))
-        rows += [(*(first if line is lines[0] else ("", "")), *line) for line in lines]
-    yield TextTable("To add to each basket", ["basket>", "holds", "suggested", *COLUMNS], rows)
-    yield meaning
+        rows.append((shown(each["id"]), contents(each["basket"]), "", ""))
+        rows += [("", f"+ {shown(found['item'])}", *_scores(found)) for found in each["recommendations"]]
+    columns = ["basket>", "what it holds, and + what to add;", *COLUMNS]
+    yield TextTable("To add to each basket", meaning, columns, rows)
     yield NO_SCORES if any(map(_without_scores, reports)) else ""
+    for each in reports:
+        if each["note"] and not each["recommendations"]:
+            yield f"Nothing for basket {shown(each['id'])}: {each['note']}"
 
 
 def _without_scores(report: Report) -> bool:

@@ -241,7 +241,8 @@ def reproduction_tables(report: Report) -> Iterator[Shown]:
     about = report["about"]
     yield TextTable(
         f"The paper's claims on {about['data']} registries ({count(about['trials'], 'trial')}, seed {about['seed']})",
-        ["claim", "verdict"],
+        "What the paper says, and whether it holds here.",
+        ["claim~", "verdict"],
         [(each["paper"], each["verdict"]) for each in report["claims"]],
     )
     for name, title in (("wishart", "Wishart start, all data"), ("moments", "Moments start, all data")):
@@ -249,6 +250,7 @@ def reproduction_tables(report: Report) -> Iterator[Shown]:
         if table is not None:
             yield TextTable(
                 f"{title}: EM's gain over K-Ascent in test log-likelihood, median [quartiles]",
+                "Above 0, EM predicts registries that it has not seen better than K-Ascent does.",
                 GAIN_COLUMNS[:5],
                 [line[:5] for line in gain_lines(table)],
             )

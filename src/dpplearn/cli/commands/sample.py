@@ -52,4 +52,6 @@ def _draw(dpp: SetModel, n: int, k: int | None, seed: int, progress: bool) -> li
 def sample_tables(report: Report) -> Iterator[Shown]:
     rows = [(str(row), str(len(each)), contents(each)) for row, each in enumerate(report["samples"])]
     size = "" if report["k"] is None else f" of {count(report['k'], 'item')}"
-    yield TextTable(f"{count(report['n'], 'set')}{size}, seed {report['seed']}", ["set>", "size>", "items"], rows)
+    title = f"{count(report['n'], 'set')}{size}, seed {report['seed']}"
+    meaning = "Drawn at random, each as likely as the model has it."
+    yield TextTable(title, meaning, ["set>", "size>", "items;"], rows)

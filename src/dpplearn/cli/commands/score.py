@@ -162,7 +162,8 @@ def described(data: str, found: Evaluation) -> str:
 def _each_table(baskets: Baskets, found: Evaluation) -> TextTable:
     return TextTable(
         "Log-likelihood of each basket",
-        ["basket>", "weight>", "log-likelihood>", "items"],
+        "The lower, the more a basket surprises the model; large baskets always are less likely.",
+        ["basket>", "weight>", "log-likelihood>", "items;"],
         [
             (shown(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), contents(each["items"]))
             for each in _each(baskets, found)

@@ -29,7 +29,7 @@ class Section:
 
     @property
     def table(self) -> TextTable:
-        return TextTable(self.title, self.columns, self.lines)
+        return TextTable(self.title, self.text, self.columns, self.lines)
 
 
 def typeset_section(section: Section) -> Section:
