@@ -20,6 +20,7 @@ from dpplearn.errors import InputError, InputWarning
 from dpplearn.fitting.prior import STRONGEST, as_strength
 from dpplearn.tools.files import check_writable, same_file
 from dpplearn.tools.threads import MOST_THREADS
+from dpplearn.tools.words import listed
 
 
 def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
@@ -90,6 +91,25 @@ WeightColumn = Annotated[
     str | None, typer.Option("--weight", rich_help_panel=READING, help="The column of weights, one value per basket.")
 ]
 
+TimeColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--time", rich_help_panel=READING, help="The column of dates or times; a basket's is its earliest, in UTC."
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="DATE", rich_help_panel=READING, help="With --time: leave out baskets before this date."
+    ),
+]
+Before = Annotated[
+    str | None,
+    typer.Option(
+        "--before", metavar="DATE", rich_help_panel=READING, help="With --time: leave out baskets from this date on."
+    ),
+]
+
 Unknown = Annotated[
     str,
     typer.Option(
@@ -136,6 +156,9 @@ class Reader(NamedTuple):
     min_count: float | None = None
     top_items: int | None = None
     items: Path | None = None
+    time: str | None = None
+    since: str | None = None
+    before: str | None = None
 
     @property
     def filtered(self) -> bool:
@@ -143,17 +166,36 @@ class Reader(NamedTuple):
         return (self.min_count, self.top_items, self.items) != (None, None, None)
 
     def read(self, path: str) -> Baskets:
-        """Of the file of items first, then by count, then the most frequent."""
-        baskets = read_baskets(path, *self[:4])
+        """Of the time that is wanted; of the file of items first, then by count, then the most frequent."""
+        baskets = self._of_time(read_baskets(path, *self[:4], self.time))
         if self.items is not None:
             baskets = baskets.of_items(read_items(self.items))
         if self.min_count is not None:
             baskets = baskets.min_count(self.min_count)
         return baskets if self.top_items is None else baskets.most_frequent(self.top_items)
 
+    @property
+    def cut(self) -> dict[str, str]:
+        """Where baskets are cut in time, if they are."""
+        given = {"--since": self.since, "--before": self.before}
+        return {option: value for option, value in given.items() if value is not None}
+
+    def _of_time(self, baskets: Baskets) -> Baskets:
+        if self.cut and self.time is None:
+            raise UsageError(f"{listed(list(self.cut))} needs the column of times; name it with --time")
+        baskets = baskets if self.since is None else baskets.since(self.since)
+        baskets = baskets if self.before is None else baskets.before(self.before)
+        if self.cut and not len(baskets):
+            when = " ".join(f"{option} {value}" for option, value in self.cut.items())
+            raise InputError(f"no basket is left: all are outside of {when}")
+        return baskets
+
     def read_parts(self, path: str, cluster: str | None) -> Parts:
-        if self.filtered:
-            raise UsageError("--min-count, --top-items and --items are not for baskets in parts; see dpplearn prepare")
+        if self.filtered or self.cut:
+            raise UsageError(
+                "--min-count, --top-items, --items, --since and --before are not for baskets in parts; see dpplearn "
+                "prepare"
+            )
         return read_parts(path, *self[:4], cluster=cluster)
 
     def read_known(self, path: str, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:

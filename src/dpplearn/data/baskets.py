@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +12,11 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Seed
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.checks import as_weights
+from dpplearn.data.checks import as_ids, as_weights
 from dpplearn.data.conversion import pairs_by_label, pairs_of_lists, pairs_of_matrix
 from dpplearn.data.filtering import FilteredSets
 from dpplearn.data.merging import merged
+from dpplearn.data.times import as_times, joined_times
 from dpplearn.data.unknown import LeftOut, check_unknown
 from dpplearn.data.weights import are_counts, can_be_divided, effective_number, fold_weights, without_replacement
 from dpplearn.errors import InputError
@@ -25,7 +27,8 @@ class Baskets(FilteredSets):
 
     Made by `from_lists`, `from_matrix`, `from_table` or `read_baskets`, which check what comes in.
     Basket i holds the positions `indices[offsets[i]:offsets[i + 1]]`, ascending, and `ids[i]` is what a table calls it;
-    lists call baskets nothing, and `ids` is None.
+    lists call baskets nothing, and `ids` is None. `times[i]` is when it came about, and `times` is None where nothing
+    tells.
 
     Examples
     --------
@@ -44,6 +47,8 @@ class Baskets(FilteredSets):
         *,
         n_items: int | None = None,
         weights: npt.ArrayLike | None = None,
+        ids: Sequence[Any] | None = None,
+        times: Sequence[Any] | None = None,
     ) -> Baskets:
         """One list of items per basket.
 
@@ -58,6 +63,9 @@ class Baskets(FilteredSets):
             The size of the catalogue where items are integers; by default up to the largest that occurs.
         weights
             One per basket; 1 by default.
+        ids, times
+            What each basket is called, and when it came about: a date, a time (in UTC where it does not say) or a
+            number.
 
         Returns
         -------
@@ -71,7 +79,11 @@ class Baskets(FilteredSets):
         >>> Baskets.from_lists([[0, 2], []], n_items=4)
         Baskets(2 baskets, 1 empty, 4 items, size 0 to 2, mean 1.00)
         """
-        return cls.from_pairs(*pairs_of_lists(baskets, items, n_items, weights))
+        pairs = pairs_of_lists(baskets, items, n_items, weights)
+        called = None if ids is None else as_ids(ids, pairs.n_baskets)
+        return cls.from_pairs(
+            *pairs._replace(ids=called, times=None if times is None else as_times(times, pairs.n_baskets))
+        )
 
     @classmethod
     def from_matrix(
@@ -101,7 +113,14 @@ class Baskets(FilteredSets):
         return cls.from_pairs(*pairs_of_matrix(matrix, items, weights))
 
     @classmethod
-    def from_table(cls, table: Any, basket: str = "basket", item: str = "item", weight: str | None = None) -> Baskets:
+    def from_table(
+        cls,
+        table: Any,
+        basket: str = "basket",
+        item: str = "item",
+        weight: str | None = None,
+        time: str | None = None,
+    ) -> Baskets:
         """A long table: one row per (basket, item) pair.
 
         Parameters
@@ -112,6 +131,8 @@ class Baskets(FilteredSets):
             The columns that tell which basket, and which item.
         weight
             The column of the weight of a basket, the same in all its rows; 1 by default.
+        time
+            The column of dates, times or numbers that tells when; the earliest of a basket's rows is its own.
 
         Returns
         -------
@@ -124,9 +145,9 @@ class Baskets(FilteredSets):
         >>> list(Baskets.from_table(pandas.DataFrame({"order": [7, 7, 3], "item": ["crib", "bib", "bib"]}), "order"))
         [('bib',), ('bib', 'crib')]
         """
-        from dpplearn.data.tables import pairs_of_table
+        from dpplearn.data.tables import Columns, pairs_of_table
 
-        return cls.from_pairs(*pairs_of_table(table, basket=basket, item=item, weight=weight))
+        return cls.from_pairs(*pairs_of_table(table, Columns(basket, item, weight, time=time)))
 
     @classmethod
     def together(cls, parts: Sequence[Baskets]) -> Baskets:
@@ -140,7 +161,8 @@ class Baskets(FilteredSets):
         Returns
         -------
         Baskets
-            Over the catalogue of the first part, followed by what each of the others adds to it.
+            Over the catalogue of the first part, followed by what each of the others adds to it. They have ids, and
+            times, where all parts do.
 
         Examples
         --------
@@ -156,7 +178,8 @@ class Baskets(FilteredSets):
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         ids = [part.ids for part in parts if part.ids is not None]
         called = np.concatenate(ids) if len(ids) == len(parts) else None
-        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue, called)
+        times = joined_times([part.times for part in parts])
+        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue, called, times)
 
     def as_counts(self) -> Baskets:
         """Weights that are not counts scaled to add up to the number of baskets that they are worth.
@@ -174,17 +197,17 @@ class Baskets(FilteredSets):
         if are_counts(self.weights) or not self.total_weight > 0:
             return self
         weights = self.weights / self.total_weight * effective_number(self.weights)
-        return Baskets(self.indices, self.offsets, weights, self.catalogue, self.ids)
+        return replace(self, weights=weights)
 
     @cached_property
     def n_units(self) -> int:
         """How many baskets can fall into different parts: as many as the weights count, or one per row."""
         return int(self.total_weight) if can_be_divided(self.weights) else len(self)
 
-    def split(self, fraction: float, rng: Seed = None) -> tuple[Baskets, Baskets]:
-        """Two random parts.
+    def split(self, fraction: float | None = None, rng: Seed = None, *, before: Any = None) -> tuple[Baskets, Baskets]:
+        """Two random parts; or those before a time, and those from then on.
 
-        A weight of 3 among weights that are all counts is three baskets, which may fall into different parts.
+        A weight of 3 among weights that are all counts is three baskets, which may fall into different random parts.
 
         Parameters
         ----------
@@ -192,6 +215,8 @@ class Baskets(FilteredSets):
             How much of n baskets the first part has: floor(fraction · n).
         rng
             A seed or a generator.
+        before
+            A date or a time, instead of a fraction, as `since` takes it.
 
         Returns
         -------
@@ -203,9 +228,15 @@ class Baskets(FilteredSets):
         >>> train, test = Baskets.from_lists([["bib"], ["crib"]] * 10).split(0.7, rng=0)
         >>> len(train), len(test)
         (14, 6)
+        >>> baskets = Baskets.from_lists([["bib"], ["crib"], ["cot"]], times=["2026-02-27", "2026-02-28", "2026-03-01"])
+        >>> [len(part) for part in baskets.split(before="2026-03-01")]
+        [2, 1]
         """
-        if not 0 < fraction < 1:
-            raise InputError(f"fraction is {fraction}; expected a number between 0 and 1")
+        if before is not None and fraction is None:
+            return self.before(before), self.since(before)
+        if fraction is None or before is not None or not 0 < fraction < 1:
+            given = "both a fraction and before= were given" if before is not None else f"fraction is {fraction}"
+            raise InputError(f"{given}; expected a number between 0 and 1, or a time as before=")
         rng = np.random.default_rng(rng)
         cut = int(fraction * self.n_units + 1e-9)  # 0.7 · 10 is a hair below 7 in floating point for some lengths
         if can_be_divided(self.weights):
@@ -244,7 +275,8 @@ class Baskets(FilteredSets):
         Returns
         -------
         Baskets
-            The smallest sets first, then by item; empty baskets are kept as one.
+            The smallest sets first, then by item; empty baskets are kept as one. Without ids and times, of which equal
+            sets may have many.
 
         Examples
         --------

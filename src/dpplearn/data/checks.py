@@ -149,6 +149,14 @@ def as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
     return values
 
 
+def as_ids(ids: Iterable[Any], n_baskets: int) -> npt.NDArray[Any]:
+    """Integers where all are, texts otherwise."""
+    values = list(ids)
+    if len(values) != n_baskets:
+        raise InputError(f"there are {len(values)} ids, but {n_baskets} baskets; expected one per basket")
+    return np.array(values, dtype=np.int64) if all_integers(values) else np.array(list(map(str, values)), dtype=object)
+
+
 def warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:
     if not count:
         return

@@ -23,6 +23,7 @@ from dpplearn.data.checks import (
     nonzero_entries,
     one_more_than_largest,
 )
+from dpplearn.data.times import Times
 from dpplearn.errors import InputError
 from dpplearn.tools.words import count
 
@@ -36,6 +37,7 @@ class Pairs(NamedTuple):
     catalogue: Catalogue
     weights: npt.ArrayLike | None = None  # one per basket
     ids: npt.NDArray[Any] | None = None  # what each basket is called
+    times: Times | None = None  # when each came about
 
 
 def pairs_of_lists(

@@ -1,9 +1,10 @@
-"""Baskets of fewer items, and baskets as other libraries want them."""
+"""Baskets of fewer items or of some time, and baskets as other libraries want them."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Ints
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.item_sets import ItemSets
+from dpplearn.data.times import cut
 from dpplearn.data.totals import item_weights
 from dpplearn.data.unknown import SHOWN
 from dpplearn.errors import InputError, InputWarning, whole_number
@@ -113,6 +115,49 @@ class FilteredSets(ItemSets):
             warnings.warn(f"{what} (for instance {contents(missing[:SHOWN])})", InputWarning, stacklevel=2)
         return self._only(self.catalogue.positions(dict.fromkeys(map(str, known))))
 
+    def since(self, time: Any) -> Self:
+        """The baskets from a time on.
+
+        Parameters
+        ----------
+        time
+            A date or a time, as text such as "2026-03-01" or "2026-03-01T12:00" or as Python, numpy and pandas have
+            them, in UTC where it does not say; a number where times are numbers.
+
+        Returns
+        -------
+        Baskets
+            Over the same catalogue.
+
+        Examples
+        --------
+        >>> from dpplearn import Baskets
+        >>> list(Baskets.from_lists([["bib"], ["crib"]], times=["2026-02-28", "2026-03-01"]).since("2026-03-01"))
+        [('crib',)]
+        """
+        return self.subset(~cut(self.times, time))
+
+    def before(self, time: Any) -> Self:
+        """The baskets before a time.
+
+        Parameters
+        ----------
+        time
+            As `since` takes it.
+
+        Returns
+        -------
+        Baskets
+            Over the same catalogue.
+
+        Examples
+        --------
+        >>> from dpplearn import Baskets
+        >>> list(Baskets.from_lists([["bib"], ["crib"]], times=["2026-02-28", "2026-03-01"]).before("2026-03-01"))
+        [('bib',)]
+        """
+        return self.subset(cut(self.times, time))
+
     def _only(self, kept: Ints) -> Self:
         known, left_out = self.identified().known_to(Catalogue(self.catalogue.select(np.sort(kept))))
         if (self.sizes[self.weights > 0] == 0).any():
@@ -134,7 +179,7 @@ class FilteredSets(ItemSets):
         """
         if self.ids is not None:
             return self
-        return type(self)(self.indices, self.offsets, self.weights, self.catalogue, np.arange(len(self)))
+        return replace(self, ids=np.arange(len(self)))
 
     def to_matrix(self) -> csr_matrix:
         """One row per basket, one column per item, 1 where it holds the item: what implicit and LightFM learn from.
@@ -156,13 +201,13 @@ class FilteredSets(ItemSets):
         return csr_matrix((ones, self.indices.copy(), self.offsets.copy()), shape=(len(self), self.n_items))
 
     def to_table(self) -> dict[str, npt.NDArray[Any]]:
-        """A long table: one row per basket and item, and its weight.
+        """A long table: one row per basket and item, and its weight and time.
 
         Returns
         -------
         dict of arrays
-            The columns basket (what it is called, or its number), item and weight, of which `pandas.DataFrame`,
-            `polars.DataFrame` and `pyarrow.table` make theirs. An empty basket has no row.
+            The columns basket (what it is called, or its number), item, weight and, where there are times, time, of
+            which `pandas.DataFrame`, `polars.DataFrame` and `pyarrow.table` make theirs. An empty basket has no row.
 
         Examples
         --------
@@ -180,4 +225,5 @@ class FilteredSets(ItemSets):
             "basket": rows if self.ids is None else self.ids[rows],
             "item": labels[self.indices],
             "weight": self.weights[rows],
+            **({} if self.times is None else {"time": self.times[rows]}),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, overload
 
@@ -14,6 +14,7 @@ from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.checks import as_rows, as_weights, warn_of_repeats
+from dpplearn.data.times import Times
 from dpplearn.data.totals import Totals, item_weights, pair_weights
 from dpplearn.data.unknown import ADVICE, LeftOut, check_unknown
 from dpplearn.errors import InputError
@@ -29,9 +30,10 @@ class ItemSets:
     weights: Floats
     catalogue: Catalogue
     ids: npt.NDArray[Any] | None = None  # what each set is called where it comes from; None where it has no name
+    times: Times | None = None  # when each came about; None where that is not known
 
     def __post_init__(self) -> None:
-        for array in (self.indices, self.offsets, self.weights, self.ids):
+        for array in (self.indices, self.offsets, self.weights, self.ids, self.times):
             if array is not None:
                 read_only(array)
 
@@ -44,6 +46,7 @@ class ItemSets:
         catalogue: Catalogue,
         weights: npt.ArrayLike | None = None,
         ids: npt.NDArray[Any] | None = None,
+        times: Times | None = None,
     ) -> Self:
         """From arrays of (basket number, item position) pairs; a repeated pair is merged, with a warning.
 
@@ -57,8 +60,8 @@ class ItemSets:
             The labels of the items.
         weights
             One per basket; 1 by default.
-        ids
-            What the baskets are called, if anything.
+        ids, times
+            What the baskets are called, if anything; and when they came about, if that is known.
 
         Returns
         -------
@@ -80,7 +83,7 @@ class ItemSets:
         rows, positions = np.divmod(keys, len(catalogue))
         offsets = np.zeros(n_baskets + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=n_baskets), out=offsets[1:])
-        return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue, ids)
+        return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue, ids, times)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -190,8 +193,8 @@ class ItemSets:
         sizes = self.sizes[rows]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         flat = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        ids = None if self.ids is None else self.ids[rows]
-        return type(self)(self.indices[flat], offsets, self.weights[rows], self.catalogue, ids)
+        ids, times = (None if each is None else each[rows] for each in (self.ids, self.times))
+        return type(self)(self.indices[flat], offsets, self.weights[rows], self.catalogue, ids, times)
 
     def reweighted(self, factor: float) -> Self:
         """The same sets, their weights multiplied.
@@ -212,7 +215,7 @@ class ItemSets:
         >>> Baskets.from_lists([["bib"], ["crib"]], weights=[1, 2]).reweighted(10).weights.tolist()
         [10.0, 20.0]
         """
-        return type(self)(self.indices, self.offsets, self.weights * factor, self.catalogue, self.ids)
+        return replace(self, weights=self.weights * factor)
 
     def weighted(self, weights: npt.NDArray[Any]) -> Self:
         """The same sets with other weights, without those of weight 0.
@@ -233,8 +236,7 @@ class ItemSets:
         >>> list(Baskets.from_lists([["bib"], ["crib"]]).weighted(np.array([0, 3])))
         [('crib',)]
         """
-        changed = type(self)(self.indices, self.offsets, weights.astype(float), self.catalogue, self.ids)
-        return changed.subset(weights > 0)
+        return replace(self, weights=weights.astype(float)).subset(weights > 0)
 
     def frequencies(self) -> Floats:
         """m_i, the weighted share of baskets that hold item i.
@@ -308,7 +310,7 @@ class ItemSets:
             row = int(np.searchsorted(self.offsets, missing[0], side="right")) - 1
             raise InputError(f"basket {row}: {catalogue.unknown(label)} {ADVICE}")
         rows = np.repeat(np.arange(len(self)), self.sizes)
-        return self.from_pairs(rows, there[self.indices], len(self), catalogue, self.weights, self.ids)
+        return self.from_pairs(rows, there[self.indices], len(self), catalogue, self.weights, self.ids, self.times)
 
     def known_to(self, catalogue: Catalogue) -> tuple[Self, LeftOut]:
         """What another catalogue has of the same baskets.
@@ -338,4 +340,5 @@ class ItemSets:
         )
         known = position >= 0
         left_out = LeftOut.of(self.indices[~known], rows[~known], self.sizes, self.items)
-        return self.from_pairs(rows[known], position[known], len(self), catalogue, self.weights, self.ids), left_out
+        of_sets = self.weights, self.ids, self.times
+        return self.from_pairs(rows[known], position[known], len(self), catalogue, *of_sets), left_out

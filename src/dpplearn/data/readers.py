@@ -35,6 +35,7 @@ def read_baskets(
     basket: str = "basket",
     item: str = "item",
     weight: str | None = None,
+    time: str | None = None,
 ) -> Baskets:
     """Read baskets from a file, or from all files that a pattern such as `orders-*.parquet` matches.
 
@@ -53,6 +54,9 @@ def read_baskets(
         The columns of a table that tell which basket, and which item.
     weight
         The column of a table with the weight of a basket, the same in all its rows; 1 by default.
+    time
+        The column of a table that tells when: dates, times (in UTC where they do not say) or numbers. The earliest of a
+        basket's rows is its own.
 
     Returns
     -------
@@ -73,8 +77,10 @@ def read_baskets(
         raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     if format == "auto":
         format = _format_of(paths)
-    columns = Columns(basket, item, weight)
+    columns = Columns(basket, item, weight, time=time)
     if format == "lines":
+        if time is not None:
+            raise InputError(f"{paths[0]} has one basket per line, and no column {time!r} of times; leave time= out")
         return _read_lines(paths)
     if format == "parquet":
         pairs = pairs_of_parquet(paths, columns)

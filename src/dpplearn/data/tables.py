@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats
 from dpplearn.data.catalogue import LONGEST_INTEGER, Catalogue
 from dpplearn.data.conversion import Pairs
+from dpplearn.data.times import Times, times_of_column
 from dpplearn.errors import InputError
 from dpplearn.tools.words import listed
 
@@ -79,11 +80,10 @@ def _called(column: str, names: Sequence[str]) -> list[int]:
     return [place for place, name in enumerate(names) if name.strip() == column.strip()]
 
 
-def pairs_of_table(table: Any, *, basket: str, item: str, weight: str | None) -> Pairs:
+def pairs_of_table(table: Any, columns: Columns) -> Pairs:
     """The pairs of a pandas or polars DataFrame or an Arrow table."""
     import duckdb
 
-    columns = Columns(basket, item, weight)
     with duckdb.connect() as connection:
         try:
             connection.register("registered", table)
@@ -221,7 +221,15 @@ def pairs_of_query(
         catalogue=Catalogue.of(map(int, names) if integers else names),
         weights=_weights(connection, source, columns.weight) if columns.weight is not None else None,
         ids=_ids(connection, integers=numbered_baskets),
+        times=_times(connection, source, columns, kinds),
     )
+
+
+def _times(connection: DuckDBPyConnection, source: str, columns: Columns, kinds: Sequence[str]) -> Times | None:
+    if columns.time is None:
+        return None
+    place = list(columns.by_role).index("time")
+    return times_of_column(connection, source, columns.time, f"c{place}", kinds[place])
 
 
 def _ids(connection: DuckDBPyConnection, *, integers: bool) -> npt.NDArray[Any]:

@@ -227,6 +227,8 @@ def summary(
         notes=(*notes, *_remarks(baskets, answers.n_ranked, setting.nonempty)),
         folds=folds,
         rows=rows,
+        ids=baskets.ids,
+        times=baskets.times,
     )
 
 

@@ -7,14 +7,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.data.times import Times
 from dpplearn.errors import InputError
 from dpplearn.evaluation.bootstrap import Difference, Estimate, difference, estimate
+from dpplearn.evaluation.by_basket import by_basket
 from dpplearn.evaluation.calibration import Reliability
 from dpplearn.evaluation.diversity import Diversity
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.evaluation.outcomes import LOG_LIKELIHOOD
+from dpplearn.evaluation.over_time import OverTime, over_time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +55,8 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     folds: Ints | None = None  # which fold a basket was tested in; None without cross-validation
     rows: Ints | None = None  # which basket that was, again and again where its count is spread over folds; likewise
+    ids: npt.NDArray[Any] | None = None  # what each basket is called
+    times: Times | None = None  # when each came about
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -158,6 +164,53 @@ class Evaluation:
         column = self._column(name, measure)
         folds = range(int(self.folds.max()) + 1)
         return np.array([weighted_mean(column[self.folds == fold], self.weights[self.folds == fold]) for fold in folds])
+
+    def over_time(self, by: str = "month", name: str | None = None, rng: Seed = 0) -> OverTime:
+        """How a model did from period to period; the baskets must have times.
+
+        Parameters
+        ----------
+        by
+            "day", "week", "month", "quarter" or "year".
+        name
+            One of `models`; by default the first.
+        rng
+            Of the bootstrap.
+
+        Returns
+        -------
+        OverTime
+            One row per period in which there are baskets. Printed, it is a table.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"]] * 10, times=["2026-01-31", "2026-02-01"] * 10)
+        >>> [(row.period, row.n_baskets) for row in dl.evaluate(dpp, baskets, resamples=100).over_time("month")]
+        [('2026-01', 10), ('2026-02', 10)]
+        """
+        return over_time(self, by, self.models[0] if name is None else name, rng)
+
+    def to_table(self) -> dict[str, npt.NDArray[Any]]:
+        """One row per basket and model: what the basket is called, and how the model did on it.
+
+        Returns
+        -------
+        dict of arrays
+            The columns basket (what it is called, or its number), weight, time where there are times, model, and the
+            measures, NaN where there is none.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> baskets = dl.Baskets.from_lists([["cot"], ["crib", "cot"]], ids=["a7", "b2"])
+        >>> found = dl.evaluate(dpp, baskets, resamples=100).to_table()
+        >>> found["basket"].tolist(), found["log_likelihood"].round(2).tolist()
+        (['a7', 'b2'], [-0.89, -2.41])
+        """
+        return by_basket(self)
 
     def impossible(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which baskets of positive weight have probability zero.

@@ -138,7 +138,7 @@ def _beside(found: Evaluation, measure: str) -> Iterator[Sequence[str]]:
             yield (f"over {opponent}", "", "", "")
         for model in models:
             difference = found.difference(model, opponent, measure)
-            interval = _with_interval(difference, DIGITS.get(measure, 3), sign=True)
+            interval = with_interval(difference, DIGITS.get(measure, 3), sign=True)
             line = f"  {model}" if len(found.models) > 1 else f"over {opponent}"
             yield (line, interval, share(difference.better), difference.verdict)
 
@@ -206,10 +206,11 @@ def _mean(found: Evaluation, name: str, measure: str) -> str:
 
 def _estimate(found: Evaluation, name: str, measure: str) -> str:
     known = measure in found.measures(name)
-    return _with_interval(found.estimate(name, measure), DIGITS[measure]) if known else MISSING
+    return with_interval(found.estimate(name, measure), DIGITS[measure]) if known else MISSING
 
 
-def _with_interval(each: Estimate, digits: int, *, sign: bool = False) -> str:
+def with_interval(each: Estimate, digits: int, *, sign: bool = False) -> str:
+    """A mean, and its interval in brackets where it has one."""
     value, low, high = ((signed if sign else number)(part, digits) for part in (each.value, each.low, each.high))
     return value if MISSING in (value, low) else f"{value} [{low}, {high}]"
 

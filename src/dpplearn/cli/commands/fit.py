@@ -18,6 +18,7 @@ from dpplearn.cli.options import (
     READING,
     AsJson,
     BasketColumn,
+    Before,
     ClusterAddress,
     Data,
     Format,
@@ -28,7 +29,9 @@ from dpplearn.cli.options import (
     Quiet,
     Reader,
     Seed,
+    Since,
     Threads,
+    TimeColumn,
     TopItems,
     Unknown,
     WeightColumn,
@@ -88,6 +91,9 @@ def fit(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    time: TimeColumn = None,
+    since: Since = None,
+    before: Before = None,
     min_count: MinCount = None,
     top_items: TopItems = None,
     only: OnlyItems = None,
@@ -111,7 +117,7 @@ def fit(
     )
     reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
     seed = some_seed(reported)
-    reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only)
+    reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
     source = Source(reader, data, test, holdout, seed, in_parts, cluster)
     with ExitStack() as ending:
         with busy(f"reading {data}", progress):

@@ -13,6 +13,7 @@ from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
+    Before,
     Data,
     Format,
     ItemColumn,
@@ -21,13 +22,19 @@ from dpplearn.cli.options import (
     OnlyItems,
     Quiet,
     Reader,
+    Since,
+    TimeColumn,
     TopItems,
     Unknown,
     WeightColumn,
+    check_target,
     ids_of,
+    one_of,
 )
 from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.times import PERIODS
+from dpplearn.data.writing import check_format, write_table
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import contents, count, number, shown
 
@@ -50,6 +57,21 @@ Train = Annotated[
     ),
 ]
 Each = Annotated[bool, typer.Option("--each", help="Print the log-likelihood of every basket, too.")]
+By = Annotated[
+    str | None,
+    typer.Option(
+        metavar="|".join(PERIODS), callback=one_of(PERIODS), help="With --time: how it did in every one of these, too."
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="A table to write, .csv, .parquet or .jsonl: one row per basket, by its own identifier, and model.",
+    ),
+]
 Lengths = Annotated[
     list[int] | None,
     typer.Option(
@@ -69,6 +91,8 @@ def score(
     against: Against = None,
     train: Train = None,
     each: Each = False,
+    by: By = None,
+    output: Output = None,
     k: Lengths = None,
     seed: FixedSeed = 0,
     resamples: Resamples = 1000,
@@ -76,6 +100,9 @@ def score(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    time: TimeColumn = None,
+    since: Since = None,
+    before: Before = None,
     min_count: MinCount = None,
     top_items: TopItems = None,
     only: OnlyItems = None,
@@ -86,9 +113,11 @@ def score(
     """How well a model predicts baskets: likelihood, next items, calibration, sizes and diversity, beside baselines."""
     from dpplearn.evaluation.evaluation import KS, evaluate
 
+    _check(output, (model, *(against or ()), data, train, only), by, time)
     models = _loaded([model, *(against or [])])
     first = next(iter(models.values()))
-    reader, progress = Reader(format, basket, item, weight, unknown, min_count, top_items, only), wants_progress(quiet)
+    cut, progress = (time, since, before), wants_progress(quiet)
+    reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, *cut)
     with busy(f"reading {data}", progress):
         baskets, left_out = reader.read_known(data, first.catalogue)
         learned_from = None if train is None else reader.read_for("--train", train, first.catalogue)
@@ -101,9 +130,14 @@ def score(
         resamples=resamples,
         progress=progress,
     )
+    if output is not None:
+        write_table(found.to_table(), output)
+    periods = [] if by is None else [found.over_time(by, name) for name in found.models if name in models]
     if as_json:
         where = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
-        of_each = {"each": _each(baskets, found)} if each else {}
+        of_each: Report = {"each": _each(baskets, found)} if each else {}
+        of_each |= {"over_time": [every.to_dict() for every in periods]} if by is not None else {}
+        of_each |= {"output": str(output)} if output is not None else {}
         write_json({**where, **_headline(found), **found.to_dict(), "unknown": left_out.to_dict(), **of_each})
         return
     facts = [
@@ -114,7 +148,19 @@ def score(
     ]
     if left_out:
         facts.append(("unknown items", left_out.and_emptied))
-    show([*([_each_table(baskets, found)] if each else []), *_tables(facts, found)])
+    if output is not None:
+        facts.append(("written to", shown(output)))
+    over_time = [part for every in periods for part in (every.table, every.in_words)]
+    show([*([_each_table(baskets, found)] if each else []), *_tables(facts, found), *over_time])
+
+
+def _check(output: Path | None, sources: Sequence[str | Path | None], by: str | None, time: str | None) -> None:
+    """Before anything is read."""
+    if by is not None and time is None:
+        raise UsageError(f"--by {by} needs the column of times; name it with --time")
+    if output is not None:
+        check_format(output)
+        check_target("--output", output, sources)
 
 
 def _loaded(paths: Sequence[Path]) -> dict[str, SetModel]:

@@ -1,0 +1,187 @@
+"""When baskets came about goes with them, and they can be cut there."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import dpplearn as dl
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.times import as_time, decay, periods
+from helpers.command import run
+
+TABLE = pandas.DataFrame(
+    {
+        "basket": ["x9", "x9", "a1", "m5"],
+        "item": ["crib", "bib", "bib", "cot"],
+        "at": pandas.to_datetime(["2026-03-02 09:00", "2026-03-01 23:59", "2026-02-27 00:00", "2026-03-01 00:00"]),
+    }
+)
+EARLIEST = ["2026-02-27T00:00:00", "2026-03-01T00:00:00", "2026-03-01T23:59:00"]  # of a1, m5, x9
+
+
+@pytest.fixture
+def orders() -> dl.Baskets:
+    return dl.Baskets.from_table(TABLE, time="at")
+
+
+def told(baskets: dl.Baskets) -> list[str]:
+    assert baskets.times is not None
+    assert len(baskets.times) == len(baskets)
+    return np.datetime_as_string(baskets.times, "s").tolist()
+
+
+def test_a_basket_has_the_earliest_time_of_its_rows(orders: dl.Baskets) -> None:
+    assert told(orders) == EARLIEST
+    assert dl.Baskets.from_table(TABLE).times is None
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_tell_it_as_tables_in_memory_do(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"orders.{ending}"
+    TABLE.to_csv(path, index=False) if ending == "csv" else TABLE.to_parquet(path)
+    assert told(dl.read_baskets(path, time="at")) == EARLIEST
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_numbers_are_times_beside_a_column_of_weights_and_without_one(weight: str | None) -> None:
+    table = TABLE.assign(at=[40, 30, 10, 20], w=[2.5, 2.5, 7, 8])
+    assert dl.Baskets.from_table(table, weight=weight, time="at").times.tolist() == [10, 20, 30]
+
+
+def test_times_in_text_are_in_utc_unless_they_say_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("basket,item,at\n1,bib,2026-03-01T12:00:00+02:00\n2,bib,2026-03-01 12:00\n")
+    assert told(dl.read_baskets(tmp_path / "a.csv", time="at")) == ["2026-03-01T10:00:00", "2026-03-01T12:00:00"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("yesterday", "column 'at' of .* holds 'yesterday' in row 2; expected a date or a time"),
+        ("", "column 'at' of .* is null in 1 row, first in row 2"),
+    ],
+)
+def test_a_time_that_is_missing_or_cannot_be_read_is_told_with_its_row(tmp_path: Path, value: str, said: str) -> None:
+    (tmp_path / "a.csv").write_text(f"basket,item,at\n1,bib,2026-03-01\n2,bib,{value}\n")
+    with pytest.raises(dl.InputError, match=said):
+        dl.read_baskets(tmp_path / "a.csv", time="at")
+
+
+def test_one_basket_per_line_has_no_times(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("bib crib\n")
+    with pytest.raises(dl.InputError, match="one basket per line, and no column 'at'"):
+        dl.read_baskets(tmp_path / "a.txt", time="at")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2026-03-01",
+        date(2026, 3, 1),
+        datetime(2026, 3, 1),
+        datetime(2026, 3, 1, 2, tzinfo=timezone(timedelta(hours=2))),
+        np.datetime64("2026-03-01"),
+        pandas.Timestamp("2026-03-01", tz=UTC),
+    ],
+)
+def test_a_time_may_be_what_python_numpy_and_pandas_have(orders: dl.Baskets, value: Any) -> None:
+    assert as_time(value) == np.datetime64("2026-03-01")
+    before, after = orders.split(before=value)
+    assert [before.ids.tolist(), after.ids.tolist()] == [["a1"], ["m5", "x9"]]
+    assert list(before) == list(orders.before(value))
+    assert list(after) == list(orders.since(value))
+
+
+@pytest.mark.parametrize("value", ["soon", float("nan"), None, True, pandas.NaT, np.datetime64("NaT"), "inf"])
+def test_what_is_no_time_is_refused(value: Any) -> None:
+    with pytest.raises(dl.InputError, match="basket 0: the time is"):
+        dl.Baskets.from_lists([["bib"]], times=[value])
+
+
+def test_lists_take_ids_and_times_one_per_basket() -> None:
+    lists = [["bib"], ["crib"]]
+    baskets = dl.Baskets.from_lists(lists, ids=["b", "a"], times=[2, 1.5])
+    assert (baskets.ids.tolist(), baskets.times.tolist()) == (["b", "a"], [2, 1.5])
+    assert dl.Baskets.from_lists(lists, ids=[7, 3]).ids.tolist() == [7, 3]
+    for wrong in ({"ids": ["a"]}, {"times": [1]}, {"times": [1, "2026-03-01"]}):
+        with pytest.raises(dl.InputError, match="expected"):
+            dl.Baskets.from_lists(lists, **wrong)
+
+
+def test_they_go_where_their_baskets_go(orders: dl.Baskets) -> None:
+    last_two = EARLIEST[1:]
+    assert told(orders.subset([2, 0])) == [EARLIEST[2], EARLIEST[0]]
+    assert told(orders.weighted(np.array([0, 1, 2]))) == last_two
+    assert told(orders.reweighted(0.3).as_counts()) == told(orders.over(Catalogue.of(["crib", "cot", "bib"])))
+    assert told(orders.most_frequent(1)) == [EARLIEST[0], EARLIEST[2]]
+    assert told(orders.known_to(Catalogue.of(["crib"]))[0]) == EARLIEST
+    assert told(dl.Baskets.from_table(orders.to_table(), time="time")) == EARLIEST
+    assert told(dl.Baskets.together([orders, orders[:1]])) == [*EARLIEST, EARLIEST[0]]
+    first, second = orders.split(0.7, rng=0)
+    assert sorted(told(first) + told(second)) == EARLIEST
+
+
+def test_merged_sets_have_no_time_and_dates_do_not_mix_with_numbers(orders: dl.Baskets) -> None:
+    assert orders.deduplicated().times is None
+    numbered = dl.Baskets.from_lists([["bib"]], times=[3])
+    assert dl.Baskets.together([orders, dl.Baskets.from_lists([["bib"]])]).times is None
+    with pytest.raises(dl.InputError, match="some of the times are dates and others numbers"):
+        dl.Baskets.together([orders, numbered])
+    with pytest.raises(dl.InputError, match="those of the baskets are numbers"):
+        numbered.since("2026-03-01")
+    assert len(numbered.since("3")) == 1
+
+
+def test_without_times_nothing_is_cut_there() -> None:
+    baskets = dl.Baskets.from_lists([["bib"]])
+    with pytest.raises(dl.InputError, match="the baskets have no times; name the column"):
+        baskets.since("2026-03-01")
+    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}):
+        with pytest.raises(dl.InputError, match="or a time as before="):
+            baskets.split(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("day", ["2025-12-31", "2026-01-04", "2026-01-05"]),
+        ("week", ["2025-12-29", "2026-01-05"]),
+        ("month", ["2025-12", "2026-01"]),
+        ("quarter", ["2025-Q4", "2026-Q1"]),
+        ("year", ["2025", "2026"]),
+    ],
+)
+def test_periods_are_those_of_the_calendar_and_weeks_begin_on_monday(by: str, expected: list[str]) -> None:
+    times = np.array(["2026-01-05", "2025-12-31T23:59", "2026-01-04"], dtype="datetime64[us]")
+    names, which = periods(times, by)
+    assert names == expected
+    assert names[which[1]] == expected[0]
+    assert which[0] == len(expected) - 1
+
+
+def test_a_basket_counts_half_after_every_half_life() -> None:
+    times = np.array(["2026-01-01", "2026-01-08", "2026-01-15"], dtype="datetime64[us]")
+    for half_life in ("1w", "7d", 7, "168h"):
+        np.testing.assert_allclose(decay(times, half_life, times[-1]), [0.25, 0.5, 1])
+    np.testing.assert_allclose(decay(np.array([0.0, 3]), 3, 3.0), [0.5, 1])
+    for wrong in ("soon", 0, "-7d", None):
+        with pytest.raises(dl.InputError, match="the half-life is"):
+            decay(times, wrong, times[-1])
+
+
+def test_the_program_learns_from_the_time_that_is_asked_for(tmp_path: Path) -> None:
+    lists, days = [["bib"], ["bib", "cot"], ["cot"], ["bib", "crib"]] * 5, [f"2026-03-{day:02}" for day in range(1, 21)]
+    table = pandas.DataFrame(dl.Baskets.from_lists(lists, times=days).to_table())
+    table.to_csv(tmp_path / "orders.csv", index=False)
+    call = ("fit", tmp_path / "orders.csv", "-o", tmp_path / "m.safetensors", "--model", "dpp", "--prior", 1, "-q")
+    assert run(*call, "--time", "time", "--since", "2026-03-05", "--before", "2026-03-17").returncode == 0
+    assert dl.load(tmp_path / "m.safetensors").learned.n_baskets == 12
+    without = run(*call, "--since", "2026-03-05")
+    assert (without.returncode, "--since needs the column of times" in without.stderr) == (2, True)
+    nothing = run(*call, "--time", "time", "--since", "2027-01-01")
+    assert (nothing.returncode, "no basket is left" in nothing.stderr) == (1, True)
