@@ -60,8 +60,8 @@ def evaluate(
 
     Mean log-likelihood, rank of an item held out at random, AUC against random sets, calibration, sizes of baskets, and
     diversity of recommended lists; docs/guide/evaluation.md has the formulas. Baselines are independent items,
-    popularity, item-to-item frequencies, cosines and EASE, all of the training data. If the law of a model is that of sets that
-    are not empty, all are judged given that a basket is not empty.
+    popularity, item-to-item frequencies, cosines and EASE, all of the training data. If the law of a model is that of
+    sets that are not empty, all are judged given that a basket is not empty.
 
     Parameters
     ----------
