@@ -26,10 +26,10 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_drawn", "_ext", "figures"]
-suppress_warnings = ["toc.empty_glob"]
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
+smartquotes = False
 highlight_language = "none"
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True

@@ -1,4 +1,4 @@
-"""The directive `drawn`: a figure that a script of `docs/figures` draws, once for light pages and once for dark ones."""
+"""The directive `drawn`: a figure that a script of `docs/figures` draws, once for light pages and once for dark."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-from figures import drawing
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+from figures import drawing
 
 FOLDER = "_drawn"
 
@@ -25,10 +26,11 @@ class Drawn(SphinxDirective):
         name, alt = self.arguments[0], self.options["alt"]
         if name not in drawing.names():
             raise self.error(f"there is no figure {name!r}; docs/figures draws {', '.join(drawing.names())}")
-        figure = nodes.figure("", classes=["drawn"])
+        images = nodes.container()  # beside an image for the other theme, the theme would hide the caption as well
         for theme in drawing.THEMES:
             uri = f"/{FOLDER}/{drawing.file_name(name, theme)}"
-            figure += nodes.image(uri=uri, alt=alt, classes=[f"only-{theme}"])
+            images += nodes.image(uri=uri, alt=alt, classes=[f"only-{theme}"])
+        figure = nodes.figure("", images, classes=["drawn"])
         if self.content:
             caption = nodes.caption()
             self.state.nested_parse(self.content, self.content_offset, caption)

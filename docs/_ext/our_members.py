@@ -10,8 +10,8 @@ from sphinx.application import Sphinx
 def elsewhere(app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
     """Whether to leave a member out; None leaves it to autodoc."""
     function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-    module = getattr(function, "__module__", None)
-    return True if module and not module.startswith("dpplearn") else None
+    module = getattr(function, "__module__", None) or ""
+    return True if callable(function) and not module.startswith("dpplearn") else None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from figures.drawing import FAINT, INK
-from figures.shop import mixture
-
 from dpplearn.models.explaining import Explanation
 from dpplearn.plots.figures import new_figure
+from figures.drawing import BLUE, FAINT, INK
+from figures.shop import mixture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 BASKET = ("Willow video monitor", "Teasel movement monitor")
 EACH = 4  # items that it makes likelier, and less likely
 LEAST = 0.02  # probability of an item that is shown
-UP, DOWN = {"light": "#0072b2", "dark": "#56b4e9"}, {"light": "#c44e00", "dark": "#ff9248"}
+DOWN = {"light": "#c44e00", "dark": "#ff9248"}
 
 
 def change(why: Explanation) -> float:
@@ -41,7 +40,7 @@ def reason(why: Explanation) -> str:
 
 
 def bar(axes: Axes, row: int, why: Explanation, theme: str) -> None:
-    colour = (UP if change(why) > 1 else DOWN)[theme]
+    colour = (BLUE if change(why) > 1 else DOWN)[theme]
     alone, given = round(100 * why.alone, 1), round(100 * why.given, 1)
     axes.plot([alone, given], [row, row], color=colour, lw=5, solid_capstyle="butt", alpha=0.55)
     axes.plot(alone, row, "o", color="none", mec=FAINT[theme], mew=1.5, ms=6, zorder=3)
@@ -53,12 +52,12 @@ def bar(axes: Axes, row: int, why: Explanation, theme: str) -> None:
 
 
 def draw(theme: str) -> Figure:
-    figure = new_figure(8.6, 4.4)
+    figure = new_figure(8.8, 4.4)
     axes = figure.add_subplot()
     for row, why in enumerate(shown()):
         bar(axes, row + (row >= EACH) * 0.5, why, theme)
     axes.set_title(f"Beside a {BASKET[0]} and a {BASKET[1]}", loc="left", x=-0.35, weight="bold", size=12)
-    axes.set(xlim=(0, 62), ylim=(2 * EACH + 0.2, -0.7), yticks=[])
+    axes.set(xlim=(0, 72), ylim=(2 * EACH + 0.2, -0.7), yticks=[])
     axes.set_xticks(range(0, 50, 10))
     axes.set_xlabel("chance that a registry holds it, per cent: ○ any registry, ● beside these two", loc="left")
     axes.spines["left"].set_visible(False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from figures.drawing import FAINT
-from figures.shop import mixture, registries, symmetric
 
 from dpplearn.plots.figures import new_figure
+from figures.drawing import BLUE, FAINT
+from figures.shop import mixture, registries, symmetric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,8 +23,7 @@ def draw(theme: str) -> Figure:
     figure = new_figure(7.0, 3.4)
     axes = figure.add_subplot()
     axes.bar(sizes, 100 * observed, color=FAINT[theme], alpha=0.35, label="unseen registries")
-    blue = {"light": "#0072b2", "dark": "#56b4e9"}[theme]
-    for name, model, colour in (("symmetric DPP", symmetric(), "#e69f00"), ("mixture", mixture(), blue)):
+    for name, model, colour in (("symmetric DPP", symmetric(), "#e69f00"), ("mixture", mixture(), BLUE[theme])):
         law = model.size_distribution[1 : LARGEST + 1]
         axes.plot(sizes, 100 * law, "o-", color=colour, label=name, ms=5)
     axes.set(xlabel="items in a registry", ylabel="per cent of registries", xticks=sizes)

@@ -1,12 +1,11 @@
-"""What came of probabilities that were told: of a mixture, and of independent items, on registries they have not seen."""
+"""What came of probabilities that were told: by a mixture and by independent items, on unseen registries."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from figures.shop import mixture, registries
-
 from dpplearn.plots import reliability_diagram, reliability_of
+from figures.shop import mixture, registries
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

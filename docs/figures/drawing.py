@@ -1,8 +1,9 @@
-"""Draw the figures of the manual: `python docs/figures/drawing.py FOLDER`. One module per figure, each with `draw`."""
+"""Draw the figures of the manual, one module each: `python docs/figures/drawing.py FOLDER [NAME...]`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ if __name__ == "__main__":
 
 INK = {"light": "#1f2328", "dark": "#e6edf3"}
 FAINT = {"light": "#6a737d", "dark": "#9aa4ae"}
+BLUE = {"light": "#0072b2", "dark": "#56b4e9"}
 THEMES = tuple(INK)
 NO_FIGURES = ("__init__", "drawing", "shop")
 
@@ -46,13 +48,13 @@ def draw(name: str, folder: Path) -> None:
             write_figure(import_module(f"figures.{name}").draw(theme), folder / file_name(name, theme))
 
 
-def draw_all(folder: Path) -> None:
+def draw_all(folder: Path, chosen: Sequence[str] = ()) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for name in names():
+    for name in chosen or names():
         draw(name, folder)
 
 
 if __name__ == "__main__":
     from figures import drawing
 
-    drawing.draw_all(Path(sys.argv[1]))
+    drawing.draw_all(Path(sys.argv[1]), sys.argv[2:])

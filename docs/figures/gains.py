@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from figures.drawing import FAINT
-
 from dpplearn.plots.figures import new_figure
+from figures.drawing import BLUE, FAINT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +32,7 @@ def draw(theme: str) -> Figure:
     names, gains = table()
     figure = new_figure(7.6, 4.6)
     axes = figure.add_subplot()
-    axes.barh(names, gains["mixture"], color={"light": "#0072b2", "dark": "#56b4e9"}[theme], alpha=0.55, label="mixture")
+    axes.barh(names, gains["mixture"], color=BLUE[theme], alpha=0.55, label="mixture")
     for name, (marker, colour) in LOOKS.items():
         axes.plot(gains[name], names, marker, color=colour, label=name, ms=6)
     axes.axvline(0, color=FAINT[theme], lw=1)

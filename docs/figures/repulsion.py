@@ -8,6 +8,7 @@ import numpy as np
 
 import dpplearn as dl
 from dpplearn.plots.figures import new_figure
+from figures.drawing import BLUE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,10 +24,9 @@ def draw(theme: str) -> Figure:
     repelled = np.array(law.sample(1, k=N_POINTS, rng=1)[0])
     independent = np.random.default_rng(4).choice(len(places), N_POINTS, replace=False)
     figure = new_figure(7.4, 3.8)
-    colour = {"light": "#0072b2", "dark": "#56b4e9"}[theme]
     for at, (title, chosen) in enumerate({"independent": independent, "a DPP": repelled}.items()):
         axes = figure.add_subplot(1, 2, at + 1)
-        axes.plot(*places[chosen].T, "o", color=colour, ms=6)
+        axes.plot(*places[chosen].T, "o", color=BLUE[theme], ms=6)
         axes.set(title=title, xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1), aspect="equal")
         axes.spines[:].set_visible(True)
     return figure

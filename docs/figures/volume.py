@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from figures.drawing import FAINT, INK
 
 from dpplearn.plots.figures import new_figure
+from figures.drawing import BLUE, FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ PAIRS = {
 def pair(axes: Axes, title: str, theme: str) -> None:
     first, second, words = PAIRS[title]
     corners = np.array([(0, 0), first, np.add(first, second), second])
-    axes.fill(*corners.T, color={"light": "#0072b2", "dark": "#56b4e9"}[theme], alpha=0.25)
+    axes.fill(*corners.T, color=BLUE[theme], alpha=0.25)
     for end in (first, second):
         axes.annotate("", end, (0, 0), arrowprops={"arrowstyle": "-|>", "color": INK[theme], "lw": 1.8})
     area = abs(np.linalg.det(np.array([first, second])))
