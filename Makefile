@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo demo-shelf demo-serve browser test test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
+.PHONY: demo demo-shelf demo-serve docs docs-serve picture dist browser test test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -22,6 +22,27 @@ demo-shelf: $(VENV)/.installed
 # Learns a small shelf, serves it and prints the address; with CHECK=1, asks one request of each kind and leaves.
 demo-serve: $(VENV)/.installed-serve
 	$(BIN)/dpplearn demo-serve $(if $(CHECK),--check)
+
+# The manual, in build/docs/html; a minute on 2 cores. Every warning is an error.
+docs: $(VENV)/.installed-docs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs/html
+	@echo "The manual is in build/docs/html/index.html"
+
+docs-serve: docs
+	@echo "The manual is at http://127.0.0.1:8010/; Ctrl-C ends it"
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/html 8010
+
+# The picture of the README, which is kept in the repository; a test says if it is not the script's.
+picture: $(VENV)/.installed-report
+	$(BIN)/python docs/figures/drawing.py docs/figures basket
+
+# An sdist and a wheel in dist/, and the wheel in an empty environment, with all that it needs from the package index.
+dist: $(VENV)/.installed-dist
+	rm -rf dist build/dist-check
+	$(BIN)/python -m build
+	$(PYTHON) -m venv build/dist-check
+	build/dist-check/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd build/dist-check && bin/dpplearn --version && bin/dpplearn demo --quiet -n 500
 
 # What the tests of the pages look for where it is not installed: axe-core and a browser, by npm.
 browser:
@@ -66,7 +87,7 @@ reproduce: $(VENV)/.installed-report
 	$(BIN)/dpplearn reproduce --data $(DPPLEARN_SHARED)/data/registries --output report
 
 clean:
-	rm -rf $(VENV) demo-shelf .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist demo-shelf docs/_drawn docs/reference/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -88,6 +109,14 @@ $(VENV)/.installed-serve: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.installed-bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[bench,report,serve]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[docs]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dist: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) build
+	@touch $@
 
 $(VENV)/.installed-report: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[report]'

@@ -1,4 +1,4 @@
-"""What a user has survives kills, full disks, signals and second writers. docs/reliability.md says what is promised."""
+"""What a user has survives kills, full disks, signals and second writers: docs/results/reliability.md says which."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class Parts:
         return self.total_weight
 
     def sum(self, function: Function, *arguments: Any, threads: int | None = None) -> Any:
-        """function(*arguments, part) of every part, added up in their order.
+        """`function(*arguments, part)` of every part, added up in their order.
 
         Parameters
         ----------
@@ -206,8 +206,8 @@ class Parts:
         return reduce(_added, self.held.apply(function, *arguments, threads=threads))
 
     def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> Parts:
-        """The parts function(*arguments, part), or function(own, *arguments, part) with one of `each`; over the same
-        catalogue.
+        """The parts `function(*arguments, part)`, or `function(own, *arguments, part)` with one of `each`; over the
+        same catalogue.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ class ReliabilityRow:
 
 @dataclass(frozen=True)
 class Reliability:
-    """A reliability table. `error` is the expected calibration error, Σ weight·|observed − predicted| / Σ weight.
+    """A reliability table, and the expected calibration error, `error`: `Σ weight·|observed − predicted| / Σ weight`.
 
     `left_out` is the weight of predictions that the model does not make, given an item impossible under it.
     """

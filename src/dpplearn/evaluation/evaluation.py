@@ -59,9 +59,9 @@ def evaluate(
     """How well models predict baskets that they were not learned from, beside baselines.
 
     Mean log-likelihood, rank of an item held out at random, AUC against random sets, calibration, sizes of baskets, and
-    diversity of recommended lists; docs/evaluation.md has the formulas. Baselines are independent items, popularity,
-    item-to-item frequencies, cosines and EASE, all of the training data. If the law of a model is that of sets that
-    are not empty, all are judged given that a basket is not empty.
+    diversity of recommended lists; docs/guide/evaluation.md has the formulas. Baselines are independent items,
+    popularity, item-to-item frequencies, cosines and EASE, all of the training data. If the law of a model is that of
+    sets that are not empty, all are judged given that a basket is not empty.
 
     Parameters
     ----------

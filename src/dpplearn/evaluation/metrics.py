@@ -1,4 +1,4 @@
-"""Measures of how good a model is; docs/evaluation.md has the formulas."""
+"""Measures of how good a model is; docs/guide/evaluation.md has the formulas."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Evaluation:
     `outcomes[name][measure]` has one value per basket, NaN where there is none: "log_likelihood", "percentile_rank",
     "recall@k", "ndcg@k" and "auc". `reliability[name]` tells whether the probabilities of other items, given one, come
     true, and `size_distance[name]` how far the predicted sizes of baskets are from theirs, from 0 to 1 (total
-    variation), of all that have such. Printed, it is a table; docs/evaluation.md has the formulas.
+    variation), of all that have such. Printed, it is a table; docs/guide/evaluation.md has the formulas.
 
     Examples
     --------

@@ -92,23 +92,23 @@ def fit(
     ----------
     baskets
         `Baskets`; a list of lists as `Baskets.from_lists` takes it; or `Parts`, where one machine is too small, or for
-        the same result with and without a cluster (docs/scale.md).
+        the same result with and without a cluster (docs/results/scale.md).
     learner
         How a DPP is learned: "auto", which came to the best kernels soonest in our benchmark; "em", the paper's EM, or
-        "k-ascent", its baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam". docs/learners.md
-        describes them.
+        "k-ascent", its baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam".
+        docs/results/learners.md describes them.
     init
         Where a DPP starts: "moments", a start from item and pair frequencies, or "wishart", a random one. With "auto"
         on up to 30 items, "moments" is the best of that and some random ones after short runs.
     model
         "mixture", segments of people that share how items repel and attract and differ in what they like, which
-        predicts best; or "dpp", a symmetric DPP, in which items repel each other. docs/models.md compares them. By
-        default a mixture, unless `learner`, `init`, `prior` or a start ask for a DPP.
+        predicts best; or "dpp", a symmetric DPP, in which items repel each other. docs/results/models.md compares them.
+        By default a mixture, unless `learner`, `init`, `prior` or a start ask for a DPP.
     segments, attraction, rank
         Of a mixture: how many segments, by default 10; whether items may attract each other; and of how many columns
         the part that repels is, by default 20. With more than 300 items a mixture is learned in factors, by default
         with 30 segments, 8 columns that repel and 96 pairs of columns that attract; `attraction` may be the number of
-        these pairs, and asks for factors also where there are fewer items. docs/large-catalogues.md says more.
+        these pairs, and asks for factors also where there are fewer items. docs/guide/large-catalogues.md says more.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
@@ -136,7 +136,7 @@ def fit(
         weight (up to 1e9), are learned from as well. 0 is maximum likelihood; inf gives independent items; "auto" takes
         the strongest prior that predicts unseen baskets as well as the best, by cross-validation. With any prior no set
         has probability zero. By default "auto" for the learner of that name, and 0 for the others, which then do as
-        published, and for baskets in parts. docs/small-data.md says what it brings, and what it costs.
+        published, and for baskets in parts. docs/guide/small-data.md says what it brings, and what it costs.
     validation, patience
         Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, by
         default 10, and return the model under which they were likeliest. By default none are set aside; of a mixture

@@ -138,7 +138,7 @@ class NamedLaw(Reranking):
 
     @cached_property
     def size_distribution(self) -> Floats:
-        """P(|Y| = k) for k = 0..N."""
+        """`P(|Y| = k)` for k = 0..N."""
         return read_only(np.exp(self.law.log_sizes()))
 
     @property

@@ -65,7 +65,7 @@ def prepare(
     Parameters
     ----------
     inputs
-        Files, folders and patterns such as "orders/*.parquet", one or several: CSV (.csv, .tsv), Parquet and JSON
+        Files, folders and patterns such as `orders/*.parquet`, one or several: CSV (.csv, .tsv), Parquet and JSON
         lines (.jsonl, .ndjson, .json); text may be gzipped (.gz). One row per item of a basket.
     output
         The folder to write.

@@ -1,0 +1,81 @@
+"""The directive `command-line`: every command of the program with its arguments and options, from its own help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import typer
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from dpplearn.cli.app import app as program
+
+Parameter = Any  # an argument or an option, as typer has it
+
+
+def names(parameter: Parameter) -> str:
+    """As it is written in a call."""
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    return ", ".join([*parameter.opts, *parameter.secondary_opts])
+
+
+def value(parameter: Parameter) -> str:
+    """What comes after its name; nothing for flags and arguments."""
+    if parameter.param_type_name == "argument" or parameter.is_flag:
+        return ""
+    kind = getattr(parameter.type_descriptor.annotation, "__name__", "").upper()
+    return str(parameter.metavar or {"STR": "TEXT", "PATH": "FILE"}.get(kind, kind))
+
+
+def remarks(parameter: Parameter) -> str:
+    """The help, the limits, the default."""
+    limits = [f"at least {parameter.min}"] * (parameter.min is not None)
+    limits += [f"at most {parameter.max}"] * (parameter.max is not None)
+    given = parameter.default not in (None, False, [], ()) and not callable(parameter.default)
+    default = [f"by default {parameter.default}"] * bool(given)
+    needed = ["required"] * bool(parameter.required)
+    extra = "; ".join([*needed, *limits, *default])
+    return f"{parameter.help or ''} {f'({extra})' if extra else ''}".strip()
+
+
+def definition(parameter: Parameter) -> nodes.definition_list_item:
+    term = nodes.term("", "", nodes.literal("", f"{names(parameter)} {value(parameter)}".strip()))
+    return nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph("", remarks(parameter))))
+
+
+def panel(parameter: Parameter) -> str:
+    return str(parameter.rich_help_panel or ("" if parameter.param_type_name == "argument" else "Options"))
+
+
+def options(parameters: Iterable[Parameter]) -> Iterator[nodes.Node]:
+    """A list of definitions per group of the help, in its order."""
+    shown = [each for each in parameters if not getattr(each, "hidden", False) and each.name != "help"]
+    order = list(dict.fromkeys(map(panel, shown)))
+    for title, group in groupby(sorted(shown, key=lambda each: order.index(panel(each))), key=panel):
+        if title:
+            yield nodes.rubric("", title)
+        yield nodes.definition_list("", *map(definition, group), classes=["options"])
+
+
+def section(name: str, command: Any) -> nodes.section:
+    usage = command.get_usage(command.context_class(command, info_name=f"dpplearn {name}"))
+    found = nodes.section("", nodes.title("", "", nodes.literal("", name)), ids=[f"dpplearn-{name}"], names=[name])
+    found += [nodes.paragraph("", text) for text in (command.help or "").split("\n\n") if text]
+    found += nodes.literal_block("", usage.removeprefix("Usage: "), language="none")
+    found += list(options(command.params))
+    return found
+
+
+class CommandLine(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        group = typer.main.get_command(program)
+        return [nodes.paragraph("", group.epilog), *(section(name, each) for name, each in group.commands.items())]
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("command-line", CommandLine)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,1 @@
+"""The figures of the manual, drawn from data that ship as code."""
