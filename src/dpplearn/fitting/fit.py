@@ -39,13 +39,13 @@ from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.runs import Work
 from dpplearn.fitting.watching import Callback, observers_of
 from dpplearn.kernels.factored.kernel import FactoredKernel
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.weighted.kernel import WeightedKernel
 from dpplearn.learners.factored.starts import columns_of
 from dpplearn.learners.loop import Stop
 from dpplearn.learners.registry import FACTORED
 from dpplearn.models.dpp import DPP
-from dpplearn.models.mixture import Mixture
+from dpplearn.models.mixture import Mixture, SegmentKernel
 from dpplearn.tools.files import check_writable
 from dpplearn.tools.threads import suitable_blas
 
@@ -210,7 +210,7 @@ def asked_for(start: Any = None, **options: Any) -> FitOptions:
     return _shaped_like(start.kernel, asked) if isinstance(start, Mixture) and asked.how.model == "mixture" else asked
 
 
-def _shaped_like(start: MixtureKernel | FactoredKernel, asked: FitOptions) -> FitOptions:
+def _shaped_like(start: SegmentKernel, asked: FitOptions) -> FitOptions:
     """With what a start says of what was not asked for: how many segments, and in factors of how many columns."""
     asked = replace(asked, segments=start.n_segments) if asked.segments is None else asked
     columns = columns_of(start) if isinstance(start, FactoredKernel) else None
@@ -232,6 +232,8 @@ def fit_with(
     if not isinstance(start, Kernel | DPP | Mixture | None):
         expected = "expected a Kernel, a DPP, a Mixture or the result of an earlier fit"
         raise InputError(f"start is a {type(start).__name__}; {expected}")
+    if isinstance(start, Mixture) and isinstance(start.kernel, WeightedKernel):
+        raise InputError("start is a mixture of given laws, of which nothing but the weights is learned (kernels=)")
     if model_of(start) not in (None, options.how.model):
         raise InputError(f"start is a {type(start).__name__}, from which no {options.how.model} can be learned")
     options = options.for_baskets(baskets)
