@@ -22,6 +22,7 @@ from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import Statistics, statistics, sum_statistics
+from dpplearn.kernels.weighted.kernel import WeightedKernel
 from dpplearn.learners.loop import Stop
 from dpplearn.models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation, Substitute
 from dpplearn.models.dpp import DPP
@@ -74,6 +75,7 @@ __all__ = [
     "Stop",
     "Substitute",
     "Verdict",
+    "WeightedKernel",
     "__version__",
     "cross_validate",
     "datasets",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -25,6 +25,7 @@ from dpplearn.fitting.effort import (
     fit_effort,
     tell_if_long,
 )
+from dpplearn.fitting.fixed_kernels import fit_kernels
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.phases import (
     baskets_with_prior,
@@ -63,6 +64,8 @@ def fit(
     segments: int | None = None,
     attraction: bool | int = True,
     rank: int | None = None,
+    kernels: Sequence[Kernel | DPP | Mixture] | None = None,
+    k: int | None = None,
     start: Start = None,
     restarts: int = 1,
     rng: Seed = None,
@@ -109,6 +112,10 @@ def fit(
         the part that repels is, by default 20. With more than 300 items a mixture is learned in factors, by default
         with 30 segments, 8 columns that repel and 96 pairs of columns that attract; `attraction` may be the number of
         these pairs, and asks for factors also where there are fewer items. docs/large-catalogues.md says more.
+    kernels, k
+        Kernels or models that are given, of which a mixture by weights is learned and nothing else: the optimum, up to
+        `tol`, by default 1e-8 nats per basket. With k, every basket has k items, and the weights are those of k-DPPs:
+        the law of the model given that size. docs/prior-work-items.md says more.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
@@ -190,6 +197,10 @@ def fit(
         checkpoint_seconds=checkpoint_seconds,
         resume=resume,
     )
+    if kernels is not None:
+        return fit_kernels(options, baskets, kernels, k, start=start, callback=callback)
+    if k is not None:
+        raise InputError(f"k is {k!r}, which belongs to given kernels (kernels=); leave it out")
     return fit_with(options, baskets, start=start, rng=rng, callback=callback)
 
 

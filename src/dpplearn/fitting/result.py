@@ -13,7 +13,6 @@ from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Step, Stop
-from dpplearn.learners.registry import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
 from dpplearn.models.mixture import Mixture
@@ -171,8 +170,9 @@ class FitResult:
         how = self.model.learned
         gain = self.log_likelihood - self.independent_log_likelihood
         given = ", given that it is not empty" if how.nonempty else ""
+        given = f", given that it has {count(how.size, 'item')}" if how.size is not None else given
         beside = f"the model is {abs(gain):.4f} {'above' if gain >= 0 else 'BELOW'}"
-        if gain < 0 and not self.prior and LEARNERS[how.learner or ""].as_published:
+        if gain < 0 and not self.prior and how.learner in LEARNERS and LEARNERS[how.learner].as_published:
             beside += ": the paper's learners end where they end; learner='auto' does not end below"
         if np.isinf(self.prior):
             beside = "the model, but for its smoothing"
@@ -183,8 +183,10 @@ class FitResult:
             f"{' (converged)' if self.converged else ''}: {self.stop.value}",
             f"  log-likelihood     {self.log_likelihood:.4f} per basket{given}",
             f"  independent items  {self.independent_log_likelihood:.4f} per basket ({beside})",
-            f"  expected size      {self.expected_size:.2f} items{given}",
+            f"  expected size      {self.expected_size:.2f} items{given if how.size is None else ''}",
         ]
+        if how.to_gain is not None:
+            lines.append(f"  still to be gained {how.to_gain:.1g} at most, by other weights of these kernels")
         if self.prior or self.prior_choice is not None:
             lines.insert(2, f"  prior              {self._prior}")
         if how.validation is not None:
