@@ -91,7 +91,7 @@ def test_every_step_ascends_to_an_optimum_that_no_other_weights_exceed(seed: int
     steps = list(weights_steps(these, lambda w: w, 1e-8))  # type: ignore[arg-type, return-value]
     values = [step.log_likelihood for step in steps]
     assert np.all(np.diff(values) >= -1e-14)
-    assert len(steps) < 30
+    assert len(steps) < 10  # EM alone takes 20 and more
     w = steps[-1].memory["weights"]
     assert these.excess(w) <= 1e-8
     for other in [*np.eye(6), *np.random.default_rng(seed).dirichlet(np.ones(6), 50)]:

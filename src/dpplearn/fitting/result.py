@@ -13,6 +13,7 @@ from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Step, Stop
+from dpplearn.learners.registry import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
 from dpplearn.models.mixture import Mixture
