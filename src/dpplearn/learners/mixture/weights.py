@@ -1,141 +1,93 @@
-"""How a model did from period to period: the means of an evaluation, by when the baskets came about."""
+"""The weights of laws that are given: a concave problem with one optimum, which is known when it is reached. [KT11b]"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from dpplearn.arrays import Ints, Seed
-from dpplearn.data.times import periods
-from dpplearn.evaluation.baselines import INDEPENDENT
-from dpplearn.evaluation.bootstrap import Difference, Estimate, difference, estimate, resampled_means
-from dpplearn.evaluation.outcomes import LOG_LIKELIHOOD, PERCENTILE_RANK
-from dpplearn.evaluation.text import with_interval
-from dpplearn.tools.tables import TextTable, aligned
-from dpplearn.tools.words import count, number, signed
+from dpplearn.arrays import EPSILON, Floats
+from dpplearn.kernels.families import AnyKernel
+from dpplearn.learners.loop import Step
 
-if TYPE_CHECKING:
-    from dpplearn.evaluation.result import Evaluation
-
-WIDTH = 80  # of plain text
+RIDGE = 1e-12  # of second derivatives, relative to the largest: laws may be alike
+HALVINGS = 30
 
 
-@dataclass(frozen=True)
-class Period:
-    """The means over the baskets of one period, with 95 % intervals.
+@dataclass(frozen=True, eq=False)
+class WeightsProblem:
+    """ℓ(w) = Σ_i s_i log Σ_c w_c P_c(Y_i), s_i the share of basket i.
 
     Examples
     --------
-    >>> lead, mean = Difference(0.5, 0.4, 0.6, 1.0), Estimate(-2.0, -2.1, -1.9)
-    >>> Period("2026-01", 10, 10.0, mean, lead, Estimate(80.0, 70.0, 90.0)).gain.verdict
-    'better'
+    >>> problem = WeightsProblem.of(np.log([[0.9, 0.1], [0.1, 0.9]]), np.array([3.0, 1.0]))
+    >>> *_, last = weights_steps(problem, lambda w: w, tol=1e-10)
+    >>> last.kernel.round(4).tolist()  # three of four baskets are 9 times as likely under the first
+    [0.8125, 0.1875]
     """
 
-    period: str
-    n_baskets: int
-    weight: float
-    log_likelihood: Estimate
-    gain: Difference  # of the log-likelihood over independent items
-    percentile_rank: Estimate  # of an item held out; NaN where no basket has two
+    likelihoods: Floats  # (n_baskets, n_laws), over the largest of each row
+    log_largest: Floats  # (n_baskets,)
+    shares: Floats  # (n_baskets,)
 
+    @classmethod
+    def of(cls, log_probabilities: Floats, weights: Floats) -> WeightsProblem:
+        """From log P_c(Y_i), (n_baskets, n_laws), finite in one law at least."""
+        largest = log_probabilities.max(axis=1)
+        return cls(np.exp(log_probabilities - largest[:, None]), largest, weights / weights.sum())
 
-@dataclass(frozen=True, repr=False)
-class OverTime:
-    """One `Period` after another. Printed, it is a table.
+    def log_likelihood(self, w: Floats) -> float:
+        return float(self.shares @ (np.log(self.likelihoods @ w) + self.log_largest))
 
-    Examples
-    --------
-    >>> lead, mean = Difference(0.5, 0.4, 0.6, 1.0), Estimate(-2.0, -2.1, -1.9)
-    >>> print(OverTime("model", "month", (Period("2026-01", 10, 10.0, mean, lead, Estimate(80.0, 70.0, 90.0)),)))
-    model by month, means per basket with 95% intervals
-    month    baskets  log-likelihood   over independent items    percentile rank
-    2026-01       10         -2.0000  +0.500 [+0.400, +0.600]  80.0 [70.0, 90.0]
-    There is a single month, and nothing to compare it with.
-    """
+    def gradient(self, w: Floats) -> Floats:
+        """∂ℓ/∂w_c, 1 at the optimum where w_c > 0, and no more than 1 elsewhere."""
+        return np.asarray(self.likelihoods.T @ (self.shares / (self.likelihoods @ w)))
 
-    model: str
-    by: str
-    rows: tuple[Period, ...]
+    def excess(self, w: Floats) -> float:
+        """max_c ∂ℓ/∂w_c − 1: as ℓ is concave, no weights gain more than this, in nats per basket."""
+        return max(float(self.gradient(w).max()) - 1, 0.0)
 
-    def __iter__(self) -> Iterator[Period]:
-        return iter(self.rows)
+    def newton(self, w: Floats) -> Floats:
+        """Where the quadratic model of ℓ(w) − Σ w is highest over w ≥ 0, scaled to add up to 1.
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @property
-    def table(self) -> TextTable:
-        """All periods, as words."""
-        return TextTable(
-            f"{self.model} by {self.by}, means per basket with 95% intervals",
-            [self.by, "baskets>", "log-likelihood>", "over independent items>", "percentile rank>"],
-            [
-                (
-                    each.period,
-                    count(each.n_baskets),
-                    number(each.log_likelihood.value),
-                    with_interval(each.gain, 3, sign=True),
-                    with_interval(each.percentile_rank, 1),
-                )
-                for each in self.rows
-            ],
-        )
-
-    @property
-    def in_words(self) -> str:
-        """Whether the model keeps its lead over independent items."""
-        if len(self.rows) < 2:
-            return f"There is a single {self.by}, and nothing to compare it with."
-        first, last = self.rows[0], self.rows[-1]
-        change = (
-            f"from {signed(first.gain.value, 3)} in {first.period} to {signed(last.gain.value, 3)} in {last.period}"
-        )
-        if last.gain.high < first.gain.low:
-            return f"The lead over independent items has shrunk, {change}: the model ages, and an update may pay."
-        if last.gain.low > first.gain.high:
-            return f"The lead over independent items has grown, {change}."
-        return f"The lead over independent items went {change}, which chance can explain."
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data for JSON.
-
-        Returns
-        -------
-        dict
-            With one entry per period in "rows".
-
-        Examples
-        --------
-        >>> OverTime("model", "month", ()).to_dict()
-        {'model': 'model', 'by': 'month', 'rows': []}
+        With r_i = Σ_c w'_c P_ic/P_i it is −½ Σ s_i (r_i − 2)² − Σ w' and a constant: least squares without negatives.
         """
-        return {"model": self.model, "by": self.by, "rows": [asdict(each) for each in self.rows]}
+        from scipy.optimize import nnls
 
-    def __repr__(self) -> str:
-        table = self.table
-        return "\n".join([table.title, *aligned(table), fill(self.in_words, WIDTH)])
-
-
-def over_time(found: Evaluation, by: str, name: str, rng: Seed) -> OverTime:
-    """Of one model of an evaluation."""
-    names, which = periods(found.times, by)
-    rng = np.random.default_rng(rng)
-    rows = [np.flatnonzero(which == number) for number in range(len(names))]
-    there = [(each, of) for each, of in zip(names, rows, strict=True) if found.weights[of].sum() > 0]
-    return OverTime(name, by, tuple(_period(found, each, name, of, rng) for each, of in there))
+        ratio = self.likelihoods / (self.likelihoods @ w)[:, None]
+        H = ratio.T @ (self.shares[:, None] * ratio)
+        R = np.linalg.cholesky(H + RIDGE * H.diagonal().max() * np.eye(len(w))).T
+        found, _ = nnls(R, np.linalg.solve(R.T, 2 * self.gradient(w) - 1))
+        return np.asarray(found / found.sum()) if found.sum() > 0 else w
 
 
-def _period(found: Evaluation, period: str, name: str, rows: Ints, rng: np.random.Generator) -> Period:
-    """With as many resamples as the evaluation has."""
-    keys = ((name, LOG_LIKELIHOOD), (INDEPENDENT, LOG_LIKELIHOOD), (name, PERCENTILE_RANK))
-    columns = np.column_stack([found.outcomes[each][measure][rows] for each, measure in keys])
-    weights = found.weights[rows]
-    means = resampled_means(columns, weights, len(found.resampled[name][LOG_LIKELIHOOD]), rng)
-    ours, theirs, rank = (estimate(columns[:, place], weights, means[:, place]) for place in range(len(keys)))
-    lead = difference(ours.value, means[:, 0], theirs.value, means[:, 1])
-    n_baskets = len(rows) if found.rows is None else len(np.unique(found.rows[rows]))
-    return Period(period, n_baskets, float(weights.sum()), ours, lead, rank)
+def weights_steps(problem: WeightsProblem, kernel_at: Callable[[Floats], AnyKernel], tol: float) -> Iterator[Step]:
+    """From equal weights, a step of EM and one of Newton's from there, until no more than `tol` is to be gained."""
+    w = np.full(problem.likelihoods.shape[1], 1 / problem.likelihoods.shape[1])
+    value, step_size, evaluations = problem.log_likelihood(w), 0.0, 1.0
+    while True:
+        yield Step(partial(kernel_at, w), value, step_size, evaluations, {"weights": w})
+        if problem.excess(w) <= tol:
+            return
+        em = w * problem.gradient(w)
+        w, step_size = _towards(problem, em / em.sum())
+        value, evaluations = problem.log_likelihood(w), 2.0
+
+
+def _towards(problem: WeightsProblem, w: Floats) -> tuple[Floats, float]:
+    """Along Newton's step as far as ℓ rises; near the top, where rounding hides that, as far as the excess falls."""
+    try:
+        direction = problem.newton(w) - w
+    except (RuntimeError, np.linalg.LinAlgError):
+        return w, 0.0
+    value, excess = problem.log_likelihood(w), problem.excess(w)
+    rounding = 16 * EPSILON * max(1.0, abs(value))
+    for halving in range(HALVINGS):
+        there = np.maximum(w + 0.5**halving * direction, 0)
+        with np.errstate(divide="ignore"):
+            gain = problem.log_likelihood(there) - value
+        if gain > rounding or (gain > -rounding and problem.excess(there) < excess):
+            return there / there.sum(), 0.5**halving
+    return w, 0.0
