@@ -19,6 +19,7 @@ from .kernels.factored.kernel import FactoredKernel
 from .kernels.nonsymmetric.kernel import MixtureKernel
 from .kernels.symmetric.kernel import Kernel
 from .kernels.symmetric.statistics import Statistics, statistics, sum_statistics
+from .kernels.weighted.kernel import WeightedKernel
 from .learners.loop import Stop
 from .models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation, Substitute
 from .models.dpp import DPP
@@ -68,6 +69,7 @@ __all__ = [
     "Stop",
     "Substitute",
     "Verdict",
+    "WeightedKernel",
     "__version__",
     "cross_validate",
     "datasets",

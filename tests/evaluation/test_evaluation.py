@@ -284,7 +284,10 @@ def test_data_without_pairs_are_evaluated_as_far_as_they_go(truth: DPP) -> None:
         assert "No basket has two or more items" in str(found)
 
 
-def test_progress_is_shown_on_request_alone(truth: DPP, test: Baskets, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_on_request_alone(
+    truth: DPP, test: Baskets, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     dl.evaluate(truth, test[:50], **QUICK)
     assert capsys.readouterr() == ("", "")
     dl.evaluate(truth, test[:50], progress=True, **QUICK)

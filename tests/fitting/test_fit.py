@@ -479,7 +479,10 @@ def test_the_kernel_that_the_baskets_were_drawn_from_is_recovered(learner: str) 
     np.testing.assert_allclose(found.K**2, truth.K**2, atol=0.02)
 
 
-def test_progress_is_shown_on_standard_error_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_on_standard_error_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     fit(BASKETS, rng=0, restarts=2, max_iter=3, progress=True, model="dpp", nonempty=False)
     captured = capsys.readouterr()
     assert captured.out == ""

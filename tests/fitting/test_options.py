@@ -18,7 +18,7 @@ from dpplearn.learners.loop import Record, Run, Step, Stop
 from helpers.problems import random_kernel
 
 BASKETS = make_registries("safety", 200, rng=0)
-NOT_OPTIONS = {"baskets", "start", "rng", "callback"}
+NOT_OPTIONS = {"baskets", "start", "kernels", "k", "rng", "callback"}
 
 
 def test_they_are_the_parameters_of_fit_with_the_same_defaults() -> None:

@@ -17,7 +17,10 @@ from dpplearn.kernels.families import FAMILIES, law_from
 from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
+from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.law import SymmetricLaw
+from dpplearn.kernels.weighted.kernel import WeightedKernel
+from dpplearn.kernels.weighted.law import WeightedLaw
 from helpers.problems import random_kernel
 
 N = 5
@@ -55,10 +58,33 @@ def factored_without_interaction(seed: int) -> Law:
     return FactoredLaw(FactoredKernel(np.array([0.3, 0.7]), log_odds, np.zeros((N, r)), coupling(r // 3, r // 3)[None]))
 
 
+def weighted(seed: int) -> Law:
+    """A DPP, one of which no set is empty, a mixture and one in factors."""
+    rng = np.random.default_rng(seed)
+    kernel = random_kernel(rng, N)
+    certain = Kernel(np.append(kernel.eigenvalues[:-1], 1.0), kernel.eigenvectors)
+    laws = (symmetric(seed), SymmetricLaw(certain), mixture(seed + 1), factored(seed))
+    return WeightedLaw(WeightedKernel(rng.dirichlet(np.ones(4)), laws))
+
+
+def never_one_or_none(seed: int) -> Law:
+    """Two DPPs with one and two certain items: a set that the one has may be too small for the other."""
+    kernel = random_kernel(np.random.default_rng(seed), N)
+    laws = [
+        SymmetricLaw(Kernel(np.append(kernel.eigenvalues[: N - ones], np.ones(ones)), kernel.eigenvectors))
+        for ones in (1, 2)
+    ]
+    return WeightedLaw(WeightedKernel(np.array([0.4, 0.6]), tuple(laws)))
+
+
 EXAMPLES: dict[str, Callable[[int], Law]] = {
     SymmetricLaw.family: symmetric,
     MixtureLaw.family: mixture,
     FactoredLaw.family: factored,
+    WeightedLaw.family: weighted,
+    "weighted, never empty": lambda seed: WithEmptyShare(weighted(seed)),
+    "weighted, seldom empty": lambda seed: WithEmptyShare(weighted(seed), 0.05),
+    "weighted, with certain items": never_one_or_none,
     "factored, without interaction": factored_without_interaction,
     "factored, never empty": lambda seed: WithEmptyShare(factored(seed)),
     "factored, seldom empty": lambda seed: WithEmptyShare(factored(seed), 0.05),

@@ -76,7 +76,7 @@ def read_baskets(
     if format not in FORMATS:
         raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
     if format == "auto":
-        format = _format_of(paths)
+        format = format_of(paths)
     columns = Columns(basket, item, weight, time=time)
     if format == "lines":
         if time is not None:
@@ -218,7 +218,7 @@ def matching_files(pattern: str) -> list[str]:
     return paths
 
 
-def _format_of(paths: Sequence[str]) -> str:
+def format_of(paths: Sequence[str]) -> str:
     endings = {Path(path.removesuffix(".gz")).suffix.lower() for path in paths}
     formats = {FORMAT_OF_ENDING.get(ending) for ending in endings}
     if len(formats) > 1:

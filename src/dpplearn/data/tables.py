@@ -93,11 +93,11 @@ def pairs_of_table(table: Any, columns: Columns) -> Pairs:
                 f"got a {kind}; expected a pandas or polars DataFrame or an Arrow table, with columns"
             ) from None
         with explained("the table"):
-            query = chosen_columns("registered", _names_of_table(connection, table), columns, "the table")
+            query = chosen_columns("registered", names_of_table(connection, table), columns, "the table")
             return pairs_of_query(connection, query, "the table", columns, tidy=False, texts=False)
 
 
-def _names_of_table(connection: DuckDBPyConnection, table: Any) -> list[str]:
+def names_of_table(connection: DuckDBPyConnection, table: Any) -> list[str]:
     """As the table has them: duckdb gives columns of one name, and those that differ in case alone, other names."""
     seen = connection.sql("SELECT * FROM registered").columns
     own = getattr(table, "column_names", getattr(table, "columns", seen))  # of Arrow; of pandas and polars

@@ -51,7 +51,7 @@ class OverTime:
     --------
     >>> lead, mean = Difference(0.5, 0.4, 0.6, 1.0), Estimate(-2.0, -2.1, -1.9)
     >>> print(OverTime("model", "month", (Period("2026-01", 10, 10.0, mean, lead, Estimate(80.0, 70.0, 90.0)),)))
-    model by month, means per basket with 95% intervals
+    model by month
     month    baskets  log-likelihood   over independent items    percentile rank
     2026-01       10         -2.0000  +0.500 [+0.400, +0.600]  80.0 [70.0, 90.0]
     There is a single month, and nothing to compare it with.
@@ -71,7 +71,9 @@ class OverTime:
     def table(self) -> TextTable:
         """All periods, as words."""
         return TextTable(
-            f"{self.model} by {self.by}, means per basket with 95% intervals",
+            f"{self.model} by {self.by}",
+            "How well the model tells the baskets of each period, on average per basket with 95% intervals: a lead over "
+            "independent items that shrinks says that people have changed.",
             [self.by, "baskets>", "log-likelihood>", "over independent items>", "percentile rank>"],
             [
                 (

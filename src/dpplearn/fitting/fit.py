@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -24,6 +24,7 @@ from dpplearn.fitting.effort import (
     fit_effort,
     tell_if_long,
 )
+from dpplearn.fitting.fixed_kernels import fit_kernels
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.phases import (
     baskets_with_prior,
@@ -38,13 +39,13 @@ from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.runs import Work
 from dpplearn.fitting.watching import Callback, observers_of
 from dpplearn.kernels.factored.kernel import FactoredKernel
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.kernels.weighted.kernel import WeightedKernel
 from dpplearn.learners.factored.starts import columns_of
 from dpplearn.learners.loop import Stop
 from dpplearn.learners.registry import FACTORED
 from dpplearn.models.dpp import DPP
-from dpplearn.models.mixture import Mixture
+from dpplearn.models.mixture import Mixture, SegmentKernel
 from dpplearn.tools.files import check_writable
 from dpplearn.tools.threads import suitable_blas
 from dpplearn.tools.words import duration
@@ -63,6 +64,8 @@ def fit(
     segments: int | None = None,
     attraction: bool | int = True,
     rank: int | None = None,
+    kernels: Sequence[Kernel | DPP | Mixture] | None = None,
+    k: int | None = None,
     start: Start = None,
     restarts: int = 1,
     rng: Seed = None,
@@ -109,6 +112,10 @@ def fit(
         the part that repels is, by default 20. With more than 300 items a mixture is learned in factors, by default
         with 30 segments, 8 columns that repel and 96 pairs of columns that attract; `attraction` may be the number of
         these pairs, and asks for factors also where there are fewer items. docs/guide/large-catalogues.md says more.
+    kernels, k
+        Kernels or models that are given, of which a mixture by weights is learned and nothing else: the optimum, up to
+        `tol`, by default 1e-8 nats per basket. With k, every basket has k items, and the weights are those of k-DPPs:
+        the law of the model given that size. docs/results/prior-work.md says more.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
@@ -190,6 +197,10 @@ def fit(
         checkpoint_seconds=checkpoint_seconds,
         resume=resume,
     )
+    if kernels is not None:
+        return fit_kernels(options, baskets, kernels, k, start=start, callback=callback)
+    if k is not None:
+        raise InputError(f"k is {k!r}, which belongs to given kernels (kernels=); leave it out")
     return fit_with(options, baskets, start=start, rng=rng, callback=callback)
 
 
@@ -210,7 +221,7 @@ def asked_for(start: Any = None, **options: Any) -> FitOptions:
     return _shaped_like(start.kernel, asked) if isinstance(start, Mixture) and asked.how.model == "mixture" else asked
 
 
-def _shaped_like(start: MixtureKernel | FactoredKernel, asked: FitOptions) -> FitOptions:
+def _shaped_like(start: SegmentKernel, asked: FitOptions) -> FitOptions:
     """With what a start says of what was not asked for: how many segments, and in factors of how many columns."""
     asked = replace(asked, segments=start.n_segments) if asked.segments is None else asked
     columns = columns_of(start) if isinstance(start, FactoredKernel) else None
@@ -232,6 +243,8 @@ def fit_with(
     if not isinstance(start, Kernel | DPP | Mixture | None):
         expected = "expected a Kernel, a DPP, a Mixture or the result of an earlier fit"
         raise InputError(f"start is a {type(start).__name__}; {expected}")
+    if isinstance(start, Mixture) and isinstance(start.kernel, WeightedKernel):
+        raise InputError("start is a mixture of given laws, of which nothing but the weights is learned (kernels=)")
     if model_of(start) not in (None, options.how.model):
         raise InputError(f"start is a {type(start).__name__}, from which no {options.how.model} can be learned")
     options = options.for_baskets(baskets)

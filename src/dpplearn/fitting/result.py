@@ -173,8 +173,9 @@ class FitResult:
         how = self.model.learned
         gain = self.log_likelihood - self.independent_log_likelihood
         given = ", given that it is not empty" if how.nonempty else ""
+        given = f", given that it has {count(how.size, 'item')}" if how.size is not None else given
         beside = f"{signed(gain)} nats{', BELOW independent items' if gain < -1e-9 else ''}"
-        if gain < 0 and not self.prior and LEARNERS[how.learner or ""].as_published:
+        if gain < 0 and not self.prior and how.learner in LEARNERS and LEARNERS[how.learner].as_published:
             beside += ": the paper's learners end where they end; learner='auto' does not end below"
         if np.isinf(self.prior):
             beside = "the model is independent items, but for its smoothing"
@@ -185,8 +186,10 @@ class FitResult:
             f"{' (converged)' if self.converged else ''}: {self.stop.value}",
             "log-likelihood": f"{self.log_likelihood:.4f} per basket{given}",
             "independent items": f"{self.independent_log_likelihood:.4f} per basket",
-            "expected size": f"{self.expected_size:.2f} items{given}",
+            "expected size": f"{self.expected_size:.2f} items{given if how.size is None else ''}",
         }
+        if how.to_gain is not None:
+            facts["to be gained"] = f"{how.to_gain:.1g} at most, by other weights of these kernels"
         if how.validation is not None:
             facts["set aside"] = f"{how.validation:.0%}, {how.validation_log_likelihood:.4f} per basket"
         if len(self.restarts) > 1:

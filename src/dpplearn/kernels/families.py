@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpplearn.arrays import Ints
 from dpplearn.errors import InputError
 from dpplearn.kernels import emptiness
@@ -13,10 +15,12 @@ from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.law import SymmetricLaw
+from dpplearn.kernels.weighted.kernel import WeightedKernel
+from dpplearn.kernels.weighted.law import TOLD_BY, WeightedLaw
 
-FAMILIES = {each.family: each for each in (SymmetricLaw, MixtureLaw, FactoredLaw)}
+FAMILIES = {each.family: each for each in (SymmetricLaw, MixtureLaw, FactoredLaw, WeightedLaw)}
 
-AnyKernel = Kernel | MixtureKernel | FactoredKernel
+AnyKernel = Kernel | MixtureKernel | FactoredKernel | WeightedKernel
 
 
 def law_of(kernel: AnyKernel, *, nonempty: bool = False) -> Law:
@@ -24,6 +28,8 @@ def law_of(kernel: AnyKernel, *, nonempty: bool = False) -> Law:
     law: Law
     if isinstance(kernel, Kernel):
         law = SymmetricLaw(kernel)
+    elif isinstance(kernel, WeightedKernel):
+        law = WeightedLaw(kernel)
     else:
         law = MixtureLaw(kernel) if isinstance(kernel, MixtureKernel) else FactoredLaw(kernel)
     return WithEmptyShare(law) if nonempty else law
@@ -33,7 +39,7 @@ def kernel_of(law: Law) -> AnyKernel:
     """The kernel that a law comes from."""
     if isinstance(law, WithEmptyShare):
         return kernel_of(law.law)
-    assert isinstance(law, SymmetricLaw | MixtureLaw | FactoredLaw)
+    assert isinstance(law, SymmetricLaw | MixtureLaw | FactoredLaw | WeightedLaw)
     return law.kernel
 
 
@@ -44,6 +50,8 @@ def reordered(law: Law, order: Ints) -> Law:
     kernel = kernel_of(law)
     if isinstance(kernel, Kernel):
         return law_of(Kernel(kernel.eigenvalues, kernel.eigenvectors[order]))
+    if isinstance(kernel, WeightedKernel):
+        return law_of(WeightedKernel(kernel.weights, tuple(reordered(each, order) for each in kernel.laws)))
     if isinstance(kernel, FactoredKernel):
         factors = kernel.factors[order]
         return law_of(FactoredKernel(kernel.weights, kernel.log_odds[:, order], factors, kernel.coupling))
@@ -53,8 +61,8 @@ def reordered(law: Law, order: Ints) -> Law:
 
 def kernel_from(arrays: Arrays) -> AnyKernel:
     """What the arrays of a law without more of its own gave, told by their names."""
-    told_by = {"eigenvalues": "symmetric", "interaction": "nonsymmetric", "factors": "factored"}
-    return kernel_of(law_from(next(family for name, family in told_by.items() if name in arrays), arrays))
+    told_by: dict[str, Any] = {**TOLD_BY, "law_weights": WeightedLaw}
+    return kernel_of(law_from(next(law.family for name, law in told_by.items() if name in arrays), arrays))
 
 
 def law_from(family: str, arrays: Arrays) -> Law:

@@ -3,7 +3,7 @@ once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -81,6 +81,28 @@ class FactoredInteraction:
             both = np.matmul(Z, ahead.transpose(1, 2, 0)).transpose(2, 0, 1)
             row, column = both.reshape(2, *scale.shape) / (scale * scale[:, users, taken][:, :, None])
             return row, column
+
+        return acting
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedInteraction:
+    """Those of several laws, each by its share."""
+
+    weights: Floats  # (m,) of all of them, one behind the other
+    parts: tuple[Interaction, ...]
+
+    @classmethod
+    def of(cls, shares: Floats, parts: Sequence[Interaction]) -> JoinedInteraction:
+        weights = [share * part.weights for share, part in zip(shares, parts, strict=True)]
+        return cls(np.concatenate(weights), tuple(parts))
+
+    def among(self, items: Ints) -> Acting:
+        each = [part.among(items) for part in self.parts]
+
+        def acting(taken: Ints) -> tuple[Floats, Floats]:
+            rows, columns = zip(*(act(taken) for act in each), strict=True)
+            return np.concatenate(rows), np.concatenate(columns)
 
         return acting
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints, read_only
 from dpplearn.data.catalogue import Label
@@ -15,7 +16,10 @@ from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.families import kernel_of, law_of
 from dpplearn.kernels.nonsymmetric import conditioning as nonsymmetric
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.kernels.weighted import conditioning as weighted
+from dpplearn.kernels.weighted.kernel import WeightedKernel
 from dpplearn.models.answers import Relation, Segment
+from dpplearn.models.mixing import mixed_models
 from dpplearn.models.model import SetModel
 from dpplearn.models.named_law import Basket
 from dpplearn.models.provenance import Provenance
@@ -28,6 +32,8 @@ LARGE = 2000  # items, beyond which there are so many pairs that chance alone wo
 FEWEST_MET = 3  # meetings, of which a large catalogue has some pairs by chance alone
 MOST_IN_FULL = 5000  # items of which every pair is kept, in 200 MB
 
+SegmentKernel = MixtureKernel | FactoredKernel | WeightedKernel
+
 
 class Mixture(SetModel):
     """A mixture of determinantal point processes over a catalogue of items: P(Y) = Σ_c π_c det (L_c)_Y / det(I + L_c).
@@ -38,7 +44,7 @@ class Mixture(SetModel):
     Parameters
     ----------
     kernel
-        A `MixtureKernel`, or of large catalogues a `FactoredKernel`.
+        A `MixtureKernel`; of large catalogues a `FactoredKernel`; of laws that are given, a `WeightedKernel`.
     items
         The labels, in the order of the kernel's rows; 0, 1, ... by default.
     nonempty
@@ -59,22 +65,51 @@ class Mixture(SetModel):
 
     def __init__(
         self,
-        kernel: MixtureKernel | FactoredKernel,
+        kernel: SegmentKernel,
         items: Sequence[Label] | None = None,
         *,
         nonempty: bool = False,
         learned: Provenance | None = None,
         training: Training | None = None,
     ) -> None:
-        if not isinstance(kernel, MixtureKernel | FactoredKernel):
-            raise InputError(f"got a {type(kernel).__name__}; expected a MixtureKernel or FactoredKernel, as fit finds")
+        if not isinstance(kernel, SegmentKernel):
+            expected = "expected a MixtureKernel, FactoredKernel or WeightedKernel, as fit finds"
+            raise InputError(f"got a {type(kernel).__name__}; {expected}")
         super().__init__(law_of(kernel, nonempty=nonempty), items, learned, training)
 
+    @classmethod
+    def of(cls, models: Sequence[SetModel], weights: npt.ArrayLike | None = None) -> Mixture:
+        """The mixture of models that are given, P(Y) = Σ_c w_c P_c(Y), each of which becomes a segment.
+
+        Parameters
+        ----------
+        models
+            DPPs or mixtures over the same items, which are found by label and stand in the order of the first.
+        weights
+            How likely each is, 0 or more, taken as shares of their sum; by default all alike.
+
+        Returns
+        -------
+        Mixture
+            Of laws that exclude the empty set, one that does; in general the empty set is as likely as Σ_c w_c P_c(∅).
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> repels = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["crib", "cot"])
+        >>> apart = dl.DPP(dl.Kernel.from_K([[0.5, 0], [0, 0.5]]), ["crib", "cot"])
+        >>> model = Mixture.of([repels, apart], [1, 3])
+        >>> round(model.inclusion_prob(["crib", "cot"]), 3)  # 0.09 and 0.25
+        0.21
+        """
+        law, catalogue = mixed_models(models, weights)
+        return cls.of_law(law, catalogue.labels)
+
     @property
-    def kernel(self) -> MixtureKernel | FactoredKernel:
-        """The segments' weights and log-odds, and the interaction that they share."""
+    def kernel(self) -> SegmentKernel:
+        """The segments' weights and log-odds, and the interaction that they share; or their weights and laws."""
         kernel = kernel_of(self.law)
-        assert isinstance(kernel, MixtureKernel | FactoredKernel)
+        assert isinstance(kernel, SegmentKernel)
         return kernel
 
     @property
@@ -255,12 +290,14 @@ class Mixture(SetModel):
         return _segments_given(self.kernel, positions)[order] if len(positions) else weights[order]
 
 
-def _marginals(kernel: MixtureKernel | FactoredKernel) -> Floats:
+def _marginals(kernel: SegmentKernel) -> Floats:
     """P(i ∈ Y given segment c), (n_segments, n_items)."""
-    return kernel.marginals if isinstance(kernel, FactoredKernel) else np.diagonal(kernel.K, axis1=1, axis2=2)
+    return np.diagonal(kernel.K, axis1=1, axis2=2) if isinstance(kernel, MixtureKernel) else kernel.marginals
 
 
-def _segments_given(kernel: MixtureKernel | FactoredKernel, basket: Ints) -> Floats:
+def _segments_given(kernel: SegmentKernel, basket: Ints) -> Floats:
+    if isinstance(kernel, WeightedKernel):
+        return weighted.segment_probabilities(kernel, basket)
     if isinstance(kernel, MixtureKernel):
         return nonsymmetric.segment_probabilities(kernel, basket)
     return factored.segment_probabilities(kernel, basket)

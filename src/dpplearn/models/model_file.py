@@ -12,6 +12,7 @@ from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.families import law_from
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.symmetric.law import SymmetricLaw
+from dpplearn.kernels.weighted.law import WeightedLaw
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
@@ -23,6 +24,7 @@ MODELS: dict[str, type[DPP | Mixture]] = {
     SymmetricLaw.family: DPP,
     MixtureLaw.family: Mixture,
     FactoredLaw.family: Mixture,
+    WeightedLaw.family: Mixture,
 }
 FIRST_FAMILY = SymmetricLaw.family  # of files written before there were others, which do not say
 

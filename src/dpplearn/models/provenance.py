@@ -11,7 +11,7 @@ from typing import Any
 class Provenance:
     """What `fit` says of the model that it returns; None is what is not known, and of a model made by hand that is all.
 
-    Log-likelihoods are means per basket, under the law that `nonempty` names.
+    Log-likelihoods are means per basket, under the law that `nonempty` or `size` names.
 
     Examples
     --------
@@ -30,6 +30,8 @@ class Provenance:
     prior: float | None = None  # its strength
     prior_chosen: bool | None = None  # by cross-validation
     nonempty: bool | None = None  # whether it was learned given that baskets are not empty
+    size: int | None = None  # how many items every basket has, where it was learned given that
+    to_gain: float | None = None  # nats per basket at most that better weights of the same kernels would gain
     log_likelihood: float | None = None
     independent_log_likelihood: float | None = None
     n_baskets: int | None = None

@@ -10,6 +10,8 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import Kernel
 
+ROUNDS = 200  # of bisection
+
 
 def log_size_table(eigenvalues: Floats, largest: int) -> Floats:
     """log P(k of the first n flips come up), for n = 0..N and k = 0..largest."""
@@ -46,3 +48,20 @@ def inclusion_given_size(kernel: Kernel, k: int) -> Floats:
     others = np.logaddexp.reduce(before[:-1] + after[1:, ::-1], axis=1)
     with np.errstate(divide="ignore"):
         return np.asarray(np.exp(np.log(lam) + others - log_size_distribution(kernel)[k]))
+
+
+def with_mean_size(kernel: Kernel, k: int) -> Kernel:
+    """t·L with t such that a set has k items on average, k a possible size: its law given that size is that of L."""
+    finite = ~kernel.at_one & (kernel.eigenvalues > 0)
+    lam, wanted = kernel.eigenvalues.copy(), k - int(np.count_nonzero(kernel.at_one))
+    if 0 < wanted < np.count_nonzero(finite):
+        odds = kernel.odds[finite]
+        low, high = -700.0, 700.0
+        for _ in range(ROUNDS):
+            middle = (low + high) / 2
+            inside = 1 / (1 + np.exp(-(np.log(odds) + middle)))
+            low, high = (middle, high) if inside.sum() < wanted else (low, middle)
+        lam[finite] = inside
+    else:
+        lam[finite] = float(wanted > 0)
+    return Kernel(lam, kernel.eigenvectors)

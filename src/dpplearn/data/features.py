@@ -1,0 +1,301 @@
+"""Features: what is known of items beside the baskets, as numbers, and how to encode further items in the same way."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from dpplearn.arrays import Floats, read_only
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.item_tables import ItemTable, read_item_table
+from dpplearn.errors import InputError, InputWarning
+from dpplearn.tools.words import contents, count
+
+FEWEST = 2  # items of a category that has a column of its own
+MOST_LEVELS = 50  # columns of one categorical column
+SHOWN = 3  # examples
+OTHER, MISSING = "(other)", "(missing)"
+TRUE_FALSE = {"true": 1.0, "false": 0.0}
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """Standardised: (value − mean)/scale. A missing value is the mean, with a column that says so where some are."""
+
+    name: str
+    mean: float
+    scale: float
+    indicator: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name, f"{self.name} {MISSING}") if self.indicator else (self.name,)
+
+    def encode(self, values: Sequence[Any], source: str) -> Floats:
+        """One row per value, (len(values), len(names))."""
+        numbers = np.array([_as_number(value, self.name, source) for value in values])
+        missing = np.isnan(numbers)
+        standard = np.where(missing, 0, (numbers - self.mean) / self.scale)
+        return np.column_stack([standard, missing] if self.indicator else [standard]).astype(float)
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """A column of zeros and ones per level, but for the most frequent one, which the others are compared with.
+
+    Levels of a single item, and those beyond the fiftieth, are one level (other); so is a level that comes later. What
+    is missing is a level of its own.
+    """
+
+    name: str
+    reference: str
+    levels: tuple[str, ...]  # those with a column
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}={level}" for level in self.levels)
+
+    def encode(self, values: Sequence[Any], source: str) -> Floats:
+        """One row per value, (len(values), len(names)). A new level, where there is no (other), is as the reference."""
+        known = {*self.levels, self.reference}
+        found = [level if (level := _as_level(value)) in known else OTHER for value in values]
+        return np.array([[float(level == each) for each in self.levels] for level in found]).reshape(len(values), -1)
+
+
+Column = NumericColumn | CategoricalColumn
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Features:
+    """What is known of every item of a catalogue, as a matrix, and how it came about.
+
+    Made by `read_features`. `notes` says what is worth knowing of the table: values that are missing, rows of items
+    that the catalogue does not have, columns that say nothing.
+
+    Examples
+    --------
+    >>> table = {"item": ["cot", "crib", "bib"], "price": [90, 150, 9], "kind": ["bed", "bed", "meal"]}
+    >>> features = read_features(table, ["bib", "cot", "crib"])
+    >>> features
+    Features(3 items, 2 columns: price, kind=(other))
+    >>> features.encode({"item": ["bassinet"], "price": [83], "kind": ["bed"]}).round(6).tolist()
+    [[0.0, 0.0]]
+    """
+
+    catalogue: Catalogue
+    matrix: Floats  # (n_items, n_columns), in the order of the catalogue
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        read_only(self.matrix)
+
+    def __repr__(self) -> str:
+        n = count(len(self.names), "column")
+        return f"Features({count(len(self.catalogue), 'item')}, {n}: {', '.join(self.names)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns of the matrix."""
+        return tuple(name for column in self.columns for name in column.names)
+
+    def encode(self, table: Any, labels: Iterable[Label] | None = None, *, item: str | None = None) -> Floats:
+        """The same columns of further items, with the means, scales and levels of these.
+
+        Parameters
+        ----------
+        table
+            As `read_features` takes it, with the columns that the features were made of.
+        labels
+            Which items, in which order; by default all rows of the table.
+        item
+            The column of the labels.
+
+        Returns
+        -------
+        array of float
+            One row per item, one column per name.
+
+        Examples
+        --------
+        >>> features = read_features({"item": ["cot", "bib"], "price": [90, 10]}, ["bib", "cot"])
+        >>> features.encode({"item": ["crib"], "price": [130]}).tolist()
+        [[2.0]]
+        """
+        read = read_item_table(table, item)
+        missing = [column.name for column in self.columns if column.name not in read.columns]
+        if missing:
+            raise InputError(
+                f"{read.source} has the columns {contents(read.columns)}, but not {contents(missing)}, of which the "
+                "features were made; add them, with empty values where nothing is known"
+            )
+        rows = read.rows_of(read.labels if labels is None else list(labels))
+        return _encoded(self.columns, read, rows)
+
+
+def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, item: str | None = None) -> Features:
+    """Features of items, from a table with one row per item.
+
+    Numbers are standardised: to their mean over the items, and in units of their standard deviation. Texts are
+    categories. A column that is the same for all items is left out. Values that are missing are said in a warning.
+
+    Parameters
+    ----------
+    table
+        A pandas or polars DataFrame, an Arrow table, a dict of columns, or a path to a CSV or Parquet file. Rows of
+        items that are not asked for are not looked at.
+    items
+        Baskets, whose items they are, or labels; every one must have a row.
+    item
+        The column of the labels; by default that called "item", or else the first.
+
+    Returns
+    -------
+    Features
+        In the order of the items.
+
+    Examples
+    --------
+    >>> read_features({"item": ["cot", "bib"], "price": [90, 10]}, ["bib", "cot"]).matrix.tolist()
+    [[-1.0], [1.0]]
+    """
+    catalogue = as_catalogue(items)
+    read = read_item_table(table, item)
+    rows = read.rows_of(catalogue.labels)
+    columns, notes = [], _notes_on_rows(read, catalogue)
+    for name, values in read.columns.items():
+        made = _column(name, [values[row] for row in rows], read)
+        notes += [] if made is not None else [f"column {name!r} is the same for all items, and is left out"]
+        columns += [] if made is None else [made]
+    if not columns:
+        raise InputError(f"{read.source} has no column that tells items apart; expected numbers or categories")
+    missing = _missing(read, rows)
+    if missing:
+        warnings.warn(missing, InputWarning, stacklevel=2)
+        notes.append(missing)
+    return Features(catalogue, _encoded(columns, read, rows), tuple(columns), tuple(notes))
+
+
+def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label], *, item: str | None = None) -> Features:
+    """Features as they are, in the order of these items, or read from what `read_features` takes."""
+    if not isinstance(features, Features):
+        return read_features(features, items, item=item)
+    catalogue = as_catalogue(items)
+    here = features.catalogue.translation(catalogue)
+    if (here < 0).any():
+        missing = catalogue.select(np.flatnonzero(here < 0))
+        raise InputError(
+            f"the features lack {count(len(missing), 'item')} of {len(catalogue)} (for instance "
+            f"{contents(missing[:SHOWN])}); read them for these items (read_features)"
+        )
+    return Features(catalogue, features.matrix[here], features.columns, features.notes)
+
+
+def as_catalogue(items: Baskets | Catalogue | Sequence[Label]) -> Catalogue:
+    """The items of baskets, or labels, in order."""
+    if isinstance(items, Catalogue):
+        return items
+    return items.catalogue if hasattr(items, "catalogue") else Catalogue.of(items)
+
+
+def _notes_on_rows(read: ItemTable, catalogue: Catalogue) -> list[str]:
+    beyond = read.beyond(catalogue)
+    if not beyond:
+        return []
+    return [
+        f"{read.source} has rows for {count(len(beyond), 'item')} more (for instance {contents(beyond[:SHOWN])}), "
+        "which are not looked at"
+    ]
+
+
+def _missing(read: ItemTable, rows: list[int]) -> str:
+    """How many values are missing, of which columns and for which items."""
+    each = {name: [row for row in rows if values[row] is None] for name, values in read.columns.items()}
+    found = [
+        f"{count(len(empty), 'value')} of {name!r} (for instance of {contents(read.labels[row] for row in empty[:1])})"
+        for name, empty in each.items()
+        if empty
+    ]
+    told = "a number is then taken as the mean, beside a column that says so, and a category as one of its own"
+    return f"{read.source} lacks {contents(found)}: {told}" if found else ""
+
+
+def _encoded(columns: Sequence[Column], read: ItemTable, rows: list[int]) -> Floats:
+    parts = [
+        column.encode([read.columns[column.name][row] for row in rows], read.source)
+        if column.names
+        else np.zeros((len(rows), 0))
+        for column in columns
+    ]
+    return np.hstack(parts)
+
+
+def _column(name: str, values: list[Any], read: ItemTable) -> Column | None:
+    """How to encode a column; None where it says nothing."""
+    present = [value for value in values if value is not None]
+    if present and _numeric(present, read.texts):
+        return _numeric_column(name, values, read.source)
+    return _categorical_column(name, [_as_level(value) for value in values])
+
+
+def _numeric(present: list[Any], texts: bool) -> bool:
+    """Whether all are numbers, or in a file of texts are written as such."""
+    readable: Callable[[Any], bool] = _reads_as_number if texts else lambda value: not isinstance(value, str)
+    return all(map(readable, present))
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return str(value).lower() in TRUE_FALSE
+
+
+def _numeric_column(name: str, values: list[Any], source: str) -> NumericColumn | None:
+    numbers = np.array([_as_number(value, name, source) for value in values])
+    known = numbers[~np.isnan(numbers)]
+    spread = float(known.std())
+    constant = spread <= 1e-12 * max(1.0, float(np.abs(known).max()))
+    if constant and len(known) == len(numbers):
+        return None
+    return NumericColumn(name, float(known.mean()), 1.0 if constant else spread, len(known) < len(numbers))
+
+
+def _as_number(value: Any, name: str, source: str) -> float:
+    """NaN where it is missing."""
+    if value is None:
+        return math.nan
+    if isinstance(value, str) and value.lower() in TRUE_FALSE:
+        return TRUE_FALSE[value.lower()]
+    try:
+        number = float(value) if isinstance(value, Real | str) or hasattr(value, "as_tuple") else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        kind = type(value).__name__
+        raise InputError(
+            f"column {name!r} of {source} holds {value!r} ({kind}); expected finite numbers, or texts as categories"
+        )
+    return number
+
+
+def _categorical_column(name: str, levels: list[str]) -> CategoricalColumn | None:
+    counts = Counter(levels)
+    order = sorted(counts, key=lambda level: (-counts[level], level))
+    if len(order) < 2:
+        return None
+    reference, *others = order
+    own = [level for level in others if counts[level] >= FEWEST or level == MISSING][:MOST_LEVELS]
+    return CategoricalColumn(name, reference, (*own, *((OTHER,) if len(own) < len(others) else ())))
+
+
+def _as_level(value: Any) -> str:
+    return MISSING if value is None else str(value)

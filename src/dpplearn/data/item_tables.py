@@ -1,0 +1,153 @@
+"""Tables by item: one row per label and any columns, from memory or a file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+
+from dpplearn.data.catalogue import Catalogue, Label, as_label
+from dpplearn.data.checks import is_null
+from dpplearn.data.readers import DELIMITERS, format_of, matching_files
+from dpplearn.data.tables import explained, names_of_table, sql_files
+from dpplearn.data.texts import text_file
+from dpplearn.errors import InputError
+from dpplearn.tools.words import contents, count
+
+ITEM = "item"  # the column of labels, unless there is none of that name: then the first
+SHOWN = 3  # examples
+
+
+@dataclass(frozen=True, eq=False)
+class ItemTable:
+    """Columns of values, one per label; None is a value that is missing."""
+
+    source: str  # what to call it in messages
+    labels: tuple[Label, ...]
+    columns: dict[str, list[Any]]
+    texts: bool  # whether all values are texts, as in a CSV file
+
+    def rows_of(self, labels: Sequence[Label]) -> list[int]:
+        """Which row each label has; every one must have one."""
+        place = {str(label): row for row, label in enumerate(self.labels)}
+        missing = [label for label in labels if str(label) not in place]
+        if missing:
+            raise InputError(
+                f"{self.source} has no row for {count(len(missing), 'item')} of {len(labels)} (for instance "
+                f"{contents(missing[:SHOWN])}), and rows such as {contents(self.labels[:SHOWN])}; add rows for them, "
+                "with empty values where nothing is known, or name the column of the items with item= (--item)"
+            )
+        return [place[str(label)] for label in labels]
+
+    def beyond(self, catalogue: Catalogue) -> tuple[Label, ...]:
+        """The labels that a catalogue does not have."""
+        return tuple(label for label in self.labels if label not in catalogue)
+
+
+def read_item_table(table: Any, item: str | None = None) -> ItemTable:
+    """A pandas or polars DataFrame, an Arrow table, a dict of columns, or a path to CSV or Parquet.
+
+    The labels are in the column `item`; by default in that called "item", or else in the first.
+    """
+    if isinstance(table, str | PathLike):
+        source, names, rows, texts = _of_file(fspath(table))
+    elif isinstance(table, Mapping):
+        source, names, rows, texts = "the table", *_of_dict(table), False
+    else:
+        source, names, rows, texts = "the table", *_of_frame(table), False
+    if not rows:
+        raise InputError(f"{source} has no rows; expected one per item")
+    names = [name.strip() for name in names]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"{source} has {names.count(repeated)} columns called {repeated!r}; rename all but one")
+    place = _item_column(names, item, source)
+    columns = {name: [_value(row[at]) for row in rows] for at, name in enumerate(names)}
+    labels = columns.pop(names[place])
+    return ItemTable(source, _checked_labels(labels, names[place], source), columns, texts)
+
+
+def _item_column(names: list[str], item: str | None, source: str) -> int:
+    if item is None:
+        return names.index(ITEM) if ITEM in names else 0
+    if item.strip() not in names:
+        raise InputError(
+            f"{source} has the columns {', '.join(map(repr, names))}, but not {item!r}; name that of the items with "
+            "item= (--item)"
+        )
+    return names.index(item.strip())
+
+
+def _checked_labels(values: list[Any], column: str, source: str) -> tuple[Label, ...]:
+    if None in values:
+        raise InputError(f"column {column!r} of {source} is null in row {values.index(None) + 1}; expected an item")
+    labels = tuple(as_label(value) for value in values)
+    seen: set[str] = set()
+    for label in labels:
+        if str(label) in seen:
+            raise InputError(f"{source} has several rows for item {label!r}; expected one row per item")
+        seen.add(str(label))
+    return labels
+
+
+def _value(value: Any) -> Any:
+    """Without blanks around a text; None for what is missing."""
+    if isinstance(value, str):
+        return value.strip() or None
+    return None if is_null(value) else value
+
+
+def _of_dict(table: Mapping[Any, Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    columns = {str(name): list(values) for name, values in table.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InputError(f"the columns have lengths {lengths}; expected one value per item in each")
+    return list(columns), list(zip(*columns.values(), strict=True))
+
+
+def _of_frame(table: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        try:
+            connection.register("registered", table)
+        except (duckdb.Error, TypeError):
+            kind = f"{type(table).__module__}.{type(table).__name__}"
+            raise InputError(
+                f"got a {kind}; expected a table by item: a pandas or polars DataFrame, an Arrow table, a dict of "
+                "columns, or a path to CSV or Parquet"
+            ) from None
+        with explained("the table"):
+            return names_of_table(connection, table), connection.sql("SELECT * FROM registered").fetchall()
+
+
+def _of_file(path: str) -> tuple[str, list[str], list[tuple[Any, ...]], bool]:
+    paths = matching_files(path)
+    if len(paths) > 1:
+        raise InputError(f"{path} matches {len(paths)} files; expected one table, one row per item")
+    if format_of(paths) == "parquet":
+        import duckdb
+
+        with duckdb.connect() as connection, explained(path):
+            found = connection.sql(f"SELECT * FROM read_parquet({sql_files(paths)})")
+            return path, list(found.columns), found.fetchall(), False
+    with text_file(paths[0], newline="") as file:
+        lines = [line for line in csv.reader(file, delimiter=_delimiter(paths[0]), skipinitialspace=True) if line]
+    if not lines:
+        raise InputError(f"{path} has no lines; expected a header, and one line per item")
+    header, *rows = lines
+    wrong = next((number for number, row in enumerate(rows, start=2) if len(row) != len(header)), None)
+    if wrong is not None:
+        raise InputError(
+            f"line {wrong} of {path} has {count(len(rows[wrong - 2]), 'value')}; expected {len(header)}, as above"
+        )
+    return path, header, [tuple(row) for row in rows], True
+
+
+def _delimiter(path: str) -> str:
+    """The one that divides the header into most columns."""
+    with text_file(path, newline="") as file:
+        header = file.readline()
+    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), [])))

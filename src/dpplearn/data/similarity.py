@@ -1,0 +1,141 @@
+"""Similarity: how alike every two items are, from what people have of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpplearn.arrays import Floats
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.checks import as_array
+from dpplearn.data.features import as_catalogue
+from dpplearn.data.item_tables import read_item_table
+from dpplearn.errors import InputError
+from dpplearn.tools.words import contents, count
+
+SYMMETRIC, UNIT, DEFINITE = 1e-8, 1e-6, 1e-8  # what rounding may leave: of S − Sᵀ, of the diagonal, of eigenvalues
+SHOWN = 3  # examples
+EXPECTED = (
+    "expected a square array in the order of the items, a sparse matrix, a table with a row and a column per item, one "
+    "value per item (alike are those of the same value), or a DPP"
+)
+
+
+def read_similarity(similarity: Any, items: Baskets | Catalogue | Sequence[Label], name: str = "similarity") -> Floats:
+    """How alike every two items are: symmetric and positive semidefinite, with ones on the diagonal.
+
+    Parameters
+    ----------
+    similarity
+        A square array or scipy sparse matrix, in the order of the items; a table (pandas, polars, Arrow, a path to CSV
+        or Parquet) with one row and one column per item; a list of one value per item, or a dict from label to value,
+        in which items are alike if their values are the same; or a DPP, of which it is L over its diagonal.
+    items
+        Baskets, whose items they are, or labels.
+    name
+        What to call it in messages.
+
+    Returns
+    -------
+    array of float
+        (n_items, n_items).
+
+    Examples
+    --------
+    >>> read_similarity({"cot": "bed", "crib": "bed", "bib": "meal"}, ["bib", "cot", "crib"]).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
+    """
+    catalogue = as_catalogue(items)
+    return _checked(_matrix(similarity, catalogue, name), name)
+
+
+def _matrix(similarity: Any, catalogue: Catalogue, name: str) -> Floats:
+    if hasattr(similarity, "kernel") and hasattr(similarity, "catalogue"):
+        return _of_model(similarity, catalogue, name)
+    if isinstance(similarity, Mapping):
+        return _same(_by_label(similarity, catalogue, name))
+    if hasattr(similarity, "tocsr"):
+        similarity = similarity.toarray()
+    if hasattr(similarity, "columns") or hasattr(similarity, "column_names") or isinstance(similarity, str):
+        return _of_table(similarity, catalogue, name)
+    array = as_array(similarity)
+    if array.ndim == 1 and len(array) == len(catalogue):
+        return _same(list(similarity))
+    if array.shape != (len(catalogue), len(catalogue)) or array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} is {array.dtype} of shape {array.shape}, for {count(len(catalogue), 'item')}; {EXPECTED}"
+        )
+    return np.array(array, dtype=float)
+
+
+def _by_label(values: Mapping[Any, Any], catalogue: Catalogue, name: str) -> list[Any]:
+    known = {str(label): value for label, value in values.items()}
+    missing = [label for label in catalogue.labels if str(label) not in known]
+    if missing:
+        raise InputError(
+            f"{name} has no value for {count(len(missing), 'item')} of {len(catalogue)} (for instance "
+            f"{contents(missing[:SHOWN])}); add them, with None for those that are like no other"
+        )
+    return [known[str(label)] for label in catalogue.labels]
+
+
+def _same(values: list[Any]) -> Floats:
+    """1 where two items have the same value; what has none is like itself alone."""
+    kinds = [(place,) if value is None else str(value) for place, value in enumerate(values)]
+    numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    number = np.array([numbers[kind] for kind in kinds])
+    return np.asarray(number[:, None] == number, dtype=float)
+
+
+def _of_model(model: Any, catalogue: Catalogue, name: str) -> Floats:
+    here = model.catalogue.translation(catalogue)
+    if (here < 0).any():
+        missing = catalogue.select(np.flatnonzero(here < 0))
+        raise InputError(f"the model given as {name} lacks the items {contents(missing[:SHOWN])}")
+    L = np.asarray(model.kernel.L)[np.ix_(here, here)]
+    if not np.all(L.diagonal() > 0):
+        raise InputError(f"the model given as {name} has items of probability zero, which are like nothing")
+    d = np.sqrt(L.diagonal())
+    return np.asarray(L / np.outer(d, d))
+
+
+def _of_table(table: Any, catalogue: Catalogue, name: str) -> Floats:
+    read = read_item_table(table)
+    rows = read.rows_of(catalogue.labels)
+    missing = [label for label in catalogue.labels if str(label) not in read.columns]
+    if missing:
+        raise InputError(
+            f"{read.source}, given as {name}, has no column for {count(len(missing), 'item')} of {len(catalogue)} (for "
+            f"instance {contents(missing[:SHOWN])}); expected one row and one column per item"
+        )
+    values = [[read.columns[str(label)][row] for label in catalogue.labels] for row in rows]
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{read.source}, given as {name}, does not hold numbers alone; {EXPECTED}") from None
+
+
+def _checked(S: Floats, name: str) -> Floats:
+    if not np.isfinite(S).all():
+        raise InputError(f"{name} holds values that are not finite numbers; {EXPECTED}")
+    apart = float(np.abs(S - S.T).max())
+    if apart > SYMMETRIC * max(1.0, float(np.abs(S).max())):
+        raise InputError(f"{name} is not symmetric, by {apart:.2g}; take (S + Sᵀ)/2 if either direction will do")
+    wrong = int(np.abs(S.diagonal() - 1).argmax())
+    if abs(S[wrong, wrong] - 1) > UNIT:
+        raise InputError(
+            f"{name} has {S[wrong, wrong]:.6g} on its diagonal (item number {wrong}); expected 1, how like it is to "
+            "itself: divide by sqrt(outer(d, d)), d = diag(S)"
+        )
+    S = (S + S.T) / 2
+    np.fill_diagonal(S, 1.0)
+    least = float(np.linalg.eigvalsh(S)[0])
+    if least < -DEFINITE * len(S):
+        raise InputError(
+            f"{name} has an eigenvalue of {least:.3g}, and a kernel has none below 0; take (S + c I)/(1 + c) with c = "
+            f"{-least:.3g}, or dot products of unit vectors, such as cosines"
+        )
+    return S

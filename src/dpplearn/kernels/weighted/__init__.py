@@ -1,0 +1,1 @@
+"""Laws mixed by weights, whatever family each is of."""

@@ -1,0 +1,24 @@
+"""Exact draws from a mixture by weights: a law, then a set from it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpplearn.arrays import Ints, Seed
+from dpplearn.kernels.weighted.kernel import WeightedKernel
+from dpplearn.kernels.weighted.sizes import shares_given_size
+
+
+def sample_sets(kernel: WeightedKernel, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
+    """n independent sets (positions, ascending), with k of k items. The same seed gives the same draws whatever the
+    number of threads."""
+    shares = kernel.weights if k is None else shares_given_size(kernel, k)
+    stream = np.random.default_rng(rng)
+    chosen = stream.choice(kernel.n_segments, n, p=shares)
+    seeds = stream.integers(2**63, size=kernel.n_segments)
+    drawn = {
+        c: iter(kernel.laws[c].sample(times, k, int(seeds[c]), threads))
+        for c, times in enumerate(np.bincount(chosen, minlength=kernel.n_segments).tolist())
+        if times
+    }
+    return [next(drawn[c]) for c in chosen.tolist()]

@@ -1,0 +1,176 @@
+"""Features and similarities of items: what comes in, how it is encoded, and what is said of what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pyarrow.parquet
+import pytest
+from scipy.sparse import csr_array
+
+from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
+from dpplearn.data.features import Features, as_features, read_features
+from dpplearn.data.similarity import read_similarity
+
+ITEMS = ["bib", "cot", "crib", "mug"]
+TABLE = {
+    "item": ["crib", "cot", "mug", "bib"],
+    "price": [150.0, 90.0, 10.0, 10.0],
+    "kind": ["bed", "bed", "meal", "meal"],
+}
+
+
+def as_csv(folder: Path) -> Path:
+    pandas.DataFrame(TABLE).to_csv(folder / "items.csv", index=False)
+    return folder / "items.csv"
+
+
+def as_parquet(folder: Path) -> Path:
+    pyarrow.parquet.write_table(pyarrow.table(TABLE), folder / "items.parquet")
+    return folder / "items.parquet"
+
+
+SOURCES = {
+    "dict": lambda _: TABLE,
+    "pandas": lambda _: pandas.DataFrame(TABLE),
+    "polars": lambda _: polars.DataFrame(TABLE),
+    "arrow": lambda _: pyarrow.table(TABLE),
+    "csv": as_csv,
+    "parquet": as_parquet,
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_kind_of_table_gives_the_same_features_in_the_order_of_the_items(source: str, tmp_path: Path) -> None:
+    features = read_features(SOURCES[source](tmp_path), ITEMS)
+    assert features.names == ("price", "kind=meal")
+    price = np.array([10.0, 90, 150, 10])
+    np.testing.assert_allclose(features.matrix[:, 0], (price - price.mean()) / price.std(), atol=1e-12)
+    np.testing.assert_array_equal(features.matrix[:, 1], [1, 0, 0, 1])
+
+
+def test_further_items_are_encoded_with_the_means_scales_and_levels_of_the_first() -> None:
+    kinds = ["bed", "bed", "bed", "meal", "meal", "toy"]
+    features = read_features({"item": range(6), "price": [1, 2, 3, 4, 5, 9], "kind": kinds}, list(range(6)))
+    assert features.names == ("price", "kind=meal", "kind=(other)")
+    again = features.encode(
+        {"item": [8, 7, 9], "price": [4, 4 + features.columns[0].scale, 4], "kind": ["bed", "x", "meal"]}
+    )
+    np.testing.assert_allclose(again, [[0, 0, 0], [1, 0, 1], [0, 1, 0]], atol=1e-12)
+    some = features.encode({"item": [8, 7], "price": [4, 4], "kind": ["bed", "meal"]}, [7])
+    np.testing.assert_allclose(some, [[0, 1, 0]], atol=1e-12)
+
+
+def test_missing_values_are_said_and_become_the_mean_with_an_indicator_or_a_level() -> None:
+    table = {**TABLE, "price": [150.0, None, 20.0, float("nan")], "kind": ["bed", None, "bed", "bed"]}
+    with pytest.warns(InputWarning, match=r"2 values of 'price' \(for instance of bib\); 1 value of 'kind'"):
+        features = read_features(table, ITEMS)
+    assert features.names == ("price", "price (missing)", "kind=(missing)")
+    np.testing.assert_allclose(features.matrix, [[0, 1, 0], [0, 1, 1], [1, 0, 0], [-1, 0, 0]], atol=1e-12)
+    assert "lacks" in features.notes[-1]
+
+
+def test_columns_that_say_nothing_and_rows_of_other_items_are_noted() -> None:
+    features = read_features({**TABLE, "shop": ["here"] * 4, "vat": [7] * 4}, ITEMS[:3])
+    assert features.names == ("price", "kind=(other)")
+    assert "1 item more (for instance mug)" in features.notes[0]
+    assert ["'shop'" in features.notes[1], "'vat'" in features.notes[2]] == [True, True]
+
+
+def test_features_are_matched_to_other_items_by_label() -> None:
+    features = read_features(TABLE, ITEMS)
+    baskets = Baskets.from_lists([["mug", "bib"]])
+    np.testing.assert_array_equal(as_features(features, baskets).matrix, features.matrix[[0, 3]])
+    with pytest.raises(InputError, match=r"lack 1 item of 2 .for instance sled"):
+        as_features(features, ["bib", "sled"])
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"item": ["bib"], "price": [1]}, r"no row for 3 items of 4 \(for instance cot; crib; mug\)"),
+        ({"item": ["bib", "bib"], "price": [1, 2]}, "several rows for item 'bib'"),
+        ({"item": ["bib", None], "price": [1, 2]}, "null in row 2"),
+        ({"item": ITEMS, "price": [1, 2, 3]}, "lengths"),
+        ({"item": ITEMS, "price": [1, 1, 1, 1]}, "no column that tells items apart"),
+        ({"item": ITEMS, "price": [1, 2, 3, np.inf]}, "expected finite numbers"),
+        ({"item": ITEMS, "price": [1, 2, 3, [4]]}, "expected finite numbers"),
+        ({"item": [], "price": []}, "no rows"),
+        (7, "got a builtins.int; expected a table by item"),
+        ("nowhere.csv", "no file is called nowhere.csv"),
+    ],
+)
+def test_what_cannot_be_used_is_said(table: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_features(table, ITEMS)
+
+
+def test_a_csv_file_may_name_its_item_column_and_must_have_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text("price;product\n1;bib\n2;cot\n")
+    assert read_features(path, ["bib", "cot"], item="product").matrix.tolist() == [[-1.0], [1.0]]
+    with pytest.raises(InputError, match="columns 'price', 'product', but not 'sku'"):
+        read_features(path, ["bib", "cot"], item="sku")
+    path.write_text("item,price\nbib,1\ncot\n")
+    with pytest.raises(InputError, match=r"line 3 of .* has 1 value; expected 2"):
+        read_features(path, ["bib", "cot"])
+
+
+def test_encoding_needs_the_columns_that_the_features_were_made_of() -> None:
+    features = read_features(TABLE, ITEMS)
+    assert isinstance(features, Features)
+    with pytest.raises(InputError, match="but not kind"):
+        features.encode({"item": ["sled"], "price": [3]})
+
+
+S = np.array([[1, 0.5, 0.0, 0], [0.5, 1, 0.2, 0], [0, 0.2, 1, 0], [0, 0, 0, 1]])
+SHUFFLED = [2, 0, 3, 1]
+
+
+def shuffled_table() -> pandas.DataFrame:
+    labels = [ITEMS[i] for i in SHUFFLED]
+    frame = pandas.DataFrame(S[np.ix_(SHUFFLED, SHUFFLED)], columns=labels)
+    frame.insert(0, "item", labels)
+    return frame
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        S,
+        csr_array(S),
+        shuffled_table(),
+        DPP(Kernel.from_L((S * 2)[np.ix_(SHUFFLED, SHUFFLED)]), [ITEMS[i] for i in SHUFFLED]),
+    ],
+    ids=["array", "sparse", "table", "DPP"],
+)
+def test_every_kind_of_similarity_is_read_by_label_or_order(given: Any) -> None:
+    np.testing.assert_allclose(read_similarity(given, ITEMS), S, atol=1e-12)
+
+
+def test_values_make_those_alike_that_share_one_and_none_is_like_nothing_else() -> None:
+    found = read_similarity(["bed", None, "bed", None], ITEMS)
+    np.testing.assert_array_equal(found, np.eye(4) + np.array([[0, 0, 1, 0], [0] * 4, [1, 0, 0, 0], [0] * 4]))
+    by_label = read_similarity({"crib": 1, "bib": 1, "mug": None, "cot": None}, ITEMS)
+    np.testing.assert_array_equal(by_label, found)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (np.triu(S), "not symmetric, by 0.5"),
+        (2 * S, r"has 2 on its diagonal .item number 0.*sqrt\(outer"),
+        (np.ones((4, 4)) * -0.9 + 1.9 * np.eye(4), r"eigenvalue of -1.7.*c = 1.7"),
+        (S[:3], r"shape \(3, 4\), for 4 items"),
+        (np.full((4, 4), np.nan), "not finite"),
+        ({"bib": 1}, "no value for 3 items of 4"),
+    ],
+)
+def test_a_similarity_that_is_none_is_refused_with_what_to_do(given: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_similarity(given, ITEMS)
