@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +17,10 @@ import dpplearn
 from helpers.manual import ROOT
 
 SOURCE = Path(dpplearn.__file__).parent
+NEEDED = (
+    *("src", "tests", "docs", "examples", "benchmarks", "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md"),
+    *("LICENSE", "Makefile", "constraints.txt", "pyproject.toml"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,54 +44,31 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
 def test_the_sdist_holds_what_tests_and_manual_need(built: Path) -> None:
     with tarfile.open(*built.glob("*.tar.gz")) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    needed = "src tests docs examples benchmarks README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md Makefile constraints.txt"
-    files = [path for each in needed.split() for path in (ROOT / each, *(ROOT / each).rglob("*")) if path.is_file()]
+    files = [path for each in NEEDED for path in (ROOT / each, *(ROOT / each).rglob("*")) if path.is_file()]
     made = ("__pycache__", "docs/_drawn/", "docs/reference/generated/", "benchmarks/results/")
     wanted = {path.relative_to(ROOT).as_posix() for path in files}
     assert {name for name in wanted if not any(part in name for part in made)} <= names
     assert not any(part in name for name in names for part in made)
 
 
-def test_the_wheel_runs_in_an_environment_of_its_own(built: Path, tmp_path: Path) -> None:
-    """Its own is the package alone; what it depends on is taken from here, so that no package index is needed. `make
-    dist` installs all of it anew."""
+def test_the_wheel_installs_and_runs_in_an_empty_environment(built: Path, tmp_path: Path) -> None:
+    """What it depends on is taken from here, so that no package index is needed; `make dist` installs all anew."""
     venv.create(tmp_path / "env", with_pip=False)
-    python = tmp_path / "env" / "bin" / "python"
-    site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    with zipfile.ZipFile(*built.glob("*.whl")) as wheel:
-        wheel.extractall(site)
-    environment = {
-        "PYTHONPATH": f"{site}:{sysconfig.get_path('purelib')}",
-        "NUMBA_DISABLE_JIT": "1",
-        "HOME": str(tmp_path),
-    }
-    (tmp_path / "orders.txt").write_text("crib,monitor\ncot\ncrib\nmonitor,cot\n" * 5)
+    programs = tmp_path / "env" / "bin"
+    (wheel,) = built.glob("*.whl")
 
-    def output(*arguments: str) -> str:
-        command = [python, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    def output(*command: object) -> str:
+        whole = [str(each) for each in command]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        done = subprocess.run(whole, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert output("-c", "import dpplearn; print(dpplearn.__file__)").startswith(site)
-    assert output("-m", "dpplearn", "--version") == f"dpplearn {dpplearn.__version__}\n"
-    output(
-        "-m",
-        "dpplearn",
-        "fit",
-        "orders.txt",
-        "-o",
-        "m.safetensors",
-        "--model",
-        "dpp",
-        "--prior",
-        "1",
-        "--max-iter",
-        "2",
-    )
-    assert "cot" in output("-m", "dpplearn", "recommend", "m.safetensors", "crib")
+    output(sys.executable, "-m", "pip", "--python", programs / "python", "install", "--no-deps", "--no-index", wheel)
+    site = output(programs / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    Path(site, "needed.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    (tmp_path / "orders.txt").write_text("crib,monitor\ncot\ncrib\nmonitor,cot\n" * 5, encoding="utf-8")
+    assert output(programs / "python", "-c", "import dpplearn; print(dpplearn.__file__)").startswith(site)
+    assert output(programs / "dpplearn", "--version") == f"dpplearn {dpplearn.__version__}\n"
+    output(programs / "dpplearn", "fit", "orders.txt", "-o", "model", "--prior", "inf")  # compiles little
+    assert "monitor" in output(programs / "dpplearn", "recommend", "model", "crib")
