@@ -48,15 +48,15 @@ def bar(axes: Axes, row: int, why: Explanation, theme: str) -> None:
     axes.text(-1, row, str(why.item), ha="right", va="center", color=INK[theme])
     words = f"{alone:.0f} % → {given:.{0 if given >= 2 else 1}f} %"
     axes.text(max(alone, given) + 1, row - 0.17, words, va="center", color=colour, weight="bold")
-    axes.text(max(alone, given) + 1, row + 0.23, reason(why), va="center", color=FAINT[theme], size=9)
+    axes.text(max(alone, given) + 1, row + 0.26, reason(why), va="center", color=FAINT[theme], size=10)
 
 
 def draw(theme: str) -> Figure:
-    figure = new_figure(8.8, 4.4)
+    figure = new_figure(9.2, 4.8)
     axes = figure.add_subplot()
     for row, why in enumerate(shown()):
         bar(axes, row + (row >= EACH) * 0.5, why, theme)
-    axes.set_title(f"Beside a {BASKET[0]} and a {BASKET[1]}", loc="left", x=-0.35, weight="bold", size=12)
+    axes.set_title(f"Beside a {BASKET[0]} and a {BASKET[1]}", loc="left", x=-0.35, weight="bold", size=13)
     axes.set(xlim=(0, 72), ylim=(2 * EACH + 0.2, -0.7), yticks=[])
     axes.set_xticks(range(0, 50, 10))
     axes.set_xlabel("chance that a registry holds it, per cent: ○ any registry, ● beside these two", loc="left")

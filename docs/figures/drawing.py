@@ -33,7 +33,7 @@ def looks(theme: str) -> dict[Any, Any]:
     from dpplearn.plots.style import STYLE
 
     inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    clear = {"figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none", "font.size": 10}
+    clear = {"figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none", "font.size": 11}
     return {**STYLE, **clear, **dict.fromkeys(inked, INK[theme])}
 
 

@@ -1,0 +1,108 @@
+"""Every block of code of the README and the manual runs as it stands, in the order of its page."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpplearn
+from helpers.manual import (
+    DOCS,
+    ROOT,
+    blocks,
+    calls,
+    copied,
+    run_call,
+    run_python,
+    served,
+    write_files,
+    write_raw_orders,
+)
+
+FOLDERS = ("start", "guide", "understand")
+PAGES = [ROOT / "README.md", *sorted(page for each in FOLDERS for page in (DOCS / each).glob("*.md"))]
+PAGES += [DOCS / "results" / "comparing-learners.md"]
+PYTHON, SHELL = ("python", "{code-cell}"), ("sh",)
+NO_CODE = ("", "text", "ini", "dockerfile", "{toctree}", "{drawn}")
+
+# What is shown and not run here: it installs, builds, or waits for requests.
+NOT_RUN = {
+    "README.md": ["$ make demo", "$ make docs", "$ make test"],
+    "install.md": ["$ pip install dpplearn"],
+    "service.md": [
+        "$ pip install 'dpplearn[serve]'",
+        "$ dpplearn serve shelf/",
+        "$ make demo-serve",
+        "$ curl -s localhost:8000/v1/models/safety/recommend",
+        "$ dpplearn prepare 'orders/*.parquet' -o prepared/ && dpplearn fit-all prepared/ -o shelf/",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("manual")
+    return folder, write_files(folder)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_code_of_a_page_runs_as_it_stands(
+    page: Path, files: tuple[Path, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, names = files[0], dict(files[1])
+    copied(folder, tmp_path)
+    if page.name == "pipeline.md":
+        write_raw_orders(tmp_path)
+    with contextlib.chdir(tmp_path), served(tmp_path / "served"):
+        for block in blocks(page):
+            if block.language in PYTHON:
+                run_python(block, page, names)
+            for words in calls(block) if block.language in SHELL else ():
+                run_call(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_is_not_run_is_listed(page: Path) -> None:
+    found = blocks(page)
+    known = (*PYTHON, *SHELL, *NO_CODE, "console")
+    assert [block for block in found if block.language not in known] == []
+    assert [
+        block for block in found if block.language == "" and re.search(r"^(dpplearn|make|pip) ", block.text, re.M)
+    ] == []
+    lines = [line for block in found if block.language == "console" for line in block.text.splitlines()]
+    shown = [re.split(r"\s{2,}|\s\\$|\s#|\s-H", line)[0] for line in lines if line.startswith("$ ")]
+    assert shown == NOT_RUN.get(page.name, [])
+
+
+def test_a_block_that_fails_is_told_by_its_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n```python\n1 / 0\n```\n\n```sh\ndpplearn no-such-command\n```\n", encoding="utf-8")
+    python, shell = blocks(page)
+    with pytest.raises(ZeroDivisionError):
+        run_python(python, page, {})
+    with pytest.raises(AssertionError, match="no-such-command ended with 2"):
+        run_call(*calls(shell))
+
+
+def test_every_link_to_a_page_leads_to_one() -> None:
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), ROOT / "examples" / "README.md"]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text("utf-8"))]
+    assert len(links) > 50
+    assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_pages_that_the_code_names_exist() -> None:
+    sources = [path for each in ("src", "tests", "benchmarks") for path in (ROOT / each).rglob("*.py")]
+    named = {name for path in sources for name in re.findall(r"docs/[\w/-]+\.md", path.read_text("utf-8"))}
+    assert named
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    version = dpplearn.__version__
+    assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1] == version  # type: ignore[index]
+    assert re.search(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)[1] == version  # type: ignore[index]
