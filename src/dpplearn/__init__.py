@@ -15,6 +15,7 @@ from dpplearn.evaluation.calibration import Reliability
 from dpplearn.evaluation.cross_validation import cross_validate
 from dpplearn.evaluation.diversity import Diversity
 from dpplearn.evaluation.evaluation import evaluate
+from dpplearn.evaluation.over_time import OverTime, Period
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.fit import fit
 from dpplearn.fitting.result import FitProgress, FitResult
@@ -35,6 +36,8 @@ from dpplearn.pipeline.manifest import Prepared
 from dpplearn.pipeline.prepare import prepare
 from dpplearn.pipeline.recommend_all import Recommended, recommend_all
 from dpplearn.pipeline.shelf import Shelf
+from dpplearn.upkeep.changes import Changes
+from dpplearn.upkeep.update import Update, update
 from dpplearn.version import __version__
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DPP",
     "Baskets",
+    "Changes",
     "DPPEstimator",
     "Diagnosis",
     "Difference",
@@ -59,7 +63,9 @@ __all__ = [
     "Kernel",
     "Mixture",
     "MixtureKernel",
+    "OverTime",
     "Parts",
+    "Period",
     "Prepared",
     "Recommendation",
     "Recommended",
@@ -73,6 +79,7 @@ __all__ = [
     "Statistics",
     "Stop",
     "Substitute",
+    "Update",
     "Verdict",
     "__version__",
     "cross_validate",
@@ -93,6 +100,7 @@ __all__ = [
     "substitute_groups",
     "substitute_pairs",
     "sum_statistics",
+    "update",
     "write_kernel",
 ]
 

@@ -31,6 +31,7 @@ from dpplearn.cli.commands import (
     sample,
     score,
     serve,
+    update,
 )
 from dpplearn.cli.errors import INTERRUPTS, exit_code, run_typer, show_warning
 from dpplearn.cli.output import open_streams
@@ -43,6 +44,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "fit-all": fit_all.fit_all,
     "diagnose": diagnose.diagnose,
     "fit": fit.fit,
+    "update": update.update,
     "score": score.score,
     "compare": compare.compare,
     "recommend": recommend.recommend,
