@@ -11,6 +11,7 @@ from .evaluation.calibration import Reliability
 from .evaluation.cross_validation import cross_validate
 from .evaluation.diversity import Diversity
 from .evaluation.evaluation import evaluate
+from .evaluation.over_time import OverTime, Period
 from .evaluation.result import Evaluation
 from .fitting.fit import fit
 from .fitting.result import FitProgress, FitResult
@@ -33,11 +34,14 @@ from .pipeline.manifest import Prepared
 from .pipeline.prepare import prepare
 from .pipeline.recommend_all import Recommended, recommend_all
 from .pipeline.shelf import Shelf
+from .upkeep.changes import Changes
+from .upkeep.update import Update, update
 from .version import __version__
 
 __all__ = [
     "DPP",
     "Baskets",
+    "Changes",
     "DPPEstimator",
     "Diagnosis",
     "Difference",
@@ -54,7 +58,9 @@ __all__ = [
     "Kernel",
     "Mixture",
     "MixtureKernel",
+    "OverTime",
     "Parts",
+    "Period",
     "Prepared",
     "Recommendation",
     "Recommended",
@@ -68,6 +74,7 @@ __all__ = [
     "Statistics",
     "Stop",
     "Substitute",
+    "Update",
     "Verdict",
     "WeightedKernel",
     "__version__",
@@ -89,5 +96,6 @@ __all__ = [
     "substitute_groups",
     "substitute_pairs",
     "sum_statistics",
+    "update",
     "write_kernel",
 ]

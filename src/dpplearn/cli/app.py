@@ -23,6 +23,7 @@ COMMANDS = (
     "fit-all",
     "diagnose",
     "fit",
+    "update",
     "score",
     "compare",
     "recommend",

@@ -15,13 +15,11 @@ from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.bootstrap import Difference, Estimate, difference, estimate, resampled_means
 from dpplearn.evaluation.outcomes import LOG_LIKELIHOOD, PERCENTILE_RANK
 from dpplearn.evaluation.text import with_interval
-from dpplearn.tools.tables import TextTable, aligned
+from dpplearn.tools.tables import WIDTH, TextTable, as_plain_text
 from dpplearn.tools.words import count, number, signed
 
 if TYPE_CHECKING:
     from dpplearn.evaluation.result import Evaluation
-
-WIDTH = 80  # of plain text
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,10 @@ class OverTime:
     >>> lead, mean = Difference(0.5, 0.4, 0.6, 1.0), Estimate(-2.0, -2.1, -1.9)
     >>> print(OverTime("model", "month", (Period("2026-01", 10, 10.0, mean, lead, Estimate(80.0, 70.0, 90.0)),)))
     model by month
-    month    baskets  log-likelihood   over independent items    percentile rank
-    2026-01       10         -2.0000  +0.500 [+0.400, +0.600]  80.0 [70.0, 90.0]
+    Means per basket with 95% intervals. A lead over independent items that shrinks
+    says that people have changed.
+      month    baskets  log-likelihood   over independent items    percentile rank
+      2026-01       10         -2.0000  +0.500 [+0.400, +0.600]  80.0 [70.0, 90.0]
     There is a single month, and nothing to compare it with.
     """
 
@@ -72,8 +72,8 @@ class OverTime:
         """All periods, as words."""
         return TextTable(
             f"{self.model} by {self.by}",
-            "How well the model tells the baskets of each period, on average per basket with 95% intervals: a lead over "
-            "independent items that shrinks says that people have changed.",
+            "Means per basket with 95% intervals. A lead over independent items that shrinks says that people have "
+            "changed.",
             [self.by, "baskets>", "log-likelihood>", "over independent items>", "percentile rank>"],
             [
                 (
@@ -118,8 +118,7 @@ class OverTime:
         return {"model": self.model, "by": self.by, "rows": [asdict(each) for each in self.rows]}
 
     def __repr__(self) -> str:
-        table = self.table
-        return "\n".join([table.title, *aligned(table), fill(self.in_words, WIDTH)])
+        return "\n".join([*as_plain_text(self.table), fill(self.in_words, WIDTH)])
 
 
 def over_time(found: Evaluation, by: str, name: str, rng: Seed) -> OverTime:

@@ -19,6 +19,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError
+from dpplearn.fitting.balancing import balanced, enough_for_pairs
 from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.sampling import SAMPLERS
@@ -30,9 +31,6 @@ FEWEST_PER_ITEM, MOST_PER_ITEM, MOST_SETS = 40, 1000, 100_000  # sets, whatever 
 PLENTY, WORK = 30_000, 2_000_000  # sets that are taken anyhow, if they are so many nanoseconds of work
 FEWEST = 500  # sets; otherwise they are no more than ten times that work
 AT_A_TIME = 10_000  # draws, each of which takes a random number per item
-SETS_A_PAIR = 4  # the least number of sets drawn per pair of items, for the frequencies of pairs to be made exact
-OFTEN = 20  # sets drawn that hold a pair of items, for its frequency to be made exact
-MOST_ROUNDS = 30  # of finding the weights for that
 ENDS = 1e-6  # weight of the full catalogue and of the empty set, as a share of the data's
 STRONGEST = 1e9  # times the data's weight; what is stronger cannot be told from independent items, and may be no number
 
@@ -122,49 +120,11 @@ def _drawn_sets(kernel: Kernel, size: int, n: int, rng: np.random.Generator, cat
 
 
 def _balanced(drawn: Baskets, whole: Baskets, p: Floats) -> Baskets:
-    """The drawn sets with weights changed as little as possible, Σ (w − w⁰)²/w⁰, for all sets together to have items
-    with the frequencies p_i and pairs with p_i p_j, or items alone where pairs are too many for that. Those that are
-    in few of the sets stay as they are.
-
-    What a model learns of independent items is mostly that pairs meet as often as by chance. w = w⁰ (1 + A μ) with
-    Aᵀ diag(w⁰) A μ = what is missing of each frequency, and a row of A a set; no weight falls below zero.
-    """
-    from scipy.sparse.linalg import LinearOperator, cg
-
-    n, w = len(p), drawn.weights
-    pairs = SETS_A_PAIR * n * (n + 1) / 2 <= len(drawn)
-    wanted = (np.triu(np.outer(p, p), 1) + np.diag(p)).reshape(-1) if pairs else p
-    A, of_whole = (_pairs_held(part) if pairs else _items_held(part) for part in (drawn, whole))
-    held: Floats = A.T @ w
-    missing = wanted - held - of_whole.T @ whole.weights
-    often = A.T @ np.ones(len(drawn)) >= OFTEN  # to get a rarer one right, few sets would have to change much
-    scale = np.divide(1, np.sqrt(held), out=np.zeros_like(held), where=often)  # of a column
-    gram = LinearOperator((len(wanted),) * 2, dtype=float, matvec=lambda x: scale * (A.T @ (w * (A @ (scale * x)))))
-    mu, _ = cg(gram, scale * missing, rtol=1e-3, maxiter=MOST_ROUNDS)
-    factors = np.maximum(1 + A @ (scale * mu), 0)
-    return Baskets(drawn.indices, drawn.offsets, w * factors, drawn.catalogue)
-
-
-def _items_held(baskets: Baskets) -> Any:
-    """A row per basket, a column per item; 1 where the basket holds it."""
-    from scipy.sparse import csr_array
-
-    entries = (np.ones(len(baskets.indices)), baskets.indices, baskets.offsets)
-    return csr_array(entries, shape=(len(baskets), baskets.n_items))
-
-
-def _pairs_held(baskets: Baskets) -> Any:
-    """A row per basket, a column per pair (i, j), i ≤ j, at place iN + j; 1 where the basket holds both."""
-    from scipy.sparse import csr_array
-
-    n = baskets.n_items
-    rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for group in baskets.by_size:
-        first, second = np.triu_indices(group.sets.shape[1])
-        rows.append(np.repeat(group.rows, len(first)))
-        columns.append((group.sets[:, first].astype(np.int64) * n + group.sets[:, second]).reshape(-1))
-    places = (np.concatenate(rows), np.concatenate(columns))
-    return csr_array((np.ones(len(places[0])), places), shape=(len(baskets), n * n))
+    """The drawn sets with weights for all sets together to have items with the frequencies p_i and pairs with p_i p_j,
+    or items alone where pairs are too many for that: what a model learns of independent items is mostly that pairs meet
+    as often as by chance."""
+    pairs = enough_for_pairs(len(drawn), len(p))
+    return balanced(drawn, p, np.outer(p, p) if pairs else None, whole)
 
 
 def _as_baskets(matrices: list[Items], catalogue: Catalogue, weights: Floats | None = None) -> Baskets:

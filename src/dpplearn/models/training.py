@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.pair_counts import pair_counts
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
@@ -95,6 +96,25 @@ class Training:
         total = baskets.total_weight
         pairs, weights, least = pair_counts(baskets, MOST_PAIRS)
         return cls(total, baskets.frequencies() * total, pairs, weights, history, least=least)
+
+    def over(self, catalogue: Catalogue, own: Catalogue, share: float = 1.0) -> Training:
+        """The same with positions in a catalogue that has all items of its own, and with a share of the weights."""
+        there = catalogue.translation(own)
+        item_weights = np.zeros(len(catalogue))
+        item_weights[there] = share * self.item_weights
+        pairs = np.sort(there[self.pairs], axis=1).astype(np.int32)
+        kept = share * self.weight, item_weights, pairs, share * self.pair_weights
+        return Training(*kept, self.history, self.blend, share * self.least)
+
+    def __add__(self, other: Training) -> Training:
+        """What is kept of both, over one catalogue."""
+        n = len(self.item_weights)
+        pairs = np.concatenate([self.pairs, other.pairs]).astype(np.int64)
+        keys, which = np.unique(pairs[:, 0] * n + pairs[:, 1], return_inverse=True)
+        weights = np.bincount(which, np.concatenate([self.pair_weights, other.pair_weights]), len(keys)).astype(float)
+        items = self.item_weights + other.item_weights
+        both = np.stack(np.divmod(keys, n), axis=1).astype(np.int32)
+        return Training(self.weight + other.weight, items, both, weights, least=max(self.least, other.least))
 
     @property
     def frequencies(self) -> Floats:

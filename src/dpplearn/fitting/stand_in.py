@@ -1,0 +1,46 @@
+"""Sets that stand in for the baskets that a model was learned from, where these are no longer at hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpplearn.arrays import Seed
+from dpplearn.data.baskets import Baskets
+from dpplearn.errors import InputError
+from dpplearn.fitting.balancing import balanced, enough_for_pairs
+from dpplearn.models.model import SetModel
+
+PER_BASKET, FEWEST, MOST = 5, 10_000, 100_000  # sets; too few, and an update would learn their chance
+
+
+def learned_weight(model: SetModel) -> float:
+    """How many baskets a model was learned from, as far as it knows."""
+    weight = model.training.weight if model.training is not None else model.learned.weight
+    if weight is None:
+        raise InputError(
+            "the model does not tell how many baskets it was learned from, so that there is no telling what it counts "
+            "beside new ones; pass those, too (old=, --with)"
+        )
+    return weight
+
+
+def stand_in(model: SetModel, rng: Seed = None, threads: int | None = None) -> Baskets:
+    """Sets drawn exactly from the model, of the weight of what it was learned from, and with its items as frequent as
+    they were there; with pairs as frequent, too, where the sets are enough for that."""
+    weight = learned_weight(model)
+    n_sets = int(np.clip(PER_BASKET * weight, FEWEST, MOST))
+    sets = model.law.sample(n_sets, None, rng, threads)
+    sizes = np.array([len(each) for each in sets])
+    positions = np.concatenate([*sets, np.zeros(0, np.int64)])
+    rows = np.repeat(np.arange(n_sets), sizes)
+    drawn = Baskets.from_pairs(rows, positions, n_sets, model.catalogue, np.full(n_sets, 1 / n_sets))
+    return _as_in_training(model, drawn).reweighted(weight)
+
+
+def _as_in_training(model: SetModel, drawn: Baskets) -> Baskets:
+    known = model.training
+    if known is None:
+        return drawn
+    pairs = enough_for_pairs(len(drawn), drawn.n_items) and not known.least
+    found = balanced(drawn, known.frequencies, known.pair_frequencies() if pairs else None)
+    return found.weighted(found.weights / found.total_weight)

@@ -1,0 +1,200 @@
+"""update: a model learned on with new baskets, beside what it knows or the baskets that it knows it from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpplearn.arrays import Seed
+from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.times import decay, known_times
+from dpplearn.errors import InputError
+from dpplearn.fitting.fit import fit
+from dpplearn.fitting.result import FitResult
+from dpplearn.fitting.stand_in import learned_weight, stand_in
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.training import Training
+from dpplearn.upkeep.changes import Changes, changed_items, likelihoods, moved_recommendations
+
+Model = DPP | Mixture
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Update:
+    """A model that was learned on, the one before it, and what changed. Printed, it is a summary.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> old = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, prior=0.1).model
+    >>> dl.update(old, [["cot", "mobile"], ["crib"]] * 5, rng=0).model.items
+    ('bib', 'cot', 'crib', 'mobile')
+    """
+
+    model: Model
+    before: Model
+    fit: FitResult
+    changes: Changes
+
+    def __repr__(self) -> str:
+        return str(self.changes)
+
+
+class Past(NamedTuple):
+    """What stands for the baskets that the model was learned from, and what is kept of them."""
+
+    baskets: Baskets
+    training: Training | None  # None where it is that of the baskets
+    drawn: bool
+
+
+def update(
+    model: Model | FitResult,
+    baskets: Baskets | Iterable[Iterable[Any]],
+    *,
+    old: Baskets | Iterable[Iterable[Any]] | None = None,
+    forget: float = 0.0,
+    half_life: Any = None,
+    test: Baskets | Iterable[Iterable[Any]] | None = None,
+    rng: Seed = None,
+    threads: int | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+) -> Update:
+    """Learn on from a model with new baskets, and say what changed.
+
+    A model does not keep its baskets. Where these are at hand, pass them as `old`: nothing is better. Otherwise sets
+    drawn exactly from the model stand in for them, as many as count what they did, with items and pairs as frequent as
+    the model knows that they were. New items start at their frequency, without interactions; docs/updating.md has what
+    an update is worth beside learning anew.
+
+    Parameters
+    ----------
+    model
+        A DPP, a Mixture or the result of a fit.
+    baskets
+        The new ones: `Baskets`, or a list of lists.
+    old
+        Those that the model was learned from.
+    forget
+        How much of the past no longer counts: 0 nothing, 0.5 half of it, 1 all.
+    half_life
+        After which time a basket counts half: "90d", "12w", "36h" or a number of days, or a number where times are
+        numbers. New baskets, and `old` ones, then need times; sets that stand in for those are as old as the oldest new
+        basket.
+    test
+        Baskets to compare both models on. By default they are compared on the new ones, from which one has learned.
+    rng
+        Seed or generator of the draws and of learning.
+    threads, max_seconds, progress
+        As in `fit`.
+
+    Returns
+    -------
+    Update
+        The model as `model`, over the items of both, and the `changes`.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> old = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, prior=0.1).model
+    >>> found = update(old, [["cot", "mobile"], ["crib"]] * 5, rng=0)
+    >>> [(each.item, each.n_baskets) for each in found.changes.new_items]
+    [('mobile', 5.0)]
+    """
+    model = model.model if isinstance(model, FitResult) else model
+    new = as_baskets(baskets)
+    if not new.total_weight > 0:
+        raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to learn from")
+    if not 0 <= forget <= 1:
+        raise InputError(f"forget is {forget!r}; expected a share from 0 (nothing) to 1 (all of the past)")
+    rng = np.random.default_rng(rng)
+    catalogue = Catalogue.union([model.catalogue, new.catalogue])
+    past = _past(model, old, rng, threads)
+    kept, fresh = _aged(past, new, 1 - forget, half_life)
+    both = _joined([kept, fresh], catalogue)
+    found = fit(
+        both,
+        start=model,
+        nonempty=model.nonempty,
+        rng=int(rng.integers(2**63)),
+        threads=threads,
+        max_seconds=max_seconds,
+        progress=progress,
+        **_as_learned(model, fresh.total_weight / both.total_weight),
+    )
+    updated = _with_truth(found.model, model, past, kept, fresh)
+    return Update(updated, model, found, _changes(model, updated, new, test, past, kept, fresh))
+
+
+def _past(model: Model, old: Any, rng: np.random.Generator, threads: int | None) -> Past:
+    if old is not None:
+        return Past(as_baskets(old), None, drawn=False)
+    return Past(stand_in(model, rng, threads), model.training, drawn=True)
+
+
+def _aged(past: Past, new: Baskets, share: float, half_life: Any) -> tuple[Baskets, Baskets]:
+    """Both with what they still count."""
+    if half_life is None:
+        return past.baskets.reweighted(share), new
+    times = known_times(new.times)
+    of_past = times.min(keepdims=True) if past.drawn else known_times(past.baskets.times)
+    now = max(times.max(), of_past.max())
+    return (
+        replace(past.baskets, weights=share * past.baskets.weights * decay(of_past, half_life, now)),
+        replace(new, weights=new.weights * decay(times, half_life, now)),
+    )
+
+
+def _joined(parts: list[Baskets], catalogue: Catalogue) -> Baskets:
+    """Those of some weight, over all items."""
+    there = [replace(part, ids=None, times=None).subset(part.weights > 0).over(catalogue) for part in parts]
+    return Baskets.together(there)
+
+
+def _as_learned(model: Model, share_new: float) -> dict[str, Any]:
+    """The options by which the model was learned. Of a prior, what stands in for the past knows already."""
+    if isinstance(model, Mixture):
+        kernel = model.kernel
+        attracts = not isinstance(kernel, MixtureKernel) or not np.allclose(
+            kernel.interaction, kernel.interaction.swapaxes(1, 2)
+        )
+        return {} if attracts else {"attraction": False}
+    return {"learner": model.learned.learner or "auto", "prior": (model.learned.prior or 0.0) * share_new}
+
+
+def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh: Baskets) -> Model:
+    """The model with what is known of the baskets themselves in place of the sets that stood in for them."""
+    weight = kept.total_weight + fresh.total_weight
+    n_past = learned_weight(before) if past.drawn else len(past.baskets)
+    learned = replace(updated.learned, start="update", n_baskets=round(n_past) + len(fresh), weight=weight)
+    training = updated.training
+    if past.drawn and past.training is not None and kept.total_weight > 0:
+        share = kept.total_weight / past.training.weight
+        of_new = Training.of(fresh.over(updated.catalogue))
+        of_new = of_new.over(updated.catalogue, updated.catalogue, fresh.total_weight / of_new.weight)
+        known = past.training.over(updated.catalogue, before.catalogue, share) + of_new
+        training = known if training is None else replace(known, history=training.history, blend=training.blend)
+    found: Model = updated.of_law(updated.law, updated.items, learned, training)
+    return found
+
+
+def _changes(
+    before: Model, after: Model, new: Baskets, test: Any, past: Past, kept: Baskets, fresh: Baskets
+) -> Changes:
+    judged = new if test is None else as_baskets(test)
+    return Changes(
+        n_new=len(new),
+        past_weight=kept.total_weight,
+        new_weight=fresh.total_weight,
+        drawn=len(past.baskets) if past.drawn else None,
+        likelihood=likelihoods(before, after, judged, in_sample=test is None),
+        **changed_items(before, new),
+        moved=moved_recommendations(before, after, new),
+    )

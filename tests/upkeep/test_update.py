@@ -1,0 +1,152 @@
+"""A model learned on with new baskets: what it keeps, what it learns, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+import dpplearn as dl
+from dpplearn.fitting.stand_in import stand_in
+from dpplearn.models.training import Training
+from dpplearn.upkeep.changes import changed_items, likelihoods
+from helpers import program
+from helpers.command import answer, run, table
+
+ITEMS = ["bib", "cot", "crib", "cup", "gate"]
+OLD = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["cup", "gate"], ["cup", "gate", "bib"]] * 25
+NEW = [["cot", "mobile"], ["crib", "mobile"], ["cup", "gate"]] * 20
+
+
+@pytest.fixture(scope="module", params=["dpp", "mixture"])
+def model(request: pytest.FixtureRequest) -> dl.DPP | dl.Mixture:
+    options = {"prior": 0.1} if request.param == "dpp" else {"segments": 2, "rank": 2}
+    return dl.fit(dl.Baskets.from_lists(OLD, ITEMS), model=request.param, rng=0, threads=1, **options).model
+
+
+def test_sets_that_stand_in_have_items_and_pairs_as_frequent_as_the_baskets_had() -> None:
+    """Where the model itself is off."""
+    every = [["a"], ["b"], ["c"], ["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"], []]
+    known = dl.Baskets.from_lists(every, weights=[9, 12, 7, 8, 6, 9, 3, 20])
+    items = dl.Kernel.from_K(np.diag([0.4, 0.4, 0.3]))
+    drawn = stand_in(dl.DPP(items, known.items, training=Training.of(known)), rng=0, threads=1)
+    assert drawn.total_weight == pytest.approx(known.total_weight)
+    np.testing.assert_allclose(drawn.pair_frequencies(), known.pair_frequencies(), atol=1e-3)
+
+
+def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) -> None:
+    found = dl.update(model, NEW, rng=0, threads=1)
+    assert type(found.model) is type(model)
+    assert found.model.items == (*ITEMS, "mobile")
+    both = dl.Baskets.together([dl.Baskets.from_lists(OLD, ITEMS), dl.Baskets.from_lists(NEW)])
+    np.testing.assert_allclose(found.model.marginals(), both.frequencies(), atol=0.02)
+    alone = dl.fit(dl.Baskets.from_lists(NEW, (*ITEMS, "mobile")), model="dpp", prior=0.1, threads=1).model
+    assert found.model.log_likelihood(OLD) > alone.log_likelihood(OLD) + 0.5
+    assert found.model.nonempty == model.nonempty
+
+
+def test_what_it_was_learned_from_is_that_of_both_and_not_of_drawn_sets(model: dl.DPP | dl.Mixture) -> None:
+    updated = dl.update(model, NEW, forget=0.5, rng=0, threads=1).model
+    both = dl.Baskets.together([dl.Baskets.from_lists(OLD, ITEMS).reweighted(0.5), dl.Baskets.from_lists(NEW)])
+    assert updated.training is not None
+    assert updated.training.weight == updated.learned.weight == pytest.approx(len(OLD) / 2 + len(NEW))
+    np.testing.assert_allclose(updated.training.frequencies, both.frequencies())
+    np.testing.assert_allclose(updated.training.pair_frequencies(), both.pair_frequencies())
+    again = dl.update(updated, NEW, rng=0, threads=1)
+    assert again.changes.past_weight == pytest.approx(len(OLD) / 2 + len(NEW))
+
+
+def test_the_past_can_be_given_or_forgotten(model: dl.DPP | dl.Mixture) -> None:
+    given = dl.update(model, NEW, old=OLD, rng=0, threads=1)
+    assert (given.changes.drawn, given.changes.past_weight) == (None, len(OLD))
+    np.testing.assert_allclose(given.model.training.weight, len(OLD) + len(NEW))
+    forgotten = dl.update(model, NEW, forget=1, rng=0, threads=1)
+    assert forgotten.changes.past_weight == 0
+    assert forgotten.model.marginals()[ITEMS.index("bib")] < 0.05
+    with pytest.raises(dl.InputError, match="forget is 2; expected a share"):
+        dl.update(model, NEW, forget=2)
+
+
+def test_weights_decay_with_time(model: dl.DPP | dl.Mixture) -> None:
+    days = ["2026-01-01"] * 30 + ["2026-01-11"] * 30
+    new = dl.Baskets.from_lists(NEW, times=days)
+    found = dl.update(model, new, half_life="10d", rng=0, threads=1).changes
+    assert found.new_weight == pytest.approx(30 / 2 + 30)
+    assert found.past_weight == pytest.approx(len(OLD) / 2)  # as old as the oldest new basket
+    old = dl.Baskets.from_lists(OLD, times=["2025-12-22"] * len(OLD))
+    assert dl.update(model, new, old=old, half_life=10, rng=0, threads=1).changes.past_weight == pytest.approx(37.5)
+    with pytest.raises(dl.InputError, match="no times"):
+        dl.update(model, NEW, half_life="10d")
+
+
+def test_both_models_are_compared_by_the_items_of_the_one_before() -> None:
+    """Of independent items that is the product over those, given that there is something."""
+    before = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2])), ["bib", "cot"], nonempty=True)
+    after = dl.DPP(dl.Kernel.from_K(np.diag([0.4, 0.3, 0.5])), ["bib", "cot", "mobile"], nonempty=True)
+    found = likelihoods(before, after, dl.Baskets.from_lists([["bib", "mobile"], ["mobile"]]), in_sample=True)
+    assert found.n_baskets == 1
+    assert found.before == pytest.approx(np.log(0.5 * 0.8 / (1 - 0.5 * 0.8)))
+    assert found.after == pytest.approx(np.log(0.4 * 0.7 / (1 - 0.6 * 0.7)))
+    assert "from which it has learned" in str(found)
+
+
+def test_an_item_has_vanished_only_if_it_was_expected() -> None:
+    before = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2, 0.01])), ["bib", "cot", "gate"])
+    found = changed_items(before, dl.Baskets.from_lists([["bib"], ["bib", "mobile"]] * 20))
+    assert found["vanished"] == ("cot",)
+    assert [(each.item, each.n_baskets) for each in found["new_items"]] == [("mobile", 20)]
+
+
+def test_a_model_that_does_not_know_its_past_needs_it() -> None:
+    made = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2])), ["bib", "cot"])
+    with pytest.raises(dl.InputError, match="does not tell how many baskets"):
+        dl.update(made, [["bib"]])
+    assert dl.update(made, [["bib"]] * 5, old=[["cot"]] * 5, rng=0, threads=1).model.items == ("bib", "cot")
+    with pytest.raises(dl.InputError, match="nothing to learn from"):
+        dl.update(made, dl.Baskets.from_lists([["bib"]], weights=[0]))
+
+
+def test_what_is_kept_of_training_data_adds_up() -> None:
+    first, second = dl.Baskets.from_lists([["a", "b"], ["b"]]), dl.Baskets.from_lists([["c", "b"], ["c", "b"]])
+    both = dl.Baskets.together([first, second])
+    known = [Training.of(each).over(both.catalogue, each.catalogue) for each in (first, second)]
+    np.testing.assert_allclose((known[0] + known[1]).pair_frequencies(), both.pair_frequencies())
+    half = known[0].over(both.catalogue, both.catalogue, 0.5)
+    assert (half.weight, half.item_weights.tolist(), half.pair_weights.tolist()) == (1, [0.5, 1, 0], [0.5])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path, Path]:
+    for name, lists in (("old", OLD), ("new", NEW)):
+        times = (np.datetime64("2026-01-01") + np.arange(len(lists))).astype(str).tolist()
+        baskets = dl.Baskets.from_lists(lists, times=times)
+        pandas.DataFrame(baskets.to_table()).to_csv(tmp_path / f"{name}.csv", index=False)
+    model = dl.fit(OLD, prior=0.1, threads=1).model
+    model.save(tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors", tmp_path / "new.csv", tmp_path / "old.csv"
+
+
+def test_the_program_updates_a_model_and_says_what_changed(files: tuple[Path, Path, Path]) -> None:
+    model, new, old = files
+    call = ("update", model, new, "-o", model.with_name("next.safetensors"), "--seed", 0, "--holdout", 0.2)
+    shown = table(*call)
+    words = " ".join(shown.split())
+    assert "beside 150 from before, for which" in words
+    assert "On 12 test baskets, a basket is" in words
+    assert "1 new item: mobile" in words
+    report = answer(*call, "--with", old, "--time", "time", "--half-life", "30d")
+    assert report["drawn"] is None
+    assert report["past_weight"] < 150
+    assert dl.load(model.with_name("next.safetensors")).items[-1] == "mobile"
+
+
+def test_the_installed_program_overwrites_no_model(files: tuple[Path, Path, Path]) -> None:
+    model, new, _ = files
+    before = model.read_bytes()
+    done = program.run("update", model, new, "-o", model)
+    assert (done.returncode, "would overwrite" in done.stderr) == (2, True)
+    assert model.read_bytes() == before
+    both = run("update", model, new, "-o", model.with_name("b"), "--holdout", 0.2, "--test", new)
+    assert (both.returncode, "give one of them" in both.stderr) == (2, True)
