@@ -7,8 +7,10 @@ from dpplearn.analysis.diagnosis import Diagnosis, Verdict, diagnose
 from dpplearn.analysis.stability import Stability, stability
 from dpplearn.analysis.substitutes import substitute_groups, substitute_pairs
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.features import Features, read_features
 from dpplearn.data.parts import Parts
 from dpplearn.data.readers import read_baskets, read_parts, read_registry
+from dpplearn.data.similarity import read_similarity
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.evaluation.bootstrap import Difference, Estimate
 from dpplearn.evaluation.calibration import Reliability
@@ -17,6 +19,7 @@ from dpplearn.evaluation.diversity import Diversity
 from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.fit import fit
+from dpplearn.fitting.quality_result import QualityWeights
 from dpplearn.fitting.result import FitProgress, FitResult
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
@@ -51,6 +54,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "FactoredKernel",
+    "Features",
     "FitProgress",
     "FitResult",
     "History",
@@ -61,6 +65,7 @@ __all__ = [
     "MixtureKernel",
     "Parts",
     "Prepared",
+    "QualityWeights",
     "Recommendation",
     "Recommended",
     "Relation",
@@ -84,9 +89,11 @@ __all__ = [
     "load",
     "prepare",
     "read_baskets",
+    "read_features",
     "read_kernel",
     "read_parts",
     "read_registry",
+    "read_similarity",
     "recommend_all",
     "stability",
     "statistics",
