@@ -3,8 +3,10 @@ from .analysis.diagnosis import Diagnosis, Verdict, diagnose
 from .analysis.stability import Stability, stability
 from .analysis.substitutes import substitute_groups, substitute_pairs
 from .data.baskets import Baskets
+from .data.features import Features, read_features
 from .data.parts import Parts
 from .data.readers import read_baskets, read_parts, read_registry
+from .data.similarity import read_similarity
 from .errors import InputError, InputWarning
 from .evaluation.bootstrap import Difference, Estimate
 from .evaluation.calibration import Reliability
@@ -14,6 +16,7 @@ from .evaluation.evaluation import evaluate
 from .evaluation.over_time import OverTime, Period
 from .evaluation.result import Evaluation
 from .fitting.fit import fit
+from .fitting.quality_result import QualityWeights
 from .fitting.result import FitProgress, FitResult
 from .integrations.sklearn import DPPEstimator
 from .kernels.factored.kernel import FactoredKernel
@@ -50,6 +53,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "FactoredKernel",
+    "Features",
     "FitProgress",
     "FitResult",
     "History",
@@ -62,6 +66,7 @@ __all__ = [
     "Parts",
     "Period",
     "Prepared",
+    "QualityWeights",
     "Recommendation",
     "Recommended",
     "Relation",
@@ -87,9 +92,11 @@ __all__ = [
     "load",
     "prepare",
     "read_baskets",
+    "read_features",
     "read_kernel",
     "read_parts",
     "read_registry",
+    "read_similarity",
     "recommend_all",
     "stability",
     "statistics",

@@ -48,7 +48,7 @@ def slow(seconds: float) -> Callable[..., Kernel]:
     return start
 
 
-@pytest.mark.parametrize("learner", learners_of("dpp"))
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 def test_without_time_for_a_start_the_model_is_independent_items(
     learner: str, no_steps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ def same_model(a: dl.FitResult, b: dl.FitResult) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
-@pytest.mark.parametrize("learner", learners_of("dpp"))
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_reported_likelihood_is_that_of_the_model_returned(problem: str, learner: str) -> None:
     baskets = PROBLEMS[problem]
@@ -217,7 +217,7 @@ def test_the_time_limit_counts_the_whole_fit() -> None:
     assert len(result.restarts) < 1000
 
 
-@pytest.mark.parametrize("learner", learners_of("dpp"))
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 @pytest.mark.parametrize("killed_at", [(0, 0), (0, 3), (1, 0), (1, 2)])
 def test_a_killed_fit_goes_on_to_the_same_result(tmp_path: Path, learner: str, killed_at: tuple[int, int]) -> None:
     def kill(now: FitProgress) -> None:
@@ -237,7 +237,7 @@ def test_a_killed_fit_goes_on_to_the_same_result(tmp_path: Path, learner: str, k
     assert np.all(np.diff(resumed.history.seconds) > 0)
 
 
-@pytest.mark.parametrize("learner", learners_of("dpp"))
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 def test_a_fit_killed_after_many_steps_goes_on_to_the_same_result(tmp_path: Path, learner: str) -> None:
     """More steps than any learner remembers, and than it takes one to give up columns."""
 
@@ -569,7 +569,7 @@ def test_em_s_tolerance_is_relative_so_agreement_is_within_as_much_of_the_likeli
     assert result.agreement.within == pytest.approx(2e-3 * abs(result.log_likelihood))
 
 
-@pytest.mark.parametrize("learner", learners_of("dpp"))
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 def test_evaluations_add_up_and_a_step_takes_at_least_one(learner: str) -> None:
     seen: list[FitProgress] = []
     result = fit(BASKETS, learner, "wishart", rng=0, max_iter=12, tol=0, callback=seen.append)
@@ -580,7 +580,7 @@ def test_evaluations_add_up_and_a_step_takes_at_least_one(learner: str) -> None:
     assert result.dpp.learned.evaluations == result.history.evaluations[-1]
 
 
-@pytest.mark.parametrize("learner", learners_of("dpp"))
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 def test_the_callback_can_have_the_model_so_far(learner: str) -> None:
     kernels: list[Kernel] = []
     result = fit(BASKETS, learner, rng=0, max_iter=3, tol=0, callback=lambda now: kernels.append(now.kernel))

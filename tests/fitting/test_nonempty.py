@@ -22,7 +22,7 @@ from helpers.slopes import assert_slope_two
 
 fit = partial(dl.fit, prior=0)
 
-ABLE = [name for name in learners_of("dpp") if LEARNERS[name].learns_nonempty]
+ABLE = [name for name in learners_of("dpp", whole_kernel=True) if LEARNERS[name].learns_nonempty]
 DIAGONAL = "ignore:no pair of items occurs together less often"
 FILLED = {
     name: PROBLEMS[name].subset(PROBLEMS[name].sizes > 0)
@@ -147,7 +147,7 @@ def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> N
         assert other_items.log_likelihood(BASKETS) < result.independent_log_likelihood
 
 
-@pytest.mark.parametrize("learner", [name for name in learners_of("dpp") if name not in ABLE])
+@pytest.mark.parametrize("learner", [name for name in learners_of("dpp", whole_kernel=True) if name not in ABLE])
 def test_learners_that_cannot_say_which_can(learner: str) -> None:
     with pytest.raises(InputError, match=f"learner '{learner}' cannot .*; use one of adam, auto, lbfgs"):
         fit(BASKETS, learner, nonempty=True)

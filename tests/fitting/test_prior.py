@@ -220,7 +220,7 @@ def test_a_fit_with_a_prior_is_a_fit_to_the_data_beside_all_subsets(problem: str
     np.testing.assert_allclose(result.kernel.K, written_out.kernel.K, atol=1e-6)
 
 
-@pytest.mark.parametrize("learner", learners_of("dpp"))
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 def test_the_reported_likelihood_is_that_of_the_data_and_the_history_that_of_what_was_learned_from(
     learner: str,
 ) -> None:
@@ -271,7 +271,7 @@ def test_a_prior_keeps_the_names() -> None:
         assert np.isfinite(dpp.log_prob(["pail", "mat"]))
 
 
-@pytest.mark.parametrize("learner", learners_of("dpp"))
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 def test_the_prior_is_chosen_for_auto_unless_told_otherwise_and_others_have_none(learner: str) -> None:
     result = fit(sampled(0, n=12, n_items=3), learner, max_iter=2)
     assert (result.prior_choice is not None) == (learner == "auto")

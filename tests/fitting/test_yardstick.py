@@ -20,7 +20,7 @@ from dpplearn.learners.registry import LEARNERS, learners_of
 from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
 
 THE_PAPER_S = {"em", "k-ascent"}
-OURS = sorted(set(learners_of("dpp")) - THE_PAPER_S)
+OURS = sorted(set(learners_of("dpp", whole_kernel=True)) - THE_PAPER_S)
 DATA = {**PROBLEMS, "shopping": shopping(n=300)}
 
 pytestmark = pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
@@ -52,7 +52,7 @@ def test_nor_on_the_data_and_the_sets_of_a_prior(data: str, learner: str, max_it
 
 
 @pytest.mark.parametrize("max_iter", [3, 200])
-@pytest.mark.parametrize("learner", [name for name in learners_of("dpp") if LEARNERS[name].learns_nonempty])
+@pytest.mark.parametrize("learner", [name for name in OURS if LEARNERS[name].learns_nonempty])
 @pytest.mark.parametrize("data", ["attracting", "shopping", "without empty baskets"])
 def test_nor_given_that_baskets_are_not_empty(data: str, learner: str, max_iter: int) -> None:
     baskets = DATA[data].subset(DATA[data].sizes > 0)

@@ -26,7 +26,7 @@ from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel, sampled
 from helpers.slopes import assert_slope_two
 
-every_learner = pytest.mark.parametrize("learner", learners_of("dpp"))
+every_learner = pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 THE_PAPER_S = {"em", "k-ascent"}
 every_problem = pytest.mark.parametrize("problem", PROBLEMS)
 
@@ -271,7 +271,7 @@ def test_items_that_never_occur_get_probability_exactly_zero_from_moments(learne
     assert_zero_exactly_where_items_never_occur(learner, "moments")
 
 
-@pytest.mark.parametrize("learner", sorted(set(learners_of("dpp")) - THE_PAPER_S))
+@pytest.mark.parametrize("learner", sorted(set(learners_of("dpp", whole_kernel=True)) - THE_PAPER_S))
 def test_items_that_never_occur_get_probability_exactly_zero_from_anywhere(learner: str) -> None:
     """Except under the paper's learners, under which they only become ever less likely."""
     assert_zero_exactly_where_items_never_occur(learner, "wishart")

@@ -35,6 +35,7 @@ from dpplearn.fitting.phases import (
     result_of,
     state_of,
 )
+from dpplearn.fitting.quality import fit_quality
 from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.runs import Work
 from dpplearn.fitting.watching import Callback, observers_of
@@ -43,7 +44,7 @@ from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.weighted.kernel import WeightedKernel
 from dpplearn.learners.factored.starts import columns_of
 from dpplearn.learners.loop import Stop
-from dpplearn.learners.registry import FACTORED
+from dpplearn.learners.registry import FACTORED, QUALITY
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture, SegmentKernel
 from dpplearn.tools.files import check_writable
@@ -82,6 +83,9 @@ def fit(
     checkpoint: str | PathLike[str] | None = None,
     checkpoint_seconds: float = 10.0,
     resume: str | PathLike[str] | None = None,
+    features: Any = None,
+    similarity: Any = None,
+    ridge: float | str = "evidence",
 ) -> FitResult:
     """Learn a model of sets from baskets.
 
@@ -99,7 +103,8 @@ def fit(
     learner
         How a DPP is learned: "auto", which came to the best kernels soonest in our benchmark; "em", the paper's EM, or
         "k-ascent", its baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam".
-        docs/results/learners.md describes them.
+        docs/results/learners.md describes them. "quality" learns how much each item is worth, or each feature of items,
+        where it is known how alike items are; docs/results/prior-work.md says when that is the right choice.
     init
         Where a DPP starts: "moments", a start from item and pair frequencies, or "wishart", a random one. With "auto"
         on up to 30 items, "moments" is the best of that and some random ones after short runs.
@@ -163,6 +168,17 @@ def fit(
         Continue from this file, in a call that is otherwise the same, to the result of an uninterrupted run.
         The random starts come from the file. Limits may differ: they apply to the run under way, its past included;
         runs already finished stay as they are.
+    features
+        Of "quality": a table with one row per item, or what `read_features` made of it; the quality of an item is then
+        a weighted sum of its features. By default every item has a weight of its own. Such a fit may end below
+        independent items.
+    similarity
+        Of "quality": "uniform", the default, for items that are all alike to an extent that is learned; one similarity,
+        as `read_similarity` takes it, for L = D S D; or several by name, such as {"type": S1, "text": S2}, whose
+        strengths are learned, each with a uniform one beside it.
+    ridge
+        Of "quality": how strongly the weights of features are drawn to 0, by "evidence", by "cross-validation", or a
+        number.
 
     Returns
     -------
@@ -196,6 +212,9 @@ def fit(
         checkpoint=checkpoint,
         checkpoint_seconds=checkpoint_seconds,
         resume=resume,
+        features=features,
+        similarity=similarity,
+        ridge=ridge,
     )
     if kernels is not None:
         return fit_kernels(options, baskets, kernels, k, start=start, callback=callback)
@@ -249,6 +268,10 @@ def fit_with(
         raise InputError(f"start is a {type(start).__name__}, from which no {options.how.model} can be learned")
     options = options.for_baskets(baskets)
     check_fit_memory(baskets, options)
+    if options.how is QUALITY:
+        if start is not None:
+            raise InputError(f"start is a {type(start).__name__}, and learner 'quality' looks at none; leave it out")
+        return fit_quality(options, baskets, rng, callback)
     if options.checkpoint is not None:
         check_writable(Path(options.checkpoint))
     data = Data.of(baskets)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError, whole_number
 from dpplearn.fitting.prior import as_strength
-from dpplearn.learners.registry import FACTORED, LEARNERS, Learner, learners_of
+from dpplearn.learners.registry import FACTORED, LEARNERS, QUALITY, Learner, learners_of
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.threads import thread_count
 from dpplearn.tools.words import count
@@ -23,6 +24,8 @@ PAIRS = 96  # of columns of the part that attracts, of a mixture in factors
 MOST_DENSE = 300  # items; above, a mixture is learned in factors, unless asked otherwise
 MOST_SEGMENTS = 1000
 PATIENCE, UNENDING = 10, 10**9  # iterations
+RIDGES = ("evidence", "cross-validation")  # how it can be chosen
+NOT_OF_QUALITY = ("init", "restarts", "validation", "patience", "checkpoint", "resume")
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,9 @@ class FitOptions:
     checkpoint: str | PathLike[str] | None = None
     checkpoint_seconds: float = 10.0
     resume: str | PathLike[str] | None = None
+    features: Any = field(default=None, repr=False, compare=False)
+    similarity: Any = field(default=None, repr=False, compare=False)
+    ridge: float | str = "evidence"
     how: Learner = field(init=False, repr=False)  # what all this comes to, also where nothing was asked for
     first_start: str = field(init=False, repr=False)
     tolerance: float = field(init=False, repr=False)
@@ -63,6 +69,7 @@ class FitOptions:
     def __post_init__(self) -> None:
         self._check_numbers()
         how = LEARNERS[self._learner(self._model())]
+        self._check_quality(how)
         self._settle(
             how=how,
             first_start=self._start(how),
@@ -107,6 +114,37 @@ class FitOptions:
             raise InputError(f"init is {init!r}; expected one of {', '.join(starts)}")
         return init
 
+    def _check_quality(self, how: Learner) -> None:
+        """Refuse what quality has no use for, and what nothing else has."""
+        if how is not QUALITY:
+            if self.features is not None or self.similarity is not None or self.ridge != RIDGES[0]:
+                given = next(name for name in ("features", "similarity", "ridge") if getattr(self, name) is not None)
+                raise InputError(
+                    f"{given} is for learner={QUALITY.name!r} alone; leave it out, or ask for that learner"
+                )
+            return
+        usual = {each.name: each.default for each in fields(FitOptions)}
+        for name in NOT_OF_QUALITY:
+            if getattr(self, name) and getattr(self, name) != usual[name]:
+                raise InputError(
+                    f"{name} is {getattr(self, name)!r}, and learner {QUALITY.name!r} has no use for it: its one "
+                    "optimum takes seconds from anywhere; leave it out"
+                )
+        if not (self.prior in (None, "auto") or (isinstance(self.prior, Real) and self.prior == 0)):
+            raise InputError(
+                f"prior is {self.prior!r}; expected of learner {QUALITY.name!r} 0, for maximum likelihood, or nothing, "
+                "for half a basket more with and without each item"
+            )
+        if self.ridge not in RIDGES and not (isinstance(self.ridge, Real) and 0 <= self.ridge < np.inf):
+            raise InputError(
+                f"ridge is {self.ridge!r}; expected {' or '.join(map(repr, RIDGES))}, or a number, 0 or more"
+            )
+
+    @property
+    def smooths(self) -> bool:
+        """Whether items of quality are learned as if half a basket more had, and half a basket more had not, each."""
+        return self.prior is None or self.prior == "auto"
+
     def _strength(self, how: Learner) -> float | str:
         if how.model == "mixture":
             if self.prior is not None:
@@ -120,6 +158,8 @@ class FitOptions:
                     f"{name} is {getattr(self, name)!r}, which a mixture has and a DPP has not; leave it out, or leave "
                     "out model='dpp', learner, init and prior"
                 )
+        if how is QUALITY:
+            return 0.0
         prior = how.usual_prior if self.prior is None else self.prior
         return "auto" if isinstance(prior, str) and prior == "auto" else as_strength(prior)
 
@@ -197,6 +237,8 @@ class FitOptions:
 
     def _check_parts(self, parts: Parts) -> None:
         """Refuse what is no sum over parts."""
+        if self.how is QUALITY and self.ridge == "cross-validation":
+            raise InputError("ridge is 'cross-validation', for which all baskets must be in one place; use 'evidence'")
         if self.prior == "auto":
             raise InputError(
                 "prior (--prior) is 'auto', chosen by cross-validation, for which all baskets must be in one place; "

@@ -11,6 +11,7 @@ import numpy as np
 from dpplearn.errors import InputError
 from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.prior_choice import PriorChoice
+from dpplearn.fitting.quality_result import QualityWeights
 from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Step, Stop
@@ -126,6 +127,7 @@ class FitResult:
     independent_log_likelihood: float
     agreement: Agreement
     prior_choice: PriorChoice | None = None  # how the strength of the prior was chosen, if by cross-validation
+    weights: QualityWeights | None = None  # of learner="quality"
 
     @property
     def dpp(self) -> DPP:
@@ -138,6 +140,13 @@ class FitResult:
     def kernel(self) -> Kernel:
         """Of the model, where it is a DPP."""
         return self.dpp.kernel
+
+    @property
+    def quality(self) -> QualityWeights:
+        """The weights of quality with their standard errors, and the strengths of similarities."""
+        if self.weights is None:
+            raise InputError("weights of quality are learned by learner='quality' alone")
+        return self.weights
 
     @property
     def log_likelihood(self) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 from dpplearn.learners.factored.factored import factored
 from dpplearn.learners.loop import Memory, Rule, Step, Stop
 from dpplearn.learners.mixture.mixture import mixture
-from dpplearn.learners.stopping import never, relative_change, still_to_gain
+from dpplearn.learners.quality.quality import quality
+from dpplearn.learners.stopping import last_gain, never, relative_change, still_to_gain
 from dpplearn.learners.symmetric.adam import adam
 from dpplearn.learners.symmetric.ascent import k_ascent
 from dpplearn.learners.symmetric.auto import auto
@@ -48,6 +49,7 @@ class Learner:
     tries_starts: bool = False  # whether `fit` may look for a better start than the one asked for
     leaves_saddles: bool = True  # whether a run that converged beside a saddle may go on
     model: str = "dpp"  # what it learns
+    whole_kernel: bool = True  # all of it is learned, from a start; otherwise some of it is given
     at_end: Stop = Stop.NO_ASCENT  # why a run stops that ends by itself
     usual_segments: int = 10
     usual_rank: int = 20
@@ -113,9 +115,21 @@ PUBLISHED = (
     # a few steps of Adam without a new best mean nothing
     Learner("adam", adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
 )
-LEARNERS: dict[str, Learner] = {each.name: each for each in (*OURS, FACTORED, *PUBLISHED)}
+QUALITY = Learner(
+    "quality",
+    quality,
+    last_gain,
+    Cost(40, 0.5, 20, 1.0),
+    learns_nonempty=True,
+    usually_nonempty=True,
+    leaves_saddles=False,
+    whole_kernel=False,
+    usual_tol=1e-9,
+)
+LEARNERS: dict[str, Learner] = {each.name: each for each in (*OURS, FACTORED, *PUBLISHED, QUALITY)}
 
 
-def learners_of(model: str) -> list[str]:
-    """The names of the learners of a kind of model."""
-    return sorted(name for name, each in LEARNERS.items() if each.model == model)
+def learners_of(model: str, *, whole_kernel: bool = False) -> list[str]:
+    """The names of the learners of a kind of model; if wanted, of those alone that learn all of its kernel."""
+    of_model = {name: each for name, each in LEARNERS.items() if each.model == model}
+    return sorted(name for name, each in of_model.items() if each.whole_kernel or not whole_kernel)

@@ -29,3 +29,8 @@ def still_to_gain(likelihoods: Sequence[float], fewest_steps: int = FEWEST_STEPS
     """
     t = len(likelihoods) - 1
     return likelihoods[t] - likelihoods[t // 2] if t >= fewest_steps else math.inf
+
+
+def last_gain(likelihoods: Sequence[float]) -> float:
+    """What the last step gained: of Newton's method, more than all that is still to come."""
+    return likelihoods[-1] - likelihoods[-2] if len(likelihoods) > 1 else math.inf

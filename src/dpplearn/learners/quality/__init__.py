@@ -1,0 +1,1 @@
+"""Learners of quality per item: similarity is given, but for its strength."""

@@ -1,0 +1,217 @@
+"""Quality: log Z, its mean and covariance by enumeration; one optimum, which has the frequencies; slopes; errors."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import Baskets
+from dpplearn.data.features import read_features
+from dpplearn.kernels.symmetric.quality import QualityLaw
+from dpplearn.learners.quality.blend import Blend
+from dpplearn.learners.quality.design import Design
+from dpplearn.learners.quality.errors import standard_errors
+from dpplearn.learners.quality.newton import Target, best_weights
+from dpplearn.learners.quality.problem import QualityProblem
+from dpplearn.learners.quality.quality import quality
+from dpplearn.learners.quality.ridge import STRENGTHS, by_cross_validation, by_evidence
+from helpers import oracle
+from helpers.slopes import assert_slope_two
+
+N = 6
+KINDS = np.array([0, 0, 1, 1, 2, 2])
+ALIKE = (KINDS[:, None] == KINDS).astype(float)
+laws = pytest.mark.parametrize("nonempty", [False, True], ids=["any set", "not empty"])
+
+
+def similarity(seed: int, n: int = N) -> np.ndarray:
+    X = np.random.default_rng(seed).standard_normal((n, n))
+    S = X @ X.T + 0.3 * np.eye(n)
+    return S / np.sqrt(np.outer(S.diagonal(), S.diagonal()))
+
+
+def enumerated(S: np.ndarray, u: np.ndarray, nonempty: bool) -> tuple[float, np.ndarray, np.ndarray]:
+    """log Z, mean and covariance of the indicators, over all sets."""
+    subsets = oracle.subsets(len(u))
+    values = np.array([np.exp(u[list(Y)].sum()) * np.linalg.det(S[np.ix_(Y, Y)]) if Y else 1.0 for Y in subsets])
+    if nonempty:
+        values[0] = 0
+    held = np.array([[float(i in Y) for i in range(len(u))] for Y in subsets])
+    P = values / values.sum()
+    mean = P @ held
+    return float(np.log(values.sum())), mean, held.T @ (P[:, None] * held) - np.outer(mean, mean)
+
+
+@laws
+@pytest.mark.parametrize("seed", range(5))
+def test_log_z_mean_and_covariance_are_those_of_enumeration(seed: int, nonempty: bool) -> None:
+    S, u = similarity(seed), np.random.default_rng(seed).normal(-1, 1, N)
+    law = QualityLaw.of(S, u, nonempty=nonempty)
+    log_z, mean, covariance = enumerated(S, u, nonempty)
+    assert law.log_normaliser == pytest.approx(log_z, abs=1e-12)
+    np.testing.assert_allclose(law.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(law.covariance, covariance, atol=1e-12)
+
+
+@laws
+def test_the_slope_of_log_z_in_the_similarity_is_its_own(nonempty: bool) -> None:
+    S, u, dS = similarity(0), np.full(N, -1.0), similarity(1) - np.eye(N)
+    law = QualityLaw.of(S, u, nonempty=nonempty)
+    slope = float((law.by_similarity * dS).sum())
+
+    def remainder(eta: float) -> float:
+        moved = QualityLaw.of(S + eta * dS, u, nonempty=nonempty).log_normaliser
+        return abs(moved - law.log_normaliser - eta * slope)
+
+    assert_slope_two(remainder, first=1e-2)
+
+
+FEATURES = read_features({"item": range(20), "a": np.sin(np.arange(20)), "b": np.arange(20) ** 0.5}, list(range(20)))
+DESIGNS = {"a weight per item": Design.of_items(tuple(range(20))), "features": Design.of_features(FEATURES)}
+FREQUENCIES = np.random.default_rng(0).uniform(0.02, 0.4, 20)
+designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+
+
+@laws
+@designs
+def test_the_objective_lies_above_random_chords(design: Design, nonempty: bool) -> None:
+    target = Target(similarity(2, 20), FREQUENCIES, design, nonempty, ridge=0.01)
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        one, other = rng.normal(-0.5, 1.5, (2, len(design.names)))
+        ends, middle = [target.value(each, target.law(each)) for each in (one, other)], (one + other) / 2
+        assert target.value(middle, target.law(middle)) > sum(ends) / 2
+
+
+@laws
+@designs
+def test_random_starts_end_in_the_one_optimum(design: Design, nonempty: bool) -> None:
+    target = Target(similarity(3, 20), FREQUENCIES, design, nonempty)
+    best = best_weights(target)
+    assert best.steps <= 10
+    for seed in range(4):
+        start = np.random.default_rng(seed).normal(-1, 1.5, len(design.names))
+        again = best_weights(target, start)
+        np.testing.assert_allclose(again.theta, best.theta, atol=1e-10)
+        assert again.value == pytest.approx(best.value, abs=1e-12)
+    if design.free:
+        assert np.abs(best.law.mean - FREQUENCIES).max() <= 1e-7
+
+
+def drawn(
+    n: int, seed: int, tau: float = 0.1, w: float = 0.6, n_items: int = 12
+) -> tuple[np.ndarray, Baskets, np.ndarray]:
+    """Baskets of items that are alike by kind, and their quality."""
+    rng = np.random.default_rng(seed)
+    kinds = np.arange(n_items) // 3
+    alike = (kinds[:, None] == kinds).astype(float)
+    u = rng.normal(-1, 0.5, n_items)
+    d = np.exp(u / 2)
+    S = Blend((alike,), uniform=True).matrix(np.array([tau, w]), n_items)
+    dpp = dl.DPP(dl.Kernel.from_L(d[:, None] * S * d))
+    return alike, Baskets.from_lists(dpp.sample(n, rng=rng), n_items=n_items).deduplicated(), u
+
+
+def of_law(baskets: Baskets, nonempty: bool) -> Baskets:
+    return baskets.subset(baskets.sizes > 0) if nonempty else baskets
+
+
+@laws
+def test_the_slopes_in_the_strengths_are_those_of_the_profile(nonempty: bool) -> None:
+    alike, baskets, _ = drawn(300, 0)
+    other = similarity(4, 12)
+    blend = Blend((alike, other), uniform=True, names=("kind", "other"))
+    problem = QualityProblem(of_law(baskets, nonempty), 1, nonempty, None, blend)
+    phi, direction = np.array([0.2, 0.3, 0.4]), np.array([0.5, -1.0, 0.7])
+    at = problem.profile(phi)
+    slope = float(at.gradient @ direction)
+    assert_slope_two(lambda eta: abs(problem.profile(phi + eta * direction).value - at.value - eta * slope), first=1e-2)
+
+
+@laws
+def test_every_step_ascends_and_its_likelihood_is_that_of_its_kernel(nonempty: bool) -> None:
+    alike, baskets, _ = drawn(500, 1)
+    blend = Blend((alike,), uniform=True, names=("kind",))
+    problem = QualityProblem(of_law(baskets, nonempty), 1, nonempty, None, blend)
+    steps = list(itertools.islice(quality(None, problem), 12))
+    values = np.array([step.log_likelihood for step in steps])
+    assert np.all(np.diff(values) >= 0)
+    last = problem.profile(steps[-1].memory["phi"])
+    assert np.abs(last.gradient).max() < 1e-6  # the KKT conditions: inside, no slope is left
+    doubt = last.phi[1] / problem.number
+    assert values[-1] + doubt == pytest.approx(problem.log_likelihood(steps[-1].kernel), abs=1e-10)
+    again = list(itertools.islice(quality(None, problem, steps[2].memory), 3))
+    np.testing.assert_allclose([step.log_likelihood for step in again], values[2:5], atol=1e-12)
+
+
+def test_a_strength_that_the_data_speak_against_is_exactly_zero_and_wants_to_be_less() -> None:
+    together = Baskets.from_lists([[0, 1], [2, 3], [4, 5], [0], [3], [0, 1], []] * 20, n_items=N)
+    problem = QualityProblem(together, 1, False, None, Blend((ALIKE,), uniform=True, names=("kind",)))
+    *_, last = itertools.islice(quality(None, problem), 12)
+    assert last.memory["phi"][1] == 0
+    assert problem.profile(last.memory["phi"]).gradient[1] < 0
+
+
+def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
+    """Against the inverse of the whole information, found by differences of the likelihood itself."""
+    alike, baskets, _ = drawn(2000, 2, n_items=3 * 2)
+    blend = Blend((alike,), uniform=True, names=("kind",))
+    problem = QualityProblem(baskets, 1, False, None, blend)
+    *_, last = itertools.islice(quality(None, problem), 15)
+    end = problem.profile(last.memory["phi"])
+    assert (end.phi > 0).all()
+    theta = end.optimum.theta
+    found = standard_errors(problem, problem, end, theta)
+    at, n = np.concatenate([theta, end.phi]), problem.number
+
+    def likelihood(x: np.ndarray) -> float:
+        return problem.log_likelihood(problem.kernel(x[N:], x[:N])) - x[N + 1] / n
+
+    h, p = 1e-3, len(at)
+    H = np.zeros((p, p))
+    for i, j in itertools.combinations_with_replacement(range(p), 2):
+        a, b = h * np.eye(p)[i], h * np.eye(p)[j]
+        corners = [likelihood(at + s * a + t * b) * s * t for s in (1, -1) for t in (1, -1)]
+        H[i, j] = H[j, i] = sum(corners) / (4 * h * h)
+    expected = np.linalg.inv(-H * n)
+    np.testing.assert_allclose(found.of_weights, expected[:N, :N], rtol=0.02, atol=1e-5)
+    np.testing.assert_allclose(found.of_strengths, expected[N:, N:], rtol=0.02)
+
+
+def with_features(n_noise: int, seed: int = 0) -> QualityProblem:
+    """Forty items whose quality is of one feature, and others that say nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 1 + n_noise))
+    p = 1 / (1 + np.exp(2.5 - 0.8 * X[:, 0]))
+    baskets = Baskets.from_matrix((rng.random((60, 40)) < p).astype(int))
+    columns = {f"x{place}": X[:, place] for place in range(X.shape[1])}
+    features = read_features({"item": range(40), **columns}, list(range(40)))
+    return QualityProblem(baskets, 1, False, Design.of_features(features), Blend((np.eye(40),), False, fixed=True))
+
+
+def log_evidence(problem: QualityProblem, ridge: float) -> float:
+    """Laplace's: the likelihood and the normal law of the weights at the optimum, and the volume there."""
+    target = problem.with_ridge(ridge).target(np.zeros(0))
+    best = best_weights(target)
+    _, volume = np.linalg.slogdet(problem.number * target.information(best.law))
+    return problem.number * best.value + target.design.shrunk.sum() * np.log(ridge) / 2 - volume / 2
+
+
+def test_the_ridge_by_evidence_is_the_one_under_which_the_data_are_likeliest() -> None:
+    problem = with_features(8)
+    ridge = by_evidence(problem, np.zeros(0))
+    best = log_evidence(problem, ridge)
+    assert all(best > log_evidence(problem, ridge * factor) for factor in (0.5, 0.9, 1.1, 2))
+
+
+def test_features_that_say_nothing_ask_for_a_stronger_ridge_by_either_choice() -> None:
+    useful, useless = with_features(0), with_features(30)
+    choices = [
+        (by_evidence(each, np.zeros(0)), by_cross_validation(each, np.zeros(0), 0)) for each in (useful, useless)
+    ]
+    assert choices[0][0] < choices[1][0]
+    assert choices[0][1] <= choices[1][1]
+    assert choices[1][1] > STRENGTHS[0]
