@@ -11,6 +11,7 @@ import typer
 
 import dpplearn
 from dpplearn.cli.commands import (
+    add_items,
     compare,
     complete,
     demo,
@@ -55,6 +56,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "plot": plot.plot,
     "export": export.export,
     "import": import_.import_,
+    "add-items": add_items.add_items,
     "serve": serve.serve,
     "reproduce": reproduce.reproduce,
 }
