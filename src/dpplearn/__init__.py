@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpplearn import datasets
 from dpplearn.analysis.diagnosis import Diagnosis, Verdict, diagnose
+from dpplearn.analysis.similarity import LiftBySimilarity, lift_by_similarity
 from dpplearn.analysis.stability import Stability, stability
 from dpplearn.analysis.substitutes import substitute_groups, substitute_pairs
 from dpplearn.data.baskets import Baskets
@@ -58,6 +59,7 @@ __all__ = [
     "InputError",
     "InputWarning",
     "Kernel",
+    "LiftBySimilarity",
     "Mixture",
     "MixtureKernel",
     "Parts",
@@ -83,6 +85,7 @@ __all__ = [
     "evaluate",
     "fit",
     "fit_all",
+    "lift_by_similarity",
     "load",
     "prepare",
     "read_baskets",
