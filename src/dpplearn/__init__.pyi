@@ -1,5 +1,6 @@
 from . import datasets as datasets
 from .analysis.diagnosis import Diagnosis, Verdict, diagnose
+from .analysis.similarity import LiftBySimilarity, lift_by_similarity
 from .analysis.stability import Stability, stability
 from .analysis.substitutes import substitute_groups, substitute_pairs
 from .data.baskets import Baskets
@@ -60,6 +61,7 @@ __all__ = [
     "InputError",
     "InputWarning",
     "Kernel",
+    "LiftBySimilarity",
     "Mixture",
     "MixtureKernel",
     "OverTime",
@@ -89,6 +91,7 @@ __all__ = [
     "evaluate",
     "fit",
     "fit_all",
+    "lift_by_similarity",
     "load",
     "prepare",
     "read_baskets",

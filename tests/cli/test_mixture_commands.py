@@ -185,6 +185,28 @@ def test_a_dpp_whose_sets_cannot_be_empty_comes_back_from_its_matrix(shop: Path,
     assert not answer("import", tmp_path / "K.csv", "-o", back)["nonempty"]
 
 
+def test_items_that_no_basket_held_are_added_and_recommended(
+    mixture_file: Path, mixture: Mixture, tmp_path: Path
+) -> None:
+    more = tmp_path / "more.safetensors"
+    report, out = both("add-items", mixture_file, "Moon cot", "Moon pram", "--like", ITEM, "-o", more)
+    found = dl.load(more)
+    same = mixture.with_items(["Moon cot", "Moon pram"], like=ITEM)
+    assert found.items == same.items
+    assert report["added"] == [
+        {"item": each, "probability": p} for each, p in zip(same.items[-2:], same.marginals()[-2:], strict=True)
+    ]
+    assert f"2 items added, like {ITEM!r}" in words(out)
+    listed = answer("recommend", more, mixture.items[0], "-k", 500)["recommendations"]
+    assert {"Moon cot", "Moon pram"} < {each["item"] for each in listed}
+    assert answer("add-items", mixture_file, "toy", "-o", more)["note"].endswith("at their average probability")
+
+
+def test_an_item_cannot_be_added_by_likeness_and_by_features(mixture_file: Path, tmp_path: Path) -> None:
+    call = ("add-items", mixture_file, "toy", "--like", ITEM, "--features", "f.csv", "-o", tmp_path / "m")
+    assert run(*call)[0] == 2
+
+
 def test_all_plots_of_a_mixture_are_those_that_it_has(shop: Path, mixture_file: Path, tmp_path: Path) -> None:
     how = ("-o", tmp_path / "all", "--data", shop / "orders.csv")
     report = answer("plot", mixture_file, "all", *how)

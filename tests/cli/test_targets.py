@@ -36,6 +36,8 @@ OVERWRITES: dict[str, list[str]] = {
     "the matrix it imports": ["import", "k.csv", "-o", "k.csv"],
     "the items it imports": ["import", "n.npy", "--kernel", "K", "-o", "n_items.txt"],
     "the items it is given": ["import", "k.csv", "--items", "items.txt", "-o", "items.txt"],
+    "the model it adds to": ["add-items", "m.safetensors", "toy", "-o", "m.safetensors"],
+    "the features it adds by": ["add-items", "m.safetensors", "toy", "--features", "s.csv", "-o", "s.csv"],
     "the model it draws": ["plot", "m.png", "spectrum", "-o", "m.png"],
     "the model it draws all of": ["plot", "folder/spectrum.png", "all", "-o", "folder"],
     "the baskets it draws": [
@@ -62,6 +64,7 @@ NOT_FILES: dict[str, list[str]] = {
     "export": ["export", "m.safetensors", "-o", "pipe.csv"],
     "items beside": ["export", "m.safetensors", "-o", "p.npy"],
     "import": ["import", "k.csv", "-o", "pipe"],
+    "add-items": ["add-items", "m.safetensors", "toy", "-o", "pipe"],
     "recommend-all": ["recommend-all", "m.safetensors", "s.csv", "-o", "pipe.csv"],
     "plot": ["plot", "m.safetensors", "spectrum", "-o", "pipe.png"],
     "reproduce": ["reproduce", "--generated", "-o", "piped"],

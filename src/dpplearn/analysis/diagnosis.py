@@ -27,6 +27,7 @@ from dpplearn.analysis.gains import (
     gains_effort,
     predicted,
 )
+from dpplearn.analysis.similarity import LiftBySimilarity, lift_by_similarity
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import whole_number
@@ -128,6 +129,7 @@ class Diagnosis:
     pairs: PairTests
     unseen: Unseen
     bounds: Bounds
+    similarity: LiftBySimilarity | None = None  # where one was given
 
     @cached_property
     def gains(self) -> Mapping[str, Gain]:
@@ -214,6 +216,7 @@ class Diagnosis:
             "segments alone": self.segments,
             "all together": self.gains[MIXTURE],
         }
+        said = [self.sentence, *([self.similarity.sentence] if self.similarity is not None else [])]
         return "\n".join(
             [
                 f"Diagnosis: {count(data.n_baskets, 'basket')} of {count(data.n_items, 'item')}, "
@@ -221,7 +224,7 @@ class Diagnosis:
                 f"  of {pairs.n_possible:,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
                 "  an unseen basket becomes, and in nats per basket:",
                 *(f"    {name:<20} {_worth(gain)}" for name, gain in parts.items()),
-                fill(self.sentence, WIDTH, initial_indent="  ", subsequent_indent="  "),
+                *(fill(each, WIDTH, initial_indent="  ", subsequent_indent="  ") for each in said),
             ]
         )
 
@@ -229,6 +232,7 @@ class Diagnosis:
 def diagnose(
     baskets: Baskets | Iterable[Iterable[Any]],
     *,
+    similarity: Any = None,
     most_items: int = MOST_ITEMS,
     level: float = LEVEL,
     rng: Seed = 0,
@@ -245,6 +249,9 @@ def diagnose(
     ----------
     baskets
         `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
+    similarity
+        How alike items are, as `lift_by_similarity` takes it: a square array or table, one value per item, or a file.
+        Says then as well whether items that are alike avoid each other or go together.
     most_items
         With more items than this, models are learned of those that occur most often, in the baskets that hold any.
     level
@@ -271,6 +278,7 @@ def diagnose(
     ('cot', 'crib')
     """
     baskets = as_baskets(baskets)
+    by_similarity = lift_by_similarity(baskets, similarity, rng=rng) if similarity is not None else None
     looked_at = baskets.most_frequent(whole_number("most_items", most_items, 2))
     if baskets.total_weight > 0:
         effort = gains_effort(looked_at, threads)
@@ -278,7 +286,7 @@ def diagnose(
     pairs = pair_tests(baskets, level)
     unseen = predicted(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
     beyond = bounds(baskets, level, nonempty=pairs.nonempty)
-    return Diagnosis(Overview.of(baskets, looked_at), pairs, unseen, beyond)
+    return Diagnosis(Overview.of(baskets, looked_at), pairs, unseen, beyond, by_similarity)
 
 
 def _nats(value: float) -> str:

@@ -36,6 +36,7 @@ COMMANDS = (
     "plot",
     "export",
     "import",
+    "add-items",
     "serve",
     "reproduce",
 )

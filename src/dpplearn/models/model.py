@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
-from typing import Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from dpplearn.models.answers import Recommendation
 from dpplearn.models.blending import blended
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.named_law import Basket, NamedLaw
+from dpplearn.models.new_items import Like, added
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.words import count
@@ -142,6 +144,44 @@ class SetModel(NamedLaw):
         if not len(S):
             raise InputError("no items to restrict to; name at least one")
         return self.of_law(self.law.restricted(S), self.catalogue.select(S))
+
+    def with_items(self, labels: Iterable[Label], *, features: Any = None, like: Like | None = None) -> Self:
+        """The model with items that no basket has held yet, at the end of its catalogue.
+
+        By default each is independent of all others and as likely as they are on average. Nothing that was said of the
+        others changes then; but where sets cannot be empty, one may now hold new items alone.
+
+        Parameters
+        ----------
+        labels
+            Of the new items.
+        features
+            A table with a row for every item, old and new: a DataFrame, a dict of columns, or a path to CSV or Parquet.
+            How likely items are is then learned from it; where that predicts items held out no better than their
+            average does, the average is taken, with a warning.
+        like
+            An item of the model that they are like, or one for each in a dict: as likely, and to all others as that is.
+            What the two share with others keeps them apart from each other; so the one that was there becomes somewhat
+            less likely.
+
+        Returns
+        -------
+        a model of the same kind
+            Its `learned.added` says what was done.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"])
+        >>> more = dpp.with_items(["monitor"])
+        >>> dict(zip(more.items, more.marginals().round(3).tolist()))
+        {'crib': 0.5, 'cot': 0.4, 'monitor': 0.45}
+        """
+        new = added(self.law, self.catalogue, labels, features, like)
+        n = len(new.catalogue) - len(self.items)
+        said = "; ".join(each for each in (self.learned.added, new.note) if each)
+        training = self.training.with_items(n) if self.training is not None else None
+        return self.of_law(new.law, new.catalogue.labels, replace(self.learned, added=said), training)
 
     @overload
     def recommend(

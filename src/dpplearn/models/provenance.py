@@ -40,6 +40,7 @@ class Provenance:
     seconds: float | None = None
     validation: float | None = None  # the share of the baskets set aside
     validation_log_likelihood: float | None = None
+    added: str | None = None  # what is said of items that were added since
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Provenance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -115,6 +115,25 @@ class Training:
         items = self.item_weights + other.item_weights
         both = np.stack(np.divmod(keys, n), axis=1).astype(np.int32)
         return Training(self.weight + other.weight, items, both, weights, least=max(self.least, other.least))
+
+    def with_items(self, n: int) -> Training:
+        """With n items more, which no basket held.
+
+        Parameters
+        ----------
+        n
+            How many.
+
+        Returns
+        -------
+        Training
+
+        Examples
+        --------
+        >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).with_items(1).item_weights.tolist()
+        [1.0, 2.0, 0.0]
+        """
+        return replace(self, item_weights=np.append(self.item_weights, np.zeros(n)))
 
     @property
     def frequencies(self) -> Floats:

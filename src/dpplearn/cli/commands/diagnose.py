@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from dpplearn.analysis.cooccurrence import LEVEL, WORTH_TESTING, Pair
 from dpplearn.analysis.diagnosis import MOST_ITEMS, Diagnosis
 from dpplearn.analysis.gains import MIXTURE, NONSYMMETRIC, SEGMENTS, SYMMETRIC, Gain
+from dpplearn.analysis.similarity import LiftBySimilarity
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
@@ -45,8 +47,20 @@ Level = Annotated[
 ]
 
 
+Similarity = Annotated[
+    Path | None,
+    typer.Option(
+        "--similarity",
+        metavar="FILE",
+        help="How alike items are (CSV or Parquet): each with its kind, or a row and a column per item. Tells whether "
+        "those that are alike avoid each other or go together.",
+    ),
+]
+
+
 def diagnose(
     data: Data,
+    similarity: Similarity = None,
     top: Top = 5,
     most_items: MostItems = MOST_ITEMS,
     level: Level = LEVEL,
@@ -68,7 +82,15 @@ def diagnose(
     show = wants_progress(quiet)
     with busy(f"reading {data}", show):
         baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only).read(data)
-    found = diagnose(baskets, most_items=most_items, level=level, rng=seed, threads=threads, progress=show)
+    found = diagnose(
+        baskets,
+        similarity=similarity,
+        most_items=most_items,
+        level=level,
+        rng=seed,
+        threads=threads,
+        progress=show,
+    )
     write(diagnosis_report(found, top, data=data, seed=seed, level=level), diagnosis_tables, as_json)
 
 
@@ -104,7 +126,12 @@ def diagnosis_report(found: Diagnosis, top: int, **where: object) -> Report:
         },
         "verdict": str(found.verdict),
         "sentence": found.sentence,
+        "similarity": _similarity(found.similarity) if found.similarity is not None else None,
     }
+
+
+def _similarity(found: LiftBySimilarity) -> Report:
+    return {**asdict(found), "verdict": found.verdict, "sentence": found.sentence}
 
 
 def _pair(pair: Pair) -> Report:
@@ -123,7 +150,21 @@ def diagnosis_tables(report: Report) -> Iterator[Shown]:
     yield from _strongest("Pairs that go together most", report["attracting_pairs"])
     yield TextTable("Gain over independent items, on unseen baskets", GAINS, GAIN_COLUMNS, list(_gain_rows(report)))
     yield Facts("What no single DPP can do", _bound_rows(report["bounds"]))
+    similarity = report["similarity"]
+    if similarity is not None:
+        rows = [_bin_row(each) for each in similarity["bins"]]
+        yield TextTable("Lift by similarity", similarity["sentence"], SIMILARITY_COLUMNS, rows)
     yield from _remarks(report)
+
+
+SIMILARITY_COLUMNS = ["similarity", "pairs>", "together>", "by chance>", "ratio>", "90% interval>"]
+
+
+def _bin_row(each: Report) -> tuple[str, ...]:
+    span = "none" if each["low"] < 0 else f"above {each['low']:g}, to {each['high']:g}"
+    interval = f"{number(each['ratio_low'], 2)} to {number(each['ratio_high'], 2)}"
+    figures = number(each["expected"], 1), number(each["ratio"], 2), interval
+    return span, count(each["n_pairs"]), count(each["observed"]), *figures
 
 
 def _size_rows(report: Report) -> list[tuple[str, str]]:

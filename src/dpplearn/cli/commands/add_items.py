@@ -1,0 +1,57 @@
+"""dpplearn add-items: a model with items that no basket has held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import dpplearn
+from dpplearn.cli.errors import UsageError
+from dpplearn.cli.options import AsJson, Model, ModelOutput, Quiet, check_target
+from dpplearn.cli.output import Report, Shown, write
+from dpplearn.tools.tables import TextTable
+from dpplearn.tools.words import chance, shown
+
+
+def add_items(
+    model: Model,
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The items to add, which the model lacks.")],
+    output: ModelOutput,
+    like: Annotated[
+        str | None,
+        typer.Option(metavar="ITEM", help="An item of the model that they are like: as likely, and to others as that."),
+    ] = None,
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A table (CSV or Parquet) with a row for every item, old and new, that says how likely new ones are; "
+            "where it predicts no better than their average, that is taken.",
+        ),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add items that no basket has held: by default as likely as the others on average, and independent of them."""
+    if like is not None and features is not None:
+        raise UsageError("--like and --features exclude each other; give one of them, or neither")
+    check_target("--output", output, (model, features))
+    found = dpplearn.load(model).with_items(items, features=str(features) if features is not None else None, like=like)
+    found.save(output)
+    p = dict(zip(found.items, found.marginals().tolist(), strict=True))
+    report = {
+        "model": str(output),
+        "n_items": len(found.items),
+        "added": [{"item": item, "probability": p[item]} for item in found.items[-len(items) :]],
+        "note": found.learned.added,
+    }
+    write(report, add_items_tables, as_json)
+
+
+def add_items_tables(report: Report) -> Iterator[Shown]:
+    rows = [(shown(each["item"]), chance(each["probability"])) for each in report["added"]]
+    yield TextTable("Added", report["note"], ["item", "probability>"], rows)
+    yield f"model: {shown(report['model'])}, of {report['n_items']} items"

@@ -1,0 +1,106 @@
+"""Lift by similarity: what it counts, what it calls chance, and when it says that items repel or attract."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from helpers.command import answer, table
+
+KINDS = {f"item {i}": f"kind {i // 3}" for i in range(12)}
+SAME = np.array([[float(i // 3 == j // 3) for j in range(12)] for i in range(12)])
+
+
+def repelling(n: int = 800, seed: int = 0) -> dl.Baskets:
+    """Items of one kind seldom meet."""
+    L = 0.4 * (0.2 * np.eye(12) + 0.8 * SAME)
+    return dl.Baskets.from_lists(dl.DPP(dl.Kernel.from_L(L), list(KINDS)).sample(n, rng=seed), items=list(KINDS))
+
+
+def independent(n: int = 800, seed: int = 0, nonempty: bool = False) -> dl.Baskets:
+    dpp = dl.DPP(dl.Kernel.from_K(0.15 * np.eye(12)), list(KINDS), nonempty=nonempty)
+    return dl.Baskets.from_lists(dpp.sample(n, rng=seed), items=list(KINDS))
+
+
+def test_pairs_are_counted_as_they_stand_in_the_baskets() -> None:
+    baskets = dl.Baskets.from_lists([["a", "b", "c"], ["a", "b"], ["c"], []], weights=[1, 2, 3, 4])
+    S = np.array([[1, 0.2, 0.6], [0.2, 1, 0.0], [0.6, 0, 1]])
+    found = dl.lift_by_similarity(baskets, S)
+    assert [(each.low, each.high, each.n_pairs, each.observed) for each in found.bins] == [
+        (-1, 0, 1, 1),
+        (0.1, 0.3, 1, 3),
+        (0.5, 0.7, 1, 1),
+    ]
+    m = {"a": 0.3, "b": 0.3, "c": 0.4}
+    for each, (i, j) in zip(found.bins, [("b", "c"), ("a", "b"), ("a", "c")], strict=True):
+        assert each.expected == pytest.approx(10 * m[i] * m[j])
+
+
+def test_items_of_a_kind_that_avoid_each_other_repel_and_shuffled_kinds_say_nothing() -> None:
+    found = dl.lift_by_similarity(repelling(), KINDS)
+    assert found.verdict == "repel"
+    assert found.bins[-1].ratio < 0.5
+    assert "avoid each other" in found.sentence
+    # kinds of which no two items were of one kind before: a control
+    other = dl.lift_by_similarity(repelling(), {item: f"kind {i % 3}" for i, item in enumerate(KINDS)})
+    assert other.bins[-1].ratio > 0.9
+
+
+def test_items_that_people_of_one_kind_buy_attract() -> None:
+    rng = np.random.default_rng(0)
+    lists = [[f"item {3 * kind + i}" for i in range(3) if rng.random() < 0.6] for kind in rng.integers(4, size=500)]
+    found = dl.lift_by_similarity(dl.Baskets.from_lists(lists, items=list(KINDS)), KINDS)
+    assert found.verdict == "attract"
+    assert "the opposite" in found.sentence
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_of_independent_items_intervals_hold_chance_as_often_as_they_say(nonempty: bool) -> None:
+    inside = []
+    for seed in range(30):
+        alike = dl.lift_by_similarity(independent(400, seed, nonempty), KINDS, rng=seed).bins[-1]
+        inside.append(alike.ratio_low <= 1 <= alike.ratio_high)
+    assert 0.8 <= np.mean(inside) <= 1
+
+
+def test_too_few_meetings_to_be_expected_leave_it_open() -> None:
+    found = dl.lift_by_similarity(independent(8), KINDS)
+    assert found.verdict == "too little data"
+    assert "too few to tell" in found.sentence
+
+
+def test_weights_that_are_no_counts_count_as_shares() -> None:
+    baskets = repelling(300)
+    shares = baskets.weighted(np.full(len(baskets), 0.37))
+    for one, other in zip(
+        dl.lift_by_similarity(baskets, KINDS).bins, dl.lift_by_similarity(shares, KINDS).bins, strict=True
+    ):
+        assert one.ratio == pytest.approx(other.ratio)
+
+
+def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) -> None:
+    baskets = repelling(300)
+    lines = [f"{row},{item}" for row, each in enumerate(baskets) for item in each]
+    (tmp_path / "b.csv").write_text("\n".join(["basket,item", *lines]))
+    (tmp_path / "kinds.csv").write_text("\n".join(["item,type", *(f"{i},{kind}" for i, kind in KINDS.items())]))
+    square = [",".join(["item", *KINDS])]
+    square += [",".join([item, *(f"{value:g}" for value in row)]) for item, row in zip(KINDS, SAME, strict=True)]
+    (tmp_path / "square.csv").write_text("\n".join(square))
+    call = ("diagnose", tmp_path / "b.csv", "--most-items", 2, "--quiet")
+    report = answer(*call, "--similarity", tmp_path / "kinds.csv")["similarity"]
+    assert report["verdict"] == "repel"
+    assert dl.lift_by_similarity(baskets, str(tmp_path / "square.csv")) == dl.lift_by_similarity(baskets, KINDS)
+    out = table(*call, "--similarity", tmp_path / "square.csv")
+    assert "Lift by similarity" in out
+    assert "avoid each other" in " ".join(out.split())
+
+
+def test_a_pair_of_each_basket_is_counted_once() -> None:
+    baskets = repelling(50)
+    found = dl.lift_by_similarity(baskets, KINDS)
+    every = sum(1 for each in baskets for _ in combinations(each, 2))
+    assert sum(each.observed for each in found.bins) == every

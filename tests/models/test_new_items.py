@@ -1,0 +1,189 @@
+"""Items that no basket has held: what they change and what they leave, by enumeration; when features are believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.arrays import Floats
+from dpplearn.kernels.families import kernel_of
+from dpplearn.models.model import SetModel
+from helpers import oracle
+from helpers.problems import random_factored, random_kernel, random_mixture
+
+N = 4
+ITEMS = ["bib", "cot", "crib", "monitor"]
+
+
+def models() -> dict[str, SetModel]:
+    kernel, wider = (random_kernel(np.random.default_rng(3), n) for n in (N, N + 1))
+    dpp = dl.DPP(kernel, ITEMS)
+    mixture = dl.Mixture(random_mixture(3, N), ITEMS)
+    return {
+        "dpp": dpp,
+        "dpp, never empty": dl.DPP(kernel, ITEMS, nonempty=True),
+        "mixture": mixture,
+        "mixture, never empty": dl.Mixture(random_mixture(2, N), ITEMS, nonempty=True),
+        "factored": dl.Mixture(random_factored(2, N), ITEMS),
+        "weighted": dl.Mixture.of([dpp, mixture], [0.4, 0.6]),
+        "seldom empty": dl.DPP(wider, [*ITEMS, "pram"], nonempty=True).restrict(ITEMS),
+    }
+
+
+every_model = pytest.mark.parametrize("kind", models())
+
+
+def law_of_sets(model: SetModel) -> Floats:
+    return np.exp([model.log_prob([model.items[i] for i in Y]) for Y in oracle.subsets(len(model.items))])
+
+
+def segments(model: SetModel) -> list[Floats]:
+    """The law of sets given each segment."""
+    kernel = kernel_of(model.law)
+    if isinstance(kernel, dl.Kernel):
+        return [law_of_sets(model)]
+    if isinstance(kernel, dl.WeightedKernel):
+        return [found for law in kernel.laws for found in segments(SetModel(law))]
+    dense = kernel.dense() if isinstance(kernel, dl.FactoredKernel) else kernel
+    return [oracle.probabilities_from_L(dense.L(c)) for c in range(dense.n_segments)]
+
+
+@every_model
+def test_an_item_added_is_as_likely_as_the_others_and_leaves_them_as_they_were(kind: str) -> None:
+    model = models()[kind]
+    more = model.with_items(["toy", "pram 2"])
+    assert type(more) is type(model)
+    assert more.items == (*model.items, "toy", "pram 2")
+    P, before = law_of_sets(more), law_of_sets(model)
+    assert P.sum() == pytest.approx(1, abs=1e-12)
+    p = more.marginals()
+    np.testing.assert_allclose(p, oracle.item_marginals(P), rtol=1e-10)
+    np.testing.assert_allclose(p[N:], p[:N].mean(), rtol=1e-6)
+    old = P.reshape(4, 2**N).sum(axis=0)  # of what a set holds of the items that were there
+    np.testing.assert_allclose(old[1:] / old[1:].sum(), before[1:] / before[1:].sum(), rtol=1e-9)
+    if model.nonempty:
+        assert P[0] == 0
+        assert old[0] > 0  # sets of new items alone
+    elif kind != "seldom empty":
+        np.testing.assert_allclose(old, before, rtol=1e-6, atol=1e-12)
+        for k in (N, N + 1):
+            both = oracle.marginal(P, [k, 0])
+            assert both == pytest.approx(p[k] * p[0], rel=1e-6)
+
+
+@every_model
+def test_an_item_like_another_cannot_be_told_from_it(kind: str) -> None:
+    model = models()[kind]
+    more = model.with_items(["second cot"], like="cot")
+    P, one, copy = law_of_sets(more), 1, N
+    assert P.sum() == pytest.approx(1, abs=1e-12)
+    swap = [oracle.index({one: copy, copy: one}.get(i, i) for i in Y) for Y in oracle.subsets(N + 1)]
+    np.testing.assert_allclose(P, P[swap], rtol=1e-6, atol=1e-12)
+    assert more.marginals()[one] <= model.marginals()[one] * (1 + 1e-6)
+    for found, before in zip(segments(more), segments(model), strict=True):  # without the copy, in the old proportions
+        np.testing.assert_allclose(found[1 : 2**N] / found[1 : 2**N].sum(), before[1:] / before[1:].sum(), rtol=1e-6)
+
+
+def test_a_copy_of_an_independent_item_is_independent_of_it_and_one_of_a_duplicate_never_meets_it() -> None:
+    K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
+    apart = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"]).with_items(["camera"], like="monitor")
+    assert apart.inclusion_prob(["monitor", "camera"]) == pytest.approx(0.09)
+    twins = dl.DPP(dl.Kernel.from_L([[1.0, 1.0], [1.0, 1.0]]), ["red", "blue"]).with_items(["green"], like="red")
+    assert twins.inclusion_prob(["red", "green"]) == 0
+    np.testing.assert_allclose(twins.marginals(), 0.25)
+
+
+def test_several_items_may_be_like_one_or_each_like_its_own() -> None:
+    model = models()["mixture"]
+    both = model.with_items(["a", "b"], like="cot").marginals()
+    np.testing.assert_allclose(both[[N, N + 1]], both[1], rtol=1e-9)
+    each = model.with_items(["a", "b"], like={"a": "cot", "b": "crib"}).marginals()
+    np.testing.assert_allclose(each[[N, N + 1]], each[[1, 2]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["dpp", "mixture, never empty", "factored", "weighted"])
+def test_the_model_is_kept_with_what_was_added(kind: str, tmp_path: Path) -> None:
+    more = models()[kind].with_items(["toy"], like="bib").with_items(["pram"])
+    more.save(tmp_path / "more.safetensors")
+    again = dl.load(tmp_path / "more.safetensors")
+    assert again.items == more.items
+    assert again.learned.added == more.learned.added
+    assert "like 'bib'" in (again.learned.added or "")
+    np.testing.assert_allclose(law_of_sets(again), law_of_sets(more), rtol=1e-12)
+    assert {each.item for each in again.recommend(["bib"], k=9)} == {"cot", "crib", "monitor", "toy", "pram"}
+
+
+def test_a_learned_model_keeps_its_training_data() -> None:
+    model = dl.fit([["bib", "cot"], ["cot"], ["bib"], ["crib", "cot"]], rng=0).model
+    more = model.with_items(["toy"])
+    assert more.training is not None
+    assert more.training.item_weights[-1] == 0
+    assert isinstance(more, dl.Mixture)
+    assert not [each for each in more.substitutes("toy") + more.complements("toy") if abs(each.lift - 1) > 0.2]
+
+
+def table(signal: float, n: int = 60, seed: int = 0) -> tuple[dl.DPP, dict[str, object], Floats]:
+    """Independent items whose log-odds follow a feature, so far as there is a signal; the last five are new."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(n + 5)
+    chance = 1 / (1 + np.exp(2 - signal * x - (1 - signal) * rng.standard_normal(n + 5)))
+    labels = [f"item {i}" for i in range(n + 5)]
+    dpp = dl.DPP(dl.Kernel.from_K(np.diag(chance[:n])), labels[:n])
+    features = {"item": labels, "size": x, "colour": rng.choice(["red", "blue"], n + 5).tolist()}
+    return dpp, features, chance[n:]
+
+
+def test_features_with_a_signal_say_how_likely_new_items_are() -> None:
+    dpp, features, truth = table(0.9)
+    labels = [str(label) for label in features["item"][60:]]  # type: ignore[index]
+    found = dpp.with_items(labels, features=features)
+    p = found.marginals()[60:]
+    usual = dpp.marginals().mean()
+    assert np.abs(np.log(p / truth)).mean() < 0.4 * np.abs(np.log(usual / truth)).mean()
+    assert "as features say (held-out R² 0.9" in (found.learned.added or "")
+
+
+def test_items_with_the_features_of_the_others_are_as_likely_as_these_on_average() -> None:
+    dpp, features, _ = table(0.6)
+    old = [f"item {i}" for i in range(60)]
+    again = {name: [*values[:60], *values[:60]] for name, values in features.items()}  # type: ignore[index]
+    again["item"] = [*old, *(f"new {label}" for label in old)]
+    found = dpp.with_items([f"new {label}" for label in old], features=again)
+    assert "as features say" in (found.learned.added or "")
+    assert found.marginals()[60:].mean() == pytest.approx(dpp.marginals().mean(), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_features_without_a_signal_leave_the_average_and_say_so(seed: int) -> None:
+    dpp, features, _ = table(0.0, seed=seed)
+    with pytest.warns(dl.InputWarning, match="no better than their average"):
+        found = dpp.with_items(["item 60"], features=features)
+    assert found.marginals()[-1] == pytest.approx(dpp.marginals().mean())
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        (["cot"], {}, "'cot' is in the catalogue already"),
+        (["toy", "toy"], {}, "stands twice"),
+        ([], {}, "empty"),
+        ("toy", {}, "single string"),
+        (["toy"], {"like": "cott"}, "did you mean 'cot'"),
+        (["toy"], {"like": {"pram": "cot"}}, "no item that 'toy' is like"),
+        (["toy"], {"like": "cot", "features": {"item": ["toy"]}}, "both features and like"),
+        (["toy"], {"features": {"item": ["toy"], "x": [1]}}, "too few to learn from"),
+        ([5], {}, "both names"),
+    ],
+)
+def test_what_cannot_be_added_is_refused(labels: list[str], options: dict[str, object], message: str) -> None:
+    with pytest.raises(dl.InputError, match=message):
+        models()["dpp"].with_items(labels, **options)
+
+
+def test_features_that_lack_a_new_item_are_refused() -> None:
+    dpp, features, _ = table(0.9)
+    with pytest.raises(dl.InputError, match="no row for 1 item"):
+        dpp.with_items(["elsewhere"], features=features)
