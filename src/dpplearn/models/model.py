@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from os import PathLike
-from typing import Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
 from dpplearn.arrays import Bools, Ints, Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
 from dpplearn.errors import InputError, whole_number
@@ -290,6 +290,10 @@ class SetModel(NamedLaw):
         """
         positions = self.catalogue.positions(basket)
         return explanation(self.law, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
+
+    def _judged_by(self, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Training | None:
+        """What tells how often items met: baskets, or those learned from if these are known."""
+        return self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one safetensors file; `dpplearn.load` reads it.
