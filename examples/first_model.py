@@ -34,8 +34,8 @@ for drawn in model.sample(3, rng=0):
 # The paper's model is a DPP: items repel each other, and nothing else. learner="em" learns it as the paper does.
 dpp = dl.fit(train, model="dpp", rng=0).dpp
 print(f"\nwhat the DPP knows of {monitor}:")
-for item, apart in dpp.substitutes(monitor, k=3):
-    print(f"  {apart:.0%} rarer beside it  {item}")
+for other in dpp.substitutes(monitor, k=3):
+    print(f"  {other.substitution:.0%} rarer beside it  {other.item}")
 
 # What counts is data that no model has seen. Log-likelihoods are means per basket, in nats; more is better. No registry
 # is empty, so all three are given that a basket is not.

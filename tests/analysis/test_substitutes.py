@@ -147,12 +147,13 @@ def test_a_pair_is_apart_by_one_figure_wherever_it_is_shown(tmp_path: Path) -> N
     model = learned(shop(800, 0, nonempty=True))
     model.save(tmp_path / "m")
     first, second, apart, *_ = substitute_pairs(model, 1)[0]
-    assert model.substitutes(first, 1)[0] == (second, pytest.approx(apart))
+    assert model.substitutes(first, 1)[0][:2] == (second, pytest.approx(apart))
     everything = both("describe", tmp_path / "m", "--resamples", 0)
     of_one = both("describe", tmp_path / "m", "--item", first)
     assert everything[0]["repelling_pairs"][0]["substitution"] == pytest.approx(apart)
     assert "repulsion" not in everything[0]["repelling_pairs"][0]
-    assert of_one[0]["substitutes"][0] == {"item": second, "substitution": pytest.approx(apart)}
+    assert of_one[0]["substitutes"][0]["item"] == second
+    assert of_one[0]["substitutes"][0]["substitution"] == pytest.approx(apart)
     for out in (everything[1], of_one[1]):
         assert f"{100 * apart:.0f}%" in out
         assert "of the sets that would hold both items by chance, the share" in " ".join(out.split())
@@ -276,7 +277,7 @@ def test_related_pairs_leave_out_what_the_baskets_are_not_sure_of(mixture: Mixtu
     unsure = [
         (item, each)
         for item in mixture.items
-        for each in (*mixture.substitutes(item), *mixture.complements(item))
+        for each in (*mixture.substitutes(item, level=None), *mixture.complements(item, level=None))
         if each.low <= 1 <= each.high
     ]
     assert unsure

@@ -290,8 +290,9 @@ def test_sample_draws_what_the_library_draws_with_that_seed(model: Path, dpp: dl
         assert all(str(item).split()[0] in out for item in drawn)
 
 
-def test_describe_tells_size_origin_likely_items_and_repelling_pairs(model: Path, dpp: dl.DPP) -> None:
-    report, out = both("describe", model, "--top", 2, "--resamples", 0)
+def test_describe_gives_the_pairs_that_a_model_keeps_apart_most(dpp: dl.DPP, tmp_path: Path) -> None:
+    dl.DPP(dpp.kernel, dpp.items).save(tmp_path / "m.safetensors")  # of few baskets, which would be sure of no pair
+    report, _ = both("describe", tmp_path / "m.safetensors", "--top", 2)
     K = dpp.kernel.K
     similarity = np.triu(K**2 / np.outer(K.diagonal(), K.diagonal()), 1)
     i, j = np.unravel_index(similarity.argmax(), K.shape)  # against another chance, but in the same order
@@ -299,6 +300,10 @@ def test_describe_tells_size_origin_likely_items_and_repelling_pairs(model: Path
     assert report["repelling_pairs"][0]["substitution"] == pytest.approx(dpp.together.substitution.max())
     both_held = dpp.inclusion_prob([dpp.items[i], dpp.items[j]]) / (1 - dpp.size_distribution[0])  # given not empty
     assert report["repelling_pairs"][0]["probability_of_both"] == pytest.approx(both_held, abs=1e-12)
+
+
+def test_describe_tells_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -> None:
+    report, out = both("describe", model, "--top", 2, "--resamples", 0)
     assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
     assert report["learned"]["learner"] == "auto"

@@ -96,7 +96,7 @@ def test_describe_shows_segments_and_pairs_that_the_baskets_are_sure_of(mixture_
     for name, found in (("substitutes", pairs.substitutes), ("complements", pairs.complements)):
         assert [line["items"] for line in report[name]] == [[pair.first, pair.second] for pair in found]
         assert [line["lift"] for line in report[name]] == [pair.lift for pair in found]
-    first = report["substitutes"][0]
+    first = report["complements"][0]
     assert f"{first['lift']:.2f} {first['low']:.2f} to {first['high']:.2f}" in words(out)
     assert "impossible: all is given that a set is not empty" in words(out)
     assert "prior" not in out
@@ -107,6 +107,7 @@ def test_describe_shows_segments_and_pairs_that_the_baskets_are_sure_of(mixture_
 def test_describe_says_why_a_lift_lies_outside_its_interval(lift: float, told: bool) -> None:
     line = {"items": ["a", "b"], "item": "a", "lift": lift, "low": 1.5, "high": 2.5, "met": 20.0, "expected": 10.0}
     report = {"intervals_known": True, "substitutes": [], "complements": [line], "segments": [{"weight": 1.0}]}
+    report["by_chance"] = {"substitutes": 0, "complements": 0}
     for shown in (relations_tables(report), mixture_item_tables({**report, "item": "b", "probability": 0.5})):
         assert any("draws lifts towards 1" in each for each in shown if isinstance(each, str)) == told
 
@@ -145,7 +146,9 @@ def test_describe_an_item_gives_what_stands_in_for_it_and_what_goes_with_it(
     assert report["substitutes"] == [each._asdict() for each in mixture.substitutes(ITEM, 2)]
     assert report["complements"] == [each._asdict() for each in mixture.complements(ITEM, 2)]
     assert report["substitutes"][0]["item"] in out
-    assert report["complements"][0]["item"] in out
+    unsure = len(mixture.complements(ITEM, 99, level=None)) - len(mixture.complements(ITEM, 99))
+    assert report["by_chance"]["complements"] == unsure > 0
+    assert f"Left out: {unsure} more items" in words(out)
 
 
 def test_recommend_complete_map_and_explain_give_what_the_library_gives(mixture_file: Path, mixture: Mixture) -> None:
@@ -160,7 +163,7 @@ def test_recommend_complete_map_and_explain_give_what_the_library_gives(mixture_
     assert "The first item has none" in words(out)
     report, _ = both("map", mixture_file)
     assert [each["item"] for each in report["items"]] == list(mixture.greedy_map())
-    partner = mixture.complements(ITEM, 1)[0].item
+    partner = mixture.complements(ITEM, 1, level=None)[0].item
     report, _ = both("explain", mixture_file, partner, ITEM)
     assert report["influences"][0]["factor"] == pytest.approx(mixture.explain([ITEM], partner).influences[0].factor)
     assert report["influences"][0]["factor"] > 1

@@ -162,7 +162,7 @@ def test_without_names_the_original_integers_stay_through_every_condition() -> N
     assert {item for drawn in left.sample(200, rng=0) for item in drawn} == {1, 3, 4, 5}
     assert {item for item, _, _ in left.recommend([4])} == {1, 3, 5}
     assert set(left.complete([4], 4)) == {1, 3, 4, 5}
-    assert {item for item, _ in left.substitutes(5)} == {1, 3, 4}
+    assert {each.item for each in left.substitutes(5)} == {1, 3, 4}
     together = np.logaddexp.reduce([dpp.log_prob([0, *(left.items[j] for j in Y)]) for Y in oracle.subsets(4)])
     assert left.log_prob([3, 5]) == pytest.approx(dpp.log_prob([0, 3, 5]) - together, rel=1e-10)
     with pytest.raises(InputError, match="item 2 is not in the catalogue"):
@@ -273,7 +273,7 @@ def test_substitutes_are_the_pairs_that_the_model_keeps_apart_most(spectrum: str
         shares = [each.substitution for each in found]
         assert shares == sorted(shares, reverse=True)
         np.testing.assert_allclose(shares, [removed[str(each.item)] for each in found], atol=1e-12)
-        assert dpp.substitutes(NAMES[i], k=2) == found[:2]
+        assert str(dpp.substitutes(NAMES[i], k=2)) == str(found[:2])
 
 
 def test_a_double_is_a_perfect_substitute_and_an_item_that_never_occurs_is_none() -> None:
@@ -367,7 +367,7 @@ def test_a_model_says_the_same_after_it_was_saved_and_loaded(spectrum: str, tmp_
     np.testing.assert_array_equal(after.kernel.eigenvectors, before.kernel.eigenvectors)
     np.testing.assert_array_equal(law(after), law(before))
     assert after.sample(20, rng=0) == before.sample(20, rng=0)
-    assert after.substitutes("crib") == before.substitutes("crib")
+    assert str(after.substitutes("crib")) == str(before.substitutes("crib"))
     assert str(after.recommend(["crib"])) == str(before.recommend(["crib"]))
 
 

@@ -73,13 +73,15 @@ def test_of_a_large_catalogue_those_relations_are_left_that_the_baskets_are_sure
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model, _ = both(nonempty=False)
-    every = {item: (model.substitutes(item, N), model.complements(item, N)) for item in range(N)}
+    every = {
+        item: (model.substitutes(item, N, level=None), model.complements(item, N, level=None)) for item in range(N)
+    }
     monkeypatch.setattr(mixture, "LARGE", 3)
     for item, (below, above) in every.items():
         expected = {each.item: max(each.lift, each.high) for each in below if each.high < 1}
-        found = model.substitutes(item, N)
+        found = model.substitutes(item, N, level=None)
         assert [each.item for each in found] == sorted(expected, key=expected.__getitem__)
-        assert {each.item for each in model.complements(item, N)} == {
+        assert {each.item for each in model.complements(item, N, level=None)} == {
             each.item for each in above if each.low > 1 and each.met >= mixture.FEWEST_MET
         }
 

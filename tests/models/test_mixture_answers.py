@@ -12,7 +12,7 @@ def test_of_an_item_that_never_occurred_the_data_leave_every_lift_possible() -> 
     baskets = dl.Baskets.from_lists([["a", "b"], ["b"], ["a"], ["c", "a"]], items=["a", "b", "c", "never"])
     model = dl.fit(baskets, rng=0).model
     assert isinstance(model, dl.Mixture)
-    related = model.substitutes("never") + model.complements("never")
+    related = model.substitutes("never", level=None) + model.complements("never", level=None)
     assert related
     assert {(each.met, each.expected, each.low, each.high) for each in related} == {(0, 0, 0, np.inf)}
 

@@ -21,7 +21,6 @@ from dpplearn.analysis.gains import (
     NONSYMMETRIC,
     SEGMENTS,
     SYMMETRIC,
-    WORTH_HAVING,
     Gain,
     Unseen,
     gains_effort,
@@ -32,6 +31,7 @@ from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import whole_number
 from dpplearn.fitting.effort import tell_if_long
+from dpplearn.models.independence import WORTH_HAVING
 from dpplearn.tools.tables import WIDTH
 from dpplearn.tools.words import count, likelier, number, signed
 

@@ -22,10 +22,10 @@ from dpplearn.fitting.effort import Effort
 from dpplearn.fitting.fit import expected_effort, fit_with
 from dpplearn.fitting.options import FitOptions
 from dpplearn.kernels.independent import IndependentItems, chances
+from dpplearn.models.independence import WORTH_HAVING
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import one_blas_thread, thread_count
 
-WORTH_HAVING = 0.01  # nats per basket
 FOLDS = 5
 ENOUGH = 3000  # unseen baskets; once the folds so far have as many, the others are not needed
 SMOOTHING = 0.5  # baskets with and without every item, counted beside the data

@@ -10,15 +10,16 @@ from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
 from dpplearn.kernels.among import pairs_among
-from dpplearn.models.mixture import LARGE, Mixture, fewest_met, lift_interval
+from dpplearn.models.evidence import LEVEL, Evidence, evidence_among, told
+from dpplearn.models.mixture import LARGE, Mixture, fewest_met
 
-SURE_OF_NONE = 2.99  # meetings by chance; of fewer, no interval lies below 1 even where there was none
+SURE_OF_NONE = 2.99  # meetings by chance; of fewer, nothing can be told even where there was none
 AT_ONCE = 500  # pairs of a large catalogue whose lifts are looked up together
 MOST_LOOKED_UP = 5000  # of those that the baskets alone are surest of
 
 
 class RelatedPair(NamedTuple):
-    """Two items and the lift P(i, j)/(P(i) P(j)); the others as in `Relation`."""
+    """Two items and the lift of their pair; all as in `Relation`."""
 
     first: Label
     second: Label
@@ -39,9 +40,10 @@ class RelatedPairs(NamedTuple):
 def related_pairs(model: Mixture, k: int = 10) -> RelatedPairs:
     """The pairs that most surely stand in for each other, and those that most surely go together.
 
-    What is sure is the end of the interval that is nearer to 1, or the lift where that is nearer still. A pair whose
-    interval holds 1, or lies on the other side of 1 than the lift, is left out. Where the training data are not known,
-    the lift alone counts.
+    What is sure is the end of the interval that is nearer to 1, or the lift where that is nearer still. A pair that
+    chance explains is left out: of the pairs given, at most one in twenty is there by mistake, all pairs allowed for
+    [BH95]; and so is one whose interval lies on the other side of 1 than the lift. Where the training data are not
+    known, the lift alone counts.
 
     Of more than 2,000 items, substitutes are looked for among the 2,000 most frequent ones, as others meet too seldom
     by chance to be missed; complements, among all pairs that met. Of either, the lifts of the 5,000 that the baskets
@@ -78,9 +80,17 @@ def surely_apart(model: Mixture) -> Floats:
     training = model.training
     if training is None:
         return np.asarray(np.maximum(1 - model.lift, 0))
-    met = training.pair_frequencies() * training.weight
-    _, high = lift_interval(met, np.outer(training.item_weights, training.frequencies))
-    return np.asarray(np.maximum(1 - np.fmax(model.lift, high), 0))
+    seen = evidence_among(training, model.chance, np.arange(len(model.items)))
+    _, high = seen.interval()
+    return np.asarray(np.where(told_apart(seen), np.maximum(1 - np.fmax(model.lift, high), 0), 0))
+
+
+def told_apart(seen: Evidence) -> Bools:
+    """Which pairs of a square met less often than chance explains."""
+    first, second = np.triu_indices(len(seen.met), 1)
+    found = np.zeros(seen.met.shape, bool)
+    found[first, second] = told(Evidence(seen.met[first, second], seen.expected[first, second]).fewer(), LEVEL)
+    return np.asarray(found | found.T)
 
 
 class _Candidates(NamedTuple):
@@ -90,6 +100,10 @@ class _Candidates(NamedTuple):
     second: Ints
     met: Floats
     expected: Floats
+
+    @property
+    def seen(self) -> Evidence:
+        return Evidence(self.met, self.expected)
 
     def of(self, rows: Ints | Bools) -> _Candidates:
         return _Candidates(self.first[rows], self.second[rows], self.met[rows], self.expected[rows])
@@ -106,7 +120,7 @@ def _of_frequent(model: Mixture) -> _Candidates:
         unknown = np.full(len(first), np.nan)
         return _Candidates(first, second, unknown, unknown)
     met = known.pair_counts_among(chosen)[i, j]
-    found = _Candidates(first, second, met, known.item_weights[first] * known.frequencies[second])
+    found = _Candidates(first, second, met, _expected(model, first, second))
     return found.of((met < found.expected) & (found.expected > SURE_OF_NONE))
 
 
@@ -114,8 +128,15 @@ def _that_met(model: Mixture) -> _Candidates:
     known = model.training
     assert known is not None
     first, second = known.pairs.T.astype(np.int64)
-    found = _Candidates(first, second, known.pair_weights, known.item_weights[first] * known.frequencies[second])
+    found = _Candidates(first, second, known.pair_weights, _expected(model, first, second))
     return found.of((found.met > found.expected) & (found.met >= fewest_met(model)))
+
+
+def _expected(model: Mixture, first: Ints, second: Ints) -> Floats:
+    known = model.training
+    assert known is not None
+    scale = model.chance.of(known.frequencies)
+    return np.asarray(scale * known.item_weights[first] * known.frequencies[second])
 
 
 def _surest(model: Mixture, pairs: _Candidates, k: int, side: np.ufunc) -> list[RelatedPair]:
@@ -124,9 +145,11 @@ def _surest(model: Mixture, pairs: _Candidates, k: int, side: np.ufunc) -> list[
     No pair is surer than the baskets alone make it, so that lifts are looked up in that order until k are found that
     no other can pass.
     """
-    low, high = lift_interval(pairs.met, pairs.expected)
+    low, high = pairs.seen.interval()
     sure = np.where(np.isnan(pairs.met), np.inf, low if side is np.positive else -high)
-    possible = np.flatnonzero(sure > side(1))
+    n = len(model.items)
+    p = pairs.seen.more() if side is np.positive else pairs.seen.fewer()
+    possible = np.flatnonzero((sure > side(1)) & told(p, LEVEL, tests=n * (n - 1) // 2))
     order = possible[np.argsort(-sure[possible], kind="stable")]
     order = order if len(model.items) <= LARGE else order[:MOST_LOOKED_UP]
     pairs, sure, low, high = pairs.of(order), sure[order], low[order], high[order]
@@ -153,6 +176,6 @@ def _kth(values: Floats, k: int) -> float:
 def _lifts(model: Mixture, first: Ints, second: Ints) -> Floats:
     if len(model.items) <= LARGE:
         return np.asarray(model.lift[first, second])
-    items, p = np.unique(np.concatenate([first, second])), model.marginals()
+    items, chance = np.unique(np.concatenate([first, second])), model.chance
     both = pairs_among(model.law, items)[np.searchsorted(items, first), np.searchsorted(items, second)]
-    return np.asarray(both / (p[first] * p[second]))
+    return np.asarray(both / chance.not_empty / (chance.q * chance.m[first] * chance.m[second]))

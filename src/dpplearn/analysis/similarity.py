@@ -17,7 +17,7 @@ from dpplearn.data.similarity import read_similarity
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError
 from dpplearn.kernels.independent import before_truncation
-from dpplearn.models.mixture import INTERVAL, lift_interval
+from dpplearn.models.evidence import INTERVAL, Evidence
 from dpplearn.tools.words import number
 
 EDGES = (0.0, 0.1, 0.3, 0.5, 0.7)  # a bin reaches from above one of them to the next, the last to 1; below is unlike
@@ -210,7 +210,7 @@ def _interval(draws: Floats, observed: Floats, expected: Floats) -> Floats:
     for b, column in enumerate(draws.T):
         if np.isfinite(column).any():
             ends[:, b] = np.quantile(column[np.isfinite(column)], [tail, 1 - tail])
-    low, high = lift_interval(observed, expected)
+    low, high = Evidence(observed, expected).interval()
     return np.array([np.fmin(ends[0], low), np.fmax(ends[1], high)])
 
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from dpplearn.analysis.relations import surely_apart
+from dpplearn.analysis.relations import surely_apart, told_apart
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.dpp import DPP
-from dpplearn.models.meetings import Together
+from dpplearn.models.evidence import evidence_among
+from dpplearn.models.meetings import Together, together
 from dpplearn.models.mixture import Mixture
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def substitute_pairs(model: DPP | Mixture, k: int = 10, stability: Stability | N
     """The pairs of items that a model keeps apart most.
 
     Of a `Mixture` the substitution is 1 − lift, and pairs come by how sure that is, as the training data have it.
+    Pairs that chance explains are left out: of those given, at most one in twenty is there by mistake [BH95], as far as
+    the model tells what it was learned from.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ def substitute_pairs(model: DPP | Mixture, k: int = 10, stability: Stability | N
     """
     law, met = _together(model), _met(model)
     found = law.substitution
-    sure = surely_apart(model) if isinstance(model, Mixture) else found
+    sure = surely_apart(model) if isinstance(model, Mixture) else _not_by_chance(model)
     by = sure if stability is None else np.minimum(stability.low, sure)
     first, second = np.triu_indices(len(by), 1)
     strongest = np.argsort(-by[first, second], kind="stable")[: whole_number("k", k, 0)]
@@ -155,11 +158,14 @@ def group_numbers(found: Floats, marginals: Floats, at_least: float) -> Ints:
     return label
 
 
+def _not_by_chance(dpp: DPP) -> Floats:
+    """How far the model keeps every two apart; 0 for those that met as chance explains."""
+    seen = evidence_among(dpp.training, dpp.chance, np.arange(len(dpp.items)))
+    return np.asarray(np.where(told_apart(seen), dpp.together.substitution, 0))
+
+
 def _together(model: DPP | Mixture) -> Together:
-    if isinstance(model, DPP):
-        return model.together
-    alone = model.marginals()
-    return Together(model.law.pairs(), np.outer(alone, alone))
+    return model.together if isinstance(model, DPP) else together(model.law, nonempty=model.nonempty)
 
 
 def _met(model: DPP | Mixture) -> Floats:

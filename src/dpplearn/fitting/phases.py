@@ -21,6 +21,7 @@ from dpplearn.fitting.prior import centre, pseudo_baskets, with_prior
 from dpplearn.fitting.prior_choice import PriorChoice, choose_prior
 from dpplearn.fitting.result import Agreement, FitResult
 from dpplearn.fitting.runs import Method, Work, all_runs, outcome
+from dpplearn.fitting.unseen import with_unseen
 from dpplearn.fitting.watching import choice_progress
 from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.kernels.independent import independent_log_likelihood
@@ -144,6 +145,9 @@ def result_of(
     within = 2 * options.how.in_nats(options.tolerance, run.log_likelihood)
     agreement = Agreement.of([line.log_likelihood for line in end.state.finished], within)
     training = with_blend(Training.of(data.units, run.history), run.kernel, options, data, end.state.seeds[-1])
+    if isinstance(data.aside, Baskets):
+        law = law_of(run.kernel, nonempty=options.given_nonempty)
+        learned = with_unseen(learned, law, training, data.aside, nonempty=options.given_nonempty)
     model = _model(run.kernel, data.distinct.items, options, learned, training)
     return FitResult(model, run.history, stop, end.state.finished, baseline, agreement, choice)
 

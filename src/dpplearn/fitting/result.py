@@ -210,6 +210,8 @@ class FitResult:
         ]
         if len(self.restarts) > 1:
             lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
+        if self.model.independent:
+            lines.append(fill(self.model.caution, WIDTH, initial_indent="  ", subsequent_indent="  "))
         return "\n".join(lines)
 
     @property

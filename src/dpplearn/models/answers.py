@@ -44,17 +44,24 @@ class ShelfRecommendation(NamedTuple):
 
 
 class Substitute(NamedTuple):
-    """An item, and the share of the meetings with it by chance that the model does not have.
+    """An item, the share of the meetings with it by chance that the model does not have, and how sure that is.
+
+    `low` and `high` are where the baskets learned from put that share, nine times in ten, by how often they hold both
+    (`met`) and would by chance (`expected`); NaN where they are not known.
 
     Examples
     --------
-    >>> item, substitution = Substitute("cot", 0.45)
-    >>> f"{item}: together {substitution:.0%} less often than by chance"
+    >>> pair = Substitute("cot", 0.45, met=20, expected=40.0, low=0.3, high=0.64)
+    >>> f"{pair.item}: together {pair.substitution:.0%} less often than by chance"
     'cot: together 45% less often than by chance'
     """
 
     item: Label
     substitution: float
+    met: float
+    expected: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Selection:
 
 
 class Relation(NamedTuple):
-    """An item, the lift P(i, j)/(P(i) P(j)) of its pair with another, and how sure that is.
+    """An item, the lift of its pair with another, which is P(i, j) over what it is by chance, and how sure that is.
 
     Below 1 the two stand in for each other, above 1 they go together. `low` and `high` are where the baskets learned
     from put the lift, nine times in ten, by how often they hold both (`met`) and would by chance (`expected`).

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.families import kernel_of, law_of
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.models.answers import Recommendation, Selection, Substitute
-from dpplearn.models.meetings import Together, together
+from dpplearn.models.evidence import LEVEL, evidence_with, told
+from dpplearn.models.meetings import Chance, Together, chance_of, together
 from dpplearn.models.model import SetModel
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
@@ -71,11 +73,27 @@ class DPP(SetModel):
         """How often every two items meet in a set, under the model and by chance."""
         return together(self.law, nonempty=self.nonempty)
 
-    def substitutes(self, item: Label, k: int = 10) -> list[Substitute]:
+    @cached_property
+    def chance(self) -> Chance:
+        """What meetings by chance are."""
+        return chance_of(self.law, nonempty=self.nonempty)
+
+    def substitutes(
+        self,
+        item: Label,
+        k: int = 10,
+        *,
+        level: float | None = LEVEL,
+        baskets: Baskets | Iterable[Iterable[Any]] | None = None,
+    ) -> list[Substitute]:
         """The items that the model keeps most apart from this one, without those that it does not keep apart from it.
 
         By the share of the meetings by chance that it does not have, 1 − P(i, j ∈ Y)/chance. `substitute_pairs` and
         `substitute_groups` go by the same.
+
+        Those alone that chance does not explain: that met this one so much less often in the baskets learned from
+        that, of the items given, at most a share of `level` is there by mistake [BH95]. A model that does not tell what
+        it was learned from gives all, and so does `level=None`.
 
         Parameters
         ----------
@@ -83,6 +101,10 @@ class DPP(SetModel):
             The item to find others for.
         k
             How many at most.
+        level
+            The share that may be by mistake; None for all that the model keeps apart from it.
+        baskets
+            To judge by, instead of those learned from.
 
         Returns
         -------
@@ -98,10 +120,17 @@ class DPP(SetModel):
         i = self.catalogue.position(item)
         if not self.law.marginals()[i] > 0:
             raise InputError(f"item {item!r} has probability zero under this model, so it repels nothing")
-        apart = self.together.substitution[i]
-        others = np.flatnonzero(apart > 0)
+        apart, seen = self.together.substitution[i], evidence_with(self._judged_by(baskets), self.chance, i)
+        kept = apart > 0
+        if level is not None:
+            p = seen.fewer()
+            p[i] = 1.0
+            kept &= told(p, level)
+        others = np.flatnonzero(kept)
         best = others[np.argsort(-apart[others], kind="stable")][: whole_number("k", k, 0)]
-        return [Substitute(self.items[j], float(apart[j])) for j in best]
+        low, high = seen.interval()
+        figures = np.stack([apart, seen.met, seen.expected, 1 - high, 1 - low], axis=1)[best]
+        return [Substitute(self.items[j], *each) for j, each in zip(best, figures.tolist(), strict=True)]
 
     def to_dppy(self) -> Any:
         """The same law in the form of DPPy, a library of samplers.

@@ -15,6 +15,7 @@ from dpplearn.kernels.interface import Law
 
 NEVER_EMPTY = 0.25  # a model that has the empty set so much less often than independent items was made to
 HARDLY_ANY = 0.05  # less room than this for a second item leaves no chance to compare with
+TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +34,48 @@ class Together:
         np.fill_diagonal(found, 0)
         return read_only(found)
 
+    @property
+    def lift(self) -> Floats:
+        """both/chance: 1 for independent items, on the diagonal, and for items of probability zero."""
+        return 1 - self.substitution
 
-def together(law: Law, *, nonempty: bool = False, items: Ints | None = None) -> Together:
-    """Of all items, or of some.
 
-    A model of data without empty baskets keeps all items apart a little, only to say that no set is empty. There
+@dataclass(frozen=True, eq=False)
+class Chance:
+    """What meetings by chance are: items are held with probability m, and two of them with q m_i m_j."""
+
+    m: Floats  # (n_items,) given that sets are not empty, if chance is given that, too
+    not_empty: float  # P(Y ≠ ∅), by which probabilities are divided then; otherwise 1
+    q: float
+    given_not_empty: bool
+
+    def of(self, frequencies: Floats) -> float:
+        """q for the frequencies of other sets of the same kind."""
+        return _scale(frequencies) if self.given_not_empty else 1.0
+
+
+def chance_of(law: Law, *, nonempty: bool) -> Chance:
+    """A model of data without empty baskets keeps all items apart a little, only to say that no set is empty. There
     chance is that of independent items given that they are not all absent, and what a pair is kept apart beyond that
     is its own; so it is for models learned given that sets are not empty (`nonempty`). Where sets hold hardly more than
     one item nothing would be left to compare with, and chance is that of plain independence.
     """
     alone, empty = law.marginals(), math.exp(law.log_empty())
-    here = np.arange(len(alone)) if items is None else items
-    both = law.pairs() if items is None else pairs_among(law, items)
     if not nonempty and empty >= NEVER_EMPTY * np.prod(1 - alone):
-        return Together(both, np.outer(alone[here], alone[here]))
+        return Chance(alone, 1.0, 1.0, given_not_empty=False)
     m = np.minimum(alone / (1 - empty), 1)  # given that Y is not empty
-    p = before_truncation(m)
-    second = p if p.sum() > HARDLY_ANY * m.sum() else m
-    return Together(both / (1 - empty), np.outer(m[here], second[here]))
+    return Chance(m, 1 - empty, _scale(m), given_not_empty=True)
+
+
+def _scale(m: Floats) -> float:
+    """Given that Y is not empty, P(i, j ∈ Y) = p_i p_j/P(Y ≠ ∅) = q m_i m_j, with p = q m the chances before."""
+    q = float(before_truncation(m).sum() / max(m.sum(), TINY))
+    return q if q > HARDLY_ANY else 1.0
+
+
+def together(law: Law, *, nonempty: bool = False, items: Ints | None = None) -> Together:
+    """Of all items, or of some; chance as in `chance_of`."""
+    chance = chance_of(law, nonempty=nonempty)
+    m = chance.m if items is None else chance.m[items]
+    both = law.pairs() if items is None else pairs_among(law, items)
+    return Together(both / chance.not_empty, chance.q * np.outer(m, m))

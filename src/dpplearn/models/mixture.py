@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints, read_only
+from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.factored import conditioning as factored
@@ -19,6 +21,8 @@ from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.weighted import conditioning as weighted
 from dpplearn.kernels.weighted.kernel import WeightedKernel
 from dpplearn.models.answers import Relation, Segment
+from dpplearn.models.evidence import LEVEL, evidence_with, told
+from dpplearn.models.meetings import Chance, chance_of, together
 from dpplearn.models.mixing import mixed_models
 from dpplearn.models.model import SetModel
 from dpplearn.models.named_law import Basket
@@ -26,7 +30,6 @@ from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.memory import NUMBER, in_bytes
 
-INTERVAL = 0.9
 ROUNDING = 1e-10  # of a lift or a ratio of probabilities: what is nearer to 1 says nothing
 LARGE = 2000  # items, beyond which there are so many pairs that chance alone would fill a list of the strongest
 FEWEST_MET = 3  # meetings, of which a large catalogue has some pairs by chance alone
@@ -123,29 +126,48 @@ class Mixture(SetModel):
 
     @cached_property
     def lift(self) -> Floats:
-        """P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y)) of every two items; 1 on the diagonal. Refused for more than 5,000 items."""
+        """How many times as often as by chance every two items are together; 1 on the diagonal.
+
+        P(i, j ∈ Y)/(P(i ∈ Y) P(j ∈ Y)); of a law of sets that are not empty, chance is that of independent items given
+        that not all are absent. Refused for more than 5,000 items.
+        """
         p = self.law.marginals()
         if len(p) > MOST_IN_FULL:
             raise InputError(
                 f"the lift of every two of {len(p):,} items would take {in_bytes(NUMBER * len(p) ** 2)}; ask for those "
                 "of one item (substitutes, complements), or of the surest pairs (related_pairs)"
             )
-        found = self.law.pairs() / np.outer(p, p)
-        np.fill_diagonal(found, 1)
-        return read_only(found)
+        return read_only(together(self.law, nonempty=self.nonempty).lift)
+
+    @cached_property
+    def chance(self) -> Chance:
+        """What meetings by chance are."""
+        return chance_of(self.law, nonempty=self.nonempty)
 
     def _lift_of(self, i: int) -> Floats:
         """The row of `lift` of one item."""
-        p = self.law.marginals()
-        found = self.law.pairs_with(i) / (p[i] * p)
+        m = self.chance.m
+        both, by_chance = self.law.pairs_with(i) / self.chance.not_empty, self.chance.q * m[i] * m
+        found = np.divide(both, by_chance, out=np.ones_like(both), where=by_chance > 0)
         found[i] = 1
         return np.asarray(found)
 
-    def substitutes(self, item: Label, k: int = 10) -> list[Relation]:
+    def substitutes(
+        self,
+        item: Label,
+        k: int = 10,
+        *,
+        level: float | None = LEVEL,
+        baskets: Baskets | Iterable[Iterable[Any]] | None = None,
+    ) -> list[Relation]:
         """The items that are together with this one less often than by chance.
 
-        Of more than 2,000 items, those alone that the training baskets are sure of: whose interval lies below 1, too.
-        The surest come first, by the end of it that is nearer to 1, or by the lift where that is nearer still.
+        Those alone that chance does not explain: that met this one so much less often in the baskets learned from
+        that, of the items given, at most a share of `level` is there by mistake [BH95]. A model that does not tell what
+        it was learned from gives all, and so does `level=None`.
+
+        Of more than 2,000 items, the surest come first: by the end of the interval that is nearer to 1, or by the lift
+        where that is nearer still.
 
         Parameters
         ----------
@@ -153,6 +175,10 @@ class Mixture(SetModel):
             The item to find others for.
         k
             How many at most.
+        level
+            The share that may be by mistake; None for all whose lift is below 1.
+        baskets
+            To judge by, instead of those learned from.
 
         Returns
         -------
@@ -166,13 +192,20 @@ class Mixture(SetModel):
         >>> [each.item for each in Mixture(kernel, ["crib", "cot"]).substitutes("crib")]
         ['cot']
         """
-        return self._relations(item, k, np.negative)
+        return self._relations(item, k, np.negative, level, baskets)
 
-    def complements(self, item: Label, k: int = 10) -> list[Relation]:
+    def complements(
+        self,
+        item: Label,
+        k: int = 10,
+        *,
+        level: float | None = LEVEL,
+        baskets: Baskets | Iterable[Iterable[Any]] | None = None,
+    ) -> list[Relation]:
         """The items that are together with this one more often than by chance.
 
-        Of more than 2,000 items, those alone that the training baskets are sure of, as in `substitutes`, and that met
-        three times or more.
+        Those alone that chance does not explain, as in `substitutes`; of more than 2,000 items, that met three times or
+        more.
 
         Parameters
         ----------
@@ -180,6 +213,8 @@ class Mixture(SetModel):
             The item to find others for.
         k
             How many at most.
+        level, baskets
+            As in `substitutes`.
 
         Returns
         -------
@@ -193,26 +228,32 @@ class Mixture(SetModel):
         >>> [each.item for each in Mixture(kernel, ["crib", "mattress"]).complements("crib")]
         ['mattress']
         """
-        return self._relations(item, k, np.positive)
+        return self._relations(item, k, np.positive, level, baskets)
 
-    def _relations(self, item: Label, k: int, side: np.ufunc) -> list[Relation]:
+    def _relations(
+        self,
+        item: Label,
+        k: int,
+        side: np.ufunc,
+        level: float | None,
+        baskets: Baskets | Iterable[Iterable[Any]] | None,
+    ) -> list[Relation]:
         """The k others whose lift is furthest on one side of 1: below it for `np.negative`."""
-        i = self.catalogue.position(item)
-        lift, unknown = self._lift_of(i), np.full(len(self.items), np.nan)
-        if self.training is None:
-            met, expected = unknown, unknown
-        else:
-            met = self.training.pair_counts_of(i)
-            expected = self.training.item_weights[i] * self.training.frequencies
-        by, far = side(lift), np.flatnonzero(side(lift - 1) > ROUNDING)
-        if len(lift) > LARGE and self.training is not None:
-            far = far[met[far] >= fewest_met(self)] if side is np.positive else far
-            low, high = lift_interval(met[far], expected[far])
-            by[far] = np.minimum(by[far], low if side is np.positive else -high)
-            far = far[by[far] > side(1)]
-        best = far[np.argsort(-by[far], kind="stable")][: whole_number("k", k, 0)]
-        low, high = lift_interval(met[best], expected[best])
-        figures = np.stack([lift[best], met[best], expected[best], low, high], axis=1)
+        i, training = self.catalogue.position(item), self._judged_by(baskets)
+        lift, seen = self._lift_of(i), evidence_with(training, self.chance, i)
+        (low, high), by = seen.interval(), side(lift)
+        far = side(lift - 1) > ROUNDING
+        if level is not None:
+            p = seen.more() if side is np.positive else seen.fewer()
+            p[i] = 1.0
+            far &= told(p, level)
+        if len(lift) > LARGE and training is not None:
+            far &= (seen.met >= fewest_met(self)) | (side is np.negative)
+            by = np.where(far, np.minimum(by, low if side is np.positive else -high), by)
+            far &= by > side(1)
+        others = np.flatnonzero(far)
+        best = others[np.argsort(-by[others], kind="stable")][: whole_number("k", k, 0)]
+        figures = np.stack([lift, seen.met, seen.expected, low, high], axis=1)[best]
         return [Relation(self.items[j], *each) for j, each in zip(best, figures.tolist(), strict=True)]
 
     def segments(self, k: int = 5) -> list[Segment]:
@@ -306,13 +347,3 @@ def _segments_given(kernel: SegmentKernel, basket: Ints) -> Floats:
 def fewest_met(model: Mixture) -> float:
     """How often two items must have met to be said to go together."""
     return FEWEST_MET if len(model.items) > LARGE else 0.0
-
-
-def lift_interval(met: Floats, expected: Floats) -> tuple[Floats, Floats]:
-    """Where counts that would be `expected` by chance put their ratio to it, as counts of a Poisson law do."""
-    from scipy.stats import chi2
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low = np.where(met > 0, chi2.ppf((1 - INTERVAL) / 2, 2 * met) / 2 / expected, 0)
-        high = chi2.ppf((1 + INTERVAL) / 2, 2 * (met + 1)) / 2 / expected
-    return np.where(np.isnan(met), np.nan, low), high

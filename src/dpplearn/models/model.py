@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from os import PathLike
 from typing import Any, Self, overload
@@ -11,7 +12,7 @@ from typing import Any, Self, overload
 import numpy as np
 
 from dpplearn.arrays import Bools, Ints, Seed
-from dpplearn.data.baskets import Baskets
+from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
 from dpplearn.errors import InputError, whole_number
@@ -19,6 +20,7 @@ from dpplearn.kernels.interface import Law
 from dpplearn.models.answers import Recommendation
 from dpplearn.models.blending import blended
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
+from dpplearn.models.independence import why_independent
 from dpplearn.models.named_law import Basket, NamedLaw
 from dpplearn.models.new_items import Like, added
 from dpplearn.models.provenance import Provenance
@@ -330,6 +332,42 @@ class SetModel(NamedLaw):
         """
         positions = self.catalogue.positions(basket)
         return explanation(self.law, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
+
+    @property
+    def independent(self) -> bool:
+        """Whether the model is no more than independent items, so that popularity says as much.
+
+        So it is if in its law no two items repel or attract each other and nobody likes an item more than others do;
+        if on baskets that it was not learned from, where there were any (`validation`, `--holdout`), it is not clearly
+        better; or else if those that it was learned from are less than 0.01 nats likelier under it, or their items met
+        as chance explains. `caution` says which.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dl.DPP(dl.Kernel.from_K([[0.5, 0], [0, 0.4]])).independent
+        True
+        >>> dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]])).independent
+        False
+        """
+        return bool(self.caution)
+
+    @cached_property
+    def caution(self) -> str:
+        """What to know before relying on it, in one sentence: that it is no more than independent items, and why; empty
+        where it is more.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]])).caution
+        ''
+        """
+        return why_independent(self.law, self.nonempty, self.learned, self.training)
+
+    def _judged_by(self, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Training | None:
+        """What tells how often items met: baskets, or those learned from if these are known."""
+        return self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one safetensors file; `dpplearn.load` reads it.

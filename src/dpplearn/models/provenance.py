@@ -41,6 +41,8 @@ class Provenance:
     validation: float | None = None  # the share of the baskets set aside
     validation_log_likelihood: float | None = None
     added: str | None = None  # what is said of items that were added since
+    unseen_gain: float | None = None  # over independent items, per basket that it was not learned from
+    unseen_error: float | None = None  # the standard error of that
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Provenance:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.among import pairs_among
+from dpplearn.models.meetings import together
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.layout import by_profile, names, times
@@ -86,8 +86,7 @@ def _likeliest(model: SetModel, top: int) -> Ints:
 
 def _doublings(model: SetModel, chosen: Ints) -> Floats:
     """log₂ of the lift of every two; what is never together is far beyond the scale. Zero on the diagonal."""
-    p, both = model.marginals()[chosen], pairs_among(model.law, chosen)
-    found = np.log2(np.maximum(both / np.outer(p, p), 2.0**-20))
+    found = np.log2(np.maximum(together(model.law, nonempty=model.nonempty, items=chosen).lift, 2.0**-20))
     np.fill_diagonal(found, 0)
     return found
 

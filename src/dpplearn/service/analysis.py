@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
+from dpplearn.models.meetings import together
 from dpplearn.models.mixture import Mixture
 from dpplearn.service.about import kind
 from dpplearn.service.answers import LIKES, Json, figure
@@ -48,17 +49,14 @@ def analysis_of_model(served: ServedModel) -> Json:
     marginals = served.model.law.marginals()
     likely = np.sort(np.argsort(-marginals, kind="stable")[:LOOKED_AT])
     likely = likely[marginals[likely] > 0]
-    p, pairs = marginals[likely], served.model.law.restricted(likely).pairs()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lift = pairs / np.outer(p, p)
-    np.fill_diagonal(lift, 1)
+    p, meet = marginals[likely], together(served.model.law, nonempty=served.model.nonempty, items=likely)
     return {
         "model": served.name,
         "version": served.version,
         "title": served.category.name,
         "segments": _segments(served),
-        **_map(served, likely, p, lift),
-        "calibration": _calibration(served, likely, pairs / p[:, None]),
+        **_map(served, likely, p, meet.lift),
+        "calibration": _calibration(served, likely, meet.both / p[:, None]),
     }
 
 

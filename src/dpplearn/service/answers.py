@@ -157,7 +157,10 @@ def substitutes(served: ServedModel, asked: ask.AskRelated) -> Json:
     (item,) = Known(model.catalogue, "error")([asked.item])
     if isinstance(model, Mixture):
         return _related(item, model.substitutes(item, asked.k), "")
-    found = [(each, 1 - apart, 0, 0, math.nan, math.nan) for each, apart in model.substitutes(item, asked.k)]
+    found = [
+        (each.item, 1 - each.substitution, each.met, each.expected, 1 - each.high, 1 - each.low)
+        for each in model.substitutes(item, asked.k)
+    ]
     return _related(item, found, "")
 
 

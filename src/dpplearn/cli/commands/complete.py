@@ -46,6 +46,8 @@ def write_selection(model: Path, dpp: SetModel, given: Sequence[str], chosen: Se
         ],
         "log_prob": chosen.log_prob,
         "note": chosen.note,
+        "independent": dpp.independent,
+        "caution": dpp.caution,
     }
     write(report, selection_tables, as_json)
 
@@ -60,3 +62,4 @@ def selection_tables(report: Report) -> Iterator[Shown]:
         yield "The first item has none: the model gives the empty set probability zero."
     yield f"log-probability of the set: {number(report['log_prob'])}"
     yield report["note"]
+    yield report["caution"]

@@ -177,6 +177,8 @@ def describe_report(model: SetModel, versions: dict[str, str], top: int) -> Repo
         "written_with": versions,
         "likeliest_items": [{"item": model.items[i], "probability": float(marginals[i])} for i in likeliest],
         "top": top,
+        "independent": model.independent,
+        "caution": model.caution,
     }
 
 
@@ -198,6 +200,7 @@ def _size_summary(law: Floats) -> Report:
 
 def describe_tables(report: Report) -> Iterator[Shown]:
     """What people ask first comes first; how it was learned, last."""
+    yield f"{report['caution']}\n" if report["caution"] else ""
     yield TextTable(
         "What sells: most likely items",
         "Of all sets, the share that holds the item.",

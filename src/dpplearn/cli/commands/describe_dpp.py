@@ -8,6 +8,7 @@ import numpy as np
 
 from dpplearn.analysis.stability import Stability
 from dpplearn.analysis.substitutes import SubstituteGroup, SubstitutePair, substitute_groups, substitute_pairs
+from dpplearn.cli.commands.describe_mixture import by_chance, left_out
 from dpplearn.cli.output import Report, Shown
 from dpplearn.data.catalogue import Label
 from dpplearn.models.dpp import DPP
@@ -17,6 +18,10 @@ from dpplearn.tools.words import briefly, chance, count, number, share, shown
 RELIABLE = 0.5  # groups that come back in fewer resamples are counted and not shown
 SHOWN = 12  # items of a group
 ALONE = "What goes together: a DPP cannot tell, as it only keeps items apart; a mixture can (fit --model mixture)."
+SURE = (
+    "9 in 10: where the training baskets put that share, nine times in ten, by how many of them hold both (met) and "
+    "how many would by chance."
+)
 APART = "apart: of the sets that would hold both items by chance, the share in which the model keeps them apart"
 
 
@@ -54,6 +59,7 @@ def dpp_item_report(dpp: DPP, item: str, top: int) -> Report:
         "item": dpp.items[position],
         "probability": float(dpp.marginals()[position]),
         "substitutes": [each._asdict() for each in dpp.substitutes(item, top)],
+        "by_chance": {"substitutes": left_out(dpp.substitutes, item)},
     }
 
 
@@ -140,9 +146,20 @@ def _reliance(report: Report) -> Iterator[Shown]:
 
 def dpp_item_tables(report: Report) -> Iterator[Shown]:
     yield Facts(briefly([report["item"]]), [("probability of being in a set", chance(report["probability"]))])
-    substitutes = [(shown(each["item"]), share(each["substitution"])) for each in report["substitutes"]]
-    if not substitutes:
-        yield "Substitutes: none. The model keeps no item apart from it."
+    lines, more = report["substitutes"], report["by_chance"]["substitutes"]
+    if not lines:
+        yield "Substitutes: none. The model keeps no item apart from it" + (", but by chance." if more else ".")
+        yield by_chance(more)
         return
-    title = "Substitutes: what the model keeps most apart from it"
-    yield TextTable(title, f"{APART}.", ["item", "apart>"], substitutes)
+    known = not np.isnan(lines[0]["met"])
+    columns = ["item", "apart>", *(["9 in 10>", "met>", "by chance>"] if known else [])]
+    rows = [(shown(each["item"]), share(each["substitution"]), *(_how_sure(each) if known else ())) for each in lines]
+    yield TextTable("Substitutes: what the model keeps most apart from it", f"{APART}.", columns, rows)
+    yield SURE if known else ""
+    yield by_chance(more)
+
+
+def _how_sure(line: Report) -> tuple[str, str, str]:
+    """The interval from 0 on: below, the two would go together."""
+    low, high = (share(max(line[end], 0)) for end in ("low", "high"))
+    return f"{low} to {high}", count(line["met"]), number(line["expected"], 1)

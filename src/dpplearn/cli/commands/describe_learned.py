@@ -58,6 +58,9 @@ def _sentences(learned: Report, mixture: bool) -> Iterator[str]:
     if "validation" in learned:
         aside = f"{share(learned['validation'])} of the baskets were set aside"
         yield f"{aside}; their log-likelihood is {number(learned.get('validation_log_likelihood'))} per basket."
+    if {"unseen_gain", "unseen_error"} <= learned.keys():
+        gain = f"{signed(learned['unseen_gain'])} ± {number(2 * learned['unseen_error'])} nats"
+        yield f"A basket that it was not learned from is {likelier(learned['unseen_gain'])} ({gain})."
 
 
 def _by(learned: Report, mixture: bool) -> str:

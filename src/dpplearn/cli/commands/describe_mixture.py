@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from dpplearn.analysis.relations import RelatedPair, related_pairs
 from dpplearn.cli.output import Report, Shown
@@ -12,6 +12,7 @@ from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import as_often, briefly, chance, count, number, share, shown
 
 LIKED, SHOWN = 10, 3  # items that are named for a segment, of which so many are shown
+EVERY = 10**9  # more than there are items
 SMALL = 0.005  # segments of less are counted and not shown
 MEANING = (
     "lift: how many times as often as by chance a set holds both. 9 in 10: where the training baskets put it, nine "
@@ -60,8 +61,17 @@ def mixture_item_report(model: Mixture, item: str, top: int) -> Report:
         "probability": float(model.marginals()[position]),
         "substitutes": [each._asdict() for each in model.substitutes(item, top)],
         "complements": [each._asdict() for each in model.complements(item, top)],
+        "by_chance": {
+            "substitutes": left_out(model.substitutes, item),
+            "complements": left_out(model.complements, item),
+        },
         "intervals_known": model.training is not None,
     }
+
+
+def left_out(related: Callable[..., Sequence[object]], item: str) -> int:
+    """How many items the model has on one side of chance that chance explains."""
+    return len(related(item, EVERY, level=None)) - len(related(item, EVERY))
 
 
 def relations_tables(report: Report) -> Iterator[Shown]:
@@ -133,17 +143,24 @@ def _how_sure(line: Report) -> tuple[str, str, str]:
 
 def mixture_item_tables(report: Report) -> Iterator[Shown]:
     yield Facts(briefly([report["item"]]), [("probability of being in a set", chance(report["probability"]))])
-    for title, lines in (
-        ("Substitutes: with it less often than by chance", report["substitutes"]),
-        ("Complements: with it more often than by chance", report["complements"]),
+    for title, kind in (
+        ("Substitutes: with it less often than by chance", "substitutes"),
+        ("Complements: with it more often than by chance", "complements"),
     ):
+        lines, more = report[kind], report["by_chance"][kind]
         names = [shown(each["item"]) for each in lines]
         yield (
             TextTable(title, _first_of(lines), ["item", *_columns(report)], _rows(names, report, lines))
             if lines
             else f"{title}: none."
         )
+        yield by_chance(more)
     yield from _meaning(report)
+
+
+def by_chance(more: int) -> str:
+    """What is not shown."""
+    return f"Left out: {count(more, 'more item')}, as chance alone explains how often they met." if more else ""
 
 
 def _first_of(lines: Sequence[Report]) -> str:

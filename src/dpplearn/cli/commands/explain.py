@@ -25,8 +25,9 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Which items of a basket push a candidate up or down, and by how much."""
+    loaded = dpplearn.load(model)
     with few_answers():
-        found = dpplearn.load(model).explain(items or [], candidate)
+        found = loaded.explain(items or [], candidate)
     report = {
         "model": str(model),
         "candidate": found.item,
@@ -37,6 +38,8 @@ def explain(
         "influences": [each._asdict() for each in found.influences],
         "n_orders": found.n_orders,
         "error": found.error,
+        "independent": loaded.independent,
+        "caution": loaded.caution,
     }
     write(report, explain_tables, as_json)
 
@@ -65,6 +68,7 @@ def explain_tables(report: Report) -> Iterator[Shown]:
         yield "Scores do not exist here: the model gives the empty set probability zero."
     if report["n_orders"] is not None:
         yield f"Averages over {report['n_orders']} random orders of the basket, within {share(report['error'])} or so."
+    yield report["caution"]
 
 
 def _in_words(report: Report) -> str:

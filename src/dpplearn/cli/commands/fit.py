@@ -38,8 +38,10 @@ from dpplearn.cli.options import (
     some_seed,
 )
 from dpplearn.cli.output import busy, wants_progress, write
+from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.fit import asked_for, fit_with, model_of
+from dpplearn.fitting.unseen import with_unseen
 from dpplearn.learners.loop import Stop
 from dpplearn.models.model import SetModel
 
@@ -123,11 +125,19 @@ def fit(
         with busy(f"reading {data}", progress):
             train, held_out = ending.enter_context(source.opened())
         result = fit_with(options, train, start=given, rng=seed)
+        judge(result.model, held_out)
         save_model(result.model, output, checkpoint or resume)
         files = {"model": str(output), "data": data, "test_data": test}
         report = fit_report(result, options, train, held_out, **files, seed=reported)
     write(report, fit_tables, as_json)
     leave_if_interrupted(result.stop, output)
+
+
+def judge(model: SetModel, held_out: Baskets | None) -> None:
+    """Have the model know what it gains on baskets held out."""
+    if held_out is not None and model.training is not None:
+        judged = with_unseen(model.learned, model.law, model.training, held_out, nonempty=model.nonempty)
+        model.learned = judged
 
 
 def save_model(model: SetModel, output: Path, state: Path | None) -> None:

@@ -52,6 +52,8 @@ def fit_report(result: FitResult, options: FitOptions, train: AnyBaskets, test: 
         "nonempty": result.model.nonempty,
         "expected_size": result.expected_size,
         **_beside_independent(result, train, test),
+        "independent": result.model.independent,
+        "caution": result.model.caution,
         "restarts": [{**asdict(each), "stop": each.stop.name} for each in result.restarts],
         "agreement": {**asdict(result.agreement), "reached": result.agreement.reached, "text": str(result.agreement)},
     }
@@ -144,6 +146,7 @@ def fit_tables(report: Report) -> Iterator[Shown]:
         )
     for name, part in parts:
         yield _remark(name, part, report["kind"])
+    yield report["caution"]
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:

@@ -133,7 +133,8 @@ def plot(
         wanted = {each: path for each, path in files.items() if kind != ALL or isinstance(found, KINDS[each].of)}
         drawn = _draw(asked, {each: path for each, path in wanted.items() if each not in lacking})
     notes = [f"no {kind}: {why}" for kind, why in lacking.items()]
-    write({"model": str(model), "files": drawn, "notes": notes}, plot_tables, as_json)
+    known = {"independent": found.independent, "caution": found.caution}
+    write({"model": str(model), "files": drawn, "notes": notes, **known}, plot_tables, as_json)
 
 
 def _check_options(kind: str, options: Mapping[str, object]) -> None:
@@ -184,3 +185,4 @@ def _draw(asked: Asked, files: Mapping[str, Path]) -> list[str]:
 def plot_tables(report: Report) -> Iterator[Shown]:
     yield Facts("Drawn", [("model", shown(report["model"])), *(("plot", shown(file)) for file in report["files"])])
     yield from report["notes"]
+    yield report["caution"]

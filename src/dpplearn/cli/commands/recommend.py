@@ -99,20 +99,21 @@ def recommend(
         raise UsageError("give ITEMs or --baskets FILE, not both")
     _check_output(output, baskets, (model, baskets, only))
     dpp, mixed_in = dpplearn.load(model), _weight(blend)
+    known_of_it = {"independent": dpp.independent, "caution": dpp.caution}
     if baskets is not None:
         reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only)
         many = reader.read(baskets).over(dpp.catalogue, unknown)
         reports = _recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet))
         if output is not None:
-            write(_written(reports, baskets, output), _written_tables, as_json)
+            write({**_written(reports, baskets, output), **known_of_it}, _written_tables, as_json)
         else:
-            _write_many(reports, as_json, blend)
+            _write_many(reports, as_json, blend, dpp.caution)
         return
     known, left_out = known_items(items or [], dpp.catalogue, unknown)
     held = dpp.catalogue.select(dpp.catalogue.positions(known))
     with few_answers():
         found = dpp.recommend(held, k, allow=allow, deny=deny or (), blend=mixed_in)
-    report = {"model": str(model), **recommend_report(held, found, k), "unknown": list(left_out)}
+    report = {"model": str(model), **recommend_report(held, found, k), "unknown": list(left_out), **known_of_it}
     report |= {"blend": blend} if blend else {}
     write(report, recommend_tables, as_json)
 
@@ -145,7 +146,7 @@ def _recommend_many(
             found += _recommended(dpp, part, k, allow, deny, blend)
             done(len(part))
     return [
-        {"number": number, "id": name, **_report_of_one(basket, each, k)}
+        {"number": number, "id": name, **_report_of_one(basket, each, k), "independent": dpp.independent}
         for number, (name, basket, each) in enumerate(zip(ids_of(baskets), baskets, found, strict=True))
     ]
 
@@ -191,6 +192,7 @@ def recommend_tables(report: Report) -> Iterator[Shown]:
     yield TextTable(f"To add to: {briefly(report['basket'])}", meaning, ["item", *COLUMNS], rows)
     yield NO_SCORES if _without_scores(report) else ""
     yield report["note"]
+    yield report["caution"]
     yield f"Left out, as the model does not have them: {briefly(report['unknown'])}." if report["unknown"] else ""
 
 
@@ -237,11 +239,12 @@ def _written_tables(report: Report) -> Iterator[Shown]:
     if report["without"]:
         some = contents(report["without"][:SHOWN])
         yield f"{count(len(report['without']), 'basket')} without recommendations, for instance {some}."
+    yield report["caution"]
 
 
-def _write_many(reports: list[Report], as_json: bool, blend: str | None) -> None:
+def _write_many(reports: list[Report], as_json: bool, blend: str | None, caution: str) -> None:
     if not as_json:
-        show(_tables_of_many(reports, BLENDED if blend else MEANING))
+        show([*_tables_of_many(reports, BLENDED if blend else MEANING), caution])
     for report in reports if as_json else ():
         write_json(report, lines=True)
 

@@ -1,0 +1,85 @@
+"""Whether a model is no more than independent items, and how that is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpplearn.kernels.interface import Law
+from dpplearn.models.evidence import Evidence, evidence_among, told
+from dpplearn.models.meetings import chance_of, together
+from dpplearn.models.provenance import Provenance
+from dpplearn.models.training import Training
+from dpplearn.tools.words import likelier, number, signed
+
+WORTH_HAVING = 0.01  # nats per basket
+NOTHING = 0.01  # a lift that is nearer to 1 says nothing
+LOOKED_AT = 200  # items, the likeliest: among others there is little to see
+CLEARLY = 3.0  # standard errors, by which all pairs together depart from chance
+COUNTED = 1.0  # meetings expected of a pair whose departure counts
+LEVEL = 0.05
+
+SAID = "This model is no more than independent items: {why}. Popularity says as much."
+NO_INTERACTION = "in it no two items repel or attract each other, and nobody likes an item more than others do"
+NOT_BETTER = (
+    "a basket that it was not learned from is {likelier} under it, which is not clearly better ({gain} ± {error} nats)"
+)
+HARDLY_LIKELIER = "even a basket that it was learned from is hardly likelier under it ({gain} nats)"
+BY_CHANCE = "items of the baskets that it was learned from met as often as chance explains"
+
+
+def why_independent(law: Law, nonempty: bool, learned: Provenance, training: Training | None) -> str:
+    """Why a model is no more than independent items, in one sentence; empty where it is more, as far as is known.
+
+    What was measured on baskets that it was not learned from decides. Without them it is no more if it makes those
+    that it was learned from less than 0.01 nats likelier, or if their items met as chance explains: no pair more or
+    less often, all pairs allowed for [BH95], nor all pairs together by three standard errors.
+    """
+    why = _of_law(law, nonempty, learned) or _of_unseen(learned)
+    if not why and learned.unseen_gain is None:
+        why = _of_training(learned) or (_of_pairs(law, nonempty, training) if training is not None else "")
+    return SAID.format(why=why) if why else ""
+
+
+def _of_law(law: Law, nonempty: bool, learned: Provenance) -> str:
+    if learned.prior is not None and math.isinf(learned.prior):
+        return NO_INTERACTION
+    p = law.marginals()
+    items = np.sort(np.argsort(-p, kind="stable")[:LOOKED_AT])
+    lift = together(law, nonempty=nonempty, items=items).lift
+    return NO_INTERACTION if np.abs(lift - 1).max(initial=0) < NOTHING else ""
+
+
+def _of_unseen(learned: Provenance) -> str:
+    gain, error = learned.unseen_gain, learned.unseen_error
+    if gain is None or error is None or gain > max(2 * error, 0):
+        return ""
+    return NOT_BETTER.format(likelier=likelier(gain), gain=signed(gain, 3), error=number(2 * error, 3))
+
+
+def _of_training(learned: Provenance) -> str:
+    if learned.log_likelihood is None or learned.independent_log_likelihood is None:
+        return ""
+    gain = learned.log_likelihood - learned.independent_log_likelihood
+    return HARDLY_LIKELIER.format(gain=signed(gain, 3)) if gain < WORTH_HAVING else ""
+
+
+def _of_pairs(law: Law, nonempty: bool, training: Training) -> str:
+    items = np.sort(np.argsort(-training.item_weights, kind="stable")[:LOOKED_AT])
+    seen = evidence_among(training, chance_of(law, nonempty=nonempty), items)
+    first, second = np.triu_indices(len(items), 1)
+    pairs = Evidence(seen.met[first, second], seen.expected[first, second])
+    counted = pairs.expected >= COUNTED
+    if not counted.any():
+        return ""
+    m = training.frequencies[items]
+    spread = pairs.expected * (1 - m[first]) * (1 - m[second])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = ((pairs.met - pairs.expected) ** 2 / spread)[counted]
+    # Of a count of mean e, (X − e)²/e has the mean 1 and the variance 2 + 1/e.
+    error = float(np.sqrt((2 + 1 / spread[counted]).sum()))
+    if off.sum() - len(off) > CLEARLY * error:
+        return ""
+    two_sided = np.minimum(2 * np.minimum(pairs.fewer(), pairs.more()), 1)
+    return "" if told(two_sided, LEVEL).any() else BY_CHANCE

@@ -1,0 +1,105 @@
+"""What chance explains is not said of a model: how sure substitutes and complements are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy.stats import binom, false_discovery_control, poisson
+
+import dpplearn as dl
+from dpplearn.analysis.relations import related_pairs
+from dpplearn.analysis.substitutes import substitute_pairs
+from dpplearn.models.evidence import Evidence, told
+from helpers.command import both
+
+N_ITEMS = 14
+LEARNED = {"mixture": {"segments": 2, "rank": 4}, "dpp": {"model": "dpp", "prior": 0.0}}
+
+
+def independent(n: int, p: Sequence[float], seed: int, *, nonempty: bool) -> dl.Baskets:
+    held = np.random.default_rng(seed).random((n, len(p))) < p
+    lists = [[f"item {i}" for i in np.flatnonzero(row)] for row in held if row.any() or not nonempty]
+    return dl.Baskets.from_lists(lists, items=[f"item {i}" for i in range(len(p))])
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_of_independent_items_nothing_is_said_but_at_the_error_rate(kind: str, nonempty: bool) -> None:
+    """Given that baskets are not empty, small ones keep all items apart: that is no substitution, either."""
+    p = np.random.default_rng(3).uniform(0.03, 0.2, N_ITEMS) * (0.35 if nonempty else 1)
+    model = dl.fit(independent(6000 if nonempty else 1500, p, 4, nonempty=nonempty), rng=0, **LEARNED[kind]).model
+    assert model.nonempty == nonempty
+    every = sum(len(model.substitutes(item, 99, level=None)) for item in model.items)
+    assert every > 20  # the model itself says much more
+    said = sum(bool(model.substitutes(item)) for item in model.items)
+    assert binom.sf(said - 1, N_ITEMS, 0.05) > 1e-3
+    assert len(substitute_pairs(model, 99)) == 0
+    if isinstance(model, dl.Mixture):
+        assert related_pairs(model, 99) == ([], [])
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_items_that_stand_in_for_each_other_are_found(kind: str) -> None:
+    p = np.full(N_ITEMS, 0.15)
+    lists = [[item for item in basket if item != "item 1" or "item 0" not in basket] for basket in
+             independent(1500, p, 5, nonempty=False)]  # fmt: skip
+    model = dl.fit(dl.Baskets.from_lists(lists), rng=0, **LEARNED[kind]).model
+    assert [each.item for each in model.substitutes("item 0")] == ["item 1"]
+    assert [(pair.first, pair.second) for pair in substitute_pairs(model)] == [("item 0", "item 1")]
+    (found,) = model.substitutes("item 0")
+    assert found.met == 0
+    assert 15 < found.expected < 50
+
+
+def soda() -> dl.Baskets:
+    """Soda and whisky never met, and one meeting was expected; soda and water never met, and forty were."""
+    lists = [["soda"]] * 200 + [["water"]] * 200 + [["whisky"]] * 5 + [["bread"]] * 300 + [["soda", "bread"]] * 100
+    return dl.Baskets.from_lists([*lists, *[["water", "bread"]] * 100, *[[]] * 400])
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_a_pair_that_never_met_where_one_meeting_was_expected_is_no_substitute(kind: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    model = dl.fit(soda(), rng=0, **LEARNED[kind]).model
+    assert {"whisky", "water"} <= {each.item for each in model.substitutes("soda", level=None)}
+    assert [each.item for each in model.substitutes("soda")] == ["water"]
+    model.save(tmp_path / "m.safetensors")
+    report, out = both("describe", tmp_path / "m.safetensors", "--item", "soda")
+    assert [each["item"] for each in report["substitutes"]] == ["water"]
+    assert report["by_chance"]["substitutes"] >= 1
+    assert "whisky" not in out
+    assert "as chance alone explains how often they met" in " ".join(out.split())
+
+
+def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_from() -> None:
+    model = dl.fit(soda(), rng=0, **LEARNED["dpp"]).dpp
+    bare = dl.DPP(model.kernel, model.items)
+    assert {each.item for each in bare.substitutes("soda")} == {
+        each.item for each in model.substitutes("soda", level=None)
+    }
+    assert bare.substitutes("soda", baskets=soda()) == model.substitutes("soda")
+    with pytest.raises(dl.InputError, match="level is 2"):
+        model.substitutes("soda", level=2)
+
+
+def test_errors_are_held_to_the_level_as_benjamini_and_hochberg_do() -> None:
+    rng = np.random.default_rng(0)
+    for size in (1, 5, 40):
+        p = rng.random(size) ** 3
+        np.testing.assert_array_equal(told(p, 0.1), false_discovery_control(p) <= 0.1)
+    p = np.array([0.001, np.nan, 0.03])
+    assert told(p, 0.05).tolist() == [True, True, True]
+    assert told(p, 0.05, tests=10).tolist() == [True, True, False]
+    assert told(p, 0.05, tests=100).tolist() == [False, True, False]
+
+
+def test_chances_and_intervals_are_those_of_counts() -> None:
+    seen = Evidence(np.array([0.0, 3.0, np.nan]), np.array([1.0, 10.0, np.nan]))
+    np.testing.assert_allclose(seen.fewer()[:2], poisson.cdf([0, 3], [1, 10]))
+    np.testing.assert_allclose(seen.more()[:2], poisson.sf([-1, 2], [1, 10]))
+    low, high = seen.interval()
+    np.testing.assert_allclose(poisson.sf(2, 10 * low[1]), 0.05)
+    np.testing.assert_allclose(poisson.cdf([0, 3], high[:2] * [1, 10]), 0.05)
+    assert low[0] == 0
+    assert np.isnan([seen.fewer()[2], seen.more()[2], low[2], high[2]]).all()

@@ -1,0 +1,108 @@
+"""A model that is no more than independent items says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.models.provenance import Provenance
+from helpers.command import both
+from helpers.program import run
+
+SAYS = "This model is no more than independent items"
+
+
+def drawn(n: int, seed: int, *, apart: bool = False) -> dl.Baskets:
+    """Independent items; the first two never together, if `apart`."""
+    held = np.random.default_rng(seed).random((n, 12)) < np.linspace(0.3, 0.1, 12)
+    held[:, 1] &= ~(held[:, 0] & apart)
+    lists = [[f"item {i}" for i in np.flatnonzero(row)] for row in held]
+    return dl.Baskets.from_lists(lists, items=[f"item {i}" for i in range(12)])
+
+
+@pytest.fixture(scope="module")
+def mixture() -> dl.Mixture:
+    """Of independent items, from which it learned what is not there."""
+    return dl.fit(drawn(600, 0), segments=3, rng=0).model  # type: ignore[return-value]
+
+
+def test_what_was_learned_from_independent_items_is_no_more_than_those(mixture: dl.Mixture, tmp_path: Path) -> None:
+    assert mixture.learned.log_likelihood - mixture.learned.independent_log_likelihood > 0.02  # type: ignore[operator]
+    assert np.abs(mixture.lift - 1).max() > 0.1
+    assert mixture.independent
+    assert "met as often as chance explains" in mixture.caution
+    mixture.save(tmp_path / "m.safetensors")
+    assert dl.load(tmp_path / "m.safetensors").caution == mixture.caution
+    assert not dl.Mixture(mixture.kernel, mixture.items).independent  # which does not tell what it was learned from
+
+
+def test_independent_items_by_their_law_are_so_whatever_made_them() -> None:
+    assert dl.fit(drawn(200, 0), prior=np.inf).model.independent
+    same = np.tile([[0.3, -0.5, 0.1]], (2, 1))
+    kinds = np.array([[2.0, -2.0, 0.1], [-2.0, 2.0, 0.1]])
+    for likes, expected in ((same, True), (kinds, False)):
+        model = dl.Mixture(dl.MixtureKernel(np.array([0.5, 0.5]), likes, np.eye(3)[None]), nonempty=True)
+        assert model.independent == expected
+
+
+def test_one_pair_that_is_kept_apart_is_more() -> None:
+    for options in ({"segments": 1}, {"model": "dpp", "prior": 0.3}):
+        assert not dl.fit(drawn(600, 0, apart=True), rng=0, **options).model.independent
+
+
+def test_baskets_that_it_was_not_learned_from_decide(mixture: dl.Mixture) -> None:
+    for gain, error, expected in ((0.2, 0.01, False), (0.015, 0.01, True), (-0.1, 0.01, True)):
+        learned = replace(mixture.learned, unseen_gain=gain, unseen_error=error)
+        model = dl.Mixture(mixture.kernel, mixture.items, learned=learned, training=mixture.training)
+        assert model.independent == expected
+    assert "is 9.5% less likely under it" in model.caution
+    assert "-0.100 ± 0.020 nats" in model.caution
+
+
+def test_less_than_a_hundredth_of_a_nat_on_what_it_was_learned_from_is_nothing() -> None:
+    K = np.diag([0.5, 0.5])
+    K[0, 1] = K[1, 0] = 0.1
+    for gain, expected in ((0.0099, True), (0.0101, False)):
+        learned = Provenance(log_likelihood=-2.0 + gain, independent_log_likelihood=-2.0)
+        assert dl.DPP(dl.Kernel.from_K(K), learned=learned).independent == expected
+
+
+def test_what_is_set_aside_says_what_a_model_gains() -> None:
+    model = dl.fit(drawn(900, 1, apart=True), segments=1, validation=0.3, rng=0).model
+    told = model.learned
+    assert told.unseen_gain is not None
+    assert 0 < told.unseen_error < 0.1  # type: ignore[operator]
+    assert not model.independent
+    assert dl.fit(drawn(900, 1), segments=3, validation=0.3, rng=0).model.independent
+
+
+def test_every_command_that_answers_says_so_and_fit_keeps_what_it_measured(tmp_path: Path) -> None:
+    file, model = tmp_path / "orders.txt", tmp_path / "m.safetensors"
+    file.write_text("\n".join(",".join(basket) for basket in drawn(900, 2) if len(basket)))
+    report, out = both("fit", file, "--format", "lines", "--segments", 2, "--seed", 0, "--holdout", 0.4, "-o", model)
+    assert report["independent"] is True
+    assert SAYS in " ".join(out.split())
+    assert dl.load(model).learned.unseen_gain == pytest.approx(report["test"]["gain"])
+    for call in (
+        ("recommend", model, "item 0"),
+        ("complete", model, "item 0", "-k", 3),
+        ("explain", model, "item 1", "item 0"),
+        ("describe", model),
+        ("plot", model, "lift", "-o", tmp_path / "lift.svg"),
+    ):
+        answer, said = both(*call)
+        assert answer["independent"] is True
+        assert SAYS in answer["caution"]
+        assert SAYS in " ".join(said.split())
+    assert SAYS in (tmp_path / "lift.svg").read_text().replace("\n", " ")
+    assert SAYS in " ".join(run("recommend", model, "item 0").stdout.split())  # the program itself, once
+
+
+def test_a_printed_fit_says_so() -> None:
+    found = str(dl.fit(drawn(300, 0), segments=2, rng=0))
+    assert SAYS in " ".join(found.split())
+    assert max(map(len, found.splitlines())) <= 80
