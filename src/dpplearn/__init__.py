@@ -37,6 +37,8 @@ from dpplearn.pipeline.prepare import prepare
 from dpplearn.pipeline.recommend_all import Recommended, recommend_all
 from dpplearn.pipeline.shelf import Shelf
 from dpplearn.upkeep.changes import Changes
+from dpplearn.upkeep.check import check
+from dpplearn.upkeep.drift import Drift
 from dpplearn.upkeep.update import Update, update
 from dpplearn.version import __version__
 
@@ -51,6 +53,7 @@ __all__ = [
     "Diagnosis",
     "Difference",
     "Diversity",
+    "Drift",
     "Estimate",
     "Evaluation",
     "Explanation",
@@ -82,6 +85,7 @@ __all__ = [
     "Update",
     "Verdict",
     "__version__",
+    "check",
     "cross_validate",
     "datasets",
     "diagnose",

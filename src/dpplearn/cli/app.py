@@ -11,6 +11,7 @@ import typer
 
 import dpplearn
 from dpplearn.cli.commands import (
+    check,
     compare,
     complete,
     demo,
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "diagnose": diagnose.diagnose,
     "fit": fit.fit,
     "update": update.update,
+    "check": check.check,
     "score": score.score,
     "compare": compare.compare,
     "recommend": recommend.recommend,
@@ -65,7 +67,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Learn determinantal point processes from baskets, and use them.",
-    epilog="Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 130 ended by Ctrl-C; 143 ended by SIGTERM. "
+    epilog="Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 3 drift, of check alone; 130 ended by "
+    "Ctrl-C; 143 ended by SIGTERM. "
     'With --json, standard output holds strict JSON alone: minus infinity is the string "-inf", and a number that does '
     "not exist is null.",
 )
