@@ -39,6 +39,8 @@ from .pipeline.prepare import prepare
 from .pipeline.recommend_all import Recommended, recommend_all
 from .pipeline.shelf import Shelf
 from .upkeep.changes import Changes
+from .upkeep.check import check
+from .upkeep.drift import Drift
 from .upkeep.update import Update, update
 from .version import __version__
 
@@ -50,6 +52,7 @@ __all__ = [
     "Diagnosis",
     "Difference",
     "Diversity",
+    "Drift",
     "Estimate",
     "Evaluation",
     "Explanation",
@@ -85,6 +88,7 @@ __all__ = [
     "Verdict",
     "WeightedKernel",
     "__version__",
+    "check",
     "cross_validate",
     "datasets",
     "diagnose",

@@ -24,6 +24,7 @@ COMMANDS = (
     "diagnose",
     "fit",
     "update",
+    "check",
     "score",
     "compare",
     "recommend",
@@ -53,7 +54,8 @@ def command(name: str) -> Callable[..., None]:
 
 HELP = "Learn determinantal point processes from baskets, and use them."
 EPILOG = (
-    "Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 130 ended by Ctrl-C; 143 ended by SIGTERM. "
+    "Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 3 drift, of check alone; 130 ended by Ctrl-C; 143 "
+    "ended by SIGTERM. "
     'With --json, standard output holds strict JSON alone: minus infinity is the string "-inf", and a number that does '
     "not exist is null. Long work says how far it is on standard error, where that is no terminal in a line now and "
     "then: every DPPLEARN_PROGRESS_SECONDS, if that is in the environment."

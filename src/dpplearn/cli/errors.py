@@ -14,7 +14,7 @@ import typer
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.tools.threads import ENDING
 
-FAILED, WRONG_USAGE = 1, 2
+FAILED, WRONG_USAGE, DRIFTED = 1, 2, 3
 
 
 class UsageError(Exception):

@@ -29,12 +29,15 @@ def stand_in(model: SetModel, rng: Seed = None, threads: int | None = None) -> B
     they were there; with pairs as frequent, too, where the sets are enough for that."""
     weight = learned_weight(model)
     n_sets = int(np.clip(PER_BASKET * weight, FEWEST, MOST))
-    sets = model.law.sample(n_sets, None, rng, threads)
-    sizes = np.array([len(each) for each in sets])
-    positions = np.concatenate([*sets, np.zeros(0, np.int64)])
-    rows = np.repeat(np.arange(n_sets), sizes)
-    drawn = Baskets.from_pairs(rows, positions, n_sets, model.catalogue, np.full(n_sets, 1 / n_sets))
+    drawn = drawn_sets(model, n_sets, rng, threads).reweighted(1 / n_sets)
     return _as_in_training(model, drawn).reweighted(weight)
+
+
+def drawn_sets(model: SetModel, n: int, rng: Seed = None, threads: int | None = None) -> Baskets:
+    """Sets drawn exactly from the model."""
+    sets = model.law.sample(n, None, rng, threads)
+    rows = np.repeat(np.arange(n), [len(each) for each in sets])
+    return Baskets.from_pairs(rows, np.concatenate([*sets, np.zeros(0, np.int64)]), n, model.catalogue)
 
 
 def _as_in_training(model: SetModel, drawn: Baskets) -> Baskets:
