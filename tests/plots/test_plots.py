@@ -12,6 +12,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -19,6 +20,7 @@ import dpplearn as dl
 from dpplearn import plots
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.evaluation.calibration import Reliability, ReliabilityRow
+from dpplearn.models.evidence import evidence_among, told_pairs
 from dpplearn.models.training import Training
 from dpplearn.plots.layout import by_cluster, names, placed, pushed_apart, strongest_pairs
 from helpers.command import answer, run, table
@@ -31,6 +33,11 @@ PNG = b"\x89PNG\r\n\x1a\n"
 @pytest.fixture(scope="module")
 def fitted() -> dl.DPP:
     return dl.fit(dl.datasets.make_registries("safety", 600, rng=0), prior=0, nonempty=False).dpp
+
+
+def rows(axes: Axes) -> list[str]:
+    """What is beside the rows, without their numbers."""
+    return [label.get_text().rsplit("  ", 1)[0] for label in axes.get_yticklabels()]
 
 
 def grouped(groups: list[int] = GROUPS) -> np.ndarray:
@@ -157,21 +164,57 @@ def test_the_spectrum_shows_every_eigenvalue_and_the_sizes() -> None:
 
 
 def test_the_heat_map_is_how_far_apart_the_items_are_kept_that_are_named_beside_it(fitted: dl.DPP) -> None:
+    fitted = dl.DPP(fitted.kernel, fitted.items)  # which does not tell how often items met
     axes = plots.kernel_map(fitted, figure=Figure()).axes[0]
-    names = [label.get_text() for label in axes.get_yticklabels()]
+    names = rows(axes)
     positions = fitted.catalogue.positions(names)  # none is long enough to be shortened
     assert sorted(positions) == list(range(len(fitted.items)))
     shown = axes.images[0].get_array()
     assert shown.mask.diagonal().all()
-    expected = np.maximum(fitted.together.substitution[np.ix_(positions, positions)], 0)
+    expected = fitted.together.substitution[np.ix_(positions, positions)]
     others = ~np.eye(len(names), dtype=bool)
     np.testing.assert_array_equal(shown.data[others], expected[others])
 
 
-def test_a_heat_map_of_many_items_has_no_names_and_one_of_the_likeliest_has_theirs() -> None:
-    dpp = dl.DPP(random_kernel(np.random.default_rng(0), 80), [f"item {i}" for i in range(80)])
-    assert not plots.kernel_map(dpp).axes[0].get_yticklabels()
-    names = [label.get_text() for label in plots.kernel_map(dpp, top=5).axes[0].get_yticklabels()]
+def test_a_heat_map_leaves_out_what_chance_explains_and_says_how_much(fitted: dl.DPP) -> None:
+    figure = plots.kernel_map(fitted)
+    positions = fitted.catalogue.positions(rows(figure.axes[0]))
+    seen = told_pairs(evidence_among(fitted.training, fitted.chance, positions))
+    assert 0 < seen.sum() < seen.size / 2
+    np.testing.assert_array_equal(figure.axes[0].images[0].get_array().mask, ~seen)
+    n = len(positions) * (len(positions) - 1) // 2
+    assert f"{n - seen.sum() // 2} of {n} pairs" in figure.get_supxlabel()
+
+
+def test_the_scale_of_a_heat_map_is_white_at_zero_and_has_a_line_there(fitted: dl.DPP) -> None:
+    figure = plots.kernel_map(fitted)
+    low, high = figure.axes[0].images[0].get_clim()
+    assert low == -high
+    bar = figure.axes[1]
+    assert bar.lines[-1].get_ydata()[0] == 0
+    assert "0 %" in [label.get_text() for label in bar.get_yticklabels()]
+    assert figure.get_suptitle()
+
+
+def test_names_beside_a_heat_map_are_inside_the_picture_and_do_not_overlap() -> None:
+    for n, top in ((30, None), (169, None)):
+        items = [f"A product with a name that is rather long, number {i} of them: Baby" for i in range(n)]
+        figure = plots.kernel_map(dl.DPP(random_kernel(np.random.default_rng(0), n), items), top)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        boxes = [label.get_window_extent(canvas.get_renderer()) for label in figure.axes[0].get_yticklabels()]
+        assert min(box.x0 for box in boxes) >= 0
+        assert min(box.x0 for box in boxes) < 0.1 * figure.bbox.width  # no empty margin
+        assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+
+
+def test_many_items_are_named_in_blocks_by_their_likeliest_ones_and_few_one_by_one() -> None:
+    dpp = dl.DPP(random_kernel(np.random.default_rng(0), 169), [f"item {i}" for i in range(169)])
+    labels = rows(plots.kernel_map(dpp).axes[0])
+    assert len(labels) == 16
+    assert sum(2 + int(label.split(" and ")[1].removesuffix(" more")) for label in labels) == 169
+    assert any(f"item {np.argmax(dpp.marginals())}, " in label for label in labels)
+    names = rows(plots.kernel_map(dpp, top=5).axes[0])
     assert sorted(names) == sorted(f"item {i}" for i in np.argsort(-dpp.marginals())[:5])
     with pytest.raises(dl.InputError, match="top is 0"):
         plots.kernel_map(dpp, top=0)
@@ -196,6 +239,8 @@ def test_the_map_has_the_name_of_every_item_and_no_two_overlap() -> None:
 
 
 def test_lines_of_the_map_join_the_strongest_pairs_the_wider_the_stronger(fitted: dl.DPP) -> None:
+    few = len(plots.substitutes_map(fitted, top=12).axes[0].lines)
+    fitted = dl.DPP(fitted.kernel, fitted.items)  # which does not tell what chance explains
     axes = plots.substitutes_map(fitted, top=12).axes[0]
     chosen = fitted.catalogue.positions([text.replace("\n", " ") for text in texts(axes.figure)[:-1]])
     points = [tuple(point) for point in axes.collections[0].get_offsets()]
@@ -205,6 +250,7 @@ def test_lines_of_the_map_join_the_strongest_pairs_the_wider_the_stronger(fitted
     widths = [line.get_linewidth() for line in axes.lines]
     assert widths == sorted(widths, reverse=True)
     assert widths[0] > widths[-1]
+    assert few < len(widths)
 
 
 def test_the_map_around_an_item_has_its_substitutes(fitted: dl.DPP) -> None:
@@ -220,11 +266,11 @@ def test_the_map_around_an_item_has_its_substitutes(fitted: dl.DPP) -> None:
 
 def test_items_of_probability_zero_are_left_out_of_maps() -> None:
     dpp = dl.DPP(dl.Kernel(np.array([0.5, 0.4, 0.0]), np.eye(3)), ["a", "b", "never"])
-    assert texts(plots.substitutes_map(dpp)) == [
-        "a",
-        "b",
-        "no two items repel each other; points: larger for likelier items",
-    ]
+    *names, said = texts(plots.substitutes_map(dpp))
+    assert names == ["a", "b"]
+    assert said.startswith(
+        "no two items repel each other; points: larger for likelier items\nThis model is no more than"
+    )
     assert len(plots.kernel_map(dpp).axes[0].get_yticklabels()) == 2
     with pytest.raises(dl.InputError, match="every item has probability zero"):
         plots.substitutes_map(dl.DPP(dl.Kernel(np.zeros(2), np.eye(2))))

@@ -20,6 +20,8 @@ from dpplearn.models.model import SetModel
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 
+ROUNDING = 1e-12  # of a substitution: what is less is none
+
 __all__ = ["DPP", "Recommendation", "Selection", "Substitute"]
 
 
@@ -121,7 +123,7 @@ class DPP(SetModel):
         if not self.law.marginals()[i] > 0:
             raise InputError(f"item {item!r} has probability zero under this model, so it repels nothing")
         apart, seen = self.together.substitution[i], evidence_with(self._judged_by(baskets), self.chance, i)
-        kept = apart > 0
+        kept = apart > ROUNDING
         if level is not None:
             p = seen.fewer()
             p[i] = 1.0

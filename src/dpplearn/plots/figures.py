@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -47,6 +47,18 @@ def needs_dpp(model: SetModel, what: str, instead: str) -> None:
             f"{what} is for DPPs, and this is a {type(model).__name__}: use plot {instead!r}, or learn a DPP "
             "(model='dpp')"
         )
+
+
+def text_widths(lines: Sequence[str], size: float) -> list[float]:
+    """In points, of lines of a font of this size."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    measure, font = TextToPath(), FontProperties(size=size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # letters that the font lacks are told when the figure is written
+        sizes = [measure.get_text_width_height_descent(line.replace(r"\$", "$"), font, ismath=False) for line in lines]
+    return [width for width, _, _ in sizes]
 
 
 def whole_numbers(axes: Axes) -> None:

@@ -33,6 +33,20 @@ def by_profile(relation: Floats) -> Ints:
         return by_cluster(np.asarray(np.nan_to_num(np.corrcoef(relation))))
 
 
+def blocks(relation: Floats, most: int) -> list[int]:
+    """Where blocks of neighbours begin, and where the last ends: the largest is divided where two neighbours differ
+    most, until there are so many; none has less than half of its share of the rows."""
+    edges, least = [0, len(relation)], max(len(relation) // (2 * most), 1)
+    gap = np.append(0, np.abs(np.diff(relation, axis=0)).sum(axis=1))  # between a row and the one before
+    while len(edges) <= most:
+        first = max(range(len(edges) - 1), key=lambda each: edges[each + 1] - edges[each])
+        inside = range(edges[first] + least, edges[first + 1] - least + 1)
+        if not inside:
+            break
+        edges.insert(first + 1, max(inside, key=gap.__getitem__))
+    return edges
+
+
 def placed(similarity: Floats) -> Floats:
     """Points in the square from −1 to 1, similar ones near each other: the least weighted stress from classical MDS.
 

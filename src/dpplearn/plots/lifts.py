@@ -8,31 +8,32 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.errors import InputError, whole_number
+from dpplearn.models.dpp import DPP
 from dpplearn.models.meetings import together
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
-from dpplearn.plots.figures import new_figure, styled
-from dpplearn.plots.layout import by_profile, names, times
-from dpplearn.plots.style import DIAGONAL, DIVERGING, LETTER
+from dpplearn.plots.figures import styled
+from dpplearn.plots.heat import beyond_chance, heat_map, zero_marked
+from dpplearn.plots.layout import by_profile, times
+from dpplearn.plots.style import DIVERGING
 from dpplearn.tools.words import count
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
 
 MOST = 50  # items, unless more are asked for: their names can be read
-NAMED, NAME = 80, 44  # items, beyond which there is no room for names; characters of a name
 LEAST_RANGE, MOST_RANGE = 1, 4  # of the colours, in doublings of chance: from ½ to 2, and from 1/16 to 16
+SCALE = "together so many times as often as by chance, 1: as often"
 TYPICAL = 0.98  # of the pairs have colours that tell them apart; the few beyond have the last one
 
 
-def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) -> Figure:
-    """How many times as often as by chance a set holds both of two items, P(i, j)/(P(i) P(j)).
+def lift(model: DPP | Mixture, top: int | None = None, figure: Figure | None = None) -> Figure:
+    """How many times as often as by chance a set holds both of two items.
 
     Parameters
     ----------
     model
-        A `Mixture` or a `DPP`; in a DPP no lift is above 1.
+        A `Mixture` or a `DPP`.
     top
         Of so many of the likeliest items; by default of 50.
     figure
@@ -41,8 +42,9 @@ def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) 
     Returns
     -------
     matplotlib.figure.Figure
-        A heat map: blue above 1, for items that go together; red below, for those that stand in for each other. Items
-        that go with the same others are side by side. Columns have the numbers of the rows.
+        A heat map: blue above 1, for items that go together; red below, for those that stand in for each other; grey
+        where the items met as chance explains, as far as the model tells what it was learned from. Items that go with
+        the same others are side by side, more than 80 in blocks. Columns have the numbers of the rows.
 
     Examples
     --------
@@ -53,23 +55,17 @@ def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) 
     """
     chosen = _likeliest(model, MOST if top is None else top)
     doublings = _doublings(model, chosen)
-    order = by_profile(doublings)
-    chosen, doublings = chosen[order], doublings[np.ix_(order, order)]
+    seen = beyond_chance(model, chosen)
+    order = by_profile(np.where(seen, doublings, 0) if seen.any() else doublings)
+    chosen, doublings, seen = chosen[order], doublings[np.ix_(order, order)], seen[np.ix_(order, order)]
     others = doublings[~np.eye(len(chosen), dtype=bool)]
     reach = float(np.clip(np.quantile(np.abs(others), TYPICAL) if len(others) else 0, LEAST_RANGE, MOST_RANGE))
-    np.fill_diagonal(doublings, np.nan)
-    labels = names(model.catalogue, chosen, NAME) if len(chosen) <= NAMED else []
+    title = f"What goes together (blue) and what stands in for each other (red), of {count(len(chosen), 'item')}"
     with styled():
-        side = max(1.6 + 0.15 * len(chosen), 4) if labels else 7.0
-        figure = figure or new_figure(side + 1.5 + LETTER * max(map(len, labels), default=0), side + 0.2)
-        axes = figure.subplots()
-        image = axes.imshow(doublings, cmap=DIVERGING, vmin=-reach, vmax=reach, interpolation="nearest")
-        axes.set_facecolor(DIAGONAL)
-        _name(axes, labels)
-        if not labels:
-            axes.set_ylabel(f"the {len(chosen)} likeliest items, those that go with the same others side by side")
-        _scale(figure, axes, image, reach)
-    return figure
+        drawn = heat_map(model, chosen, doublings, seen, figure, title=title, reach=reach, colours=DIVERGING)
+        whole = range(-int(reach), int(reach) + 1)
+        zero_marked(drawn, whole, [times(each) for each in whole], SCALE)
+    return drawn.figure
 
 
 def _likeliest(model: SetModel, top: int) -> Ints:
@@ -89,21 +85,3 @@ def _doublings(model: SetModel, chosen: Ints) -> Floats:
     found = np.log2(np.maximum(together(model.law, nonempty=model.nonempty, items=chosen).lift, 2.0**-20))
     np.fill_diagonal(found, 0)
     return found
-
-
-def _name(axes: Axes, labels: list[str]) -> None:
-    numbers = [str(place) for place in range(1, len(labels) + 1)]
-    axes.set_yticks(range(len(labels)), [f"{name}  {number}" for name, number in zip(labels, numbers, strict=True)])
-    axes.set_xticks(range(len(labels)), numbers, rotation=90 if len(labels) > 20 else 0)
-    axes.tick_params(length=0, labelsize=7)
-    axes.tick_params(axis="x", top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
-    axes.spines[:].set_visible(False)
-
-
-def _scale(figure: Figure, axes: Axes, image: AxesImage, reach: float) -> None:
-    """The colours' meaning, in words at both ends."""
-    bar = figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02, extend="both")
-    whole = range(-int(reach), int(reach) + 1)
-    bar.set_ticks(list(whole), labels=[times(each) for each in whole])
-    bar.ax.tick_params(labelsize=7)
-    bar.set_label("together so many times as often as by chance\n← stand in for each other · go together →", size=7)

@@ -11,21 +11,25 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
-from dpplearn.models.dpp import DPP
-from dpplearn.plots.figures import needs_dpp, new_figure, styled
+from dpplearn.models.dpp import DPP, ROUNDING
+from dpplearn.plots.figures import needs_dpp, new_figure, styled, text_widths
+from dpplearn.plots.heat import beyond_chance, heat_map, zero_marked
 from dpplearn.plots.layout import by_cluster, names, placed, pushed_apart, strongest_pairs
-from dpplearn.plots.style import DIAGONAL, KA, OURS
+from dpplearn.plots.style import DIVERGING, KA, OURS
+from dpplearn.tools.words import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAMED, NAME = 60, 44  # items, beyond which a heat map has no room for names; characters of a name in it
+SCALE = "apart: share of the meetings by chance that are missing; below 0, they meet more often"
 MAP_ITEMS, AROUND = 40, 15  # items of a map, and around one
-MAP_NAME = 24  # characters of each of two lines of a name on a map
+MAP_NAME, RAGGED = 24, 8  # characters of each of two lines of a name on a map, and that may be lost between words
 MAP_FONT, GAP = 7, 6  # points: the size of the names, and how far from its point a name begins
 ROOM = 3.0  # of a map, as a multiple of what the names take
 POINTS = 72  # per inch
+LEAST = 290  # points, the width of a map at least
+SMALL = 3.9  # points that a letter of a note takes
 
 
 def kernel_map(dpp: DPP, top: int | None = None, figure: Figure | None = None) -> Figure:
@@ -43,37 +47,30 @@ def kernel_map(dpp: DPP, top: int | None = None, figure: Figure | None = None) -
     Returns
     -------
     matplotlib.figure.Figure
-        A heat map, with the names of the items where there is room.
+        A heat map: red for items that are kept apart, white for those that meet as often as by chance, grey where they
+        met as chance explains, as far as the model tells what it was learned from. More than 80 items are named in
+        blocks. Columns have the numbers of the rows.
 
     Examples
     --------
     >>> import dpplearn as dl
     >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
     >>> [label.get_text() for label in kernel_map(dpp).axes[0].get_yticklabels()]
-    ['cot', 'crib']
+    ['cot  1', 'crib  2']
     """
     needs_dpp(dpp, "a heat map of one kernel", "lift")
     chosen = _likeliest(dpp, len(dpp.items) if top is None else top)
-    chosen = chosen[by_cluster(_apart(dpp, chosen))]
-    shares = _apart(dpp, chosen)
-    strongest = max(shares.max(), 0.01)
-    np.fill_diagonal(shares, np.nan)
-    named = len(chosen) <= NAMED
+    seen = beyond_chance(dpp, chosen)
+    order = by_cluster(np.where(seen, _apart(dpp, chosen), 0) if seen.any() else _apart(dpp, chosen))
+    chosen, seen = chosen[order], seen[np.ix_(order, order)]
+    shares = dpp.together.substitution[np.ix_(chosen, chosen)]
+    reach = float(np.clip(np.ceil(10 * np.abs(shares).max()) / 10, 0.1, 1))
+    title = f"What the model keeps apart, of {count(len(chosen), 'item')}; those of a cluster are side by side"
     with styled():
-        side = max(1.6 + 0.13 * len(chosen), 4) if named else 6.4
-        figure = figure or new_figure(side + (4.4 if named else 1.4), side)
-        axes = figure.subplots()
-        image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=strongest, interpolation="nearest")
-        axes.set_facecolor(DIAGONAL)
-        figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02, label="apart (share of chance meetings that are missing)")
-        labels = names(dpp.catalogue, chosen, NAME) if named else []
-        axes.set_yticks(range(len(labels)), labels, size=7)
-        axes.set_xticks([])
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        if not named:
-            axes.set_ylabel(f"{len(chosen)} items, those of a cluster side by side")
-    return figure
+        drawn = heat_map(dpp, chosen, shares, seen, figure, title=title, reach=reach, colours=f"{DIVERGING}_r")
+        ticks = np.linspace(-reach, reach, 5)
+        zero_marked(drawn, ticks.tolist(), [f"{100 * each:.0f} %".replace("-", "−") for each in ticks], SCALE)
+    return drawn.figure
 
 
 def substitutes_map(
@@ -110,26 +107,34 @@ def substitutes_map(
     else:
         chosen = _around(dpp, item, AROUND if top is None else top)
     apart = _apart(dpp, chosen)
-    labels = [_in_two_lines(name) for name in names(dpp.catalogue, chosen, 2 * MAP_NAME)]
+    labels = [_in_two_lines(name) for name in names(dpp.catalogue, chosen, 2 * MAP_NAME - RAGGED)]
     with styled():
         boxes = _boxes(labels)
         points = pushed_apart(placed(apart) * _extent(boxes), boxes)
         low, high = (points - boxes * [0, 0.5] - 8).min(axis=0), (points + boxes * [1, 0.5] + 4).max(axis=0)
-        low[1] -= 2 * MAP_FONT
+        high[0] = max(high[0], low[0] + LEAST)
+        seen = np.where(beyond_chance(dpp, chosen), apart, 0)
+        said = _said(dpp, bool(seen.any()), int((high - low)[0] / SMALL))
+        low[1] -= 1.4 * MAP_FONT * (said.count("\n") + 1) + 4
         figure = figure or new_figure(*((high - low) / POINTS))
         axes = figure.add_axes((0, 0, 1, 1), xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         axes.set_axis_off()
-        pairs = _lines(axes, points, apart)
+        _lines(axes, points, seen)
         likely = dpp.marginals()[chosen]
         colours = [KA if item is not None and place == 0 else OURS for place in range(len(chosen))]
         axes.scatter(points[:, 0], points[:, 1], s=8 + 80 * likely / likely.max(), c=colours, linewidths=0, zorder=2)
         behind = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5}
         for (x, y), name in zip(points, labels, strict=True):
             axes.text(x + GAP, y, name, va="center", size=MAP_FONT, linespacing=1.1, bbox=behind, zorder=3)
-        what = "lines: pairs that repel each other most" if pairs else "no two items repel each other"
-        said = f"{what}; points: larger for likelier items"
         axes.text(low[0] + 4, low[1] + 4, said, size=MAP_FONT, color="#555555")
     return figure
+
+
+def _said(dpp: DPP, any_pair: bool, width: int) -> str:
+    what = "lines: pairs that repel each other most" if any_pair else "no two items repel each other"
+    beyond = "" if dpp.training is None else ", beyond what chance explains"
+    sentences = (f"{what}{beyond}; points: larger for likelier items", dpp.caution)
+    return "\n".join(textwrap.fill(each, width) for each in sentences if each)
 
 
 def _likeliest(dpp: DPP, top: int) -> Ints:
@@ -143,7 +148,8 @@ def _likeliest(dpp: DPP, top: int) -> Ints:
 
 def _apart(dpp: DPP, chosen: Ints) -> Floats:
     """How far every two are kept apart; 0 for those that meet as often as by chance, or more often."""
-    return np.maximum(dpp.together.substitution[np.ix_(chosen, chosen)], 0)
+    found = dpp.together.substitution[np.ix_(chosen, chosen)]
+    return np.where(found > ROUNDING, found, 0)
 
 
 def _around(dpp: DPP, item: Label, top: int) -> Ints:
@@ -158,15 +164,10 @@ def _in_two_lines(name: str) -> str:
 
 def _boxes(labels: Sequence[str]) -> Floats:
     """The width and height that a point and its name take, in points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextToPath
-
-    measure, font = TextToPath(), FontProperties(size=MAP_FONT)
     sizes = []
     for name in labels:
-        lines = name.replace(r"\$", "$").split("\n")
-        width = max(measure.get_text_width_height_descent(line, font, ismath=False)[0] for line in lines)
-        sizes.append((GAP + width + 8, 1.2 * MAP_FONT * len(lines) + 5))
+        lines = name.split("\n")
+        sizes.append((GAP + max(text_widths(lines, MAP_FONT)) + 8, 1.2 * MAP_FONT * len(lines) + 5))
     return np.array(sizes)
 
 
@@ -176,11 +177,10 @@ def _extent(boxes: Floats) -> Floats:
     return np.sqrt([1.4 * area, area / 1.4]) / 2
 
 
-def _lines(axes: Axes, points: Floats, apart: Floats) -> list[tuple[int, int]]:
+def _lines(axes: Axes, points: Floats, apart: Floats) -> None:
     """As many as there are items, the stronger the wider."""
     pairs = strongest_pairs(apart, len(points))
     strength = np.array([apart[i, j] for i, j in pairs])
     width = 0.5 + 2.5 * (strength - strength.min()) / max(np.ptp(strength), 1e-9) if pairs else strength
     for (i, j), wide in zip(pairs, width, strict=True):
         axes.plot(*points[[i, j]].T, color="#999999", lw=wide, alpha=0.7, zorder=1)
-    return pairs

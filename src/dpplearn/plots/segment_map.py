@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST, SMALL = 12, 0.005  # segments shown, and the least weight of one
 EACH = 4  # items of a segment
+WRAPPED = 100  # letters of a line of a note
 NAME = 48  # characters of a name
 REACH = 4  # doublings, of the colours: from 1/16 to 16 times as likely
 DARK = 0.65  # of the way to either end, from which on a cell is so dark that its text is white
@@ -71,15 +73,18 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
     with styled():
         labels = names(model.catalogue, rows, NAME)
         width = 1.4 + LETTER * max(map(len, labels)) + 0.62 * shown
-        figure = figure or new_figure(max(width, 5.6), 1.6 + 0.19 * len(rows))  # the sentence below takes so much
+        figure = figure or new_figure(max(width, 5.6), 1.9 + 0.19 * len(rows))  # the sentence below takes so much
         axes = figure.subplots()
         image = axes.imshow(doublings, cmap=DIVERGING, vmin=-REACH, vmax=REACH, aspect="auto", interpolation="nearest")
         _write_chances(axes, p, doublings)
         heads = [f"{each.weight:.0%}\n{each.expected_size:.1f}" for each in found[:shown]]
         _name(axes, heads, labels)
-        axes.set_xlabel(_what_columns_are(found[shown:], shown), size=7)
+        notes = [_what_columns_are(found[shown:], shown), textwrap.fill(model.caution, WRAPPED)]
+        axes.set_xlabel("\n".join(each for each in notes if each), size=7)
+        figure.suptitle("What each kind of people likes more (blue) or less (red) than all", x=0.01, ha="left", size=9)
         bar = figure.colorbar(image, ax=axes, shrink=min(1, 6 / len(rows) + 0.3), pad=0.02, extend="both")
         bar.set_ticks(list(range(-REACH, REACH + 1)), labels=[times(each) for each in range(-REACH, REACH + 1)])
+        bar.ax.axhline(0, color="black", lw=1.2)
         bar.ax.tick_params(labelsize=7)
         bar.set_label("times as likely as in all sets", size=7)
     return figure

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure
 
 OURS, PAPER, EM, KA, INDEPENDENT = "#0072b2", "#e69f00", "#0072b2", "#d55e00", "#777777"
-DIVERGING, DIAGONAL = "RdBu", "#dddddd"  # red is less than by chance, blue more; a pair of an item with itself is none
+DIVERGING, DIAGONAL = "RdBu", "#e4e4e4"  # red is less than by chance, blue more; a pair of an item with itself is none
 LETTER = 0.07  # inches that a letter of a name beside a heat map takes
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
