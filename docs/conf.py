@@ -22,6 +22,7 @@ extensions = [
     "command_line",
     "drawn",
     "mathml",
+    "offline",
     "our_members",
 ]
 templates_path = ["_templates"]
