@@ -22,6 +22,7 @@ extensions = [
     "command_line",
     "drawn",
     "mathml",
+    "offline",
     "our_members",
 ]
 templates_path = ["_templates"]
@@ -40,6 +41,7 @@ default_role = "py:obj"
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 90
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

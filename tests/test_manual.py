@@ -104,5 +104,5 @@ def test_pages_that_the_code_names_exist() -> None:
 
 def test_the_version_is_the_same_everywhere() -> None:
     version = dpplearn.__version__
-    assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1] == version  # type: ignore[index]
-    assert re.search(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)[1] == version  # type: ignore[index]
+    assert re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1] == version
+    assert re.search(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)[1] == version

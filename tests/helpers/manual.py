@@ -96,7 +96,7 @@ def served(shelf: Path) -> Iterator[None]:
     with client(shelf) as service:
 
         def answer(request: Request) -> io.BytesIO:
-            response = service.post(urlsplit(request.full_url).path, json=json.loads(request.data or b""))  # type: ignore[arg-type]
+            response = service.post(urlsplit(request.full_url).path, json=json.loads(request.data or b""))
             assert response.status_code == 200, response.text
             return io.BytesIO(response.content)
 

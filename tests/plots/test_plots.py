@@ -403,3 +403,9 @@ def test_the_command_refuses_in_one_line(fitted: dl.DPP, tmp_path: Path) -> None
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1), arguments
         assert message in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+def test_a_notebook_shows_a_figure_by_itself_as_the_file_has_it(fitted: dl.DPP, tmp_path: Path) -> None:
+    figure = plots.sizes(fitted)
+    plots.write_figure(figure, tmp_path / "sizes.png")
+    assert figure._repr_png_() == (tmp_path / "sizes.png").read_bytes()

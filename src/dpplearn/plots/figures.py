@@ -6,6 +6,7 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,9 +36,26 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
+    return _shown_figure()(figsize=(width, height), layout="constrained")
+
+
+@cache
+def _shown_figure() -> type[Figure]:
+    """A figure that a notebook shows by itself; one of matplotlib alone waits for pyplot to make one of its own."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            return _drawn(self, "png")
+
+    return ShownFigure
+
+
+def _drawn(figure: Figure, format: str) -> bytes:
+    file = io.BytesIO()
+    with styled():
+        figure.savefig(file, format=format, dpi=150, metadata=METADATA[format])
+    return file.getvalue()
 
 
 def needs_dpp(model: SetModel, what: str, instead: str) -> None:
@@ -88,11 +106,10 @@ def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
     """
     path = Path(path)
     format = figure_format(path)
-    file = io.BytesIO()
-    with styled(), warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        figure.savefig(file, format=format, dpi=150, metadata=METADATA[format])
-    replace_file(path, file.getvalue())
+        content = _drawn(figure, format)
+    replace_file(path, content)
     if any("Glyph" in str(each.message) for each in caught) and format == "png":
         warnings.warn(
             f"{path}: the font has not all the letters of the names; a .svg file leaves them to whatever shows it",
