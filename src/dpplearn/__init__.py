@@ -38,6 +38,8 @@ from dpplearn.pipeline.manifest import Prepared
 from dpplearn.pipeline.prepare import prepare
 from dpplearn.pipeline.recommend_all import Recommended, recommend_all
 from dpplearn.pipeline.shelf import Shelf
+from dpplearn.uncertainty.posterior import posterior
+from dpplearn.uncertainty.result import Posterior
 from dpplearn.version import __version__
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ __all__ = [
     "Mixture",
     "MixtureKernel",
     "Parts",
+    "Posterior",
     "Prepared",
     "QualityWeights",
     "Recommendation",
@@ -87,6 +90,7 @@ __all__ = [
     "fit",
     "fit_all",
     "load",
+    "posterior",
     "prepare",
     "read_baskets",
     "read_features",
