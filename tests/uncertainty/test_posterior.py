@@ -15,6 +15,7 @@ from dpplearn.data.features import read_features
 from dpplearn.uncertainty.density import Density
 from dpplearn.uncertainty.laplace import Around, importance_draws, mode_of, smoothed
 from dpplearn.uncertainty.parameters import NAMED, ParametricKernel, parametric
+from dpplearn.uncertainty.result import mixed
 from dpplearn.uncertainty.slices import slice_draws
 from helpers import oracle
 from helpers.slopes import assert_slope_two
@@ -155,6 +156,18 @@ def test_the_predictive_law_is_the_mean_of_the_laws_of_draws(nonempty: bool) -> 
     assert got.sum() == pytest.approx(expected.sum(), abs=5e-3)
 
 
+@laws
+def test_draws_of_very_different_laws_count_for_their_shares(nonempty: bool) -> None:
+    """Of one law nearly all sets are empty, which given that they are not must not count against it."""
+    shares, every = np.array([0.25, 0.75]), [np.diag([1e-3, 2e-3]), np.array([[2.0, 0.5], [0.5, 1.0]])]
+    mixture = dl.Mixture(mixed(every, shares, nonempty=nonempty), nonempty=nonempty)
+    P = np.array([oracle.probabilities_from_L(L) for L in every])
+    P[:, 0] = 0 if nonempty else P[:, 0]
+    expected = shares @ (P / P.sum(axis=1, keepdims=True))
+    got = np.exp(mixture.log_prob(Baskets.from_lists(oracle.subsets(2)[1:], n_items=2)))
+    np.testing.assert_allclose(got, expected[1:], rtol=1e-10)
+
+
 def test_intervals_hold_as_much_of_the_weight_as_they_say() -> None:
     found = found_in(sets_of("rbf", THETA, 80, 3))
     for place, each in enumerate(found.interval(0.8)):
@@ -173,15 +186,15 @@ def ranks(n: int, stretched: Sequence[float]) -> np.ndarray:
     for _ in range(n):
         theta = np.array([-1.0, 0.0, -0.5]) + np.array([0.3, 0.3, 0.3]) * rng.standard_normal(3)
         after = found_in(
-            sets_of("rbf", theta, 150, rng), prior=([-1.0, 0.0, -0.5], [0.3] * 3), rng=rng, draws=500, nonempty=False
+            sets_of("rbf", theta, 500, rng), prior=([-1.0, 0.0, -0.5], [0.3] * 3), rng=rng, draws=500, nonempty=False
         )
         found.append([after.weights @ (after.mean + t * (after.draws - after.mean) < theta) for t in stretched])
     return np.array(found).swapaxes(0, 1)
 
 
 def test_true_parameters_stand_anywhere_among_the_draws_alike() -> None:
-    """Simulation-based calibration, in short; the same test rejects draws that are half as far apart."""
-    as_they_are, too_near = ranks(30, [1.0, 0.5])
+    """Simulation-based calibration, in short; the same test rejects draws that are too near to each other."""
+    as_they_are, too_near = ranks(14, [1.0, 0.4])
     p_values = [min(kstest(column, "uniform").pvalue for column in each.T) for each in (as_they_are, too_near)]
     of_middle = [kstest(np.abs(2 * each - 1).ravel(), "uniform").pvalue for each in (as_they_are, too_near)]
     assert min(p_values[0], of_middle[0]) > 1e-3

@@ -153,7 +153,7 @@ class Posterior:
         distinct, counts = np.unique(taken, return_counts=True)
         kernels = [self.kernel.L(self.draws[row]) for row in distinct]
         return Mixture(
-            _mixed(kernels, counts / n, nonempty=self.nonempty), self.catalogue.labels, nonempty=self.nonempty
+            mixed(kernels, counts / n, nonempty=self.nonempty), self.catalogue.labels, nonempty=self.nonempty
         )
 
     def __repr__(self) -> str:
@@ -174,7 +174,7 @@ class Posterior:
         )
 
 
-def _mixed(kernels: list[Floats], shares: Floats, *, nonempty: bool) -> MixtureKernel:
+def mixed(kernels: list[Floats], shares: Floats, *, nonempty: bool) -> MixtureKernel:
     """L = D S D as D' C D' with C = S/λ, λ the least eigenvalue of S, for which C is at least I.
 
     Given that sets are not empty each law counts for its share, so that its weight before that is over P(Y ≠ ∅).
