@@ -16,8 +16,8 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A folder imports only from folders before it; what is in no folder is for all.
 FOLDERS = (
-    "tools data datasets kernels models learners fitting evaluation analysis upkeep plots integrations pipeline "
-    "experiments service cli"
+    "tools data datasets kernels models learners fitting uncertainty evaluation analysis upkeep plots integrations "
+    "pipeline experiments service cli"
 ).split()
 FOR_THE_SERVICE = {"tools", "data", "kernels", "models", "service"}
 ONLY_IN = {
@@ -26,6 +26,7 @@ ONLY_IN = {
     "rich": ("tools", "cli"),
     "matplotlib": ("plots", "experiments/report"),
     "sklearn": ("integrations",),
+    "arviz_stats": ("uncertainty",),
     "dask": ("tools/cluster",),
     "distributed": ("tools/cluster",),
     "fastapi": ("service",),

@@ -38,6 +38,8 @@ from .pipeline.manifest import Prepared
 from .pipeline.prepare import prepare
 from .pipeline.recommend_all import Recommended, recommend_all
 from .pipeline.shelf import Shelf
+from .uncertainty.posterior import posterior
+from .uncertainty.result import Posterior
 from .upkeep.changes import Changes
 from .upkeep.check import check
 from .upkeep.drift import Drift
@@ -70,6 +72,7 @@ __all__ = [
     "OverTime",
     "Parts",
     "Period",
+    "Posterior",
     "Prepared",
     "QualityWeights",
     "Recommendation",
@@ -97,6 +100,7 @@ __all__ = [
     "fit_all",
     "lift_by_similarity",
     "load",
+    "posterior",
     "prepare",
     "read_baskets",
     "read_features",
