@@ -10,6 +10,7 @@ from dpplearn.analysis.substitutes import substitute_groups, substitute_pairs
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import Parts
 from dpplearn.data.readers import read_baskets, read_parts, read_registry
+from dpplearn.data.slates import Slates, read_slates
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.evaluation.bootstrap import Difference, Estimate
 from dpplearn.evaluation.calibration import Reliability
@@ -19,6 +20,7 @@ from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.fit import fit
 from dpplearn.fitting.result import FitProgress, FitResult
+from dpplearn.fitting.slates import fit_slates
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
@@ -32,6 +34,7 @@ from dpplearn.models.history import History
 from dpplearn.models.kernel_file import read_kernel, write_kernel
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model_file import load
+from dpplearn.models.slates import SlatesFit
 from dpplearn.pipeline.fit_all import fit_all
 from dpplearn.pipeline.manifest import Prepared
 from dpplearn.pipeline.prepare import prepare
@@ -72,6 +75,8 @@ __all__ = [
     "Selection",
     "Shelf",
     "ShelfRecommendation",
+    "Slates",
+    "SlatesFit",
     "Stability",
     "Statistics",
     "Stop",
@@ -85,6 +90,7 @@ __all__ = [
     "evaluate",
     "fit",
     "fit_all",
+    "fit_slates",
     "lift_by_similarity",
     "load",
     "prepare",
@@ -92,6 +98,7 @@ __all__ = [
     "read_kernel",
     "read_parts",
     "read_registry",
+    "read_slates",
     "recommend_all",
     "stability",
     "statistics",
