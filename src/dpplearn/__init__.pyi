@@ -8,6 +8,7 @@ from .data.features import Features, read_features
 from .data.parts import Parts
 from .data.readers import read_baskets, read_parts, read_registry
 from .data.similarity import read_similarity
+from .data.slates import Slates, read_slates
 from .errors import InputError, InputWarning
 from .evaluation.bootstrap import Difference, Estimate
 from .evaluation.calibration import Reliability
@@ -19,6 +20,7 @@ from .evaluation.result import Evaluation
 from .fitting.fit import fit
 from .fitting.quality_result import QualityWeights
 from .fitting.result import FitProgress, FitResult
+from .fitting.slates import fit_slates
 from .integrations.sklearn import DPPEstimator
 from .kernels.factored.kernel import FactoredKernel
 from .kernels.nonsymmetric.kernel import MixtureKernel
@@ -33,6 +35,7 @@ from .models.history import History
 from .models.kernel_file import read_kernel, write_kernel
 from .models.mixture import Mixture
 from .models.model_file import load
+from .models.slates import SlatesFit
 from .pipeline.fit_all import fit_all
 from .pipeline.manifest import Prepared
 from .pipeline.prepare import prepare
@@ -83,6 +86,8 @@ __all__ = [
     "Selection",
     "Shelf",
     "ShelfRecommendation",
+    "Slates",
+    "SlatesFit",
     "Stability",
     "Statistics",
     "Stop",
@@ -98,6 +103,7 @@ __all__ = [
     "evaluate",
     "fit",
     "fit_all",
+    "fit_slates",
     "lift_by_similarity",
     "load",
     "posterior",
@@ -108,6 +114,7 @@ __all__ = [
     "read_parts",
     "read_registry",
     "read_similarity",
+    "read_slates",
     "recommend_all",
     "stability",
     "statistics",

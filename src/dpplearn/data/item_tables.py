@@ -51,12 +51,7 @@ def read_item_table(table: Any, item: str | None = None) -> ItemTable:
 
     The labels are in the column `item`; by default in that called "item", or else in the first.
     """
-    if isinstance(table, str | PathLike):
-        source, names, rows, texts = _of_file(fspath(table))
-    elif isinstance(table, Mapping):
-        source, names, rows, texts = "the table", *_of_dict(table), False
-    else:
-        source, names, rows, texts = "the table", *_of_frame(table), False
+    source, names, rows, texts = read_rows(table)
     if not rows:
         raise InputError(f"{source} has no rows; expected one per item")
     names = [name.strip() for name in names]
@@ -67,6 +62,14 @@ def read_item_table(table: Any, item: str | None = None) -> ItemTable:
     columns = {name: [_value(row[at]) for row in rows] for at, name in enumerate(names)}
     labels = columns.pop(names[place])
     return ItemTable(source, _checked_labels(labels, names[place], source), columns, texts)
+
+
+def read_rows(table: Any) -> tuple[str, list[str], list[tuple[Any, ...]], bool]:
+    """Of a table in memory or in a file: what to call it, its columns, its rows, and whether all of it is texts."""
+    if isinstance(table, str | PathLike):
+        return _of_file(fspath(table))
+    names, rows = _of_dict(table) if isinstance(table, Mapping) else _of_frame(table)
+    return "the table", names, rows, False
 
 
 def _item_column(names: list[str], item: str | None, source: str) -> int:

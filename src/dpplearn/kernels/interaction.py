@@ -107,6 +107,48 @@ class JoinedInteraction:
         return acting
 
 
+@dataclass(frozen=True, eq=False)
+class TunedInteraction:
+    """Repulsion by how alike items are under another interaction: (1 − α) I + α exp(−(1 − s)/ρ²), with s the symmetric
+    part of S, averaged over segments. As s are products of unit vectors, and 2 (1 − s) squared distances between them,
+    it is positive semidefinite for α from 0 to 1, the strength, and any reach ρ. [WRBCJG18]"""
+
+    base: Interaction
+    strength: float
+    reach: float
+
+    @property
+    def weights(self) -> Floats:
+        return np.ones(1)
+
+    def among(self, items: Ints) -> Acting:
+        acting_there, users = self.base.among(items), np.arange(len(items))
+
+        def acting(taken: Ints) -> tuple[Floats, Floats]:
+            alike = likeness(self.base.weights, *acting_there(taken))
+            row = self.strength * np.exp((alike - 1) / self.reach**2)
+            row[users, taken] = 1
+            return row[None], row[None]
+
+        return acting
+
+
+def likeness(weights: Floats, row: Floats, column: Floats) -> Floats:
+    """How alike one candidate of each user is to all of them, (n_users, n), from its row and column of every S_c."""
+    return np.asarray(np.einsum("m,mun->un", weights / weights.sum(), (row + column) / 2))
+
+
+def likeness_among(interaction: Interaction, items: Ints) -> Floats:
+    """How alike every two candidates of every user are, (n_users, n, n)."""
+    acting, users = interaction.among(items), np.arange(len(items))
+    n = items.shape[1]
+    found = np.empty((len(items), n, n))
+    for place in range(n):
+        found[:, place] = likeness(interaction.weights, *acting(np.full(len(items), place)))
+        found[users, place, place] = 1
+    return np.minimum(found, 1)
+
+
 def greedy_by_worth(interaction: Interaction, items: Ints, worth: Floats, k: int, strength: float) -> Ints:
     """For every user a set of k candidates, grown by the one that raises Σ worth + strength · log Σ_c weights_c det
     (S_c)_Y most; of those that do, by the first. Worth is the logarithm of quality. [CZZ18, WRBCJG18]

@@ -14,8 +14,9 @@ from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.interaction import LOWEST, greedy_by_worth
+from dpplearn.kernels.interaction import LOWEST, Interaction, greedy_by_worth
 from dpplearn.kernels.interface import Law
+from dpplearn.models.slates import SlatesFit
 from dpplearn.tools.words import count
 
 
@@ -31,7 +32,7 @@ class Reranking:
         items: Sequence[Label],
         scores: npt.ArrayLike,
         k: int = 10,
-        strength: float = 1.0,
+        strength: float | SlatesFit = 1.0,
         *,
         log: bool = False,
         unknown: str = "error",
@@ -42,7 +43,7 @@ class Reranking:
         items: Sequence[Sequence[Label]] | npt.NDArray[Any],
         scores: Sequence[npt.ArrayLike] | npt.NDArray[Any],
         k: int = 10,
-        strength: float = 1.0,
+        strength: float | SlatesFit = 1.0,
         *,
         log: bool = False,
         unknown: str = "error",
@@ -52,7 +53,7 @@ class Reranking:
         items: Any,
         scores: Any,
         k: int = 10,
-        strength: float = 1.0,
+        strength: float | SlatesFit = 1.0,
         *,
         log: bool = False,
         unknown: str = "error",
@@ -73,7 +74,8 @@ class Reranking:
         k
             How many items at most.
         strength
-            How much the interaction counts: 0 leaves the order of the scores, 1 is as the model has it.
+            How much the interaction counts: 0 leaves the order of the scores, 1 is as the model has it. Or what
+            `fit_slates` found with this model: scores are then as those of the slates, and `log` is left out.
         log
             Whether scores are logarithms.
         unknown
@@ -110,21 +112,71 @@ class Reranking:
 
 
 def reranked(
-    law: Law, catalogue: Catalogue, items: Sequence[Any], scores: Any, k: int, strength: float, log: bool, unknown: str
+    law: Law,
+    catalogue: Catalogue,
+    items: Sequence[Any],
+    scores: Any,
+    k: int,
+    strength: float | SlatesFit,
+    log: bool,
+    unknown: str,
 ) -> list[list[Label]]:
     """Of every user the candidates that are chosen, as `rerank` has it."""
-    k, strength = whole_number("k", k, 0), _strength(strength)
+    if isinstance(strength, SlatesFit):
+        if strength.similarity is not None:
+            raise InputError(
+                "these slates were fitted with a similarity of their own; rerank by it (fit.rerank), or fit them with "
+                "this model: fit_slates(slates, model)"
+            )
+        if log:
+            raise InputError("log is True, but scores are to be as those of the slates; leave log out")
+        return tuned_reranked(strength, law.interaction(), catalogue, items, scores, k, unknown)
+    users = _users(catalogue, items, scores, log, unknown)
+    return _chosen(law.interaction(), catalogue, users, k, _strength(strength))
+
+
+def tuned_reranked(
+    fit: SlatesFit,
+    base: Interaction | None,
+    catalogue: Catalogue,
+    items: Sequence[Any],
+    scores: Any,
+    k: int,
+    unknown: str,
+) -> list[list[Label]]:
+    """The same by the numbers that slates gave: Σ slope · score + log det S_Y."""
+    if base is None:
+        raise InputError("these slates were fitted with a model: let that rerank, model.rerank(..., strength=fit)")
+    users = _users(catalogue, items, scores, True, unknown)
+    by_slope = []
+    for positions, values in users:
+        worth = fit.slope.value * values
+        order = np.argsort(-worth, kind="stable")
+        by_slope.append((positions[order], worth[order]))
+    return _chosen(fit.tuned(base), catalogue, by_slope, k, 1.0)
+
+
+def _users(
+    catalogue: Catalogue, items: Sequence[Any], scores: Any, log: bool, unknown: str
+) -> list[tuple[Ints, Floats]]:
     users = []
     for number, (each, theirs) in enumerate(zip_longest(items, scores)):
         try:
             users.append(_by_score(catalogue, each, theirs, log, unknown))
         except InputError as error:
             raise InputError(f"user {number}: {error}" if len(items) > 1 else str(error)) from None
+    return users
+
+
+def _chosen(
+    interaction: Interaction, catalogue: Catalogue, users: list[tuple[Ints, Floats]], k: int, strength: float
+) -> list[list[Label]]:
+    k = whole_number("k", k, 0)
     most = max((len(positions) for positions, _ in users), default=0)
     positions, worth = np.zeros((len(users), most), np.int64), np.full((len(users), most), -np.inf)
     for row, (some, values) in enumerate(users):
         positions[row, : len(some)], worth[row, : len(some)] = some, values
-    places = greedy_by_worth(law.interaction(), positions, worth, min(k, most), strength)
+    places = greedy_by_worth(interaction, positions, worth, min(k, most), strength)
     taken = np.take_along_axis(positions, np.maximum(places, 0), axis=1).tolist()
     labels, lengths = catalogue.labels, (places >= 0).sum(axis=1).tolist()
     return [[labels[position] for position in row[:n]] for row, n in zip(taken, lengths, strict=True)]

@@ -1,0 +1,200 @@
+"""Slates: the likelihood by enumeration, its gradient, numbers that are found again, and reranking by them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpplearn as dl
+from dpplearn.arrays import Floats
+from dpplearn.fitting.slates import fit_slates
+from dpplearn.learners.slates import Choice, SlatesProblem
+from helpers import oracle
+from helpers.problems import random_factored, random_mixture
+from helpers.slopes import assert_slope_two
+
+N = 12
+ITEMS = [f"item {i}" for i in range(N)]
+TRUTH = Choice(-1.0, 1.5, 0.8, 0.6)
+
+
+def similarity(seed: int = 0, n: int = N) -> Floats:
+    X = np.random.default_rng(seed).standard_normal((n, 2))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return np.asarray(X @ X.T)
+
+
+def kernel(choice: Choice, alike: Floats, scores: Floats) -> Floats:
+    S = choice.strength * np.exp((alike - 1) / choice.reach**2)
+    np.fill_diagonal(S, 1)
+    d = np.exp((choice.intercept + choice.slope * scores) / 2)
+    return np.asarray(np.outer(d, d) * S)
+
+
+def made(n_slates: int, choice: Choice = TRUTH, seed: int = 0, n: int = 8) -> list[tuple[list[str], Floats, list[str]]]:
+    rng, S, found = np.random.default_rng(seed), similarity(), []
+    for _ in range(n_slates):
+        places, scores = rng.choice(N, n, replace=False), rng.standard_normal(n)
+        L = kernel(choice, S[np.ix_(places, places)], scores)
+        labels = [ITEMS[i] for i in places]
+        found.append((labels, scores, dl.DPP(dl.Kernel.from_L(L), labels).sample(rng=rng, threads=1)))
+    return found
+
+
+def small_problem() -> SlatesProblem:
+    """Of three slates, one of which has a candidate less."""
+    rng = np.random.default_rng(1)
+    alike = np.array([similarity(seed, 5) for seed in range(3)])
+    there = np.ones((3, 5), bool)
+    there[2, 4] = False
+    chosen = np.array([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 1, 1, 0, 0]], bool)
+    return SlatesProblem(rng.standard_normal((3, 5)), chosen, there, alike)
+
+
+def test_the_likelihood_is_that_of_all_subsets_of_the_candidates() -> None:
+    problem, expected = small_problem(), []
+    for scores, chosen, there, alike in zip(problem.scores, problem.chosen, problem.there, problem.alike, strict=True):
+        P = oracle.probabilities_from_L(kernel(TRUTH, alike[np.ix_(there, there)], scores[there]))
+        expected.append(np.log(P[oracle.index(np.flatnonzero(chosen[there]).tolist())]))
+    assert problem.log_likelihood(TRUTH) == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_gradient_is_that_of_the_likelihood(number: int) -> None:
+    problem, at = small_problem(), TRUTH.free
+    value, gradient = problem.with_gradient(TRUTH)
+    direction = np.eye(4)[number]
+
+    def remainder(step: float) -> float:
+        return abs(problem.log_likelihood(Choice.of(at + step * direction)) - value - step * gradient[number])
+
+    assert_slope_two(remainder, 0.1)
+
+
+def test_numbers_of_made_slates_are_found_again_with_honest_errors() -> None:
+    z = []
+    for seed in range(12):
+        fit = fit_slates(made(120, seed=seed), similarity_table())
+        assert fit.converged
+        numbers = (fit.intercept, fit.slope, fit.strength, fit.reach)
+        z.append([(each.value - true) / each.standard_error for each, true in zip(numbers, TRUTH, strict=True)])
+    assert np.all(np.abs(np.array(z).mean(axis=0)) < 0.8)
+    spread = np.array(z).std(axis=0)
+    assert np.all((spread > 0.5) & (spread < 1.6))
+    assert fit.shown
+    assert fit.evaluations < 40
+
+
+def similarity_table() -> pd.DataFrame:
+    """By label, in another order."""
+    return pd.DataFrame({"item": ITEMS, **dict(zip(ITEMS, similarity().tolist(), strict=True))}).sample(
+        frac=1, random_state=0
+    )
+
+
+def test_without_repulsion_none_is_shown_and_scores_alone_rank() -> None:
+    shown = []
+    for seed in range(10):
+        fit = fit_slates(made(100, TRUTH._replace(strength=0.0), seed), similarity_table())
+        shown.append(fit.shown)
+        assert fit.log_likelihood >= fit.independent_log_likelihood
+        if not fit.shown:
+            assert fit.rerank(ITEMS, np.arange(N, dtype=float).tolist(), k=N) == ITEMS[::-1]
+    assert sum(shown) <= 2
+
+
+def grown(L: Floats, k: int) -> list[int]:
+    """Greedily by determinants, one by one."""
+    taken: list[int] = []
+    while len(taken) < k:
+        free = [i for i in range(len(L)) if i not in taken]
+        taken.append(max(free, key=lambda i: np.linalg.det(L[np.ix_([*taken, i], [*taken, i])])))
+    return taken
+
+
+@pytest.mark.parametrize("kind", ["dpp", "mixture", "factored"])
+def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
+    S = 0.9 * similarity() + 0.1 * np.eye(N)
+    model: dl.DPP | dl.Mixture = {
+        "dpp": lambda: dl.DPP(dl.Kernel.from_L(S), ITEMS),
+        "mixture": lambda: dl.Mixture(random_mixture(2, N), ITEMS),
+        "factored": lambda: dl.Mixture(random_factored(2, N), ITEMS),
+    }[kind]()
+    fit = fit_slates(made(150), model)
+    strong = fit if fit.shown else None
+    dense = model.kernel.L if kind == "dpp" else None
+    if dense is None:
+        assert not isinstance(model, dl.DPP)
+        C = (model.kernel.dense() if kind == "factored" else model.kernel).interaction[0]  # type: ignore[union-attr]
+        dense = (C + C.T) / 2
+    d = np.sqrt(np.diagonal(dense))
+    alike = np.minimum(dense / np.outer(d, d), 1)
+    scores = np.random.default_rng(0).standard_normal(N)
+    choice = Choice(0.0, fit.slope.value, fit.strength.value if strong else 0.0, fit.reach.value)
+    expected = [ITEMS[i] for i in grown(kernel(choice, alike, scores), 5)]
+    assert model.rerank(ITEMS, scores.tolist(), k=5, strength=fit) == expected
+
+
+def test_a_table_of_slates_says_the_same_as_lists(tmp_path: Path) -> None:
+    slates = made(60)
+    rows = [
+        (f"s{number}", item, score, int(item in chosen))
+        for number, (items, scores, chosen) in enumerate(slates)
+        for item, score in zip(items, scores, strict=True)
+    ]
+    lines = [",".join(map(str, row)) for row in rows]
+    (tmp_path / "slates.csv").write_text("\n".join(["slate,item,score,chosen", *lines]))
+    columns = dict(zip(("slate", "item", "score", "chosen"), zip(*rows, strict=True), strict=True))
+    expected = fit_slates(slates, similarity_table())
+    assert repr(fit_slates(columns, similarity_table())) == repr(expected)
+    assert repr(fit_slates(str(tmp_path / "slates.csv"), similarity_table())) == repr(expected)
+    assert "items that are alike" in repr(expected) or "no repulsion" in repr(expected)
+
+
+def test_slates_of_different_lengths_count_what_is_there() -> None:
+    slates = made(40)
+    shorter = [
+        (items[:5], scores[:5], [item for item in chosen if item in items[:5]]) for items, scores, chosen in slates
+    ]
+    read = dl.read_slates([*slates, *shorter])
+    assert read.there.sum() == 40 * 8 + 40 * 5
+    assert not read.chosen[~read.there].any()
+    assert fit_slates(read, similarity_table()).n_slates == 80
+
+
+@pytest.mark.parametrize(
+    ("slates", "message"),
+    [
+        ([], "there are no slates"),
+        ([(["item 0"], [1.0, 2.0], [])], "1 candidate and 2 scores"),
+        ([(["item 0"], [1.0], ["item 1"])], "'item 1' chosen, which is no candidate"),
+        ([(["item 0", "item 0"], [1.0, 2.0], [])], "slate number 0: .*named 2 times"),
+        ([(["item 0"], [np.nan], [])], "not a finite number"),
+        ([(["item 0"], [1.0], [])], "nothing is chosen"),
+        ([3], "slate 0 is 3"),
+        ({"slate": [1], "item": ["item 0"], "score": [1]}, "but not chosen"),
+        ({"slate": [1], "item": ["item 0"], "score": ["x"], "chosen": [1]}, "score 'x'"),
+        ({"slate": [1], "item": ["item 0"], "score": [1], "chosen": ["maybe"]}, "'maybe' as chosen"),
+    ],
+)
+def test_slates_that_say_nothing_are_refused(slates: Any, message: str) -> None:
+    with pytest.raises(dl.InputError, match=message):
+        fit_slates(slates, similarity_table())
+
+
+def test_a_fit_is_used_with_the_similarity_that_it_was_made_with() -> None:
+    model = dl.DPP(dl.Kernel.from_L(0.9 * similarity() + 0.1 * np.eye(N)), ITEMS)
+    own, of_model = fit_slates(made(40), similarity_table()), fit_slates(made(40), model)
+    with pytest.raises(dl.InputError, match="a similarity of their own"):
+        model.rerank(ITEMS, np.ones(N), strength=own)
+    with pytest.raises(dl.InputError, match="let that rerank"):
+        of_model.rerank(ITEMS, np.ones(N).tolist())
+    with pytest.raises(dl.InputError, match="leave log out"):
+        model.rerank(ITEMS, np.ones(N), strength=of_model, log=True)
+    unknown = [(["elsewhere"], [1.0], ["elsewhere"])]
+    with pytest.raises(dl.InputError, match="'elsewhere' is not in the catalogue"):
+        fit_slates(unknown, model)
