@@ -50,10 +50,10 @@ class OverTime:
     >>> lead, mean = Difference(0.5, 0.4, 0.6, 1.0), Estimate(-2.0, -2.1, -1.9)
     >>> print(OverTime("model", "month", (Period("2026-01", 10, 10.0, mean, lead, Estimate(80.0, 70.0, 90.0)),)))
     model by month
-    Means per basket with 95% intervals. A lead over independent items that shrinks
-    says that people have changed.
-      month    baskets  log-likelihood   over independent items    percentile rank
-      2026-01       10         -2.0000  +0.500 [+0.400, +0.600]  80.0 [70.0, 90.0]
+    Means per basket with 95% intervals. A lead over independent items, in nats,
+    that shrinks says that people have changed.
+      month    baskets  log-likelihood                  lead    percentile rank
+      2026-01       10         -2.0000  +0.50 [+0.40, +0.60]  80.0 [70.0, 90.0]
     There is a single month, and nothing to compare it with.
     """
 
@@ -72,15 +72,15 @@ class OverTime:
         """All periods, as words."""
         return TextTable(
             f"{self.model} by {self.by}",
-            "Means per basket with 95% intervals. A lead over independent items that shrinks says that people have "
-            "changed.",
-            [self.by, "baskets>", "log-likelihood>", "over independent items>", "percentile rank>"],
+            "Means per basket with 95% intervals. A lead over independent items, in nats, that shrinks says that people "
+            "have changed.",
+            [self.by, "baskets>", "log-likelihood>", "lead>", "percentile rank>"],
             [
                 (
                     each.period,
                     count(each.n_baskets),
                     number(each.log_likelihood.value),
-                    with_interval(each.gain, 3, sign=True),
+                    with_interval(each.gain, 2, sign=True),
                     with_interval(each.percentile_rank, 1),
                 )
                 for each in self.rows
