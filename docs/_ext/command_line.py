@@ -11,7 +11,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from dpplearn.cli.app import app as program
+from dpplearn.cli.app import program
 
 Parameter = Any  # an argument or an option, as typer has it
 
@@ -72,7 +72,7 @@ def section(name: str, command: Any) -> nodes.section:
 
 class CommandLine(SphinxDirective):
     def run(self) -> list[nodes.Node]:
-        group = typer.main.get_command(program)
+        group = typer.main.get_command(program())
         return [nodes.paragraph("", group.epilog), *(section(name, each) for name, each in group.commands.items())]
 
 
