@@ -10,6 +10,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.models.provenance import Provenance
+from dpplearn.models.training import Training
 from helpers.command import both
 from helpers.program import run
 
@@ -52,6 +53,18 @@ def test_independent_items_by_their_law_are_so_whatever_made_them() -> None:
 def test_one_pair_that_is_kept_apart_is_more() -> None:
     for options in ({"segments": 1}, {"model": "dpp", "prior": 0.3}):
         assert not dl.fit(drawn(600, 0, apart=True), rng=0, **options).model.independent
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_one_pair_of_very_many_is_enough(apart: bool) -> None:
+    """All pairs together would not show it."""
+    held = np.random.default_rng(0).random((700, 40)) < 0.18
+    held[:, 1] &= ~(held[:, 0] & apart)
+    S = np.eye(40)
+    S[:2, :2] += 1
+    kernel = dl.MixtureKernel(np.ones(1), np.full((1, 40), -1.5), S[None])
+    training = Training.of(dl.Baskets.from_lists([np.flatnonzero(row).tolist() for row in held], items=range(40)))
+    assert dl.Mixture(kernel, training=training).independent != apart
 
 
 def test_baskets_that_it_was_not_learned_from_decide(mixture: dl.Mixture) -> None:

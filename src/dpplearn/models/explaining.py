@@ -18,7 +18,7 @@ from dpplearn.kernels.families import kernel_of
 from dpplearn.kernels.interface import Law
 from dpplearn.tools.words import likelier, shortened, shown, without_middle
 
-NAME = 50  # columns of a name in a line
+NAME = 40  # columns of a name in a line
 ALL_SUBSETS = 10  # items of a basket up to which every subset is looked at: 1024
 N_ORDERS = 200  # random orders for larger ones
 
