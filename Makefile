@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo demo-shelf demo-serve docs docs-serve picture dist browser test test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
+.PHONY: demo demo-shelf demo-serve docs docs-serve docs-look picture dist browser test test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -31,6 +31,10 @@ docs: $(VENV)/.installed-docs
 docs-serve: docs
 	@echo "The manual is at http://127.0.0.1:8010/; Ctrl-C ends it"
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/html 8010
+
+# Every page in a browser, at the size of a desk and of a phone; screenshots in build/screenshots/manual.
+docs-look: docs $(VENV)/.installed-test
+	$(BIN)/python tests/site.py
 
 # The picture of the README, which is kept in the repository; a test says if it is not the script's.
 picture: $(VENV)/.installed-report

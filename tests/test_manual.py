@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import dpplearn
+from dpplearn import datasets, plots
 from helpers.manual import (
     DOCS,
     ROOT,
@@ -100,6 +101,12 @@ def test_pages_that_the_code_names_exist() -> None:
     named = {name for path in sources for name in re.findall(r"docs/[\w/-]+\.md", path.read_text("utf-8"))}
     assert named
     assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    listed = re.findall(r"^   (\w+)$", (DOCS / "reference" / "api.md").read_text("utf-8"), re.M)
+    public = [*dpplearn.__all__, *datasets.__all__, *plots.__all__]
+    assert sorted(listed) == sorted(set(public) - {"__version__", "datasets", "CATEGORIES"})
 
 
 def test_the_version_is_the_same_everywhere() -> None:
