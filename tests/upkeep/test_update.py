@@ -69,6 +69,16 @@ def test_the_past_can_be_given_or_forgotten(model: dl.DPP | dl.Mixture) -> None:
         dl.update(model, NEW, forget=2)
 
 
+def test_a_mixture_in_factors_sets_none_of_the_past_aside_and_keeps_how_it_is_blended() -> None:
+    """Baskets that it knows would say that it knows best as it is."""
+    baskets = dl.datasets.make_registries("safety", 600, rng=0)
+    before = dl.fit(baskets[:400], attraction=2, rank=1, segments=2, rng=0, threads=1).model
+    updated = dl.update(before, baskets[400:], old=baskets[:400], rng=0, threads=1).model
+    assert (before.learned.validation is None, updated.learned.validation is None) == (False, True)
+    assert updated.learned.learner == "factored"
+    assert updated.training.blend == before.training.blend is not None
+
+
 def test_weights_decay_with_time(model: dl.DPP | dl.Mixture) -> None:
     days = ["2026-01-01"] * 30 + ["2026-01-11"] * 30
     new = dl.Baskets.from_lists(NEW, times=days)
