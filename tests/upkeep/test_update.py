@@ -11,7 +11,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.fitting.stand_in import stand_in
 from dpplearn.models.training import Training
-from dpplearn.upkeep.changes import changed_items, likelihoods
+from dpplearn.upkeep.changes import Changes, changed_items, likelihoods, moved_recommendations
 from helpers import program
 from helpers.command import answer, run, table
 
@@ -100,6 +100,21 @@ def test_both_models_are_compared_by_the_items_of_the_one_before() -> None:
     assert found.before == pytest.approx(np.log(0.5 * 0.8 / (1 - 0.5 * 0.8)))
     assert found.after == pytest.approx(np.log(0.4 * 0.7 / (1 - 0.6 * 0.7)))
     assert "from which it has learned" in str(found)
+
+
+def test_recommendations_that_moved_are_told_by_item_in_80_columns() -> None:
+    names = [f"a product with a rather long name, number {number}" for number in range(8)]
+    two = [
+        dl.DPP(dl.Kernel.from_K(np.diag(share)), names) for share in (np.arange(2, 10) / 20, np.arange(9, 1, -1) / 20)
+    ]
+    found = moved_recommendations(*two, dl.Baskets.from_lists([names[:1]] * 3 + [names[7:]], names))
+    assert [(each.item, set(each.entered), set(each.left)) for each in found[:2]] == [
+        (names[0], {names[1], names[2]}, {names[6], names[7]}),
+        (names[7], {names[0], names[1]}, {names[5], names[6]}),
+    ]
+    same = likelihoods(two[0], two[1], dl.Baskets.from_lists([names[:1]], names), in_sample=False)
+    printed = str(Changes(4, 9.0, 4.0, None, same, (), (), found))
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_an_item_has_vanished_only_if_it_was_expected() -> None:

@@ -17,7 +17,7 @@ from dpplearn.data.totals import item_weights
 from dpplearn.errors import InputError
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.models.model import SetModel
-from dpplearn.tools.tables import TextTable, aligned
+from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import contents, count, number, share, shown
 
 EXPECTED = 5  # new baskets that should hold an item, for it to have vanished where none does
@@ -41,6 +41,10 @@ class Moved:
     item: Label
     entered: tuple[Label, ...]
     left: tuple[Label, ...]
+
+    def __str__(self) -> str:
+        parts = (("in", self.entered), ("out", self.left))
+        return f"{shown(self.item)}: " + ". ".join(f"{word}: {contents(labels)}" for word, labels in parts if labels)
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,9 @@ class Changes:
 
     def __str__(self) -> str:
         lines = [fill(each, WIDTH, break_on_hyphens=False) for each in self.sentences]
-        return "\n".join([*lines, *([self.table.title, *aligned(self.table)] if self.moved else [])])
+        if self.moved:
+            lines += [f"{self.table.title}:", *(fill(str(each), WIDTH, subsequent_indent="  ") for each in self.moved)]
+        return "\n".join(lines)
 
 
 def likelihoods(before: SetModel, after: SetModel, baskets: Baskets, *, in_sample: bool) -> Likelihood:
