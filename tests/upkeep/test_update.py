@@ -11,7 +11,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.fitting.stand_in import stand_in
 from dpplearn.models.training import Training
-from dpplearn.upkeep.changes import changed_items, likelihoods
+from dpplearn.upkeep.changes import Changes, changed_items, likelihoods, moved_recommendations
 from helpers import program
 from helpers.command import answer, run, table
 
@@ -69,6 +69,16 @@ def test_the_past_can_be_given_or_forgotten(model: dl.DPP | dl.Mixture) -> None:
         dl.update(model, NEW, forget=2)
 
 
+def test_a_mixture_in_factors_sets_none_of_the_past_aside_and_keeps_how_it_is_blended() -> None:
+    """Baskets that it knows would say that it knows best as it is."""
+    baskets = dl.datasets.make_registries("safety", 600, rng=0)
+    before = dl.fit(baskets[:400], attraction=2, rank=1, segments=2, rng=0, threads=1).model
+    updated = dl.update(before, baskets[400:], old=baskets[:400], rng=0, threads=1).model
+    assert (before.learned.validation is None, updated.learned.validation is None) == (False, True)
+    assert updated.learned.learner == "factored"
+    assert updated.training.blend == before.training.blend is not None
+
+
 def test_weights_decay_with_time(model: dl.DPP | dl.Mixture) -> None:
     days = ["2026-01-01"] * 30 + ["2026-01-11"] * 30
     new = dl.Baskets.from_lists(NEW, times=days)
@@ -90,6 +100,21 @@ def test_both_models_are_compared_by_the_items_of_the_one_before() -> None:
     assert found.before == pytest.approx(np.log(0.5 * 0.8 / (1 - 0.5 * 0.8)))
     assert found.after == pytest.approx(np.log(0.4 * 0.7 / (1 - 0.6 * 0.7)))
     assert "from which it has learned" in str(found)
+
+
+def test_recommendations_that_moved_are_told_by_item_in_80_columns() -> None:
+    names = [f"a product with a rather long name, number {number}" for number in range(8)]
+    two = [
+        dl.DPP(dl.Kernel.from_K(np.diag(share)), names) for share in (np.arange(2, 10) / 20, np.arange(9, 1, -1) / 20)
+    ]
+    found = moved_recommendations(*two, dl.Baskets.from_lists([names[:1]] * 3 + [names[7:]], names))
+    assert [(each.item, set(each.entered), set(each.left)) for each in found[:2]] == [
+        (names[0], {names[1], names[2]}, {names[6], names[7]}),
+        (names[7], {names[0], names[1]}, {names[5], names[6]}),
+    ]
+    same = likelihoods(two[0], two[1], dl.Baskets.from_lists([names[:1]], names), in_sample=False)
+    printed = str(Changes(4, 9.0, 4.0, None, same, (), (), found))
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_an_item_has_vanished_only_if_it_was_expected() -> None:

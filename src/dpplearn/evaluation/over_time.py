@@ -72,8 +72,8 @@ class OverTime:
         """All periods, as words."""
         return TextTable(
             f"{self.model} by {self.by}",
-            "Means per basket with 95% intervals. A lead over independent items, in nats, that shrinks says that people "
-            "have changed.",
+            "Means per basket with 95% intervals. A lead over independent items, in nats, that shrinks says that "
+            "people have changed.",
             [self.by, "baskets>", "log-likelihood>", "lead>", "percentile rank>"],
             [
                 (

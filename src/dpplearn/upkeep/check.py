@@ -35,7 +35,7 @@ def check(model: SetModel | FitResult, baskets: Baskets | Iterable[Iterable[Any]
 
     What is expected of likelihoods is that of sets drawn exactly from the model; of items and sizes, what they were in
     its training data, or under the model where it knows nothing of those. Drift is what is beyond chance and large
-    enough to matter; docs/updating.md has the rules, how often they raise a false alarm, and what they see.
+    enough to matter; docs/guide/updating.md has the rules, how often they raise a false alarm, and what they see.
 
     Parameters
     ----------

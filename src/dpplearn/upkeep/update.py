@@ -71,7 +71,7 @@ def update(
 
     A model does not keep its baskets. Where these are at hand, pass them as `old`: nothing is better. Otherwise sets
     drawn exactly from the model stand in for them, as many as count what they did, with items and pairs as frequent as
-    the model knows that they were. New items start at their frequency, without interactions; docs/updating.md has what
+    the model knows that they were. New items start at their frequency, without interactions; docs/guide/updating.md has what
     an update is worth beside learning anew.
 
     Parameters
@@ -159,14 +159,14 @@ def _joined(parts: list[Baskets], catalogue: Catalogue) -> Baskets:
 
 
 def _as_learned(model: Model, share_new: float) -> dict[str, Any]:
-    """The options by which the model was learned. Of a prior, what stands in for the past knows already."""
-    if isinstance(model, Mixture):
-        kernel = model.kernel
-        attracts = not isinstance(kernel, MixtureKernel) or not np.allclose(
-            kernel.interaction, kernel.interaction.swapaxes(1, 2)
-        )
-        return {} if attracts else {"attraction": False}
-    return {"learner": model.learned.learner or "auto", "prior": (model.learned.prior or 0.0) * share_new}
+    """The options by which the model was learned. Of a prior, what stands in for the past knows already; and baskets of
+    the past that were set aside would say that the model as it is knows them best."""
+    if isinstance(model, DPP):
+        return {"learner": model.learned.learner or "auto", "prior": (model.learned.prior or 0.0) * share_new}
+    if not isinstance(model.kernel, MixtureKernel):
+        return {"validation": 0.0}
+    interaction = model.kernel.interaction
+    return {"attraction": not np.allclose(interaction, interaction.swapaxes(1, 2))}
 
 
 def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh: Baskets) -> Model:
@@ -180,7 +180,9 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
         of_new = Training.of(fresh.over(updated.catalogue))
         of_new = of_new.over(updated.catalogue, updated.catalogue, fresh.total_weight / of_new.weight)
         known = past.training.over(updated.catalogue, before.catalogue, share) + of_new
-        training = known if training is None else replace(known, history=training.history, blend=training.blend)
+        training = replace(known, history=None if training is None else training.history)
+    if training is not None and before.training is not None:
+        training = replace(training, blend=before.training.blend)
     found: Model = updated.of_law(updated.law, updated.items, learned, training)
     return found
 
