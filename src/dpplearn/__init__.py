@@ -40,6 +40,7 @@ from dpplearn.pipeline.manifest import Prepared
 from dpplearn.pipeline.prepare import prepare
 from dpplearn.pipeline.recommend_all import Recommended, recommend_all
 from dpplearn.pipeline.shelf import Shelf
+from dpplearn.pipeline.shelf_items import add_to_shelf
 from dpplearn.version import __version__
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ __all__ = [
     "Verdict",
     "WeightedKernel",
     "__version__",
+    "add_to_shelf",
     "cross_validate",
     "datasets",
     "diagnose",
