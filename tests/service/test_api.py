@@ -284,6 +284,6 @@ def test_a_mixture_of_given_models_is_served(tmp_path: Path) -> None:
     model.save(tmp_path / "sleep.safetensors")
     with client(tmp_path / "sleep.safetensors") as asks:
         assert ask(asks, "recommend", {"basket": ["cot"]})["items"] == as_told(model.recommend(["cot"]))
-        assert answer_of(asks.get("/v1/models/sleep/segments"))
+        assert ask(asks, "segments", {"basket": ["cot"]})
         assert ask(asks, "explain", {"basket": ["cot"], "item": "lamp"})
         assert ask(asks, "complete", {"basket": ["cot"], "k": 2})
