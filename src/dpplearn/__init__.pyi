@@ -41,6 +41,7 @@ from .pipeline.manifest import Prepared
 from .pipeline.prepare import prepare
 from .pipeline.recommend_all import Recommended, recommend_all
 from .pipeline.shelf import Shelf
+from .pipeline.shelf_items import add_to_shelf
 from .uncertainty.posterior import posterior
 from .uncertainty.result import Posterior
 from .upkeep.changes import Changes
@@ -96,6 +97,7 @@ __all__ = [
     "Verdict",
     "WeightedKernel",
     "__version__",
+    "add_to_shelf",
     "check",
     "cross_validate",
     "datasets",

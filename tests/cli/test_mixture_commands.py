@@ -14,6 +14,7 @@ from dpplearn.kernels.families import law_of
 from dpplearn.kernels.independent import independent
 from dpplearn.models.mixture import Mixture
 from helpers.command import answer, both, parsed, run, table
+from helpers.shelves import SHARES, three_categories, write_shelf
 
 ITEM = "Willow video monitor"
 
@@ -203,6 +204,21 @@ def test_items_that_no_basket_held_are_added_and_recommended(
     listed = answer("recommend", more, mixture.items[0], "-k", 500)["recommendations"]
     assert {"Moon cot", "Moon pram"} < {each["item"] for each in listed}
     assert answer("add-items", mixture_file, "toy", "-o", more)["note"].endswith("at their average probability")
+
+
+def test_items_are_added_to_a_model_on_a_shelf(tmp_path: Path) -> None:
+    folder = write_shelf(tmp_path / "shelf", three_categories(), SHARES)
+    before = dl.Shelf.open(folder)
+    call = ("add-items", folder, "hammock", "--category", "sleep")
+    assert answer(*call)["n_items"] == 4
+    now = dl.Shelf.open(folder)
+    assert now.is_whole()
+    assert now["sleep"].items == (*before["sleep"].items, "hammock")
+    assert {slug for slug in now if now.versions[slug] != before.versions[slug]} == {"sleep"}
+    again = run(*call)
+    assert (again.returncode, "in the catalogue already" in again.stderr) == (1, True)
+    assert run("add-items", folder, "toy", "--category", "sleep", "-o", tmp_path / "m").returncode == 2
+    assert run("add-items", folder, "toy", "--category", "sleeep").returncode == 1
 
 
 def test_an_item_cannot_be_added_by_likeness_and_by_features(mixture_file: Path, tmp_path: Path) -> None:

@@ -148,17 +148,19 @@ def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None
     ("options", "message"),
     [
         ({"segments": 3}, "to which segments does not apply"),
-        ({"learner": "em"}, "to which model='dpp' does not apply|to which learner does not apply"),
+        ({"learner": "em"}, "to which learner does not apply"),
         ({"model": "dpp"}, "model='dpp'"),
         ({"kernels": []}, "one or more of DPP"),
         ({"kernels": ["em"]}, "kernels has a str"),
         ({"k": 3}, "every basket has so many items"),
         ({"kernels": None, "k": 2}, "belongs to given kernels"),
+        ({"nonempty": True}, "1 of 3 distinct baskets are empty"),
+        ({"start": dpps(1)[0]}, "to which start does not apply"),
     ],
 )
 def test_what_does_not_belong_to_given_kernels_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(dl.InputError, match=message):
-        dl.fit([["bib"], ["cot", "crib"]], **{"kernels": dpps(), **options})  # type: ignore[arg-type]
+        dl.fit([["bib"], ["cot", "crib"], []], **{"kernels": dpps(), **options})  # type: ignore[arg-type]
 
 
 def test_a_basket_that_no_kernel_allows_is_named() -> None:

@@ -14,6 +14,7 @@ import dpplearn as dl
 from dpplearn.models.shelf import Shelf
 from dpplearn.tools.files import digest
 from helpers.order_files import random_orders, write_csv
+from helpers.problems import random_mixture
 from helpers.service import Client, answer_of, client, problem_of
 from helpers.shelves import SHARES, three_categories, write_shelf
 
@@ -261,3 +262,28 @@ def test_the_analyst_sees_what_fit_all_measured_on_baskets_to_test_on(tmp_path: 
     assert (found["on"], found["rows"]) == ("test", measured["calibration"]["rows"])
     assert fares["baselines"] == measured["baselines"]
     assert fares["baselines"]["item-to-item"] > 0
+
+
+def test_items_added_to_a_model_of_the_shelf_are_served_once_it_is_taken_over(tmp_path: Path) -> None:
+    folder = write_shelf(tmp_path / "shelf", three_categories(), SHARES)
+    with client(folder) as asks:
+        listed = ask(asks, "recommend", {"basket": ["cot"], "k": 9})["items"]
+        assert "hammock" not in {each["item"] for each in listed}
+        now = dl.add_to_shelf(folder, "sleep", ["hammock"], like="crib")
+        assert now.is_whole()
+        assert now.category("sleep").n_items == 4
+        asks.refresh()
+        listed = ask(asks, "recommend", {"basket": ["cot"], "k": 9})["items"]
+        assert {"crib", "hammock", "lamp"} == {each["item"] for each in listed}
+        assert listed == as_told(now["sleep"].recommend(["cot"], k=9))
+
+
+def test_a_mixture_of_given_models_is_served(tmp_path: Path) -> None:
+    one, other = (dl.Mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
+    model = dl.Mixture.of([one, other, dl.DPP(dl.Kernel.from_K(np.eye(3) / 4), ["cot", "crib", "lamp"])])
+    model.save(tmp_path / "sleep.safetensors")
+    with client(tmp_path / "sleep.safetensors") as asks:
+        assert ask(asks, "recommend", {"basket": ["cot"]})["items"] == as_told(model.recommend(["cot"]))
+        assert ask(asks, "segments", {"basket": ["cot"]})
+        assert ask(asks, "explain", {"basket": ["cot"], "item": "lamp"})
+        assert ask(asks, "complete", {"basket": ["cot"], "k": 2})

@@ -116,13 +116,11 @@ def fit_kernels(
 
 def _check_options(options: FitOptions, start: Any) -> None:
     usual = {field.name: field.default for field in fields(FitOptions) if field.init}
-    asked = [name for name, value in usual.items() if name not in MEANINGFUL and getattr(options, name) != value]
-    asked += ["start"] if start is not None else []
-    if options.model not in (None, "mixture") or asked:
-        what = f"model={options.model!r}" if options.model not in (None, "mixture") else asked[0]
-        raise InputError(
-            f"of given kernels nothing but the weights is learned, to which {what} does not apply; leave it out"
-        )
+    asked = ["start"] if start is not None else []
+    asked += [name for name, value in usual.items() if name not in MEANINGFUL and getattr(options, name) != value]
+    asked += [f"model={options.model!r}"] if options.model not in (None, "mixture") else []
+    if asked:
+        raise InputError(f"of given kernels the weights alone are learned, to which {asked[0]} does not apply")
 
 
 def _over_kernels(baskets: AnyBaskets | Iterable[Iterable[Any]], kernels: Sequence[Kernel | DPP | Mixture]) -> Baskets:
@@ -154,14 +152,10 @@ def _fixed(
         )
     empty = int((distinct.sizes == 0).sum())
     if options.nonempty is True and empty:
-        raise InputError(
-            "some baskets are empty, which given that baskets are not empty is impossible; leave nonempty out"
-        )
+        raise InputError(f"{empty} of {len(distinct)} distinct baskets are empty, but nonempty is True; leave it out")
     nonempty = not empty if options.nonempty == "auto" else bool(options.nonempty)
     if nonempty:
-        laws = [
-            law if isinstance(law, WithEmptyShare) and not law.share else WithEmptyShare(_plain(law)) for law in laws
-        ]
+        laws = [WithEmptyShare(_plain(law)) for law in laws]
     return FixedKernels(distinct, tuple(laws), nonempty, threads=options.threads)
 
 

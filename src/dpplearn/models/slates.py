@@ -55,7 +55,22 @@ class SlatesFit:
         return self.p < LEVEL
 
     def tuned(self, base: Interaction) -> TunedInteraction:
-        """The interaction that these numbers make of another."""
+        """The interaction that these numbers make of another.
+
+        Parameters
+        ----------
+        base
+            How items act on each other under a model, or how alike they are.
+
+        Returns
+        -------
+        TunedInteraction
+            Without repulsion where none is shown.
+
+        Examples
+        --------
+        See `fit_slates`.
+        """
         strength = self.strength.value if self.shown else 0.0
         return TunedInteraction(base, strength, self.reach.value)
 

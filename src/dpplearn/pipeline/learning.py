@@ -72,7 +72,7 @@ def learn(job: Learning) -> dict[str, Any]:
         options = asked_for(start, **{**job.options, "threads": 1})
         model = fit_with(options, train, start=start, rng=job.seed).model
     seconds = time.perf_counter() - began
-    file, version = _saved(model, job)
+    file, version = saved_model(model, job.shelf, job.slug)
     return {
         "file": file,
         "sha256": version,
@@ -97,14 +97,13 @@ def _start(job: Learning, last: SetModel | None) -> Any:
     return last if model_of(last) == asked_for(**job.options).how.model else None
 
 
-def _saved(model: SetModel, job: Learning) -> tuple[str, str]:
-    """The file, whose name tells its content, and its digest."""
-    folder = job.shelf / MODELS
-    temporary = folder / f"{LEARNING}{job.slug}-{os.getpid()}"
+def saved_model(model: SetModel, shelf: Path, slug: str) -> tuple[str, str]:
+    """The file on the shelf, whose name tells its content, and its digest."""
+    temporary = shelf / MODELS / f"{LEARNING}{slug}-{os.getpid()}"
     model.save(temporary)
     version = digest(temporary)
-    file = f"{MODELS}/{job.slug}-{version[:12]}.safetensors"
-    os.replace(temporary, job.shelf / file)
+    file = f"{MODELS}/{slug}-{version[:12]}.safetensors"
+    os.replace(temporary, shelf / file)
     return file, version
 
 

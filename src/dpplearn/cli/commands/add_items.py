@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import AsJson, Model, ModelOutput, Quiet, check_target
+from dpplearn.cli.options import AsJson, Quiet, check_target
 from dpplearn.cli.output import Report, Shown, write
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, shown
 
 
 def add_items(
-    model: Model,
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A model file, or with --category a shelf of dpplearn fit-all.")
+    ],
     items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The items to add, which the model lacks.")],
-    output: ModelOutput,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write the model to.")
+    ] = None,
+    category: Annotated[
+        str | None,
+        typer.Option(metavar="SLUG", help="The category of the shelf, whose model is replaced on it; no --output."),
+    ] = None,
     like: Annotated[
         str | None,
         typer.Option(metavar="ITEM", help="An item of the model that they are like: as likely, and to others as that."),
@@ -38,12 +46,19 @@ def add_items(
     """Add items that no basket has held: by default as likely as the others on average, and independent of them."""
     if like is not None and features is not None:
         raise UsageError("--like and --features exclude each other; give one of them, or neither")
-    check_target("--output", output, (model, features))
-    found = dpplearn.load(model).with_items(items, features=str(features) if features is not None else None, like=like)
-    found.save(output)
+    if (output is None) == (category is None):
+        raise UsageError("give --output for a model file, or --category for a shelf, and not both")
+    how: dict[str, Any] = {"features": str(features) if features is not None else None, "like": like}
+    if category is not None:
+        found = dpplearn.add_to_shelf(model, category, items, **how)[category]
+    else:
+        assert output is not None
+        check_target("--output", output, (model, features))
+        found = dpplearn.load(model).with_items(items, **how)
+        found.save(output)
     p = dict(zip(found.items, found.marginals().tolist(), strict=True))
     report = {
-        "model": str(output),
+        "model": str(output or model),
         "n_items": len(found.items),
         "added": [{"item": item, "probability": p[item]} for item in found.items[-len(items) :]],
         "note": found.learned.added,
