@@ -18,6 +18,7 @@ from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
 from dpplearn.fitting.effort import tell_if_long, untold
 from dpplearn.fitting.fit import expected_effort, fit
+from dpplearn.learners.registry import QUALITY
 from dpplearn.models.dpp import DPP
 
 INTERVAL = (0.05, 0.95)
@@ -186,6 +187,11 @@ def _learned_again(dpp: DPP, baskets: Baskets, threads: int | None) -> DPP:
     return found.dpp
 
 
+def is_learned_again(dpp: DPP) -> bool:
+    """Whether what the model keeps apart was learned, and not told to it."""
+    return dpp.learned.learner != QUALITY.name
+
+
 def _how(dpp: DPP) -> dict[str, Any]:
     """The options of `fit` that it was learned with."""
     how = dpp.learned
@@ -197,6 +203,11 @@ def _drawn(dpp: DPP, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Calla
         raise InputError(
             f"got a {type(dpp).__name__}, and a DPP alone is learned again; how sure the pairs of a mixture are, low "
             "and high of its substitutes and complements tell"
+        )
+    if not is_learned_again(dpp):
+        raise InputError(
+            "the model was told how alike items are (learner 'quality'), and would keep the same ones apart whatever "
+            "the baskets: learn a model with model='dpp' alone to see which pairs come back"
         )
     if baskets is None:
         n = dpp.training.weight if dpp.training is not None else dpp.learned.weight

@@ -75,7 +75,7 @@ def fit_quality(
             answers = [observer(0, now) for observer in observers]
             return any(answers)
 
-        problem = _with_ridge(problem, problem.blend.start, options, seed)
+        problem = _with_ridge(problem, problem.blend.starts()[0], options, seed)
         end = run(quality(None, problem), limits, lambda: time.perf_counter() - began, observe)
         if problem.ridge and options.ridge == "evidence":  # what the strengths that were learned make of it
             problem = problem.with_ridge(by_evidence(problem, end.step.memory["phi"]))

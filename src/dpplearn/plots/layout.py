@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
@@ -125,8 +127,13 @@ def strongest_pairs(similarity: Floats, n: int, each: int = 2) -> list[tuple[int
 
 
 def names(catalogue: Catalogue, positions: Ints, width: int) -> list[str]:
-    """Short names of items. Matplotlib would read what stands between two dollars as mathematics."""
-    return [name.replace("$", r"\$") for name in shortened(list(map(_on_one_line, catalogue.select(positions))), width)]
+    """Short names of items."""
+    return short(catalogue.select(positions), width)
+
+
+def short(labels: Iterable[Label], width: int) -> list[str]:
+    """Short names of anything. Matplotlib would read what stands between two dollars as mathematics."""
+    return [name.replace("$", r"\$") for name in shortened(list(map(_on_one_line, labels)), width)]
 
 
 def _on_one_line(label: Label) -> str:

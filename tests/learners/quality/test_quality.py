@@ -155,6 +155,15 @@ def test_a_strength_that_the_data_speak_against_is_exactly_zero_and_wants_to_be_
     assert problem.profile(last.memory["phi"]).gradient[1] < 0
 
 
+def test_repulsion_is_found_although_nothing_leads_away_from_where_no_items_are_alike() -> None:
+    alike, baskets, _ = drawn(1000, 3)
+    problem = QualityProblem(baskets, 1, False, None, Blend((alike,), uniform=True, names=("kind",)))
+    slopes = problem.profile(np.zeros(2)).gradient
+    np.testing.assert_allclose(slopes, [0, -1 / problem.number], atol=1e-9)  # but for the doubt
+    *_, last = itertools.islice(quality(None, problem), 12)
+    assert last.memory["phi"][1] == pytest.approx(0.6, abs=0.15)
+
+
 def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     """Against the inverse of the whole information, found by differences of the likelihood itself."""
     alike, baskets, _ = drawn(2000, 2, n_items=3 * 2)

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from dpplearn.analysis.stability import stability
+from dpplearn.analysis.stability import is_learned_again, stability
 from dpplearn.analysis.substitutes import AT_LEAST
 from dpplearn.arrays import Floats
 from dpplearn.cli.commands.describe_dpp import apart_report, apart_tables, dpp_item_report, dpp_item_tables
@@ -156,8 +156,9 @@ def _reliance(
 
 
 def _usual_resamples(dpp: DPP, with_data: bool) -> int:
-    """None for models that would take long to learn again, or do not tell what they were learned from."""
-    if not with_data and dpp.training is None and dpp.learned.weight is None:
+    """None for models that would take long to learn again, do not tell what they were learned from, or were told how
+    alike items are."""
+    if not is_learned_again(dpp) or (not with_data and dpp.training is None and dpp.learned.weight is None):
         return 0
     prior = 0 < (dpp.learned.prior or 0) < np.inf
     sets = (dpp.learned.n_distinct or 0) + (SETS_OF_THE_PRIOR * len(dpp.items) if prior else 0)

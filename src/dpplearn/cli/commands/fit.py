@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import dpplearn
 from dpplearn.cli.commands.fit_data import Source, check_holdout, check_targets
 from dpplearn.cli.commands.fit_report import fit_report, fit_tables
-from dpplearn.cli.errors import INTERRUPTS, complain
-from dpplearn.cli.learning import Learning, with_learning
+from dpplearn.cli.errors import INTERRUPTS, UsageError, complain
+from dpplearn.cli.learning import DPPS, Learning, with_learning
 from dpplearn.cli.options import (
     LEARNING,
     READING,
@@ -41,9 +41,12 @@ from dpplearn.cli.output import busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.fit import asked_for, fit_with, model_of
+from dpplearn.fitting.quality import UNIFORM
 from dpplearn.fitting.unseen import with_unseen
 from dpplearn.learners.loop import Stop
+from dpplearn.learners.registry import QUALITY
 from dpplearn.models.model import SetModel
+from dpplearn.tools.words import listed
 
 Start = Annotated[
     Path | None,
@@ -64,6 +67,25 @@ Test = Annotated[str | None, typer.Option(metavar="FILE", help="Baskets to repor
 Holdout = Annotated[
     float | None, typer.Option(metavar="FRACTION", help="Hold this share of DATA out of learning, to report on.")
 ]
+FeatureTable = Annotated[
+    Path | None,
+    typer.Option(
+        "--features",
+        metavar="FILE",
+        rich_help_panel=DPPS,
+        help="Of --learner quality: a CSV or Parquet file with a row per item and columns of numbers and categories, "
+        "from which the quality of items is learned. The items are in the column item, or else in the first.",
+    ),
+]
+Similarity = Annotated[
+    str | None,
+    typer.Option(
+        metavar="uniform|FILE",
+        rich_help_panel=DPPS,
+        help="Of --learner quality: uniform, the default, for items that are all alike to an extent that is learned; "
+        "or a CSV or Parquet file with a row and a column per item, whose strength is learned.",
+    ),
+]
 InParts = Annotated[
     bool,
     typer.Option(
@@ -81,6 +103,8 @@ def fit(
     output: ModelOutput,
     learning: Learning,
     start: Start = None,
+    features: FeatureTable = None,
+    similarity: Similarity = None,
     seed: Seed = None,
     threads: Threads = None,
     checkpoint: Checkpoint = None,
@@ -106,12 +130,13 @@ def fit(
     """Learn a model from baskets and save it. Ctrl-C or SIGTERM saves the best model so far, if there is one yet."""
     in_parts = parts or cluster is not None
     check_holdout(holdout, test, seed, checkpoint or resume, in_parts=in_parts)
-    check_targets(output, checkpoint, resume, (data, test, start, only))
+    check_targets(output, checkpoint, resume, (data, test, start, only, features))
     progress = wants_progress(quiet)
     given = dpplearn.load(start) if start is not None else None
     options = asked_for(
         given,
         **learning.checked(start, model_of(given)),
+        **of_quality(learning.learner, features, similarity),
         threads=threads,
         progress=progress,
         checkpoint=checkpoint or resume,
@@ -138,6 +163,17 @@ def judge(model: SetModel, held_out: Baskets | None) -> None:
     if held_out is not None and model.training is not None:
         judged = with_unseen(model.learned, model.law, model.training, held_out, nonempty=model.nonempty)
         model.learned = judged
+
+
+def of_quality(learner: str | None, features: Path | None, similarity: str | None) -> dict[str, Any]:
+    """The options that the learner of quality alone has; a similarity from a file has the name of that."""
+    given = {
+        name: value for name, value in (("--features", features), ("--similarity", similarity)) if value is not None
+    }
+    if given and learner != QUALITY.name:
+        raise UsageError(f"{listed(list(given))} needs --learner {QUALITY.name}")
+    of_file = similarity is not None and similarity != UNIFORM
+    return {"features": features, "similarity": {Path(similarity or "").stem: similarity} if of_file else similarity}
 
 
 def save_model(model: SetModel, output: Path, state: Path | None) -> None:

@@ -16,6 +16,7 @@ from dpplearn.data.parts import AnyBaskets
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.prior import SMOOTHING
 from dpplearn.fitting.prior_choice import PriorChoice
+from dpplearn.fitting.quality_result import MOST_SHOWN, STRENGTHS, WEIGHTS, QualityWeights
 from dpplearn.fitting.result import FitResult
 from dpplearn.kernels.independent import IndependentItems, chances
 from dpplearn.models.mixture import Mixture
@@ -69,7 +70,19 @@ def _kind_of(result: FitResult, options: FitOptions) -> Report:
         "attraction": options.attraction if mixture else None,
         "prior": None if mixture else result.prior,
         "prior_choice": None if result.prior_choice is None else _prior_choice(result.prior_choice),
+        "quality": None if result.weights is None else _quality(result.weights),
     }
+
+
+def _quality(weights: QualityWeights) -> Report:
+    """Numbers that are not known, such as errors at a bound, are null."""
+    rows = {"weights": weights.rows, "strengths": weights.strength_rows}
+    lines = {name: [_known(row._asdict()) for row in each] for name, each in rows.items()}
+    return {**lines, "ridge": weights.ridge, "notes": list(weights.notes)}
+
+
+def _known(row: Report) -> Report:
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def _prior_choice(choice: PriorChoice) -> list[Report]:
@@ -137,6 +150,8 @@ def fit_tables(report: Report) -> Iterator[Shown]:
         [(name, count(part["n_baskets"]), *_values(part)) for name, part in parts],
     )
     yield BASELINE
+    if report["quality"] is not None:
+        yield from _quality_tables(report["quality"])
     if len(report["restarts"]) > 1:
         yield TextTable(
             "Runs",
@@ -145,8 +160,26 @@ def fit_tables(report: Report) -> Iterator[Shown]:
             [(str(run), *_run(each)) for run, each in enumerate(report["restarts"], start=1)],
         )
     for name, part in parts:
-        yield _remark(name, part, report["kind"])
+        quality = report["quality"]
+        yield _remark(name, part, report["kind"], quality is not None and quality["ridge"] is not None)
     yield report["caution"]
+
+
+def _quality_tables(quality: Report) -> Iterator[Shown]:
+    """The largest weights alone, where there are many."""
+    tables = (
+        ("weights", "Quality: weights in log-odds", WEIGHTS),
+        ("strengths", "Strengths of similarities", STRENGTHS),
+    )
+    for name, of, meaning in tables:
+        rows = sorted(quality[name], key=lambda row: -row["weight"])[:MOST_SHOWN]
+        figures = ("weight", "standard_error", "low", "high")
+        cells = [(shown(row["name"]), *(number(row[figure], 3) for figure in figures)) for row in rows]
+        if rows:
+            yield TextTable(of, meaning, ["", "value>", "standard error>", "95% from>", "to>"], cells)
+        if len(quality[name]) > len(rows):
+            yield f"And {count(len(quality[name]) - len(rows), 'weight')} more, in --json."
+    yield from quality["notes"]
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
@@ -216,7 +249,7 @@ def _run(each: Report) -> tuple[str, ...]:
     return each["start"], number(each["log_likelihood"], 6), str(each["n_iter"]), number(each["seconds"], 2), stop
 
 
-def _remark(name: str, part: Report, kind: str) -> str:
+def _remark(name: str, part: Report, kind: str, of_features: bool) -> str:
     if math.isinf(part["log_likelihood"]):
         return (
             f"{name}: some basket has probability zero under the model, so the mean log-likelihood is minus infinity."
@@ -228,5 +261,8 @@ def _remark(name: str, part: Report, kind: str) -> str:
             "dpp": "(try a smaller --tol, or --init moments), or items here go together, which a DPP cannot express "
             "(try --model mixture).",
         }
-        return f"{name}: the model is BELOW independent items. Learning may have stopped early {why[kind]}"
+        below = f"{name}: the model is BELOW independent items."
+        if of_features:
+            return f"{below} Features say less of items than how often each occurs; leave out --features to use that."
+        return f"{below} Learning may have stopped early {why[kind]}"
     return ""

@@ -9,7 +9,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 
 MOST = 1 - 1e-4  # the largest share that a breaking of the stick may have: of the rest, I keeps S definite
-FIRST = 0.1  # strength to start from
+LITTLE, SOME, MUCH = 0.02, 0.3, 0.6  # strengths to start from
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,17 @@ class Blend:
         """What the strengths are called: τ first, then those of the similarities."""
         return () if self.fixed else (*(("uniform",) if self.uniform else ()), *self.names)
 
-    @property
-    def start(self) -> Floats:
-        return np.full(self.n_strengths, FIRST)
+    def starts(self) -> list[Floats]:
+        """Several: where no items are alike the slopes in all strengths are zero, and nothing leads away from there.
+
+        None at all, and of each τ, all similarities to some extent, or one of them much and the others little.
+        """
+        if self.fixed:
+            return [np.zeros(0)]
+        n = len(self.similarities)
+        mixes = [np.full(n, SOME / max(n, 1)), *(np.where(np.arange(n) == g, MUCH, LITTLE) for g in range(n))]
+        taus = ([LITTLE], [SOME]) if self.uniform else ([],)
+        return [np.zeros(self.n_strengths), *(np.array([*tau, *mix]) for tau in taus for mix in mixes)]
 
     def among(self, items: Ints) -> Blend:
         """Of some items alone."""

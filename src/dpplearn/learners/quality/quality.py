@@ -16,6 +16,7 @@ from dpplearn.learners.quality.problem import Profile, QualityProblem
 NEAR = 1e-4  # how far apart slopes are taken to find curvature
 FLAT = 1e-10  # curvature that is none
 SMALLEST_STEP = 2.0**-20
+FARTHEST = 0.2  # how far a strength may move in a step, not to end beside it where no items are alike
 
 
 def quality(kernel: Kernel | None, problem: QualityProblem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
@@ -23,9 +24,9 @@ def quality(kernel: Kernel | None, problem: QualityProblem, memory: Memory = NO_
 
     The weights have one optimum, so that no start matters to them, and none is looked at.
     """
-    phi, theta = (memory["phi"], memory["theta"]) if memory else (problem.blend.start, None)
-    now = problem.profile(phi, theta)
-    step_size, evaluations = 0.0, 1.0
+    starts = [(memory["phi"], memory["theta"])] if memory else [(phi, None) for phi in problem.blend.starts()]
+    now = max((problem.profile(phi, theta) for phi, theta in starts), key=lambda profile: profile.value)
+    step_size, evaluations = 0.0, float(len(starts))
     while True:
         found = {"phi": now.phi, "theta": now.optimum.theta}
         yield Step(partial(problem.kernel, now.phi, now.optimum.theta), now.value, step_size, evaluations, found)
@@ -40,6 +41,7 @@ def _next(now: Profile, problem: QualityProblem) -> tuple[Profile, float, float]
     direction = np.zeros(len(now.phi))
     H = curvature(now, problem, free)
     direction[free] = _ascent(H, now.gradient[free])
+    direction /= max(1.0, float(np.abs(direction).max()) / FARTHEST)
     tried, t = float(free.sum()), 1.0
     while t >= SMALLEST_STEP:
         there = problem.profile(np.clip(now.phi + t * direction, 0, MOST), now.optimum.theta)
