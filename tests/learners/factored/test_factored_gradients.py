@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpplearn import Baskets
+from dpplearn import Baskets, fit
 from dpplearn.arrays import Floats
 from dpplearn.kernels.factored.compiled.minors import minors_of
 from dpplearn.kernels.factored.kernel import coupled, coupling, weighted_gram
@@ -89,3 +89,11 @@ def test_batches_divide_the_weight_of_every_basket_evenly() -> None:
     assert all(np.array_equal(part.chosen, np.flatnonzero(part.weights)) for part in parts)
     first = {int(np.argmax(column)) for column in each.T[:3]}
     assert len(first) > 1  # and not all in the same
+
+
+def test_few_baskets_may_leave_a_batch_without_one() -> None:
+    """Of forty batches, each of which takes a step unless it is empty."""
+    baskets = Baskets.from_lists([["crib", "mobile"], ["crib"], ["cot", "mobile"], ["cot"]] * 3)
+    found = fit(baskets, segments=2, attraction=1, rng=0)
+    assert np.isfinite(found.log_likelihood)
+    assert found.log_likelihood > found.independent_log_likelihood

@@ -124,14 +124,14 @@ class Learning:
 
     def batch(self, at: Place, targets: Floats) -> float:
         """One step of Z, and of the log-odds of the segments whose turn it is, in place; its rate."""
-        problem, factors = self.problem, at.factors
+        problem, factors, chosen = self.problem, at.factors, self.chosen(at)
         assert factors is not None
+        if not len(chosen.chosen):  # few baskets leave some batches without one
+            return 0.0
         turn = self.turn(at)
         scale = len(at.weights) / len(turn)
         segments = [Segment(at.log_odds[c, problem.active], float(scale * at.weights[c])) for c in turn]
-        found = gradient(
-            factors.Z, problem.coupling, problem.repelling, self.active, self.chosen(at), segments, problem.threads
-        )
+        found = gradient(factors.Z, problem.coupling, problem.repelling, self.active, chosen, segments, problem.threads)
         for c, segment, marginals in zip(turn, segments, found.marginals, strict=True):
             at.log_odds[c, problem.active] = towards(segment.log_odds, marginals, targets[c])
         return climb(factors, found, RIDGE / problem.baskets.total_weight, at.batches, self.plan.batches)
