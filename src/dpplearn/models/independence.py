@@ -17,7 +17,7 @@ WORTH_HAVING = 0.01  # nats per basket
 NOTHING = 0.01  # a lift that is nearer to 1 says nothing
 LOOKED_AT = 200  # items, the likeliest: among others there is little to see
 CLEARLY = 3.0  # standard errors, by which all pairs together depart from chance
-COUNTED = 1.0  # meetings expected of a pair whose departure counts
+COUNTED = 1.0  # the least variance of the meetings of a pair whose departure counts
 LEVEL = 0.05
 
 SAID = "This model is no more than independent items: {why}. Popularity says as much."
@@ -70,13 +70,12 @@ def _of_pairs(law: Law, nonempty: bool, training: Training) -> str:
     seen = evidence_among(training, chance_of(law, nonempty=nonempty), items)
     first, second = np.triu_indices(len(items), 1)
     pairs = Evidence(seen.met[first, second], seen.expected[first, second])
-    counted = pairs.expected >= COUNTED
+    m = training.frequencies[items]
+    spread = np.maximum(pairs.expected * (1 - m[first]) * (1 - m[second]), 0)
+    counted = spread >= COUNTED
     if not counted.any():
         return ""
-    m = training.frequencies[items]
-    spread = pairs.expected * (1 - m[first]) * (1 - m[second])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        off = ((pairs.met - pairs.expected) ** 2 / spread)[counted]
+    off = (pairs.met - pairs.expected)[counted] ** 2 / spread[counted]
     # Of a count of mean e, (X − e)²/e has the mean 1 and the variance 2 + 1/e.
     error = float(np.sqrt((2 + 1 / spread[counted]).sum()))
     if off.sum() - len(off) > CLEARLY * error:
