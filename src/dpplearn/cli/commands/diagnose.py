@@ -14,6 +14,7 @@ from dpplearn.analysis.gains import MIXTURE, NONSYMMETRIC, SEGMENTS, SYMMETRIC, 
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
+    Before,
     Data,
     Format,
     ItemColumn,
@@ -21,7 +22,9 @@ from dpplearn.cli.options import (
     OnlyItems,
     Quiet,
     Reader,
+    Since,
     Threads,
+    TimeColumn,
     Top,
     TopItems,
     WeightColumn,
@@ -56,6 +59,9 @@ def diagnose(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    time: TimeColumn = None,
+    since: Since = None,
+    before: Before = None,
     min_count: MinCount = None,
     top_items: TopItems = None,
     only: OnlyItems = None,
@@ -67,7 +73,9 @@ def diagnose(
 
     show = wants_progress(quiet)
     with busy(f"reading {data}", show):
-        baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only).read(data)
+        baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only, time, since, before).read(
+            data
+        )
     found = diagnose(baskets, most_items=most_items, level=level, rng=seed, threads=threads, progress=show)
     write(diagnosis_report(found, top, data=data, seed=seed, level=level), diagnosis_tables, as_json)
 
