@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import pandas
 import pytest
 
 import dpplearn as dl
+from dpplearn.cli.app import COMMANDS
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.times import as_time, decay, periods
-from helpers.command import run
+from helpers.command import parsed, run
 
 TABLE = pandas.DataFrame(
     {
@@ -172,6 +174,20 @@ def test_a_basket_counts_half_after_every_half_life() -> None:
     for wrong in ("soon", 0, "-7d", None):
         with pytest.raises(dl.InputError, match="the half-life is"):
             decay(times, wrong, times[-1])
+
+
+def test_every_command_that_reads_baskets_can_be_told_of_what_time() -> None:
+    reading = {name: inspect.signature(each).parameters for name, each in COMMANDS.items() if name != "prepare"}
+    without = [name for name, has in reading.items() if "weight" in has and not {"time", "since", "before"} <= {*has}]
+    assert without == []
+
+
+def test_the_program_recommends_for_baskets_of_a_time(tmp_path: Path) -> None:
+    dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.4, 0.3])), ["bib", "cot", "crib"]).save(tmp_path / "model.safetensors")
+    TABLE.to_csv(tmp_path / "orders.csv", index=False)
+    call = ("recommend", tmp_path / "model.safetensors", "--baskets", tmp_path / "orders.csv", "--time", "at", "--json")
+    lines = run(*call, "--since", "2026-03-01", "--before", "2026-03-01T12:00").stdout.splitlines()
+    assert [parsed(line)["id"] for line in lines] == ["m5"]
 
 
 def test_the_program_learns_from_the_time_that_is_asked_for(tmp_path: Path) -> None:

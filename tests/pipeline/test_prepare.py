@@ -14,6 +14,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.experiments.registries import PREFIX, SETS
 from dpplearn.pipeline import filtering
+from helpers.command import answer
 from helpers.order_files import LENIENT, random_orders, write_csv, write_json_lines, write_parquet
 
 COLUMNS = ("basket", "item", "category")
@@ -275,6 +276,35 @@ def test_items_are_called_by_their_names_and_told_apart_where_two_share_one(tmp_
     assert found.manifest["dropped_items"] == [{"item": "postage", "rows": 1}]
     with pytest.raises(dl.InputError, match=r"names.csv is to have the columns 'item' and 'name' \(see --name\)"):
         dl.prepare(orders, tmp_path / "out", names=names, **LENIENT)
+
+
+def test_only_the_items_of_a_file_are_kept_by_identifier_or_name(tmp_path: Path) -> None:
+    rows = [(1, "7", "x"), (1, "8", "x"), (2, "9", "x"), (2, "7", "x"), (3, "9", "x")]
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows)
+    names = write_csv(tmp_path / "names.csv", ("item", "name"), [("7", "crib"), ("8", "bib")])
+    (tmp_path / "items.txt").write_text("crib\n8\n")
+    call = (
+        "prepare",
+        orders,
+        "-o",
+        tmp_path / "out",
+        "--names",
+        names,
+        "--items",
+        tmp_path / "items.txt",
+        "--train",
+        1,
+    )
+    lenient = [part for name, value in LENIENT.items() for part in (f"--{name.replace('_', '-')}", value)]
+    report = answer(*call, *lenient)
+    assert list(dl.Prepared.open(tmp_path / "out").train("x")) == [("bib", "crib"), ("crib",)]
+    assert [(each["what"], each["rows"]) for each in report["account"] if each["rows"]] == [
+        ("not named with --items", 2),
+        ("kept", 3),
+    ]
+    with pytest.warns(dl.InputWarning, match=r"1 of the items to keep are in no row \(for instance cot\)"):
+        dl.prepare(orders, tmp_path / "out", items=["7", "8", "cot"], drop="8", train=1, **LENIENT)
+    assert list(dl.Prepared.open(tmp_path / "out").train("x")) == [(7,), (7,)]
 
 
 def test_what_is_in_nearly_every_basket_is_pointed_out(tmp_path: Path) -> None:

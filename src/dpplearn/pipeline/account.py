@@ -63,6 +63,13 @@ def dropped_items(work: Work) -> list[dict[str, Any]]:
     return found
 
 
+def missing_items(work: Work) -> list[str]:
+    """Those that were to be kept, and are in no row."""
+    query = "SELECT item FROM products UNION SELECT name FROM products JOIN names USING (item)"
+    known = {label for (label,) in work.stage.rows(query)} if work.rules.items else set()
+    return [label for label in work.rules.items if label not in known]
+
+
 def suspects(work: Work) -> list[dict[str, Any]]:
     """Items that are in nearly every basket that has anything: postage, perhaps, or a discount."""
     n_baskets = _all_baskets(work)

@@ -38,18 +38,26 @@ class Work:
         return "".join(", " + template.format(extra) for extra in self.extras)
 
 
-def number_products(stage: Stage, drop: tuple[str, ...]) -> None:
+def number_products(stage: Stage, rules: Rules) -> None:
     """Every item of every category gets a number, by category and name."""
-    wanted = ", ".join(map(sql_text, drop)) or "NULL"
+    dropped = _named(rules.drop)
+    if rules.items:
+        dropped = f"{dropped} OR NOT {_named(rules.items)}"
     stage.run(f"""
         CREATE TABLE products AS
         SELECT CAST(row_number() OVER (ORDER BY category, item) AS INTEGER) AS product,
             CAST(dense_rank() OVER (ORDER BY category) AS INTEGER) AS category_number,
             CAST(dense_rank() OVER (ORDER BY item) AS INTEGER) AS item_number,
-            item, category, n_rows, coalesce(item IN ({wanted}) OR name IN ({wanted}), false) AS dropped
+            item, category, n_rows, {dropped} AS dropped
         FROM (SELECT item, category, sum(n) AS n_rows FROM scanned WHERE reason IS NULL GROUP BY ALL)
         LEFT JOIN names USING (item)
     """)
+
+
+def _named(labels: tuple[str, ...]) -> str:
+    """Whether an item is one of these, by identifier or name."""
+    these = ", ".join(map(sql_text, labels)) or "NULL"
+    return f"coalesce(item IN ({these}) OR name IN ({these}), false)"
 
 
 def make_orders(work: Work, rows: str) -> None:
@@ -105,7 +113,7 @@ def sift_baskets(work: Work, part: int) -> None:
 
 
 def _not_dropped(work: Work) -> str:
-    return "product NOT IN (SELECT product FROM products WHERE dropped)" if work.rules.drop else "true"
+    return "product NOT IN (SELECT product FROM products WHERE dropped)" if work.rules.drops else "true"
 
 
 def _size(work: Work) -> tuple[str, str]:
@@ -125,7 +133,7 @@ def _tally(work: Work) -> None:
         FROM distinct_pairs JOIN sized USING (basket) WHERE {_not_dropped(work)} GROUP BY product, fate
     """)
     stage.run("INSERT INTO basket_tally SELECT fate, count(*) FROM sized GROUP BY fate")
-    if work.rules.drop:
+    if work.rules.drops:
         stage.run(f"""
             INSERT INTO product_tally SELECT product, {drop}, sum(n), count(*) FROM distinct_pairs
             WHERE NOT ({_not_dropped(work)}) GROUP BY product

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from dpplearn.data.tables import Columns
+from dpplearn.data.unknown import SHOWN
 from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.pipeline import filtering
-from dpplearn.pipeline.account import account, dropped_items, lost_categories, suspects
+from dpplearn.pipeline.account import account, dropped_items, lost_categories, missing_items, suspects
 from dpplearn.pipeline.bad_rows import BadRow
 from dpplearn.pipeline.filtering import Work
 from dpplearn.pipeline.inputs import as_memory
@@ -27,6 +28,7 @@ from dpplearn.pipeline.stage import open_stage, remove_stage
 from dpplearn.pipeline.writing import SIDES, make_labels, slugs, write_category
 from dpplearn.tools.manifest import write_manifest
 from dpplearn.tools.progress import shown_progress
+from dpplearn.tools.words import contents
 from dpplearn.version import __version__
 
 
@@ -52,6 +54,7 @@ def prepare(
     seed: int = 0,
     split_time: str | None = None,
     drop: Iterable[str | int] = (),
+    items: Iterable[str | int] = (),
     memory: str | float | None = None,
     threads: int | None = None,
     progress: bool = False,
@@ -81,6 +84,8 @@ def prepare(
         A file with the column `item` and a column of names, of which this is the name, to call items by.
     drop
         Items, by identifier or name, that are no products, such as postage.
+    items
+        The only items to keep, by identifier or name; by default all. Those that no row has are named in a warning.
     min_products, max_products
         How many products a basket has, in all its categories together, for it to be kept.
     count
@@ -135,6 +140,7 @@ def prepare(
         seed=seed,
         split_time=split_time,
         drop=tuple(map(str, [drop] if isinstance(drop, str | int) else drop)),
+        items=tuple(dict.fromkeys(map(str, [items] if isinstance(items, str | int) else items))),
     )
     if split_time is not None and time is None:
         raise InputError("split_time needs the column of times; name it with time= (--time)")
@@ -257,6 +263,7 @@ def _manifest(job: Job, work: Work, categories: list[dict[str, Any]]) -> dict[st
         ],
         "account": kept,
         "dropped_items": dropped_items(work),
+        "missing_items": missing_items(work),
         "nearly_everywhere": suspects(work),
         "lost_categories": lost_categories(work),
         "categories": categories,
@@ -284,3 +291,7 @@ def _warn(manifest: Mapping[str, Any]) -> None:
     for each in manifest["dropped_items"]:
         if not each["rows"]:
             warnings.warn(f"no row has the item {each['item']!r} that was to be dropped", InputWarning, stacklevel=3)
+    if manifest["missing_items"]:
+        some = contents(manifest["missing_items"][:SHOWN])
+        what = f"{len(manifest['missing_items'])} of the items to keep are in no row (for instance {some})"
+        warnings.warn(what, InputWarning, stacklevel=3)

@@ -31,7 +31,7 @@ def read(job: Job, work: Work) -> None:
         stage.step("reading names", make_names)
         with _naming_the_file(stage, groups, columns):
             stage.step("finding items", lambda: _scan(stage, groups, columns, rows))
-        stage.step("numbering items", lambda: filtering.number_products(stage, work.rules.drop))
+        stage.step("numbering items", lambda: filtering.number_products(stage, work.rules))
         _check_usable(stage, job.source)
         stage.step("reading rows", lambda: filtering.make_orders(work, rows))
     check_unchanged(job.inputs)

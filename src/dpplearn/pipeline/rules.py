@@ -43,6 +43,7 @@ class Rules:
     seed: int = 0
     split_time: str | None = None
     drop: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()  # all where there is none
 
     def __post_init__(self) -> None:
         for name in ("min_baskets_per_item", "train"):  # 2 and 2.0 are one rule
@@ -66,13 +67,20 @@ class Rules:
         if self.split_time is not None:
             _check_time(self.split_time)
 
+    @property
+    def drops(self) -> bool:
+        """Whether there may be items that are left out before anything is counted."""
+        return bool(self.drop or self.items)
+
     def words(self, rule: str) -> str:
         """A rule as people read it."""
+        if rule == "drop" and self.items:
+            return f"{RULES[rule]}, or not with --items" if self.drop else "not named with --items"
         return RULES[rule].format(**asdict(self))
 
     def as_document(self) -> dict[str, Any]:
         """What a manifest says of them."""
-        return {**asdict(self), "drop": list(self.drop)}
+        return {**asdict(self), "drop": list(self.drop), "items": list(self.items)}
 
 
 def _as_float(name: str, value: Any) -> float:

@@ -13,6 +13,7 @@ from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
+    Before,
     Data,
     Format,
     ItemColumn,
@@ -20,6 +21,8 @@ from dpplearn.cli.options import (
     OnlyItems,
     Quiet,
     Reader,
+    Since,
+    TimeColumn,
     TopItems,
     WeightColumn,
     one_of,
@@ -83,6 +86,9 @@ def compare(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    time: TimeColumn = None,
+    since: Since = None,
+    before: Before = None,
     min_count: MinCount = None,
     top_items: TopItems = None,
     only: OnlyItems = None,
@@ -98,7 +104,9 @@ def compare(
     options = combinations(choices) if any(choices.values()) else {name: dict(each) for name, each in KINDS.items()}
     progress = wants_progress(quiet)
     with busy(f"reading {data}", progress):
-        baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only).read(data)
+        baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only, time, since, before).read(
+            data
+        )
     found = cross_validate(baskets, options, folds=folds, k=k or KS, rng=seed, resamples=resamples, progress=progress)
     if as_json:
         write_json({"data": data, "folds": folds, "seed": seed, "models": options, **found.to_dict()})

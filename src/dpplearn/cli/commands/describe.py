@@ -24,12 +24,15 @@ from dpplearn.cli.options import (
     READING,
     AsJson,
     BasketColumn,
+    Before,
     Format,
     MinCount,
     Model,
     OnlyItems,
     Quiet,
     Reader,
+    Since,
+    TimeColumn,
     Top,
     TopItems,
     Unknown,
@@ -105,6 +108,9 @@ def describe(
     basket: BasketColumn = "basket",
     item_column: ItemColumnOfData = "item",
     weight: WeightColumn = None,
+    time: TimeColumn = None,
+    since: Since = None,
+    before: Before = None,
     min_count: MinCount = None,
     top_items: TopItems = None,
     only: OnlyItems = None,
@@ -127,7 +133,7 @@ def describe(
     if item is not None:
         write({**where, **dpp_item_report(found, item, top)}, dpp_item_tables, as_json)
         return
-    reader = Reader(format, basket, item_column, weight, unknown, min_count, top_items, only)
+    reader = Reader(format, basket, item_column, weight, unknown, min_count, top_items, only, time, since, before)
     reliance = _reliance(found, reader, data, resamples, seed, top, groups_at_least, wants_progress(quiet))
     write({**where, **describe_report(found, versions, top), **reliance}, describe_tables, as_json)
 

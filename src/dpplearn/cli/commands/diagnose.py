@@ -16,6 +16,7 @@ from dpplearn.analysis.similarity import LiftBySimilarity
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
+    Before,
     Data,
     Format,
     ItemColumn,
@@ -23,7 +24,9 @@ from dpplearn.cli.options import (
     OnlyItems,
     Quiet,
     Reader,
+    Since,
     Threads,
+    TimeColumn,
     Top,
     TopItems,
     WeightColumn,
@@ -70,6 +73,9 @@ def diagnose(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    time: TimeColumn = None,
+    since: Since = None,
+    before: Before = None,
     min_count: MinCount = None,
     top_items: TopItems = None,
     only: OnlyItems = None,
@@ -81,7 +87,9 @@ def diagnose(
 
     show = wants_progress(quiet)
     with busy(f"reading {data}", show):
-        baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only).read(data)
+        baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only, time, since, before).read(
+            data
+        )
     found = diagnose(
         baskets,
         similarity=similarity,

@@ -15,6 +15,7 @@ from dpplearn.cli.options import (
     READING,
     AsJson,
     BasketColumn,
+    Before,
     Format,
     ItemColumn,
     MinCount,
@@ -22,6 +23,8 @@ from dpplearn.cli.options import (
     OnlyItems,
     Quiet,
     Reader,
+    Since,
+    TimeColumn,
     TopItems,
     Unknown,
     WeightColumn,
@@ -114,6 +117,9 @@ def plot(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    time: TimeColumn = None,
+    since: Since = None,
+    before: Before = None,
     min_count: MinCount = None,
     top_items: TopItems = None,
     only: OnlyItems = None,
@@ -126,7 +132,7 @@ def plot(
     files = _files(kind, output, (model, data, only))
     found = dpplearn.load(model)
     with busy("drawing", wants_progress(quiet)):
-        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only)
+        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
         baskets = None if data is None else reader.read_warned(data, found.catalogue)
         asked = Asked(found, top, around, baskets)
         lacking = _lacking(asked) if kind == ALL else {}

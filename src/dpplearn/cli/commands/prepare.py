@@ -11,6 +11,7 @@ import typer
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import READING, AsJson, BasketColumn, ItemColumn, Quiet, one_of
 from dpplearn.cli.output import Report, Shown, wants_progress, write
+from dpplearn.data.readers import read_items
 from dpplearn.pipeline.manifest import Prepared
 from dpplearn.pipeline.prepare import prepare as prepare_orders
 from dpplearn.pipeline.rules import COUNTS
@@ -76,6 +77,10 @@ def prepare(
     drop: Annotated[
         list[str] | None, _rule("An item that is no product, as postage, by identifier or name; repeat for more.")
     ] = None,
+    only: Annotated[
+        Path | None,
+        typer.Option("--items", metavar="FILE", rich_help_panel=RULES, help="Keep the items of a file, one per line."),
+    ] = None,
     min_products: Annotated[int, _rule("Baskets of fewer products are dropped.")] = 5,
     max_products: Annotated[int, _rule("Baskets of more products are dropped.")] = 100,
     count: Annotated[
@@ -140,6 +145,7 @@ def prepare(
             seed=seed,
             split_time=split_time,
             drop=drop or (),
+            items=() if only is None else read_items(only),
             memory=memory,
             threads=threads,
             progress=wants_progress(quiet),

@@ -16,6 +16,7 @@ from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
+    Before,
     Format,
     ItemColumn,
     Items,
@@ -24,6 +25,8 @@ from dpplearn.cli.options import (
     OnlyItems,
     Quiet,
     Reader,
+    Since,
+    TimeColumn,
     TopItems,
     Unknown,
     WeightColumn,
@@ -87,6 +90,9 @@ def recommend(
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     weight: WeightColumn = None,
+    time: TimeColumn = None,
+    since: Since = None,
+    before: Before = None,
     min_count: MinCount = None,
     top_items: TopItems = None,
     only: OnlyItems = None,
@@ -101,7 +107,7 @@ def recommend(
     dpp, mixed_in = dpplearn.load(model), _weight(blend)
     known_of_it = {"independent": dpp.independent, "caution": dpp.caution}
     if baskets is not None:
-        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only)
+        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
         many = reader.read(baskets).over(dpp.catalogue, unknown)
         reports = _recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet))
         if output is not None:
