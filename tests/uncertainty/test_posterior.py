@@ -173,7 +173,7 @@ def ranks(n: int, stretched: Sequence[float]) -> np.ndarray:
     for _ in range(n):
         theta = np.array([-1.0, 0.0, -0.5]) + np.array([0.3, 0.3, 0.3]) * rng.standard_normal(3)
         after = found_in(
-            sets_of("rbf", theta, 500, rng), prior=([-1.0, 0.0, -0.5], [0.3] * 3), rng=rng, draws=500, nonempty=False
+            sets_of("rbf", theta, 500, rng), prior=([-1.0, 0.0, -0.5], [0.3] * 3), rng=rng, draws=300, nonempty=False
         )
         found.append([after.weights @ (after.mean + t * (after.draws - after.mean) < theta) for t in stretched])
     return np.array(found).swapaxes(0, 1)
@@ -181,7 +181,7 @@ def ranks(n: int, stretched: Sequence[float]) -> np.ndarray:
 
 def test_true_parameters_stand_anywhere_among_the_draws_alike() -> None:
     """Simulation-based calibration, in short; the same test rejects draws that are too near to each other."""
-    as_they_are, too_near = ranks(14, [1.0, 0.4])
+    as_they_are, too_near = ranks(16, [1.0, 0.4])
     p_values = [min(kstest(column, "uniform").pvalue for column in each.T) for each in (as_they_are, too_near)]
     of_middle = [kstest(np.abs(2 * each - 1).ravel(), "uniform").pvalue for each in (as_they_are, too_near)]
     assert min(p_values[0], of_middle[0]) > 1e-3

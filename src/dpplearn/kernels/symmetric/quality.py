@@ -16,7 +16,7 @@ LARGEST = 300.0  # of |u|: e^u is a number, and what is likelier cannot be told 
 class QualityLaw:
     """P(Y) ∝ exp(Σ_{i ∈ Y} u_i) det S_Y, over all sets or over those that are not empty.
 
-    log Z is convex in u: its gradient is the mean of the indicators of items, its Hessian their covariance. [KT11]
+    log Z is convex in u: its gradient is the mean of the indicators of items, its Hessian their covariance. [KT11a]
 
     Examples
     --------

@@ -20,7 +20,7 @@ FARTHEST = 0.2  # how far a strength may move in a step, not to end beside it wh
 
 
 def quality(kernel: Kernel | None, problem: QualityProblem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
-    """Newton's method within bounds for the strengths of similarities, each at its best weights. [KT11]
+    """Newton's method within bounds for the strengths of similarities, each at its best weights. [KT11a]
 
     The weights have one optimum, so that no start matters to them, and none is looked at.
     """
