@@ -10,7 +10,7 @@ import numpy as np
 
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.kernels.interaction import DenseInteraction, Interaction, TunedInteraction
-from dpplearn.tools.words import number
+from dpplearn.tools.words import likelier, number
 
 LEVEL = 0.05
 
@@ -111,6 +111,7 @@ class SlatesFit:
             [
                 f"SlatesFit: {self.n_slates:,} slates, {self.n_chosen:,} items chosen",
                 *(line(name, each) for name, each in numbers.items()),
-                f"  {said}: {gain:.4f} nats per slate over scores alone (p {self.p:.2g})",
+                f"  {said} (p {self.p:.2g}):",
+                f"  choices are {likelier(gain)}, compared with scores alone ({gain:+.4f} nats per slate)",
             ]
         )
