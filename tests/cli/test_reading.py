@@ -127,6 +127,9 @@ def test_words_come_before_nats(folder: Path) -> None:
 def test_what_is_printed_in_python_fits_as_well(folder: Path) -> None:
     model = dl.load(folder / "mixture.safetensors")
     found = dl.evaluate({NAMES[0]: model}, shop(60), resamples=20)
-    for text in (str(found), str(model.explain(NAMES[:2], NAMES[5])), str(dl.fit(shop(60), segments=2, rng=0))):
+    related = [*model.substitutes(NAMES[0]), *model.complements(NAMES[2]), *model.segments()]
+    assert len(related) > 3
+    printed = (found, model.explain(NAMES[:2], NAMES[5]), dl.fit(shop(60), segments=2, rng=0), *related)
+    for text in map(str, printed):
         assert max(map(len, text.splitlines())) <= 80
     assert shortened([NAMES[5]], 40)[0] in str(model.explain(NAMES[:2], NAMES[5]))
