@@ -85,7 +85,9 @@ def test_no_line_is_too_long_no_name_is_broken_and_every_table_has_a_sentence(
 def test_the_program_cuts_names_piped_or_not_and_keeps_them_whole_in_json(folder: Path) -> None:
     call = calls(folder)["recommend"]
     out = table(*call)
-    assert "…" in out
+    shown = [line.split("   ")[0] for line in out.splitlines() if line.startswith(" Nursery: ")]
+    assert len(set(shown)) == len(shown) == 5  # cut where they do not differ
+    assert all("…" in name for name in shown)
     assert all(each["item"] in NAMES for each in answer(*call)["recommendations"])
     wide = {**ENVIRONMENT, "COLUMNS": "200"}
     with pytest.MonkeyPatch.context() as patch:

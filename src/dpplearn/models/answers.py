@@ -12,7 +12,7 @@ from dpplearn.data.catalogue import Label
 from dpplearn.tools.tables import WIDTH
 from dpplearn.tools.words import as_often, count, number, share, shortened, shown, without_middle
 
-NAME, SHORT = 40, 24  # columns of a name in a line, and of one beside much else
+NAME, SHORT = 40, 22  # columns of a name in a line, and of one beside much else
 
 
 class Recommendation(NamedTuple):
@@ -58,7 +58,7 @@ class Substitute(NamedTuple):
     Examples
     --------
     >>> print(Substitute("cot", 0.45, met=20, expected=40.0, low=0.3, high=0.64))
-    cot: together 45% less often; met 20 times, by chance 40.0
+    cot: together 45% less often; met 20, by chance 40.0
     """
 
     item: Label
@@ -104,7 +104,7 @@ class Relation(NamedTuple):
     Examples
     --------
     >>> print(Relation("monitor", 2.0, met=40, expected=20.0, low=1.5, high=2.6))
-    monitor: together 2.0 times as often; met 40 times, by chance 20.0
+    monitor: together 2.0 times as often; met 40, by chance 20.0
     """
 
     item: Label
@@ -144,5 +144,5 @@ class Segment:
 
 
 def _pair(item: Label, lift: float, met: float, expected: float) -> str:
-    counts = "" if math.isnan(met) else f"; met {count(met)} times, by chance {number(expected, 1)}"
+    counts = "" if math.isnan(met) else f"; met {count(met)}, by chance {number(expected, 1)}"
     return f"{without_middle(shown(item), SHORT)}: together {as_often(lift)}{counts}"
