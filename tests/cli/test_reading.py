@@ -85,7 +85,9 @@ def test_no_line_is_too_long_no_name_is_broken_and_every_table_has_a_sentence(
 def test_the_program_cuts_names_piped_or_not_and_keeps_them_whole_in_json(folder: Path) -> None:
     call = calls(folder)["recommend"]
     out = table(*call)
-    assert "…" in out
+    shown = [line.split("   ")[0] for line in out.splitlines() if line.startswith(" Nursery: ")]
+    assert len(set(shown)) == len(shown) == 5  # cut where they do not differ
+    assert all("…" in name for name in shown)
     assert all(each["item"] in NAMES for each in answer(*call)["recommendations"])
     wide = {**ENVIRONMENT, "COLUMNS": "200"}
     with pytest.MonkeyPatch.context() as patch:
@@ -127,6 +129,9 @@ def test_words_come_before_nats(folder: Path) -> None:
 def test_what_is_printed_in_python_fits_as_well(folder: Path) -> None:
     model = dl.load(folder / "mixture.safetensors")
     found = dl.evaluate({NAMES[0]: model}, shop(60), resamples=20)
-    for text in (str(found), str(model.explain(NAMES[:2], NAMES[5])), str(dl.fit(shop(60), segments=2, rng=0))):
+    related = [*model.substitutes(NAMES[0]), *model.complements(NAMES[2]), *model.segments()]
+    assert len(related) > 3
+    printed = (found, model.explain(NAMES[:2], NAMES[5]), dl.fit(shop(60), segments=2, rng=0), *related)
+    for text in map(str, printed):
         assert max(map(len, text.splitlines())) <= 80
     assert shortened([NAMES[5]], 40)[0] in str(model.explain(NAMES[:2], NAMES[5]))

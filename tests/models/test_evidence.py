@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_items_that_stand_in_for_each_other_are_found(kind: str) -> None:
 
 
 def soda() -> dl.Baskets:
-    """Soda and whisky never met, and one meeting was expected; soda and water never met, and forty were."""
+    """Soda and whisky never met, and one meeting was expected; soda and water never met, and 69 were."""
     lists = [["soda"]] * 200 + [["water"]] * 200 + [["whisky"]] * 5 + [["bread"]] * 300 + [["soda", "bread"]] * 100
     return dl.Baskets.from_lists([*lists, *[["water", "bread"]] * 100, *[[]] * 400])
 
@@ -81,6 +82,17 @@ def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_fr
     assert bare.substitutes("soda", baskets=soda()) == model.substitutes("soda")
     with pytest.raises(dl.InputError, match="level is 2"):
         model.substitutes("soda", level=2)
+
+
+def test_pairs_too_rare_to_be_kept_may_have_met_as_often_as_those() -> None:
+    """Of very many pairs the rarest are not kept, and are not taken for pairs that never met."""
+    model = dl.fit(soda(), rng=0, **LEARNED["mixture"]).model
+    training = replace(model.training, least=65.0)
+    assert training.pair_counts_of(model.catalogue.position("soda"))[model.catalogue.position("water")] == 0
+    assert model.substitutes("soda")[0].item == "water"
+    unsure = dl.Mixture(model.kernel, model.items, training=training)
+    assert unsure.substitutes("soda") == []
+    assert related_pairs(unsure).substitutes == []
 
 
 def test_errors_are_held_to_the_level_as_benjamini_and_hochberg_do() -> None:

@@ -10,7 +10,7 @@ from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
 from dpplearn.kernels.among import pairs_among
-from dpplearn.models.evidence import LEVEL, Evidence, evidence_among, told
+from dpplearn.models.evidence import LEVEL, Evidence, evidence_among, missed, told
 from dpplearn.models.mixture import LARGE, Mixture, fewest_met
 
 SURE_OF_NONE = 2.99  # meetings by chance; of fewer, nothing can be told even where there was none
@@ -89,7 +89,8 @@ def told_apart(seen: Evidence) -> Bools:
     """Which pairs of a square met less often than chance explains."""
     first, second = np.triu_indices(len(seen.met), 1)
     found = np.zeros(seen.met.shape, bool)
-    found[first, second] = told(Evidence(seen.met[first, second], seen.expected[first, second]).fewer(), LEVEL)
+    of_each = Evidence(seen.met[first, second], seen.expected[first, second], seen.missed)
+    found[first, second] = told(of_each.fewer(), LEVEL)
     return np.asarray(found | found.T)
 
 
@@ -148,7 +149,8 @@ def _surest(model: Mixture, pairs: _Candidates, k: int, side: np.ufunc) -> list[
     low, high = pairs.seen.interval()
     sure = np.where(np.isnan(pairs.met), np.inf, low if side is np.positive else -high)
     n = len(model.items)
-    p = pairs.seen.more() if side is np.positive else pairs.seen.fewer()
+    seen = pairs.seen._replace(missed=0.0 if model.training is None else missed(model.training))
+    p = seen.more() if side is np.positive else seen.fewer()
     possible = np.flatnonzero((sure > side(1)) & told(p, LEVEL, tests=n * (n - 1) // 2))
     order = possible[np.argsort(-sure[possible], kind="stable")]
     order = order if len(model.items) <= LARGE else order[:MOST_LOOKED_UP]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import fill
 from typing import NamedTuple
 
 from dpplearn.data.catalogue import Label
+from dpplearn.tools.tables import WIDTH
+from dpplearn.tools.words import as_often, count, number, share, shortened, shown, without_middle
+
+NAME, SHORT = 40, 22  # columns of a name in a line, and of one beside much else
 
 
 class Recommendation(NamedTuple):
@@ -51,9 +57,8 @@ class Substitute(NamedTuple):
 
     Examples
     --------
-    >>> pair = Substitute("cot", 0.45, met=20, expected=40.0, low=0.3, high=0.64)
-    >>> f"{pair.item}: together {pair.substitution:.0%} less often than by chance"
-    'cot: together 45% less often than by chance'
+    >>> print(Substitute("cot", 0.45, met=20, expected=40.0, low=0.3, high=0.64))
+    cot: together 45% less often; met 20, by chance 40.0
     """
 
     item: Label
@@ -62,6 +67,9 @@ class Substitute(NamedTuple):
     expected: float
     low: float
     high: float
+
+    def __str__(self) -> str:
+        return _pair(self.item, 1 - self.substitution, self.met, self.expected)
 
 
 @dataclass(frozen=True)
@@ -95,9 +103,8 @@ class Relation(NamedTuple):
 
     Examples
     --------
-    >>> pair = Relation("monitor", 2.0, met=40, expected=20.0, low=1.5, high=2.6)
-    >>> f"together {pair.lift:g} times as often as by chance"
-    'together 2 times as often as by chance'
+    >>> print(Relation("monitor", 2.0, met=40, expected=20.0, low=1.5, high=2.6))
+    monitor: together 2.0 times as often; met 40, by chance 20.0
     """
 
     item: Label
@@ -107,6 +114,9 @@ class Relation(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return _pair(self.item, self.lift, self.met, self.expected)
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -114,11 +124,25 @@ class Segment:
 
     Examples
     --------
-    >>> kind = Segment(0.25, 3.0, (("crib", 2.5),))
-    >>> f"{kind.weight:.0%} of the baskets, with {kind.expected_size:g} items"
-    '25% of the baskets, with 3 items'
+    >>> print(Segment(0.25, 3.0, (("crib", 2.5),)))
+    25% of the sets, of 3.0 items on average; likes crib (2.5 times as likely)
     """
 
     weight: float  # the share of the sets
     expected_size: float
     likes: tuple[tuple[Label, float], ...]  # items, and how many times as likely as in all sets, most distinctive first
+
+    def __str__(self) -> str:
+        names = shortened([item for item, _ in self.likes], NAME)
+        likes = [f"{name} ({number(ratio, 1)})" for name, (_, ratio) in zip(names, self.likes, strict=True)]
+        if likes:
+            likes[0] = f"{likes[0][:-1]} times as likely)"
+        said = f"; likes {', '.join(likes)}" if likes else ""
+        return fill(
+            f"{share(self.weight)} of the sets, of {number(self.expected_size, 1)} items on average{said}", WIDTH
+        )
+
+
+def _pair(item: Label, lift: float, met: float, expected: float) -> str:
+    counts = "" if math.isnan(met) else f"; met {count(met)}, by chance {number(expected, 1)}"
+    return f"{without_middle(shown(item), SHORT)}: together {as_often(lift)}{counts}"

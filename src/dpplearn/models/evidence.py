@@ -24,6 +24,7 @@ class Evidence(NamedTuple):
 
     met: Floats
     expected: Floats
+    missed: float = 0.0  # how often those may have met that count as never together
 
     def interval(self) -> tuple[Floats, Floats]:
         """Where the counts put their ratio to chance, nine times in ten."""
@@ -39,7 +40,8 @@ class Evidence(NamedTuple):
         """How likely chance brings together so few or fewer."""
         from scipy.special import gammaincc
 
-        return np.asarray(gammaincc(self.met + 1, self.expected))
+        met = np.where(self.met == 0, self.missed, self.met)
+        return np.asarray(gammaincc(met + 1, self.expected))
 
     def more(self) -> Floats:
         """How likely chance brings together so many or more."""
@@ -55,7 +57,7 @@ def evidence_with(training: Training | None, chance: Chance, item: int) -> Evide
         unknown = np.full(len(chance.m), np.nan)
         return Evidence(unknown, unknown)
     expected = training.item_weights[item] * training.frequencies * chance.of(training.frequencies)
-    return Evidence(training.pair_counts_of(item), expected)
+    return Evidence(training.pair_counts_of(item), expected, missed(training))
 
 
 def evidence_among(training: Training | None, chance: Chance, items: Ints) -> Evidence:
@@ -65,7 +67,12 @@ def evidence_among(training: Training | None, chance: Chance, items: Ints) -> Ev
         return Evidence(unknown, unknown)
     scale = chance.of(training.frequencies)
     expected = scale * np.outer(training.item_weights[items], training.frequencies[items])
-    return Evidence(training.pair_counts_among(items), expected)
+    return Evidence(training.pair_counts_among(items), expected, missed(training))
+
+
+def missed(training: Training) -> float:
+    """How often two items may have met whose pair was too rare to be kept."""
+    return max(training.least - 1, 0.0)
 
 
 def told(p: Floats, level: float, tests: int | None = None) -> Bools:
@@ -101,7 +108,7 @@ def told(p: Floats, level: float, tests: int | None = None) -> Bools:
 def told_pairs(found: Evidence, level: float = LEVEL) -> Bools:
     """Of a square of pairs, those that met more or less often than chance explains; none on the diagonal."""
     first, second = np.triu_indices(len(found.met), 1)
-    of_each = Evidence(found.met[first, second], found.expected[first, second])
+    of_each = Evidence(found.met[first, second], found.expected[first, second], found.missed)
     two_sided = np.minimum(2 * np.minimum(of_each.fewer(), of_each.more()), 1)
     square = np.zeros(found.met.shape, bool)
     square[first, second] = told(two_sided, level)

@@ -69,7 +69,7 @@ def _of_pairs(law: Law, nonempty: bool, training: Training) -> str:
     items = np.sort(np.argsort(-training.item_weights, kind="stable")[:LOOKED_AT])
     seen = evidence_among(training, chance_of(law, nonempty=nonempty), items)
     first, second = np.triu_indices(len(items), 1)
-    pairs = Evidence(seen.met[first, second], seen.expected[first, second])
+    pairs = Evidence(seen.met[first, second], seen.expected[first, second], seen.missed)
     m = training.frequencies[items]
     spread = np.maximum(pairs.expected * (1 - m[first]) * (1 - m[second]), 0)
     counted = spread >= COUNTED
