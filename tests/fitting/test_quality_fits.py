@@ -132,6 +132,12 @@ def test_what_quality_has_no_use_for_is_refused(options: dict[str, Any], said: s
         dl.fit(BASKETS, model="dpp", **given)
 
 
+def test_a_ridge_by_cross_validation_needs_all_baskets_in_one_place() -> None:
+    with pytest.raises(InputError, match="in one place; use 'evidence'"):
+        fit(in_parts(BASKETS), features=TABLE, ridge="cross-validation")
+    assert fit(features=TABLE, ridge="cross-validation", rng=0).quality.ridge > 0
+
+
 def test_other_learners_have_no_weights_of_quality() -> None:
     with pytest.raises(InputError, match="by learner='quality' alone"):
         _ = dl.fit(BASKETS, "em", max_iter=1).quality

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpplearn.learners.stopping import FEWEST_STEPS, relative_change, still_to_gain
+from dpplearn.learners.stopping import FEWEST_STEPS, last_gain, relative_change, still_to_gain
 
 
 def left_over_t(t: int) -> float:
@@ -52,3 +52,8 @@ def test_the_relative_change_is_of_the_last_step_and_from_the_earlier_value() ->
     assert relative_change([-2.0]) == math.inf
     assert relative_change([-9.0, -2.0, -1.0]) == 0.5
     assert relative_change([0.0, -1e-5]) == 1  # measured against at least 1e-5
+
+
+def test_the_last_gain_is_that_of_the_last_step_and_of_a_start_unknown() -> None:
+    assert last_gain([-3.0]) == math.inf
+    assert last_gain([-3.0, -2.5, -2.25]) == 0.25

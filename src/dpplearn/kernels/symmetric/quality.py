@@ -21,7 +21,7 @@ class QualityLaw:
     Examples
     --------
     >>> law = QualityLaw.of(np.eye(2), np.zeros(2))
-    >>> law.mean.tolist(), round(law.log_normaliser, 4)
+    >>> law.mean.round(6).tolist(), round(law.log_normaliser, 4)
     ([0.5, 0.5], 1.3863)
     """
 
