@@ -79,6 +79,20 @@ def test_a_mixture_in_factors_sets_none_of_the_past_aside_and_keeps_how_it_is_bl
     assert updated.training.blend == before.training.blend is not None
 
 
+def test_weights_say_how_many_baskets_there_were_whatever_they_are() -> None:
+    """A mixture is shrunk the more the fewer baskets it has, and sets that stand in for baskets are many of little
+    weight."""
+    old, new = dl.Baskets.from_lists(OLD, ITEMS), dl.Baskets.from_lists(NEW)
+    before = dl.fit(old, segments=2, rank=2, rng=0, threads=1).model
+    found = [
+        dl.update(before, new.reweighted(weight), old=old.reweighted(weight), rng=0, threads=1).model.log_likelihood(
+            OLD
+        )
+        for weight in (0.999, 0.0499)
+    ]
+    assert found[0] > found[1] + 0.1
+
+
 def test_weights_decay_with_time(model: dl.DPP | dl.Mixture) -> None:
     days = ["2026-01-01"] * 30 + ["2026-01-11"] * 30
     new = dl.Baskets.from_lists(NEW, times=days)

@@ -25,9 +25,13 @@ class Data:
     aside: AnyBaskets | None = None  # those set aside for validation, which the others are then without
 
     @classmethod
-    def of(cls, baskets: AnyBaskets) -> Data:
+    def of(cls, baskets: AnyBaskets, *, as_weighed: bool = False) -> Data:
+        """With weights as they are, or those that are no counts scaled to the number of baskets that they are worth."""
         if isinstance(baskets, Parts):
             return cls._of_parts(baskets)
+        if as_weighed:
+            positive = baskets.subset(baskets.weights > 0)
+            return cls(baskets, positive, positive.deduplicated())
         units = units_of(baskets)
         return cls(baskets, units, units.deduplicated())
 

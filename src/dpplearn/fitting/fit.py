@@ -255,8 +255,10 @@ def fit_with(
     start: Start = None,
     rng: Seed = None,
     callback: Callback | None = None,
+    as_weighed: bool = False,
 ) -> FitResult:
-    """`fit`, with its options in one value."""
+    """`fit`, with its options in one value; and with weights that say how many baskets there were even where they are
+    no whole numbers, if that is asked for."""
     baskets = baskets if isinstance(baskets, Parts) else as_baskets(baskets)
     start = start.model if isinstance(start, FitResult) else start
     if not isinstance(start, Kernel | DPP | Mixture | None):
@@ -274,7 +276,7 @@ def fit_with(
         return fit_quality(options, baskets, rng, callback)
     if options.checkpoint is not None:
         check_writable(Path(options.checkpoint))
-    data = Data.of(baskets)
+    data = Data.of(baskets, as_weighed=as_weighed)
     state = state_of(options, data.distinct, "given" if start is not None else options.first_start, rng)
     began = time.perf_counter() - state.elapsed
     if options.resume is None:

@@ -13,7 +13,7 @@ from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.times import decay, known_times
 from dpplearn.errors import InputError
-from dpplearn.fitting.fit import fit
+from dpplearn.fitting.fit import asked_for, fit_with
 from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.stand_in import learned_weight, stand_in
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
@@ -119,16 +119,9 @@ def update(
     past = _past(model, old, rng, threads)
     kept, fresh = _aged(past, new, 1 - forget, half_life)
     both = _joined([kept, fresh], catalogue)
-    found = fit(
-        both,
-        start=model,
-        nonempty=model.nonempty,
-        rng=int(rng.integers(2**63)),
-        threads=threads,
-        max_seconds=max_seconds,
-        progress=progress,
-        **_as_learned(model, fresh.total_weight / both.total_weight),
-    )
+    options = {"threads": threads, "max_seconds": max_seconds, "progress": progress, "nonempty": model.nonempty}
+    asked = asked_for(model, **options, **_as_learned(model, fresh.total_weight / both.total_weight))
+    found = fit_with(asked, both, start=model, rng=int(rng.integers(2**63)), as_weighed=True)
     updated = _with_truth(found.model, model, past, kept, fresh)
     return Update(updated, model, found, _changes(model, updated, new, test, past, kept, fresh))
 
