@@ -104,6 +104,15 @@ def test_parts_and_weights_are_as_good_as_the_baskets_themselves() -> None:
         np.testing.assert_allclose(fit(other).quality.standard_errors, whole.quality.standard_errors, rtol=1e-4)
 
 
+def test_errors_are_not_known_where_a_uniform_similarity_is_as_strong_as_can_be() -> None:
+    """Of baskets of one item each every two items repel each other as far as they can, and the level is anything."""
+    quality = fit([[0], [1], [2], [0]] * 20, similarity="uniform", nonempty=False).quality
+    assert quality.strengths[0] > 0.999
+    assert np.isnan(quality.standard_errors).all()
+    assert np.isnan([row.low for row in quality.rows]).all()
+    assert str(quality).count(" -") >= 3
+
+
 def test_a_callback_is_told_and_may_stop_it() -> None:
     told: list[dl.FitProgress] = []
     result = fit(callback=lambda now: told.append(now) or now.iteration == 2)

@@ -8,7 +8,7 @@ import pytest
 import dpplearn as dl
 from dpplearn import plots
 
-BASKETS = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["bib"]] * 10)
+BASKETS = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["bib"], [], []] * 10)
 
 
 def test_weights_are_drawn_largest_first_with_their_intervals_beside_the_strengths() -> None:

@@ -33,7 +33,8 @@ class QualityWeights:
     """The weights of quality, u = F θ, and the strengths of similarities. Printed, it is a table.
 
     A weight is in log-odds: of an item, were it alone in the world; of a feature, for one standard deviation of a
-    number, or for a category against the most frequent one. Errors of a strength that came to lie at 0 are not known.
+    number, or for a category against the most frequent one. Errors of a strength that came to lie at 0 or 1 are
+    not known, and where that of "uniform" is 1, none are.
 
     Examples
     --------

@@ -15,7 +15,8 @@ from dpplearn.learners.quality.quality import NEAR, curvature
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """The covariance of the weights, and that of the strengths τ and w; NaN of a strength at its bound."""
+    """The covariance of the weights, and that of the strengths τ and w; NaN of a strength at its bound, and of all
+    weights where τ is at its upper one, as their level then says no more than how near to 1 it may come."""
 
     of_weights: Floats
     of_strengths: Floats
@@ -39,6 +40,8 @@ def standard_errors(learned: QualityProblem, final: QualityProblem, end: Profile
         change = learned.blend.strengths(phi)[1]
         of_strengths = change[:, inside] @ V @ change[:, inside].T
         of_strengths[~inside] = of_strengths[:, ~inside] = np.nan
+    if learned.blend.uniform and phi[0] >= MOST:
+        of_weights = np.full_like(of_weights, np.nan)
     return Errors(np.asarray(of_weights), of_strengths)
 
 
