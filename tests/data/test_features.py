@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 from scipy.sparse import csr_array
 
-from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
+from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel, Mixture, fit
 from dpplearn.data.features import Features, as_features, read_features
 from dpplearn.data.similarity import read_similarity
 
@@ -174,3 +174,73 @@ def test_values_make_those_alike_that_share_one_and_none_is_like_nothing_else() 
 def test_a_similarity_that_is_none_is_refused_with_what_to_do(given: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_similarity(given, ITEMS)
+
+
+def test_a_number_that_is_not_available_does_not_make_a_column_of_numbers_categories(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,price\nbib,10\ncot,NA\ncrib,150\nmug,nan\n")
+    with pytest.warns(InputWarning, match="lacks 2 values of 'price'"):
+        features = read_features(tmp_path / "items.csv", ITEMS)
+    assert features.names == ("price", "price (missing)")
+    assert features.matrix.tolist() == [[-1, 0], [0, 1], [1, 0], [0, 1]]
+
+
+def test_an_infinite_number_of_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,price\nbib,10\ncot,inf\n")
+    with pytest.raises(InputError, match="expected finite numbers"):
+        read_features(tmp_path / "items.csv", ["bib", "cot"])
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-13, 1.0, 1e200, 1e307])
+def test_features_do_not_depend_on_the_unit_of_a_number(unit: float) -> None:
+    found = read_features({"item": ["cot", "bib"], "price": [9 * unit, unit]}, ["bib", "cot"])
+    np.testing.assert_allclose(found.matrix, [[-1], [1]], rtol=1e-12)
+
+
+def test_a_level_called_other_is_that_of_all_others() -> None:
+    table = {"item": range(6), "kind": ["(other)", "(other)", "bed", "bed", "bed", "meal"]}
+    assert read_features(table, list(range(6))).matrix.tolist() == [[1], [1], [0], [0], [0], [1]]
+
+
+@pytest.mark.parametrize("column", [3, "cheap"])
+def test_a_column_that_is_no_list_is_an_error_with_its_name(column: Any) -> None:
+    with pytest.raises(InputError, match="column 'price' is"):
+        read_features({"item": ["bib", "cot"], "price": column}, ["bib", "cot"])
+
+
+def test_the_line_of_a_file_is_named_as_an_editor_counts_it(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item,price\n\n\nbib,10\ncot\n")
+    with pytest.raises(InputError, match=r"line 5 of .* has 1 value; expected 2"):
+        read_features(tmp_path / "items.csv", ["bib", "cot"])
+
+
+def test_a_quote_that_is_never_closed_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text('item,price\nbib,"10\n' + "cot,20\n" * 20_000)
+    with pytest.raises(InputError, match="cannot be read: field larger"):
+        read_features(tmp_path / "items.csv", ["bib", "cot"])
+
+
+def test_items_without_a_value_are_not_alike() -> None:
+    unknown = [float("nan"), float("nan"), pandas.NA, pandas.NA]
+    np.testing.assert_array_equal(read_similarity(unknown, ITEMS), np.eye(4))
+    np.testing.assert_array_equal(read_similarity(dict(zip(ITEMS, unknown, strict=True)), ITEMS), np.eye(4))
+
+
+def test_a_pandas_index_that_names_items_is_followed() -> None:
+    kinds = pandas.Series(["bed", "meal", "bed", "meal"], index=["crib", "bib", "cot", "mug"])
+    np.testing.assert_array_equal(read_similarity(kinds, ITEMS), read_similarity(dict(kinds), ITEMS))
+    S = pandas.DataFrame(np.eye(4), index=ITEMS[::-1], columns=ITEMS[::-1])
+    S.loc["bib", "mug"] = S.loc["mug", "bib"] = 0.5
+    assert read_similarity(S, ITEMS)[0].tolist() == [1, 0, 0, 0.5]
+
+
+def test_a_similarity_is_read_from_a_path(tmp_path: Path) -> None:
+    (tmp_path / "alike.csv").write_text("item,bib,cot\nbib,1,0.5\ncot,0.5,1\n")
+    assert read_similarity(tmp_path / "alike.csv", ["bib", "cot"]).tolist() == [[1, 0.5], [0.5, 1]]
+
+
+def test_a_mixture_is_no_similarity() -> None:
+    dpp = DPP(Kernel.from_K(np.eye(2) / 2), ["bib", "cot"])
+    with pytest.raises(InputError, match="is a mixture, which has no one L"):
+        read_similarity(fit([["bib"], ["cot"]] * 9, rng=0).model, ["bib", "cot"])
+    with pytest.raises(InputError, match="is a mixture, which has no one L"):
+        read_similarity(Mixture.of([dpp, dpp]), ["bib", "cot"])

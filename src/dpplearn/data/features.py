@@ -6,7 +6,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -24,6 +24,7 @@ MOST_LEVELS = 50  # columns of one categorical column
 SHOWN = 3  # examples
 OTHER, MISSING = "(other)", "(missing)"
 TRUE_FALSE = {"true": 1.0, "false": 0.0}
+NO_NUMBER = {"na", "n/a", "nan", "null", "none"}  # what stands for a missing number in files
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, i
     [[-1.0], [1.0]]
     """
     catalogue = as_catalogue(items)
-    read = read_item_table(table, item)
+    read = _without_placeholders(read_item_table(table, item))
     rows = read.rows_of(catalogue.labels)
     columns, notes = [], _notes_on_rows(read, catalogue)
     for name, values in read.columns.items():
@@ -238,6 +239,19 @@ def _encoded(columns: Sequence[Column], read: ItemTable, rows: list[int]) -> Flo
     return np.hstack(parts)
 
 
+def _without_placeholders(read: ItemTable) -> ItemTable:
+    """With None for texts such as NA, where all others of the column are numbers."""
+    return (
+        replace(read, columns={name: _blanked(values) for name, values in read.columns.items()}) if read.texts else read
+    )
+
+
+def _blanked(values: list[Any]) -> list[Any]:
+    left = [None if value is None or value.lower() in NO_NUMBER else value for value in values]
+    present = [value for value in left if value is not None]
+    return left if present and all(map(_reads_as_number, present)) else values
+
+
 def _column(name: str, values: list[Any], read: ItemTable) -> Column | None:
     """How to encode a column; None where it says nothing."""
     present = [value for value in values if value is not None]
@@ -254,24 +268,26 @@ def _numeric(present: list[Any], texts: bool) -> bool:
 
 def _reads_as_number(value: Any) -> bool:
     try:
-        return math.isfinite(float(value))
+        float(value)
     except ValueError:
         return str(value).lower() in TRUE_FALSE
+    return True
 
 
 def _numeric_column(name: str, values: list[Any], source: str) -> NumericColumn | None:
     numbers = np.array([_as_number(value, name, source) for value in values])
     known = numbers[~np.isnan(numbers)]
-    spread = float(known.std())
-    constant = spread <= 1e-12 * max(1.0, float(np.abs(known).max()))
+    unit = float(np.abs(known).max()) or 1.0  # squares may be too large for numbers, or too small
+    mean, spread = unit * float((known / unit).mean()), float((known / unit).std())
+    constant = spread <= 1e-12
     if constant and len(known) == len(numbers):
         return None
-    return NumericColumn(name, float(known.mean()), 1.0 if constant else spread, len(known) < len(numbers))
+    return NumericColumn(name, mean, unit if constant else unit * spread, len(known) < len(numbers))
 
 
 def _as_number(value: Any, name: str, source: str) -> float:
     """NaN where it is missing."""
-    if value is None:
+    if value is None or (isinstance(value, str) and value.lower() in NO_NUMBER):
         return math.nan
     if isinstance(value, str) and value.lower() in TRUE_FALSE:
         return TRUE_FALSE[value.lower()]
@@ -293,8 +309,9 @@ def _categorical_column(name: str, levels: list[str]) -> CategoricalColumn | Non
     if len(order) < 2:
         return None
     reference, *others = order
-    own = [level for level in others if counts[level] >= FEWEST or level == MISSING][:MOST_LEVELS]
-    return CategoricalColumn(name, reference, (*own, *((OTHER,) if len(own) < len(others) else ())))
+    own = [level for level in others if level != OTHER and (counts[level] >= FEWEST or level == MISSING)][:MOST_LEVELS]
+    rest = len(own) < len(others) and reference != OTHER
+    return CategoricalColumn(name, reference, (*own, *((OTHER,) if rest else ())))
 
 
 def _as_level(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
@@ -103,6 +103,11 @@ def _value(value: Any) -> Any:
 
 
 def _of_dict(table: Mapping[Any, Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    alone = next(
+        (name for name, values in table.items() if isinstance(values, str) or not isinstance(values, Iterable)), None
+    )
+    if alone is not None:
+        raise InputError(f"column {alone!r} is {table[alone]!r}; expected a list with one value per item")
     columns = {str(name): list(values) for name, values in table.items()}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -137,16 +142,20 @@ def _of_file(path: str) -> tuple[str, list[str], list[tuple[Any, ...]], bool]:
             found = connection.sql(f"SELECT * FROM read_parquet({sql_files(paths)})")
             return path, list(found.columns), found.fetchall(), False
     with text_file(paths[0], newline="") as file:
-        lines = [line for line in csv.reader(file, delimiter=_delimiter(paths[0]), skipinitialspace=True) if line]
-    if not lines:
+        lines = csv.reader(file, delimiter=_delimiter(paths[0]), skipinitialspace=True)
+        try:
+            numbered = [(lines.line_num, line) for line in lines if line]
+        except csv.Error as error:
+            raise InputError(f"line {lines.line_num} of {path} cannot be read: {error}; look at its quotes") from None
+    if not numbered:
         raise InputError(f"{path} has no lines; expected a header, and one line per item")
-    header, *rows = lines
-    wrong = next((number for number, row in enumerate(rows, start=2) if len(row) != len(header)), None)
-    if wrong is not None:
-        raise InputError(
-            f"line {wrong} of {path} has {count(len(rows[wrong - 2]), 'value')}; expected {len(header)}, as above"
-        )
-    return path, header, [tuple(row) for row in rows], True
+    header, rows = numbered[0][1], numbered[1:]
+    for number, row in rows:
+        if len(row) != len(header):
+            raise InputError(
+                f"line {number} of {path} has {count(len(row), 'value')}; expected {len(header)}, as above"
+            )
+    return path, header, [tuple(row) for _, row in rows], True
 
 
 def _delimiter(path: str) -> str:

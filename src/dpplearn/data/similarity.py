@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.checks import as_array
+from dpplearn.data.checks import as_array, is_null
 from dpplearn.data.features import as_catalogue
-from dpplearn.data.item_tables import read_item_table
+from dpplearn.data.item_tables import ITEM, read_item_table
 from dpplearn.errors import InputError
 from dpplearn.tools.words import contents, count
 
@@ -55,11 +56,11 @@ def read_similarity(similarity: Any, items: Baskets | Catalogue | Sequence[Label
 def _matrix(similarity: Any, catalogue: Catalogue, name: str) -> Floats:
     if hasattr(similarity, "kernel") and hasattr(similarity, "catalogue"):
         return _of_model(similarity, catalogue, name)
-    if isinstance(similarity, Mapping):
-        return _same(_by_label(similarity, catalogue, name))
+    if isinstance(similarity, Mapping) or _by_index(similarity, catalogue):
+        return _same(_by_label(dict(similarity.items()), catalogue, name))
     if hasattr(similarity, "tocsr"):
         similarity = similarity.toarray()
-    if hasattr(similarity, "columns") or hasattr(similarity, "column_names") or isinstance(similarity, str):
+    if hasattr(similarity, "columns") or hasattr(similarity, "column_names") or isinstance(similarity, str | PathLike):
         return _of_table(similarity, catalogue, name)
     array = as_array(similarity)
     if array.ndim == 1 and len(array) == len(catalogue):
@@ -69,6 +70,13 @@ def _matrix(similarity: Any, catalogue: Catalogue, name: str) -> Floats:
             f"{name} is {array.dtype} of shape {array.shape}, for {count(len(catalogue), 'item')}; {EXPECTED}"
         )
     return np.array(array, dtype=float)
+
+
+def _by_index(similarity: Any, catalogue: Catalogue) -> bool:
+    """Whether it is a pandas Series whose index names the items; otherwise its values are in their order."""
+    if getattr(similarity, "ndim", 0) != 1 or not hasattr(similarity, "index") or not hasattr(similarity, "items"):
+        return False
+    return {str(label) for label in similarity.index} >= set(map(str, catalogue.labels))
 
 
 def _by_label(values: Mapping[Any, Any], catalogue: Catalogue, name: str) -> list[Any]:
@@ -84,7 +92,7 @@ def _by_label(values: Mapping[Any, Any], catalogue: Catalogue, name: str) -> lis
 
 def _same(values: list[Any]) -> Floats:
     """1 where two items have the same value; what has none is like itself alone."""
-    kinds = [(place,) if value is None else str(value) for place, value in enumerate(values)]
+    kinds = [(place,) if is_null(value) else str(value) for place, value in enumerate(values)]
     numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
     number = np.array([numbers[kind] for kind in kinds])
     return np.asarray(number[:, None] == number, dtype=float)
@@ -95,7 +103,10 @@ def _of_model(model: Any, catalogue: Catalogue, name: str) -> Floats:
     if (here < 0).any():
         missing = catalogue.select(np.flatnonzero(here < 0))
         raise InputError(f"the model given as {name} lacks the items {contents(missing[:SHOWN])}")
-    L = np.asarray(model.kernel.L)[np.ix_(here, here)]
+    L = getattr(model.kernel, "L", None)
+    if L is None or callable(L):  # of a mixture every segment has its own
+        raise InputError(f"the model given as {name} is a mixture, which has no one L; {EXPECTED}")
+    L = np.asarray(L)[np.ix_(here, here)]
     if not np.all(L.diagonal() > 0):
         raise InputError(f"the model given as {name} has items of probability zero, which are like nothing")
     d = np.sqrt(L.diagonal())
@@ -103,6 +114,9 @@ def _of_model(model: Any, catalogue: Catalogue, name: str) -> Floats:
 
 
 def _of_table(table: Any, catalogue: Catalogue, name: str) -> Floats:
+    labels = sorted(map(str, catalogue.labels))
+    if hasattr(table, "reset_index") and sorted(map(str, table.columns)) == sorted(map(str, table.index)) == labels:
+        table = table.rename(index=str, columns=str).reset_index(names=ITEM)  # of pandas: rows are named by the index
     read = read_item_table(table)
     rows = read.rows_of(catalogue.labels)
     missing = [label for label in catalogue.labels if str(label) not in read.columns]
@@ -130,7 +144,7 @@ def _checked(S: Floats, name: str) -> Floats:
             f"{name} has {S[wrong, wrong]:.6g} on its diagonal (item number {wrong}); expected 1, how like it is to "
             "itself: divide by sqrt(outer(d, d)), d = diag(S)"
         )
-    S = (S + S.T) / 2
+    S = S / 2 + S.T / 2
     np.fill_diagonal(S, 1.0)
     least = float(np.linalg.eigvalsh(S)[0])
     if least < -DEFINITE * len(S):
