@@ -150,3 +150,27 @@ def test_a_ridge_by_cross_validation_needs_all_baskets_in_one_place() -> None:
 def test_other_learners_have_no_weights_of_quality() -> None:
     with pytest.raises(InputError, match="by learner='quality' alone"):
         _ = dl.fit(BASKETS, "em", max_iter=1).quality
+
+
+@pytest.mark.parametrize("prior", ["auto", 0])
+def test_an_item_that_is_in_every_basket_alone_is_learned(prior: Any) -> None:
+    result = fit([["cot"]] * 10, similarity="uniform", prior=prior)
+    assert result.model.marginals().tolist() == [1]
+    assert result.log_likelihood == pytest.approx(0, abs=1e-12)
+    assert np.isnan(result.quality.standard_errors).all()
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("prior", ["auto", 0])
+def test_no_errors_are_given_where_baskets_of_one_item_leave_the_level_open(n: int, prior: Any) -> None:
+    """That sets are not empty being known, the weights may fall together without end."""
+    result = fit([[item] for item in range(n)] * 10, similarity="uniform", prior=prior)
+    np.testing.assert_allclose(result.model.marginals(), 1 / n, atol=0.01)
+    assert np.isnan(result.quality.standard_errors).all()
+
+
+def test_no_errors_are_given_of_features_that_say_the_same() -> None:
+    table = {**TABLE, "price in cents": [100 * price for price in TABLE["price"]]}
+    quality = fit(features=table, ridge=0, similarity=np.eye(6)).quality
+    known = dict(zip(quality.names, np.isfinite(quality.standard_errors).tolist(), strict=True))
+    assert known == {"(all items)": True, "price": False, "soft": True, "price in cents": False}

@@ -34,7 +34,8 @@ class QualityWeights:
 
     A weight is in log-odds: of an item, were it alone in the world; of a feature, for one standard deviation of a
     number, or for a category against the most frequent one. Errors of a strength that came to lie at 0 or 1 are
-    not known, and where that of "uniform" is 1, none are.
+    not known, nor those of weights that baskets do not tell, as of features that say the same; and where the strength
+    of "uniform" is 1, none are.
 
     Examples
     --------

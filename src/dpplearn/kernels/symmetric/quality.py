@@ -11,6 +11,8 @@ from dpplearn.arrays import Floats
 
 LARGEST = 300.0  # of |u|: e^u is a number, and what is likelier cannot be told from certain
 
+SMALL = 1e-3  # log det(I + L) that rounding to 1 + L would spoil
+
 
 @dataclass(frozen=True, eq=False)
 class QualityLaw:
@@ -57,6 +59,8 @@ class QualityLaw:
         L = d[:, None] * S * d
         factor = np.linalg.cholesky(L + np.eye(len(L)))
         log_det = 2 * float(np.log(factor.diagonal()).sum())
+        if nonempty and log_det < SMALL:  # all that is left of it where sets are almost never more than empty
+            log_det = float(np.log1p(np.linalg.eigvalsh(L)).sum())
         half = np.linalg.inv(factor)
         inverse = half.T @ half
         K = L @ inverse

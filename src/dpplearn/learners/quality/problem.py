@@ -69,7 +69,8 @@ class QualityProblem(Problem):
     def target(self, phi: Floats) -> Target:
         """What the weights are to bring about, given the strengths."""
         S = self.similarity(phi)[np.ix_(self.items, self.items)]
-        return Target(S, self.m, self.of_all.among(self.items), self.nonempty, self.ridge / self.number)
+        m = self.m / min(float(self.m.sum()), 1.0) if self.nonempty else self.m  # such sets have one item at least
+        return Target(S, m, self.of_all.among(self.items), self.nonempty, self.ridge / self.number)
 
     def profile(self, phi: Floats, theta: Floats | None = None) -> Profile:
         """By the envelope theorem: ∂/∂S of the whole is ⟨Δ_S/n − D (L + I)⁻¹ D/c, dS⟩, the weights being the best."""
