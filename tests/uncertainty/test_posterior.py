@@ -195,9 +195,13 @@ def test_true_parameters_stand_anywhere_among_the_draws_alike() -> None:
         ({"kernel": lambda theta, X: np.eye(len(X)), "prior": None}, r"pass prior=\(means"),
         ({"kernel": lambda theta, X: np.eye(2)}, r"shape \(2, 2\); expected \(6, 6\)"),
         ({"kernel": lambda theta, X: np.ones((len(X), len(X)))}, "makes some basket impossible"),
-        ({"prior": ([0.0], [1.0])}, "the prior is of 1 parameters, and there are 3"),
+        ({"prior": ([0.0], [1.0])}, "the prior is of 1 parameter, and there are 3"),
         ({"prior": ([0.0] * 3, [1.0, 1.0, -1.0])}, "the latter positive"),
         ({"prior": 3}, "not a pair of lists"),
+        ({"prior": ([0.0] * 3, [1.0, 1.0, np.inf])}, "expected finite numbers"),
+        ({"kernel": lambda theta, X: np.exp(theta[0]) * (np.eye(len(X)) + np.eye(len(X), k=1) / 2)}, "not symmetric"),
+        ({"kernel": 3}, "kernel is a int; expected one of linear, rbf, or a function"),
+        ({"kernel": "rbf", "names": ["a", "b", "c"]}, "names are those of the parameters of a function"),
         ({"draws": 5}, "100 or more"),
         ({"nonempty": True}, "baskets are empty"),
         ({"nonempty": "maybe"}, "expected True, False or 'auto'"),
@@ -227,3 +231,9 @@ def test_draws_of_very_different_laws_count_for_their_shares(nonempty: bool) -> 
     expected = np.array([0.25, 0.75]) @ (P / P.sum(axis=1, keepdims=True))
     got = np.exp(law.log_prob(Baskets.from_lists(oracle.subsets(N)[1:], n_items=N)))
     np.testing.assert_allclose(got, expected[1:], rtol=1e-9)
+
+
+@pytest.mark.parametrize("probabilities", [[0.5, 1.5], [-0.1], 0.5, [np.nan]])
+def test_quantiles_are_of_probabilities(probabilities: Any) -> None:
+    with pytest.raises(InputError, match="expected a list of numbers from 0 to 1"):
+        found_in(sets_of("rbf", THETA, 20, 3)).quantiles(probabilities)

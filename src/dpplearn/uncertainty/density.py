@@ -15,6 +15,8 @@ from dpplearn.kernels.symmetric.quality import QualityLaw
 from dpplearn.kernels.symmetric.statistics import logdet_under_L, sums_under_L
 from dpplearn.uncertainty.parameters import ParametricKernel
 
+SYMMETRIC = 1e-8  # what rounding may leave of L − Lᵀ, relative to L
+
 
 @dataclass(frozen=True, eq=False)
 class Density:
@@ -58,6 +60,9 @@ class Density:
             raise InputError(f"the kernel's function gave an array of shape {L.shape}; expected ({n}, {n})")
         if not np.isfinite(L).all():
             return None
+        apart = float(np.abs(L - L.T).max())
+        if apart > SYMMETRIC * float(np.abs(L).max()):
+            raise InputError(f"the kernel's function gave an L that is not symmetric, by {apart:.2g}; take (L + Lᵀ)/2")
         try:
             return QualityLaw.of(L, np.zeros(n), nonempty=self.nonempty)
         except np.linalg.LinAlgError:

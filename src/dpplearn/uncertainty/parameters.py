@@ -10,6 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.features import Features
 from dpplearn.errors import InputError
+from dpplearn.tools.words import count
 
 KernelFunction = Callable[[Floats, Floats], Floats]  # from parameters and features to L
 
@@ -91,9 +92,18 @@ def parametric(
     if isinstance(kernel, str):
         if kernel not in NAMED:
             raise InputError(f"kernel is {kernel!r}; expected one of {', '.join(sorted(NAMED))}, or a function")
+        if names is not None:
+            raise InputError(
+                f"names are those of the parameters of a function, and kernel is {kernel!r}; leave them out"
+            )
         function, shape = NAMED[kernel]
         names = ("(all items)", *features.names, shape)
         usual = np.array([OF_ALL, *[OF_FEATURE] * X.shape[1], OF_SHAPE]).T
+    elif not callable(kernel):
+        raise InputError(
+            f"kernel is a {type(kernel).__name__}; expected one of {', '.join(sorted(NAMED))}, or a function that "
+            "takes the parameters and the matrix of features and returns L"
+        )
     elif prior is None:
         raise InputError(
             "kernel is a function, and what is known of its parameters beforehand is not said; pass prior=(means, "
@@ -102,9 +112,12 @@ def parametric(
     else:
         function, usual = kernel, np.zeros((2, 0))
     mean, sd = _checked_prior(usual if prior is None else prior)
-    names = tuple(names) if names is not None else tuple(f"parameter {place}" for place in range(len(mean)))
+    names = [names] if isinstance(names, str) else names
+    names = tuple(map(str, names)) if names is not None else tuple(f"parameter {place}" for place in range(len(mean)))
     if len(names) != len(mean):
-        raise InputError(f"the prior is of {len(mean)} parameters, and there are {len(names)}: {', '.join(names)}")
+        raise InputError(
+            f"the prior is of {count(len(mean), 'parameter')}, and there are {len(names)}: {', '.join(names)}"
+        )
     return ParametricKernel(function, X, names, mean, sd)
 
 
@@ -113,9 +126,14 @@ def _checked_prior(prior: object) -> tuple[Floats, Floats]:
         mean, sd = (np.array(each, dtype=float) for each in prior)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         raise InputError("prior is not a pair of lists of numbers; expected (means, standard deviations)") from None
-    if mean.ndim != 1 or mean.shape != sd.shape or not len(mean) or not (np.isfinite(mean).all() and (sd > 0).all()):
+    if mean.ndim != 1 or mean.shape != sd.shape or not len(mean):
         raise InputError(
             f"prior has means of shape {mean.shape} and standard deviations of shape {sd.shape}; expected one of each "
-            "per parameter, the latter positive"
+            "per parameter"
+        )
+    if not (np.isfinite(mean).all() and np.isfinite(sd).all() and (sd > 0).all()):
+        raise InputError(
+            f"prior has the means {mean.tolist()} and the standard deviations {sd.tolist()}; expected finite numbers, "
+            "the latter positive"
         )
     return mean, sd

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -89,6 +90,9 @@ class Posterior:
         >>> dl.posterior(baskets, features=table, draws=100, rng=0).quantiles([0.25, 0.75]).shape
         (2, 3)
         """
+        probabilities = np.asarray(probabilities, dtype=float)
+        if probabilities.ndim != 1 or not ((probabilities >= 0) & (probabilities <= 1)).all():
+            raise InputError(f"probabilities are {probabilities.tolist()}; expected a list of numbers from 0 to 1")
         found = np.empty((len(probabilities), len(self.names)))
         for place, column in enumerate(self.draws.T):
             order = np.argsort(column, kind="stable")
@@ -117,8 +121,8 @@ class Posterior:
         >>> all(each.low < each.median < each.high for each in every)
         True
         """
-        if not 0 < probability < 1:
-            raise InputError(f"probability is {probability}; expected a number between 0 and 1")
+        if not isinstance(probability, Real) or not 0 < probability < 1:
+            raise InputError(f"probability is {probability!r}; expected a number between 0 and 1")
         rows = self.quantiles([(1 - probability) / 2, 0.5, (1 + probability) / 2]).T.tolist()
         return [Interval(name, *row) for name, row in zip(self.names, rows, strict=True)]
 
