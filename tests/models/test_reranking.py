@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpplearn import DPP, InputError, Kernel, Mixture, MixtureKernel
@@ -197,10 +198,22 @@ def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
         (["item 1"], [np.inf], {"log": True}, "score 0 is not a finite number"),
         (["item 1"], ["high"], {}, "scores are not numbers"),
         (["item 1"], [1], {"strength": -1}, "strength is -1; expected a number, 0"),
+        (["item 1"], [1], {"strength": None}, "strength is None; expected a number, 0"),
+        (["item 1"], [1], {"strength": [1]}, r"strength is \[1\]; expected a number, 0"),
         (["item 1"], [1], {"k": -1}, "k is -1"),
+        (None, [1], {}, "items are a NoneType; expected a list of candidates"),
+        ({"item 1"}, [1], {}, "items are a set; expected a list of candidates"),
         ("item 1", [1] * 6, {}, "item 'i' is not in|single item"),
     ],
 )
 def test_what_cannot_be_reranked_is_said(items: object, scores: object, more: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         MODELS["dpp"]().rerank(items, scores, **more)  # type: ignore[call-overload]
+
+
+def test_candidates_come_as_anything_that_has_an_order() -> None:
+    model, items, scores = MODELS["dpp"](), ["item 1", "item 2", "item 3"], [0.2, 0.9, 0.4]
+    expected = model.rerank(items, scores)
+    index = [7, 8, 9]
+    assert model.rerank(pd.Series(items, index), pd.Series(scores, index)) == expected  # type: ignore[arg-type]
+    assert model.rerank(iter(items), scores) == expected  # type: ignore[call-overload]

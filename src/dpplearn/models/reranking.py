@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import zip_longest
+from numbers import Real
 from typing import Any, overload
 
 import numpy as np
@@ -97,6 +98,11 @@ class Reranking:
         >>> dpp.rerank([["crib", "cot"], ["cot", "monitor"]], [[0.9, 0.8], [0.2, 0.5]], k=1)
         [['crib'], ['monitor']]
         """
+        if isinstance(items, Set | Mapping) or not isinstance(items, Iterable):
+            raise InputError(
+                f"items are a {type(items).__name__}; expected a list of candidates, in the order of scores"
+            )
+        items = items if isinstance(items, str | bytes) else list(items)
         many = not len(items) or not isinstance(items[0], Label | np.integer)
         found = reranked(
             self.law,
@@ -183,8 +189,10 @@ def _chosen(
 
 
 def _strength(strength: Any) -> float:
-    if isinstance(strength, bool | str) or not 0 <= strength < math.inf:
-        raise InputError(f"strength is {strength!r}; expected a number, 0 (the scores alone) or more")
+    if isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= float(strength) < math.inf:
+        raise InputError(
+            f"strength is {strength!r}; expected a number, 0 (the scores alone) or more, or what fit_slates found"
+        )
     return float(strength)
 
 
