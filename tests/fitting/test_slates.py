@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,64 @@ def test_a_fit_is_used_with_the_similarity_that_it_was_made_with() -> None:
     unknown = [(["elsewhere"], [1.0], ["elsewhere"])]
     with pytest.raises(dl.InputError, match="'elsewhere' is not in the catalogue"):
         fit_slates(unknown, model)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_that_tell_all_that_is_chosen_show_no_repulsion(seed: int) -> None:
+    """No slope is then steep enough, and the search for one ends somewhere, which must not look like repulsion."""
+    rng, slates = np.random.default_rng(seed), []
+    for _ in range(200):
+        scores = rng.standard_normal(6)
+        slates.append((ITEMS[:6], scores, [item for item, score in zip(ITEMS, scores, strict=False) if score > 0]))
+    kinds = dict(zip(ITEMS, "aabbcc", strict=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dl.InputWarning)
+        warnings.simplefilter("error", RuntimeWarning)
+        fit = fit_slates(slates, kinds)
+    assert np.isfinite([fit.log_likelihood, fit.independent_log_likelihood]).all()
+    assert not fit.shown
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-20, 1e20, 1e200])
+def test_scores_of_any_unit_say_the_same(unit: float) -> None:
+    one = fit_slates(made(60), similarity_table())
+    other = fit_slates([(items, scores * unit, chosen) for items, scores, chosen in made(60)], similarity_table())
+    assert other.slope.value * unit == pytest.approx(one.slope.value, rel=1e-6)
+    assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-9)
+
+
+def test_scores_that_are_all_the_same_have_no_slope_that_is_told() -> None:
+    fit = fit_slates([(items, np.full(8, 0.1), chosen) for items, _, chosen in made(60)], similarity_table())
+    assert fit.slope.value == pytest.approx(0, abs=1e-9)
+    assert np.isnan(fit.slope.standard_error)
+    assert np.isfinite(fit.intercept.value)
+
+
+def test_items_of_a_model_whose_labels_are_integers_are_found_by_label() -> None:
+    model = dl.DPP(dl.Kernel.from_K(np.eye(3) * 0.4 + 0.05), [10, 20, 30])
+    slates = [([10, 30], [0.5, 0.1], [10]), ([30, 20], [0.7, 0.2], [])] * 5 + [([20, 10], [0.3, 0.2], [20, 10])]
+    assert model.rerank([30, 20], [0.1, 0.2], strength=fit_slates(slates, model)) == [20, 30]
+    with pytest.raises(dl.InputError, match="item 40 is not in the catalogue"):
+        fit_slates([*slates, ([40], [0.1], [])], model)
+
+
+def test_blanks_around_items_of_a_file_are_no_part_of_them(tmp_path: Path) -> None:
+    (tmp_path / "slates.csv").write_text("slate,item,score,chosen\n1, cot ,0.5,1\n2,cot,0.4, 0\n")
+    assert dl.read_slates(tmp_path / "slates.csv").catalogue.labels == ("cot",)
+
+
+@pytest.mark.parametrize(
+    ("slates", "message"),
+    [
+        (
+            {"slate": [1, None], "item": ["a", "b"], "score": [1, 2], "chosen": [1, 0]},
+            "row 2 of the table has no slate",
+        ),
+        ({"slate": [1, 1], "item": [None, "b"], "score": [1, 2], "chosen": [1, 0]}, "row 1 of the table has no item"),
+        ([([["cot"]], [1], [])], r"item \['cot'\] is of type list"),
+        (iter([(["cot"], [1], [])]), "expected a table"),
+    ],
+)
+def test_what_is_no_slate_is_said(slates: Any, message: str) -> None:
+    with pytest.raises(dl.InputError, match=message):
+        dl.read_slates(slates)

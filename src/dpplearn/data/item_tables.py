@@ -59,7 +59,7 @@ def read_item_table(table: Any, item: str | None = None) -> ItemTable:
     if repeated is not None:
         raise InputError(f"{source} has {names.count(repeated)} columns called {repeated!r}; rename all but one")
     place = _item_column(names, item, source)
-    columns = {name: [_value(row[at]) for row in rows] for at, name in enumerate(names)}
+    columns = {name: [without_blanks(row[at]) for row in rows] for at, name in enumerate(names)}
     labels = columns.pop(names[place])
     return ItemTable(source, _checked_labels(labels, names[place], source), columns, texts)
 
@@ -95,7 +95,7 @@ def _checked_labels(values: list[Any], column: str, source: str) -> tuple[Label,
     return labels
 
 
-def _value(value: Any) -> Any:
+def without_blanks(value: Any) -> Any:
     """Without blanks around a text; None for what is missing."""
     if isinstance(value, str):
         return value.strip() or None
@@ -121,7 +121,7 @@ def _of_frame(table: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
     with duckdb.connect() as connection:
         try:
             connection.register("registered", table)
-        except (duckdb.Error, TypeError):
+        except (duckdb.Error, TypeError, RuntimeError):
             kind = f"{type(table).__module__}.{type(table).__name__}"
             raise InputError(
                 f"got a {kind}; expected a table by item: a pandas or polars DataFrame, an Arrow table, a dict of "

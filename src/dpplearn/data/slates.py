@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
-from dpplearn.data.catalogue import Catalogue
-from dpplearn.data.item_tables import read_rows
+from dpplearn.data.catalogue import Catalogue, as_label
+from dpplearn.data.item_tables import read_rows, without_blanks
 from dpplearn.errors import InputError
 from dpplearn.tools.words import count
 
@@ -104,7 +104,11 @@ def _of_table(table: Any) -> list[Slate]:
     places = [names.index(name) for name in COLUMNS]
     found: dict[Any, Slate] = {}
     for row, values in enumerate(rows, start=1):
-        slate, item, score, chosen = (values[place] for place in places)
+        slate, item, score, chosen = (without_blanks(values[place]) for place in places)
+        if slate is None or item is None:
+            raise InputError(
+                f"row {row} of {source} has no {'slate' if slate is None else 'item'}; expected one in each"
+            )
         items, scores, taken = found.setdefault(slate, ([], [], []))
         items.append(item)
         scores.append(_score(score, source, row))
@@ -138,7 +142,7 @@ def _catalogue(items: set[Any]) -> Catalogue:
 def _stacked(slates: list[Slate]) -> Slates:
     if not slates:
         raise InputError(f"there are no slates; {EXPECTED}")
-    catalogue = _catalogue({item for items, _, _ in slates for item in items})
+    catalogue = _catalogue({as_label(item) for items, _, _ in slates for item in items})
     shape = len(slates), max(len(items) for items, _, _ in slates)
     found = Slates(catalogue, np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape, bool), np.zeros(shape, bool))
     for row, (items, scores, chosen) in enumerate(slates):

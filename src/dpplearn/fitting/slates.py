@@ -18,6 +18,8 @@ from dpplearn.models.slates import SlateNumber, SlatesFit
 
 MOST_ITERATIONS = 200
 TOLERANCE = 1e-6  # of the gradient, in nats per slate and standard error of the free numbers, about
+LEAST = 1e-6  # information in all slates that is none but rounding
+EDGE = 1e-4  # strengths nearer to 0 or 1 have no error that the curvature tells
 WEAKEST = 1e-6  # strength, at which there is no repulsion
 
 
@@ -62,11 +64,14 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
         raise InputError("nothing is chosen of any slate, so that nothing can be learned; look at the column chosen")
     base, own, places = _base(similarity, read)
     alike = likeness_among(base, places)
-    middle, spread = float(read.scores[read.there].mean()), float(read.scores[read.there].std()) or 1.0
+    middle, spread = _middle_and_spread(read.scores[read.there])
     problem = SlatesProblem((read.scores - middle) / spread, read.chosen, read.there, alike)
     alone = _scores_alone(problem)
     best, evaluations, converged = _climb(problem, _start(problem, alone))
     value, without = problem.log_likelihood(best), problem.log_likelihood(alone)
+    steeper = _as_steep(alone, best)
+    if problem.log_likelihood(steeper) > without:
+        alone, without = steeper, problem.log_likelihood(steeper)
     if value < without:
         best, value = alone, without
     return _result(read, problem, best, (middle, spread), value, without, (evaluations, converged), own)
@@ -75,11 +80,21 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
 def _base(similarity: Any, slates: Slates) -> tuple[Interaction, DenseInteraction | None, Any]:
     """How items act on each other, whether that is the slates' own, and where their candidates stand in it."""
     if isinstance(similarity, SetModel):
-        here = similarity.catalogue.positions(slates.catalogue.labels)
-        return similarity.law.interaction(), None, here[slates.items]
+        here = similarity.catalogue.translation(slates.catalogue)[slates.items]
+        unknown = slates.items[slates.there & (here < 0)]
+        if len(unknown):
+            raise InputError(similarity.catalogue.unknown(slates.catalogue.labels[unknown[0]]))
+        return similarity.law.interaction(), None, np.where(slates.there, here, 0)
     S = read_similarity(similarity, slates.catalogue)
     own = DenseInteraction(np.ones(1), S[None])
     return own, own, slates.items
+
+
+def _middle_and_spread(scores: Floats) -> tuple[float, float]:
+    """The mean and the standard deviation, of numbers of any unit; 1 where all are the same."""
+    unit = float(np.abs(scores).max(initial=0.0)) or 1.0
+    middle, spread = float((scores / unit).mean()), float((scores / unit).std())
+    return unit * middle, unit * spread if spread > 1e-12 else 1.0
 
 
 def _scores_alone(problem: SlatesProblem) -> Choice:
@@ -89,13 +104,19 @@ def _scores_alone(problem: SlatesProblem) -> Choice:
     mean = np.clip(y.mean(), 1e-6, 1 - 1e-6)
     beta = np.array([np.log(mean / (1 - mean)), 0.0])
     for _ in range(50):
-        p = 1 / (1 + np.exp(-X @ beta))
+        p = np.exp(-np.logaddexp(0, -X @ beta))
         H = X.T @ ((p * (1 - p))[:, None] * X) + 1e-9 * np.eye(2)
         step = np.linalg.solve(H, X.T @ (y - p))
         beta = beta + step * min(1.0, 4.0 / max(float(np.abs(step).max()), 1e-12))
         if np.abs(step).max() < 1e-10:
             break
     return Choice(float(beta[0]), float(beta[1]), WEAKEST, 1.0)
+
+
+def _as_steep(alone: Choice, best: Choice) -> Choice:
+    """Without repulsion, but as steep as with it: where scores tell all that is chosen, steeper is always better."""
+    times = best.slope / alone.slope if alone.slope else 1.0
+    return alone._replace(intercept=times * alone.intercept, slope=times * alone.slope)
 
 
 def _start(problem: SlatesProblem, alone: Choice) -> Choice:
@@ -170,8 +191,9 @@ def _standard_errors(problem: SlatesProblem, best: Choice, scaled: tuple[float, 
         np.linalg.cholesky(H)
     except np.linalg.LinAlgError:  # at an edge, where some of them are not told
         errors = np.full(4, np.nan)
-        inner = told[:2, :2] @ np.linalg.pinv(H[:2, :2]) @ told[:2, :2].T
-        errors[:2] = np.sqrt(np.maximum(np.diagonal(inner), 0))
+        known = np.flatnonzero(H.diagonal()[:2] > LEAST)
+        inner = told[:2, known] @ np.linalg.pinv(H[np.ix_(known, known)]) @ told[:2, known].T
+        errors[known] = np.sqrt(np.maximum(np.diagonal(inner)[known], 0))
         return errors
-    covariance = told @ np.linalg.inv(H) @ told.T
-    return np.asarray(np.sqrt(np.diagonal(covariance)))
+    errors = np.sqrt(np.diagonal(told @ np.linalg.inv(H) @ told.T))
+    return np.where([False, False, not EDGE < best.strength < 1 - EDGE, False], np.nan, errors)

@@ -58,20 +58,24 @@ class SlatesProblem:
 
     def _part(self, choice: Choice, rows: slice) -> tuple[float, Floats]:
         """∂ log det L_Y = tr(L_Y⁻¹ ∂L_Y) and ∂ log det(I + L) = tr((I + L)⁻¹ ∂L); candidates that are not there have an
-        L of 0, and outside Y stands the identity."""
+        L of 0, and outside Y stands the identity. I + L is E M E with E the larger of 1 and D, so that M is a number
+        whatever the worth."""
         scores, Y, there, alike = self.scores[rows], self.chosen[rows], self.there[rows], self.alike[rows]
         n = scores.shape[1]
         one, off = np.eye(n), 1 - np.eye(n)
         closeness = np.exp((alike - 1) / choice.reach**2) * off
         worth = np.where(there, choice.intercept + choice.slope * scores, -np.inf)
-        d = np.exp(worth / 2)
-        L = d[:, :, None] * (one + choice.strength * closeness) * d[:, None, :]
+        log_E2 = np.maximum(worth, 0)
+        d = np.exp(np.minimum(worth, 0) / 2)  # D over E
+        both = d[:, :, None] * d[:, None, :]
+        S = one + choice.strength * closeness
         inside = Y[:, :, None] & Y[:, None, :]
-        L_Y = np.where(inside, L, one)
-        value = np.linalg.slogdet(L_Y)[1].sum() - np.linalg.slogdet(one + L)[1].sum()
-        H = np.linalg.inv(one + L)
-        by_worth = np.where(there, Y - (1 - np.diagonal(H, axis1=1, axis2=2)), 0)
-        by_S = (np.where(inside, np.linalg.inv(L_Y), 0) - H) * d[:, :, None] * d[:, None, :] * closeness
+        S_Y, M = np.where(inside, S, one), both * S + one * np.exp(-log_E2)[:, :, None]
+        value = np.linalg.slogdet(S_Y)[1].sum() - np.linalg.slogdet(M)[1].sum() + worth[Y].sum() - log_E2.sum()
+        inverse = np.linalg.inv(M)
+        outside = np.diagonal(inverse, axis1=1, axis2=2) * np.exp(-log_E2)  # of (I + L)⁻¹
+        by_worth = np.where(there, Y - (1 - outside), 0)
+        by_S = (np.where(inside, np.linalg.inv(S_Y), 0) - both * inverse) * closeness
         strength = choice.strength
         by_strength = strength * (1 - strength) * by_S.sum()
         by_reach = strength * (by_S * 2 * (1 - alike)).sum() / choice.reach**2

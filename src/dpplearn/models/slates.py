@@ -10,7 +10,7 @@ import numpy as np
 
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.kernels.interaction import DenseInteraction, Interaction, TunedInteraction
-from dpplearn.tools.words import likelier, number
+from dpplearn.tools.words import count, likelier, number
 
 LEVEL = 0.05
 
@@ -109,7 +109,7 @@ class SlatesFit:
         numbers: dict[str, Any] = {name: getattr(self, name) for name in ("intercept", "slope", "strength", "reach")}
         return "\n".join(
             [
-                f"SlatesFit: {self.n_slates:,} slates, {self.n_chosen:,} items chosen",
+                f"SlatesFit: {count(self.n_slates, 'slate')}, {count(self.n_chosen, 'item')} chosen",
                 *(line(name, each) for name, each in numbers.items()),
                 f"  {said} (p {self.p:.2g}):",
                 f"  choices are {likelier(gain)}, compared with scores alone ({gain:+.4f} nats per slate)",
