@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dpplearn as dl
 from dpplearn import Baskets, InputError, Parts, read_parts
 from dpplearn.data.pair_counts import pair_counts
 from dpplearn.data.weights import effective_number
@@ -89,3 +90,11 @@ def test_parts_that_cannot_be_used_say_why(tmp_path: Path) -> None:
         Parts.of([Baskets.from_lists([], n_items=2)]).frequencies()
     with pytest.raises(InputError, match="no file is called"):
         read_parts(f"{tmp_path}/*.parquet")
+
+
+def test_what_needs_all_baskets_in_one_place_says_so() -> None:
+    parts = in_parts(Baskets.from_lists([["cot"], ["bib"], ["bib", "cot"]]))
+    with pytest.raises(InputError, match="these baskets are in parts"):
+        dl.lift_by_similarity(parts, {"cot": "bed", "bib": "meal"})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="these baskets are in parts"):
+        dl.posterior(parts, features={"item": ["bib", "cot"], "price": [1, 2]})  # type: ignore[arg-type]

@@ -292,6 +292,8 @@ def as_baskets(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue 
     Without a catalogue lists are what `Baskets.from_lists` takes. With one, nothing is found by position: integers are
     labels too.
     """
+    if not isinstance(baskets, Baskets) and hasattr(baskets, "total_weight"):
+        raise InputError("these baskets are in parts, and for this all must be in one place; pass them as Baskets")
     if catalogue is None:
         return baskets if isinstance(baskets, Baskets) else Baskets.from_lists(baskets)
     return _by_label(baskets, catalogue).over(catalogue)
