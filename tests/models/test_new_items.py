@@ -187,3 +187,17 @@ def test_features_that_lack_a_new_item_are_refused() -> None:
     dpp, features, _ = table(0.9)
     with pytest.raises(dl.InputError, match="no row for 1 item"):
         dpp.with_items(["elsewhere"], features=features)
+
+
+def test_items_written_as_integers_are_added_to_a_model_of_integers() -> None:
+    dpp = dl.DPP(dl.Kernel.from_K(np.eye(2) / 4), [10, 20])
+    assert dpp.with_items(["30", "40"], like="10").items == (10, 20, 30, 40)
+    with pytest.raises(dl.InputError, match="both names"):
+        dpp.with_items(["cot"])
+
+
+def test_items_that_are_all_as_likely_leave_nothing_to_explain() -> None:
+    labels = [f"item {i}" for i in range(13)]
+    dpp = dl.DPP(dl.Kernel.from_K(np.eye(12) / 5), labels[:12])
+    with pytest.warns(dl.InputWarning, match=r"held-out R² 0\.000"):
+        dpp.with_items(labels[12:], features={"item": labels, "price": range(13)})

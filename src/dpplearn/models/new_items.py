@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.catalogue import Catalogue, Label, labels_from_text
 from dpplearn.data.features import read_features
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.kernels.emptiness import WithEmptyShare
@@ -21,6 +21,7 @@ from dpplearn.tools.words import count, number
 RIDGES = 10.0 ** np.arange(-3, 5.5, 0.5)  # of standardised features, in items
 SURE = 2.0  # standard errors by which features must beat the average
 NEVER, ALWAYS = 1e-9, 1 - 1e-9  # chances beyond which log-odds say nothing
+SAME = 1e-20  # the variance of log-odds that are all the same, but for rounding
 FEWEST = 10  # items to learn from
 
 Like = Label | Mapping[Any, Label]
@@ -50,7 +51,7 @@ class Addition:
 
 def added(law: Law, catalogue: Catalogue, labels: Iterable[Label], features: Any, like: Like | None) -> Addition:
     """The law and the catalogue with these items at the end."""
-    new = Catalogue.of(labels)
+    new = _catalogue_like(catalogue, labels)
     known = [label for label in new.labels if label in catalogue]
     if known:
         raise InputError(f"item {known[0]!r} is in the catalogue already; name items that are new")
@@ -67,6 +68,14 @@ def added(law: Law, catalogue: Catalogue, labels: Iterable[Label], features: Any
         found = predicted(chances, catalogue, new, features)
         p, note = _by_features(found, new, note)
     return Addition(with_independent(law, np.clip(p, NEVER, ALWAYS)), whole, note)
+
+
+def _catalogue_like(catalogue: Catalogue, labels: Iterable[Label]) -> Catalogue:
+    """The labels as they are, or as integers where all others are and these are written as such."""
+    new = Catalogue.of(labels)
+    if catalogue.named or not new.named:
+        return new
+    return Catalogue.of(labels_from_text([str(label) for label in new.labels]))
 
 
 def of_untruncated(law: Law) -> Floats:
@@ -142,7 +151,8 @@ def predicted(chances: Floats, catalogue: Catalogue, new: Catalogue, features: A
     best = int(np.argmin(errors))
     of_mean = (y - y.mean()) * len(y) / (len(y) - 1)
     gains = of_mean**2 - held_out[best] ** 2
-    r2 = 1 - float(errors[best] / max((of_mean**2).sum(), np.finfo(float).tiny))
+    total = float((of_mean**2).sum())
+    r2 = 1 - float(errors[best]) / total if total > SAME * len(y) else 0.0
     shown = bool(gains.mean() > SURE * gains.std(ddof=1) / np.sqrt(len(y)))
     if not shown:
         made.encode(features, new.labels)  # a table that lacks an item is wrong in any case
