@@ -126,7 +126,7 @@ def test_the_model_answers_and_is_kept_in_a_file_as_any_mixture_is(tmp_path: Pat
     explained = again.explain(["bib", "cot"], "crib")
     product = explained.alone * np.prod([each.factor for each in explained.influences])
     assert product == pytest.approx(explained.given)
-    assert "still to be gained" in repr(dl.fit(drawn([0.5, 0.5]), kernels=dpps()))
+    assert "at most, by other weights" in repr(dl.fit(drawn([0.5, 0.5]), kernels=dpps()))
 
 
 def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None:
@@ -152,6 +152,8 @@ def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None
         ({"model": "dpp"}, "model='dpp'"),
         ({"kernels": []}, "one or more of DPP"),
         ({"kernels": ["em"]}, "kernels has a str"),
+        ({"kernels": 3}, "kernels is no list of kernels"),
+        ({"kernels": {"one": dpps(1)[0]}}, "kernels is no list of kernels"),
         ({"k": 3}, "every basket has so many items"),
         ({"kernels": None, "k": 2}, "belongs to given kernels"),
         ({"nonempty": True}, "1 of 3 distinct baskets are empty"),
@@ -173,3 +175,22 @@ def test_items_that_not_all_models_have_are_named() -> None:
     one = dpps(1)[0]
     with pytest.raises(dl.InputError, match="item 'pram' is missing"):
         dl.Mixture.of([one, one.restrict(ITEMS[:4])])
+
+
+def test_a_basket_whose_probability_is_too_small_for_a_number_is_not_impossible() -> None:
+    n, basket = 200, list(range(120))
+    rare, rarer = (dl.DPP(dl.Kernel.from_K(np.eye(n) * p), range(n)) for p in (1e-4, 0.99e-4))
+    both = dl.Mixture.of([rare, rarer], [0.5, 0.5])
+    of_rarer = 0.99**120 / (1 + 0.99**120)
+    expected = 1e-4 * (1 - of_rarer) + 0.99e-4 * of_rarer
+    assert both.recommend(basket, k=1)[0].probability == pytest.approx(expected, rel=1e-9)
+    given = both.given(include=basket, exclude=[150])
+    assert given.marginals()[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_size_whose_probability_is_too_small_for_a_number_gives_weights() -> None:
+    n = 200
+    rare = [dl.Mixture.of([dl.DPP(dl.Kernel.from_K(np.eye(n) * p), range(n))]) for p in (1e-8, 1e-7)]
+    fit = dl.fit([list(range(100)), list(range(100, 200))], kernels=rare, k=100)
+    assert fit.log_likelihood == pytest.approx(fit.independent_log_likelihood, rel=1e-6)
+    assert np.isfinite(fit.model.marginals()).all()

@@ -73,7 +73,9 @@ class FixedKernels:
 
     def law_at(self, w: Floats) -> Law:
         """The mixture in which the laws have these weights, given what is known."""
-        shares = np.exp(np.log(np.maximum(w, 1e-300)) - self.log_known) * (w > 0)
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(w) - self.log_known
+        shares = np.exp(log_shares - log_shares.max())  # of sizes that are very unlikely too
         return mixed(self.laws, shares / shares.sum())
 
     def kernel_at(self, w: Floats) -> AnyKernel:
@@ -128,7 +130,7 @@ def _over_kernels(baskets: AnyBaskets | Iterable[Iterable[Any]], kernels: Sequen
     if isinstance(baskets, Parts):
         raise InputError("for given kernels all baskets must be in one place, and these are in parts")
     found = as_baskets(baskets)
-    if isinstance(kernels, DPP | Mixture | Kernel) or not len(kernels):
+    if not isinstance(kernels, Sequence) or isinstance(kernels, str) or not len(kernels):
         raise InputError("kernels is no list of kernels; expected one or more of DPP, Mixture and Kernel, in a list")
     named = next((each for each in kernels if isinstance(each, DPP | Mixture)), None)
     found = found if named is None else found.over(named.catalogue)

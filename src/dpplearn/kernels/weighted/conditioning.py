@@ -13,6 +13,8 @@ from dpplearn.kernels.weighted.kernel import WeightedKernel
 
 IMPOSSIBLE = "under every law of this mixture that has probability zero, so nothing follows from it"
 
+SMALLEST = float(np.finfo(float).tiny)  # below, numbers lose their digits
+
 
 def conditioned(kernel: WeightedKernel, include: Ints, exclude: Ints) -> tuple[WeightedKernel, Ints]:
     """The law of the remaining items given that Y holds all of `include` and none of `exclude`; and which remain.
@@ -20,21 +22,34 @@ def conditioned(kernel: WeightedKernel, include: Ints, exclude: Ints) -> tuple[W
     Laws under which that is impossible are left out; the others get the weights w_c P_c(A ⊆ Y, B ∩ Y = ∅).
     """
     remaining = np.setdiff1d(np.arange(kernel.n_items), np.concatenate([include, exclude]))
-    likely = kernel.weights * [_event(law, include, exclude) for law in kernel.laws]
-    kept = _possible(likely)
+    likely = _shares(kernel, [_log_event(law, include, exclude) for law in kernel.laws])
+    kept = np.flatnonzero(likely)
     laws = tuple(kernel.laws[c].given(include, exclude)[0] for c in kept)
-    return WeightedKernel(likely[kept] / likely[kept].sum(), laws), remaining
+    return WeightedKernel(likely[kept], laws), remaining
 
 
-def _event(law: Law, include: Ints, exclude: Ints) -> float:
+def _log_event(law: Law, include: Ints, exclude: Ints) -> float:
     """P(A ⊆ Y, B ∩ Y = ∅) = P(A ⊆ Y) · P(B ∩ Y = ∅ given A ⊆ Y)."""
-    inside = max(law.inclusion(include), 0.0) if len(include) else 1.0
-    if not inside or not len(exclude):
+    inside = _log_inclusion(law, include)
+    if inside == -np.inf or not len(exclude):
         return inside
     if len(include):
         law, remaining = law.given(include, NO_ITEMS)
         exclude = np.searchsorted(remaining, exclude)
-    return inside * float(np.exp(law.restricted(exclude).log_empty()))
+    return inside + law.restricted(exclude).log_empty()
+
+
+def _log_inclusion(law: Law, items: Ints) -> float:
+    """log P(A ⊆ Y). What is too small for a number goes by halves: P(A₁ ⊆ Y) · P(A₂ ⊆ Y given A₁ ⊆ Y)."""
+    found = law.inclusion(items) if len(items) else 1.0
+    if found > SMALLEST:
+        return float(np.log(found))
+    half = len(items) // 2
+    first = _log_inclusion(law, items[:half]) if half else -np.inf
+    if first == -np.inf:
+        return -np.inf
+    rest, remaining = law.given(items[:half], NO_ITEMS)
+    return first + _log_inclusion(rest, np.searchsorted(remaining, items[half:]))
 
 
 def restricted(kernel: WeightedKernel, items: Ints) -> WeightedKernel:
@@ -44,9 +59,7 @@ def restricted(kernel: WeightedKernel, items: Ints) -> WeightedKernel:
 
 def segment_probabilities(kernel: WeightedKernel, basket: Ints) -> Floats:
     """How likely each law is given that Y holds all of the basket."""
-    likely = kernel.weights * [max(law.inclusion(basket), 0.0) for law in kernel.laws]
-    _possible(likely)
-    return np.asarray(likely / likely.sum())
+    return _shares(kernel, [_log_inclusion(law, basket) for law in kernel.laws])
 
 
 def next_item(kernel: WeightedKernel, basket: Ints) -> tuple[Floats, Floats]:
@@ -81,9 +94,10 @@ def _sets(sets: list[Ints], n_items: int) -> Baskets:
     return Baskets.from_lists([each.tolist() for each in sets], n_items=n_items)
 
 
-def _possible(likely: Floats) -> Ints:
-    """Which laws leave something possible."""
-    found = np.flatnonzero(likely > 0)
-    if not len(found):
+def _shares(kernel: WeightedKernel, log_probabilities: list[float]) -> Floats:
+    """How likely each law is given what has these probabilities under them."""
+    log_shares = kernel.log_weights + log_probabilities
+    if not log_shares.max() > -np.inf:
         raise InputError(IMPOSSIBLE)
-    return found
+    shares = np.exp(log_shares - log_shares.max())
+    return np.asarray(shares / shares.sum())
