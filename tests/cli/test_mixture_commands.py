@@ -226,6 +226,10 @@ def test_an_item_cannot_be_added_by_likeness_and_by_features(mixture_file: Path,
     assert run(*call)[0] == 2
 
 
+def test_an_item_without_a_name_cannot_be_added(mixture_file: Path, tmp_path: Path) -> None:
+    assert "an ITEM is empty" in run("add-items", mixture_file, "toy", " ", "-o", tmp_path / "m").stderr
+
+
 def test_all_plots_of_a_mixture_are_those_that_it_has(shop: Path, mixture_file: Path, tmp_path: Path) -> None:
     how = ("-o", tmp_path / "all", "--data", shop / "orders.csv")
     report = answer("plot", mixture_file, "all", *how)

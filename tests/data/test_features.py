@@ -244,3 +244,11 @@ def test_a_mixture_is_no_similarity() -> None:
         read_similarity(fit([["bib"], ["cot"]] * 9, rng=0).model, ["bib", "cot"])
     with pytest.raises(InputError, match="is a mixture, which has no one L"):
         read_similarity(Mixture.of([dpp, dpp]), ["bib", "cot"])
+
+
+def test_a_table_of_two_columns_says_what_kind_each_item_is(tmp_path: Path) -> None:
+    kinds = {"bib": "meal", "cot": "bed", "crib": "bed", "mug": ""}
+    (tmp_path / "kinds.csv").write_text("item,kind\n" + "".join(f"{item},{kind}\n" for item, kind in kinds.items()))
+    expected = read_similarity({item: kind or None for item, kind in kinds.items()}, ITEMS)
+    np.testing.assert_array_equal(read_similarity(tmp_path / "kinds.csv", ITEMS), expected)
+    np.testing.assert_array_equal(read_similarity(pandas.read_csv(tmp_path / "kinds.csv"), ITEMS), expected)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets, as_baskets
-from dpplearn.data.item_tables import read_item_table
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError
@@ -119,7 +117,7 @@ def lift_by_similarity(
     baskets = as_baskets(baskets)
     if not baskets.total_weight > 0:
         raise InputError("there is nothing to count: no basket has a positive weight")
-    S = read_similarity(_read(similarity), baskets)
+    S = read_similarity(similarity, baskets)
     levels = _levels(S)
     met = _met(baskets, levels, len(EDGES) + 1)
     chance = _Chance(baskets, levels)
@@ -141,16 +139,6 @@ def lift_by_similarity(
             if n_pairs[b]
         )
     )
-
-
-def _read(similarity: Any) -> Any:
-    """A file of two columns says of each item what kind it is; other files are square."""
-    if not isinstance(similarity, str | PathLike):
-        return similarity
-    table = read_item_table(similarity)
-    if len(table.columns) != 1:
-        return fspath(similarity)
-    return dict(zip(table.labels, next(iter(table.columns.values())), strict=True))
 
 
 def _levels(S: Floats) -> Ints:

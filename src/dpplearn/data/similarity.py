@@ -20,8 +20,8 @@ from dpplearn.tools.words import contents, count
 SYMMETRIC, UNIT, DEFINITE = 1e-8, 1e-6, 1e-8  # what rounding may leave: of S − Sᵀ, of the diagonal, of eigenvalues
 SHOWN = 3  # examples
 EXPECTED = (
-    "expected a square array in the order of the items, a sparse matrix, a table with a row and a column per item, one "
-    "value per item (alike are those of the same value), or a DPP"
+    "expected a square array in the order of the items, a sparse matrix, a table with a row and a column per item or "
+    "with the items and their kinds, one value per item (alike are those of the same value), or a DPP"
 )
 
 
@@ -32,8 +32,9 @@ def read_similarity(similarity: Any, items: Baskets | Catalogue | Sequence[Label
     ----------
     similarity
         A square array or scipy sparse matrix, in the order of the items; a table (pandas, polars, Arrow, a path to CSV
-        or Parquet) with one row and one column per item; a list of one value per item, or a dict from label to value,
-        in which items are alike if their values are the same; or a DPP, of which it is L over its diagonal.
+        or Parquet) with one row and one column per item; a list of one value per item, a dict from label to value, or a
+        table of two columns, the item and its value, in which items are alike if their values are the same; or a DPP,
+        of which it is L over its diagonal.
     items
         Baskets, whose items they are, or labels.
     name
@@ -120,10 +121,14 @@ def _of_table(table: Any, catalogue: Catalogue, name: str) -> Floats:
     read = read_item_table(table)
     rows = read.rows_of(catalogue.labels)
     missing = [label for label in catalogue.labels if str(label) not in read.columns]
+    if missing and len(read.columns) == 1:
+        (kinds,) = read.columns.values()
+        return _same([kinds[row] for row in rows])
     if missing:
         raise InputError(
             f"{read.source}, given as {name}, has no column for {count(len(missing), 'item')} of {len(catalogue)} (for "
-            f"instance {contents(missing[:SHOWN])}); expected one row and one column per item"
+            f"instance {contents(missing[:SHOWN])}); expected one row and one column per item, or the items and "
+            "their kinds"
         )
     values = [[read.columns[str(label)][row] for label in catalogue.labels] for row in rows]
     try:

@@ -48,6 +48,8 @@ def add_items(
         raise UsageError("--like and --features exclude each other; give one of them, or neither")
     if (output is None) == (category is None):
         raise UsageError("give --output for a model file, or --category for a shelf, and not both")
+    if not all(item.strip() for item in items):
+        raise UsageError("an ITEM is empty; name every item to add")
     how: dict[str, Any] = {"features": str(features) if features is not None else None, "like": like}
     if category is not None:
         found = dpplearn.add_to_shelf(model, category, items, **how)[category]

@@ -83,7 +83,8 @@ Similarity = Annotated[
         metavar="uniform|FILE",
         rich_help_panel=DPPS,
         help="Of --learner quality: uniform, the default, for items that are all alike to an extent that is learned; "
-        "or a CSV or Parquet file with a row and a column per item, whose strength is learned.",
+        "or a CSV or Parquet file of each item with its kind, or of a row and a column per item, whose strength is "
+        "learned.",
     ),
 ]
 InParts = Annotated[
