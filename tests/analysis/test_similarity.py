@@ -104,3 +104,14 @@ def test_a_pair_of_each_basket_is_counted_once() -> None:
     found = dl.lift_by_similarity(baskets, KINDS)
     every = sum(1 for each in baskets for _ in combinations(each, 2))
     assert sum(each.observed for each in found.bins) == every
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e6])
+def test_weights_that_are_no_counts_say_no_more_than_the_baskets_that_they_stand_for(unit: float) -> None:
+    lists = [["cot", "bib"], ["crib", "bib"], ["cot"], ["crib"]] * 50
+    weights = unit * np.random.default_rng(0).uniform(0.9, 1.1, len(lists))
+    kinds = {"cot": "bed", "crib": "bed", "bib": "meal"}
+    found = dl.lift_by_similarity(dl.Baskets.from_lists(lists, weights=weights), kinds)
+    assert found.verdict == "repel"
+    assert sum(each.observed for each in found.bins) == pytest.approx(100, rel=0.05)
+    assert found.bins[-1].ratio_high == pytest.approx(dl.lift_by_similarity(lists, kinds).bins[-1].ratio_high, rel=0.05)

@@ -14,6 +14,7 @@ from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError
+from dpplearn.fitting.data import units_of
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.models.evidence import INTERVAL, Evidence
 from dpplearn.tools.words import number
@@ -94,7 +95,8 @@ def lift_by_similarity(
     """How often pairs of items meet, over how often they would by chance, by how alike they are.
 
     Chance is that of independent items with the same frequencies; where no basket is empty, given that. Intervals come
-    from drawing the baskets again, or from the count alone where that leaves more open.
+    from drawing the baskets again, or from the count alone where that leaves more open. Whole-numbered weights are
+    counts; other weights stand for their effective number of baskets [Kish65].
 
     Parameters
     ----------
@@ -117,6 +119,7 @@ def lift_by_similarity(
     baskets = as_baskets(baskets)
     if not baskets.total_weight > 0:
         raise InputError("there is nothing to count: no basket has a positive weight")
+    baskets = units_of(baskets)
     S = read_similarity(similarity, baskets)
     levels = _levels(S)
     met = _met(baskets, levels, len(EDGES) + 1)
