@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 Report = dict[str, Any]
 Shown = TextTable | Facts | str  # an empty sentence is left out
-BETWEEN = 3  # spaces between two columns of a table
+# Columns between two of a table, and what that takes of space around its cells: above, right, below, left.
+SPACES = {3: (0, 1, 0, 1), 2: (0, 1, 0, 0), 1: (0, 0, 0, 0)}
 
 
 def open_streams() -> None:
@@ -82,7 +83,10 @@ def _drawn(part: Shown, width: int) -> Iterator[RenderableType]:
         return
     facts = isinstance(part, Facts)
     lines = box.SIMPLE if facts else box.SIMPLE_HEAD
-    table = Table(box=lines, show_header=not facts, pad_edge=False)
+    padding = next(iter(SPACES.values()))
+    if isinstance(part, TextTable):
+        part, padding = _spaced(part, width - 2)
+    table = Table(box=lines, show_header=not facts, pad_edge=False, padding=padding)
     yield Text(part.title)
     if isinstance(part, Facts):
         table.add_column(no_wrap=True)
@@ -90,12 +94,18 @@ def _drawn(part: Shown, width: int) -> Iterator[RenderableType]:
     else:
         if part.meaning:
             yield Text(part.meaning)
-        part = part.fitted(width - 2, BETWEEN)
         for heading, numbers in zip(part.headings, part.numeric, strict=True):
             table.add_column(Text(heading), justify="right" if numbers else "left", no_wrap=True)
     for row in part.rows:
         table.add_row(*map(Text, row))
     yield table
+
+
+def _spaced(part: TextTable, width: int) -> tuple[TextTable, tuple[int, int, int, int]]:
+    """The table that fits, and the space around its cells: less of it where numbers would have to be cut."""
+    fits = (between for between in SPACES if part.fitted(width, between).width(between) <= width)
+    between = next(fits, min(SPACES))
+    return part.fitted(width, between), SPACES[between]
 
 
 def wants_progress(quiet: bool) -> bool:

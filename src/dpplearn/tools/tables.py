@@ -51,6 +51,11 @@ class TextTable(NamedTuple):
         ]
         return self._replace(rows=list(zip(*cells, strict=True)))
 
+    def width(self, between: int = 2) -> int:
+        """Of its lines, with so much space between two columns."""
+        columns = zip(self.headings, *self.rows, strict=True)
+        return sum(map(_widest, columns)) + between * (len(self.columns) - 1)
+
 
 class Facts(NamedTuple):
     """What is on the left, its value on the right."""

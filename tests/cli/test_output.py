@@ -1,0 +1,21 @@
+"""Tables of the command line: what fits on a line."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpplearn.cli.output import show
+from dpplearn.tools.tables import TextTable
+
+
+def test_numbers_of_a_table_of_many_columns_are_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    columns = ["category", "items>", "baskets>", "a basket is>", "rank>", "loglik>", "vs last>", "model"]
+    row = ["toys-games", "12", "316", "7.3% less likely", "48.1", "-7.209", "+0.001", "kept"]
+    show([TextTable("Models", "", columns, [row])])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert all(cell in out for cell in row)
+    assert "…" not in out
