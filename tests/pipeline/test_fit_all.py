@@ -130,6 +130,23 @@ def test_other_baskets_to_test_on_are_measured_without_learning(prepared: dl.Pre
     assert result["log_likelihood"] == pytest.approx(shelf[slug].log_likelihood(prepared.train(slug)))
 
 
+def test_items_that_were_added_stay_and_are_counted_until_the_category_is_learned_again(prepared: dl.Prepared) -> None:
+    first, slug = fitted(prepared), SLUGS[0]
+    n = len(first[slug].items)
+    added = dl.add_to_shelf(first.folder, slug, ["new"])
+    kept = fitted(prepared)
+    assert (kept.learned, kept.versions) == ((), added.versions)
+    with_less = prepared.manifest | {"categories": [dict(each) for each in prepared.manifest["categories"]]}
+    with_less["categories"][0]["files"] = {"train": prepared.manifest["categories"][0]["files"]["train"]}
+    write_manifest(prepared.folder, with_less)
+    measured = fitted(dl.Prepared.open(prepared.folder))
+    assert (measured.learned, measured.versions) == ((), added.versions)
+    again = fitted(dl.Prepared.open(prepared.folder), fresh=True)
+    counted = [shelf.manifest["categories"][0]["n_items"] for shelf in (first, added, kept, measured, again)]
+    assert counted == [n, n + 1, n + 1, n + 1, n]
+    assert len(again[slug].items) == n
+
+
 def test_models_of_other_items_are_compared_on_those_that_both_have(prepared: dl.Prepared) -> None:
     first = fitted(prepared)
     now = prepared_again(prepared, 150, top_items=9)

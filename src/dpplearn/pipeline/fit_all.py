@@ -196,7 +196,7 @@ def _divided(
         slug, about = category.slug, plan.about(category)
         known = _known(plan, category, on_shelf.get(slug), finished)
         if known is not None and known["data"] == about["data"]:
-            entries[slug] = {**known, **about}
+            entries[slug] = {**known, **about, "n_items": known.get("n_items", about["n_items"])}  # some may be added
         else:
             entries[slug] = known or {}
             jobs[slug] = plan.job(category, known, on_shelf.get(slug))
@@ -222,6 +222,8 @@ def _learned(
                 bar.advance(text=f"{job.slug} failed")
                 continue
             about = plan.about(categories[job.slug])
+            if job.known is not None:  # a model that may have more items, and was only measured
+                about["n_items"] = entries[job.slug].get("n_items", about["n_items"])
             entries[job.slug] |= {**strict(found), **about}
             add({"key": about["key"], "fresh": plan.fresh, "entry": entries[job.slug]})
             bar.advance(text=f"{job.slug} {number(found['result']['log_likelihood'])}")
