@@ -174,3 +174,10 @@ def test_no_errors_are_given_of_features_that_say_the_same() -> None:
     quality = fit(features=table, ridge=0, similarity=np.eye(6)).quality
     known = dict(zip(quality.names, np.isfinite(quality.standard_errors).tolist(), strict=True))
     assert known == {"(all items)": True, "price": False, "soft": True, "price in cents": False}
+
+
+def test_notes_on_features_are_printed_in_80_columns() -> None:
+    more = {**TABLE, "item": [*ITEMS, "something long that no basket holds"], "price": [*TABLE["price"], 9]}
+    quality = fit(features={**more, "soft": [*TABLE["soft"], 0]}).quality
+    assert "which are not looked at" in " ".join(str(quality).split())
+    assert max(map(len, str(quality).splitlines())) <= 80

@@ -260,3 +260,10 @@ def test_blanks_around_items_of_a_file_are_no_part_of_them(tmp_path: Path) -> No
 def test_what_is_no_slate_is_said(slates: Any, message: str) -> None:
     with pytest.raises(dl.InputError, match=message):
         dl.read_slates(slates)
+
+
+def test_a_fit_is_printed_in_80_columns() -> None:
+    """Of what is chosen alone, every time, and so many times as likely where all repel each other."""
+    fit = fit_slates([(ITEMS[:6], [1] * 6, ITEMS[:1])] * 20, dict(zip(ITEMS, "aabbcc", strict=False)))
+    assert "times as likely, compared with scores alone" in " ".join(str(fit).split())
+    assert max(map(len, str(fit).splitlines())) <= 80

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Floats
-from dpplearn.tools.tables import TextTable, as_plain_text
+from dpplearn.tools.tables import WIDTH, TextTable, as_plain_text
 from dpplearn.tools.words import count, number
 
 COVERED = 1.959963984540054  # standard errors to either side: 95 %
@@ -112,7 +113,7 @@ class QualityWeights:
             lines.append(f"ridge on the weights of features: {self.ridge:.3g}")
         if len(self.strengths):
             lines += ["", *as_plain_text(_table("Similarities", STRENGTHS, "strength", self.strength_rows))]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *(fill(note, WIDTH) for note in self.notes)])
 
 
 def _rows(names: tuple[str, ...], values: Floats, errors: Floats) -> list[Weight]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.kernels.interaction import DenseInteraction, Interaction, TunedInteraction
+from dpplearn.tools.tables import WIDTH
 from dpplearn.tools.words import count, likelier, number
 
 LEVEL = 0.05
@@ -112,6 +114,11 @@ class SlatesFit:
                 f"SlatesFit: {count(self.n_slates, 'slate')}, {count(self.n_chosen, 'item')} chosen",
                 *(line(name, each) for name, each in numbers.items()),
                 f"  {said} (p {self.p:.2g}):",
-                f"  choices are {likelier(gain)}, compared with scores alone ({gain:+.4f} nats per slate)",
+                fill(
+                    f"choices are {likelier(gain)}, compared with scores alone ({gain:+.4f} nats per slate)",
+                    WIDTH,
+                    initial_indent="  ",
+                    subsequent_indent="  ",
+                ),
             ]
         )
