@@ -102,9 +102,10 @@ def _drawn(part: Shown, width: int) -> Iterator[RenderableType]:
 
 
 def _spaced(part: TextTable, width: int) -> tuple[TextTable, tuple[int, int, int, int]]:
-    """The table that fits, and the space around its cells: less of it where numbers would have to be cut."""
-    fits = (between for between in SPACES if part.fitted(width, between).width(between) <= width)
-    between = next(fits, min(SPACES))
+    """The table that fits, and the space around its cells: less of it where that saves names or numbers from a cut."""
+    whole = [between for between in SPACES if part.width(between) <= width]
+    fits = [between for between in SPACES if part.fitted(width, between).width(between) <= width]
+    between = next(iter(whole + fits), min(SPACES))
     return part.fitted(width, between), SPACES[between]
 
 
