@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 import dpplearn as dl
-from dpplearn.cli.app import COMMANDS
+from dpplearn.cli.app import COMMANDS, command
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.times import as_time, decay, periods
 from helpers.command import parsed, run
@@ -177,7 +177,7 @@ def test_a_basket_counts_half_after_every_half_life() -> None:
 
 
 def test_every_command_that_reads_baskets_can_be_told_of_what_time() -> None:
-    reading = {name: inspect.signature(each).parameters for name, each in COMMANDS.items() if name != "prepare"}
+    reading = {name: inspect.signature(command(name)).parameters for name in COMMANDS if name != "prepare"}
     without = [name for name, has in reading.items() if "weight" in has and not {"time", "since", "before"} <= {*has}]
     assert without == []
 
