@@ -147,6 +147,30 @@ def test_a_model_that_does_not_know_its_past_needs_it() -> None:
         dl.update(made, dl.Baskets.from_lists([["bib"]], weights=[0]))
 
 
+def test_what_cannot_be_learned_or_compared_is_refused_before_anything_is_learned(model: dl.DPP | dl.Mixture) -> None:
+    for baskets, options, said in (
+        ([["mobile"]] * 5, {}, r"pass others for that \(test=, --test\)"),
+        (NEW, {"test": [["rug"]]}, "none of 1 basket holds an item"),
+        (NEW, {"old": [*OLD, ["rug", "cot"]]}, r"1 old basket of 151 .*for instance rug.*old.of_items\(model.items\)"),
+        ([*NEW, []], {}, "1 of 61 new baskets are empty"),
+        (NEW, {"forget": "half"}, "forget is 'half'; expected a share"),
+    ):
+        with pytest.raises(dl.InputError, match=said):
+            dl.update(model, baskets, rng=0, threads=1, **options)
+    with pytest.raises(dl.InputError, match="got a str as the model"):
+        dl.update("model.safetensors", NEW)
+    assert "mobile" in dl.update(model, [["mobile"]] * 5, test=OLD, rng=0, threads=1).model.items
+
+
+def test_an_item_that_was_impossible_before_can_come_up() -> None:
+    before = dl.fit(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), prior=0.0, rng=0, threads=1).model
+    assert before.marginals()[-1] == 0
+    found = dl.update(before, NEW, rng=0, threads=1)
+    assert found.model.marginals()[-1] > 0.1
+    assert "mobile" not in [each.item for each in found.changes.moved]
+    assert "went from -inf to -" in str(found)
+
+
 def test_what_is_kept_of_training_data_adds_up() -> None:
     first, second = dl.Baskets.from_lists([["a", "b"], ["b"]]), dl.Baskets.from_lists([["c", "b"], ["c", "b"]])
     both = dl.Baskets.together([first, second])

@@ -20,7 +20,15 @@ from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
-from dpplearn.upkeep.changes import Changes, changed_items, likelihoods, moved_recommendations
+from dpplearn.tools.words import contents, count
+from dpplearn.upkeep.changes import (
+    Changes,
+    Likelihood,
+    changed_items,
+    check_comparable,
+    likelihoods,
+    moved_recommendations,
+)
 
 Model = DPP | Mixture
 
@@ -110,26 +118,50 @@ def update(
     """
     model = model.model if isinstance(model, FitResult) else model
     new = as_baskets(baskets)
-    if not new.total_weight > 0:
-        raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to learn from")
-    if not 0 <= forget <= 1:
-        raise InputError(f"forget is {forget!r}; expected a share from 0 (nothing) to 1 (all of the past)")
+    judged = new if test is None else as_baskets(test)
+    _check(model, new, forget)
+    check_comparable(model, judged)
     rng = np.random.default_rng(rng)
     catalogue = Catalogue.union([model.catalogue, new.catalogue])
-    past = _past(model, old, rng, threads)
+    past = _past(model, old, catalogue, rng, threads)
     kept, fresh = _aged(past, new, 1 - forget, half_life)
     both = _joined([kept, fresh], catalogue)
     options = {"threads": threads, "max_seconds": max_seconds, "progress": progress, "nonempty": model.nonempty}
     asked = asked_for(model, **options, **_as_learned(model, fresh.total_weight / both.total_weight))
     found = fit_with(asked, both, start=model, rng=int(rng.integers(2**63)), as_weighed=True)
     updated = _with_truth(found.model, model, past, kept, fresh)
-    return Update(updated, model, found, _changes(model, updated, new, test, past, kept, fresh))
+    likelihood = likelihoods(model, updated, judged, in_sample=test is None)
+    return Update(updated, model, found, _changes(model, updated, new, likelihood, past, kept, fresh))
 
 
-def _past(model: Model, old: Any, rng: np.random.Generator, threads: int | None) -> Past:
-    if old is not None:
-        return Past(as_baskets(old), None, drawn=False)
-    return Past(stand_in(model, rng, threads), model.training, drawn=True)
+def _check(model: Any, new: Baskets, forget: Any) -> None:
+    """Before anything is learned."""
+    if not isinstance(model, Model):
+        raise InputError(f"got a {type(model).__name__} as the model; expected a DPP, a Mixture or the result of a fit")
+    if not new.total_weight > 0:
+        raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to learn from")
+    empty = int((new.sizes[new.weights > 0] == 0).sum())
+    if empty and model.nonempty:
+        raise InputError(
+            f"{empty} of {len(new)} new baskets are empty, which under this model is impossible; leave them out "
+            "(baskets.subset(baskets.sizes > 0)), or learn a model anew from all baskets"
+        )
+    if isinstance(forget, bool | str) or not 0 <= forget <= 1:
+        raise InputError(f"forget is {forget!r}; expected a share from 0 (nothing) to 1 (all of the past)")
+
+
+def _past(model: Model, old: Any, catalogue: Catalogue, rng: np.random.Generator, threads: int | None) -> Past:
+    if old is None:
+        return Past(stand_in(model, rng, threads), model.training, drawn=True)
+    known = as_baskets(old)
+    _, left_out = known.known_to(catalogue)
+    if left_out:
+        raise InputError(
+            f"{count(left_out.n_baskets, 'old basket')} of {count(len(known))} hold items that neither the model nor "
+            f"the new baskets have (for instance {contents(left_out.examples)}); expected those that the model was "
+            "learned from: leave such items out (old.of_items(model.items))"
+        )
+    return Past(known, None, drawn=False)
 
 
 def _aged(past: Past, new: Baskets, share: float, half_life: Any) -> tuple[Baskets, Baskets]:
@@ -181,15 +213,14 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
 
 
 def _changes(
-    before: Model, after: Model, new: Baskets, test: Any, past: Past, kept: Baskets, fresh: Baskets
+    before: Model, after: Model, new: Baskets, likelihood: Likelihood, past: Past, kept: Baskets, fresh: Baskets
 ) -> Changes:
-    judged = new if test is None else as_baskets(test)
     return Changes(
         n_new=len(new),
         past_weight=kept.total_weight,
         new_weight=fresh.total_weight,
         drawn=len(past.baskets) if past.drawn else None,
-        likelihood=likelihoods(before, after, judged, in_sample=test is None),
+        likelihood=likelihood,
         **changed_items(before, new),
         moved=moved_recommendations(before, after, new),
     )
