@@ -127,6 +127,19 @@ def test_a_list_is_broken_between_names_alone() -> None:
     assert sum("…" in line for line in found) == 1
 
 
+def test_a_name_is_not_cut_where_there_is_room() -> None:
+    table = tables.TextTable("", "", ["left;", "n>"], [("other vegetables", "1"), ("soda", "2")])
+    assert "other vegetables" in lines(table, 80)[1]
+
+
+def test_a_heading_is_broken_where_its_column_has_less_room() -> None:
+    table = tables.TextTable("", "", ["basket", "what it holds, and what to add;"], [(LONG, "tea"), (LONG, LONG)])
+    found = lines(table, 40)
+    assert max(map(len, found)) <= 40
+    assert [line.split() for line in found[:2]] == [["basket", "what", "it", "holds,", "and"], ["what", "to", "add"]]
+    assert lines(tables.TextTable("", "", ["", "n>"], [("", "1")]), 40) == ["  n", "  1"]
+
+
 def test_sentences_are_broken_between_words_and_numbers_never() -> None:
     table = tables.TextTable("", "", ["claim~", "n>"], [("one two three four five six", "1,234,567,890")])
     found = lines(table, 30)[1:]
