@@ -85,6 +85,13 @@ def test_short_names_fit_and_stay_different() -> None:
     assert max(map(words.wide, [*found, *same])) <= 40
 
 
+def test_of_three_names_alike_each_is_set_apart_from_both_others() -> None:
+    """Two of them differ later than the third does from both."""
+    start, end = "WHITE HANGING HEART T-LIGHT HOLDER ", " FOR THE GARDEN AND THE HOUSE"
+    names = [f"{start}{which}{end}" for which in ("green box", "blue box of six", "blue box of ten")]
+    assert len({*words.shortened(names, 20)}) == 3
+
+
 def test_the_same_name_twice_is_cut_the_same_way_twice() -> None:
     assert words.shortened(["Infant Optics Digital Video Baby Monitor"] * 2, 20) == ["Infant Optics…onitor"] * 2
 
