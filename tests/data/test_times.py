@@ -153,7 +153,7 @@ def test_without_times_nothing_is_cut_there() -> None:
     baskets = dl.Baskets.from_lists([["bib"]])
     with pytest.raises(dl.InputError, match="the baskets have no times; name the column"):
         baskets.since("2026-03-01")
-    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}):
+    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}, {"fraction": "2026-03-01"}):
         with pytest.raises(dl.InputError, match="or a time as before="):
             baskets.split(**wrong)
 

@@ -59,6 +59,13 @@ def test_baskets_without_times_have_no_periods(baskets: dl.Baskets) -> None:
         dl.evaluate(MODEL, baskets, resamples=10).over_time("moon")
 
 
+def test_what_has_no_likelihood_has_none_over_time(baskets: dl.Baskets) -> None:
+    found = dl.evaluate(MODEL, baskets, resamples=10)
+    for name, said in (("nope", "'nope' was not evaluated"), ("popularity", "'popularity' has no 'log_likelihood'")):
+        with pytest.raises(dl.InputError, match=said):
+            found.over_time("month", name)
+
+
 def test_cross_validation_keeps_ids_and_times(baskets: dl.Baskets) -> None:
     found = dl.cross_validate(baskets, folds=2, resamples=10, learner="em", max_iter=1, rng=0)
     assert sorted(found.to_table()["basket"].tolist()) == sorted(IDS)
