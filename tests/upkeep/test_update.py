@@ -36,6 +36,16 @@ def test_sets_that_stand_in_have_items_and_pairs_as_frequent_as_the_baskets_had(
     np.testing.assert_allclose(drawn.pair_frequencies(), known.pair_frequencies(), atol=1e-3)
 
 
+def test_sets_that_stand_in_keep_their_frequencies_where_some_would_weigh_less_than_nothing() -> None:
+    """Of 40 items and all their pairs: what sets that weigh nothing then miss, the others have to make up for."""
+    known = dl.datasets.make_registries("feeding", 1000, rng=0).most_frequent(40)
+    model = dl.DPP(dl.Kernel.from_K(np.diag(known.frequencies())), known.items, training=Training.of(known))
+    drawn = stand_in(model, rng=0, threads=1)
+    assert len(drawn) < 10_000  # the others would
+    np.testing.assert_allclose(drawn.frequencies(), known.frequencies(), atol=1e-9)
+    assert drawn.total_weight == pytest.approx(known.total_weight)
+
+
 def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) -> None:
     found = dl.update(model, NEW, rng=0, threads=1)
     assert type(found.model) is type(model)
@@ -54,6 +64,7 @@ def test_what_it_was_learned_from_is_that_of_both_and_not_of_drawn_sets(model: d
     assert updated.training.weight == updated.learned.weight == pytest.approx(len(OLD) / 2 + len(NEW))
     np.testing.assert_allclose(updated.training.frequencies, both.frequencies())
     np.testing.assert_allclose(updated.training.pair_frequencies(), both.pair_frequencies())
+    assert updated.learned.n_distinct is None  # of drawn sets it says nothing
     again = dl.update(updated, NEW, rng=0, threads=1)
     assert again.changes.past_weight == pytest.approx(len(OLD) / 2 + len(NEW))
 
@@ -159,6 +170,12 @@ def test_what_cannot_be_learned_or_compared_is_refused_before_anything_is_learne
             dl.update(model, baskets, rng=0, threads=1, **options)
     with pytest.raises(dl.InputError, match="got a str as the model"):
         dl.update("model.safetensors", NEW)
+    for told in (
+        dl.fit(dl.Baskets.from_lists(OLD), kernels=[dl.fit(OLD, model="dpp").model] * 2, rng=0).model,
+        dl.fit(dl.Baskets.from_lists(OLD), learner="quality", similarity=np.full((5, 5), 0.5) + np.eye(5) / 2).model,
+    ):
+        with pytest.raises(dl.InputError, match="cannot be learned on"):
+            dl.update(told, NEW)
     assert "mobile" in dl.update(model, [["mobile"]] * 5, test=OLD, rng=0, threads=1).model.items
 
 

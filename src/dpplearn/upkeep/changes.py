@@ -58,9 +58,7 @@ class Likelihood:
         return self.after - self.before
 
     def __str__(self) -> str:
-        which = (
-            "the new baskets, from which it has learned" if self.in_sample else f"{count(self.n_baskets)} test baskets"
-        )
+        which = "the new baskets, from which it has learned" if self.in_sample else count(self.n_baskets, "test basket")
         if not math.isfinite(self.gain):
             return f"On {which}, the log-likelihood per basket went from {number(self.before)} to {number(self.after)}."
         figures = f"log-likelihood {number(self.before)} before, {number(self.after)} after"

@@ -16,7 +16,10 @@ from dpplearn.errors import InputError
 from dpplearn.fitting.fit import asked_for, fit_with
 from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.stand_in import learned_weight, stand_in
+from dpplearn.kernels.families import kernel_of
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.kernels.weighted.kernel import WeightedKernel
+from dpplearn.learners.registry import QUALITY
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
@@ -138,6 +141,11 @@ def _check(model: Any, new: Baskets, forget: Any) -> None:
     """Before anything is learned."""
     if not isinstance(model, Model):
         raise InputError(f"got a {type(model).__name__} as the model; expected a DPP, a Mixture or the result of a fit")
+    if model.learned.learner == QUALITY.name or isinstance(kernel_of(model.law), WeightedKernel):
+        raise InputError(
+            "the model was told how items act on each other (kernels=, similarity=), and cannot be learned on; learn "
+            "it anew, as it was, from old and new baskets"
+        )
     if not new.total_weight > 0:
         raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to learn from")
     empty = int((new.sizes[new.weights > 0] == 0).sum())
@@ -199,6 +207,7 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
     weight = kept.total_weight + fresh.total_weight
     n_past = learned_weight(before) if past.drawn else len(past.baskets)
     learned = replace(updated.learned, start="update", n_baskets=round(n_past) + len(fresh), weight=weight)
+    learned = replace(learned, n_distinct=None) if past.drawn else learned
     training = updated.training
     if past.drawn and past.training is not None and kept.total_weight > 0:
         share = kept.total_weight / past.training.weight
