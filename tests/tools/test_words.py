@@ -96,6 +96,10 @@ def test_the_same_name_twice_is_cut_the_same_way_twice() -> None:
     assert words.shortened(["Infant Optics Digital Video Baby Monitor"] * 2, 20) == ["Infant Optics…onitor"] * 2
 
 
+def test_marks_take_no_column() -> None:
+    assert [words.wide(each) for each in ("e\u0301", "\u0e17\u0e35\u0e48", "\u2764\ufe0f")] == [1, 1, 1]
+
+
 def test_wide_letters_take_two_columns() -> None:
     (found,) = words.shortened(["電子レンジ対応保存容器セット"], 12)
     assert words.wide(found) <= 12

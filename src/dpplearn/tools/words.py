@@ -10,12 +10,13 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
-from unicodedata import combining, east_asian_width
+from unicodedata import category, east_asian_width
 
 MISSING = "-"
 CUT = "…"  # in the place of what was cut from a name
 TWICE = 1.95  # from which on what is written is 2.0 times, and not 95% more
 MOST_TIMES = 1e6  # of which the digits are written
+MARKS = ("Mn", "Me")  # categories of what stands above, below or around a letter
 LISTED = 40  # columns of a name in a list that would not fit on a line
 LINE = 66  # columns of such a list, beside what comes before it
 MOST_ROUNDS = 5  # of setting apart names that look alike when they are cut
@@ -187,7 +188,7 @@ def wide(text: str) -> int:
     >>> wide("crib"), wide("寝台")
     (4, 4)
     """
-    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(0 if category(each) in MARKS else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def shortened(labels: Sequence[Any], width: int) -> list[str]:
