@@ -27,7 +27,7 @@ def learned_weight(model: SetModel) -> float:
 
 def stand_in(model: SetModel, rng: Seed = None, threads: int | None = None) -> Baskets:
     """Sets drawn exactly from the model, of the weight of what it was learned from, and with its items as frequent as
-    they were there; with pairs as frequent, too, where the sets are enough for that."""
+    they were there; with pairs nearly so, too, where the sets are enough for that."""
     weight = learned_weight(model)
     n_sets = int(np.clip(PER_BASKET * weight, FEWEST, MOST))
     drawn = drawn_sets(model, n_sets, rng, threads).reweighted(1 / n_sets)

@@ -81,9 +81,9 @@ def update(
     """Learn on from a model with new baskets, and say what changed.
 
     A model does not keep its baskets. Where these are at hand, pass them as `old`: nothing is better. Otherwise sets
-    drawn exactly from the model stand in for them, as many as count what they did, with items and pairs as frequent as
-    the model knows that they were. New items start at their frequency, without interactions; docs/guide/updating.md
-    has what an update is worth beside learning anew.
+    drawn exactly from the model stand in for them, which count what they did, with items as frequent as the model knows
+    that they were, and pairs nearly so. New items start at their frequency, without interactions;
+    docs/guide/updating.md has what an update is worth beside learning anew.
 
     Parameters
     ----------
