@@ -222,6 +222,13 @@ def test_the_program_updates_a_model_and_says_what_changed(files: tuple[Path, Pa
     assert dl.load(model.with_name("next.safetensors")).items[-1] == "mobile"
 
 
+def test_an_update_says_that_it_draws(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may take longer than to learn."""
+    monkeypatch.setenv("DPPLEARN_PROGRESS_SECONDS", "0.001")
+    dl.update(dl.fit(OLD, prior=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
+    assert "drawing sets from the model" in capsys.readouterr().err
+
+
 def test_the_installed_program_overwrites_no_model(files: tuple[Path, Path, Path]) -> None:
     model, new, _ = files
     before = model.read_bytes()

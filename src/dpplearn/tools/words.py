@@ -136,13 +136,13 @@ def spread(quartiles: Sequence[float | None], digits: int = 2) -> str:
 def duration(seconds: float) -> str:
     """In the largest unit of which there are two or more.
 
-    >>> duration(90), duration(150), duration(86400)
-    ('90 seconds', '2 minutes', '24 hours')
+    >>> duration(1.2), duration(90), duration(150), duration(86400)
+    ('1 second', '90 seconds', '2 minutes', '24 hours')
     """
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+    return count(round(seconds), "second")
 
 
 def listed(names: Sequence[str]) -> str:

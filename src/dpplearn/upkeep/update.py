@@ -23,6 +23,7 @@ from dpplearn.learners.registry import QUALITY
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
+from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import contents, count
 from dpplearn.upkeep.changes import (
     Changes,
@@ -126,7 +127,9 @@ def update(
     check_comparable(model, judged)
     rng = np.random.default_rng(rng)
     catalogue = Catalogue.union([model.catalogue, new.catalogue])
-    past = _past(model, old, catalogue, rng, threads)
+    with shown_progress(progress and old is None, transient=True) as shown:
+        shown.bar("drawing sets from the model")
+        past = _past(model, old, catalogue, rng, threads)
     kept, fresh = _aged(past, new, 1 - forget, half_life)
     both = _joined([kept, fresh], catalogue)
     options = {"threads": threads, "max_seconds": max_seconds, "progress": progress, "nonempty": model.nonempty}
