@@ -34,7 +34,7 @@ docs-serve: docs
 
 # Every page in a browser, at the size of a desk and of a phone; screenshots in build/screenshots/manual.
 docs-look: docs $(VENV)/.installed-test
-	$(BIN)/python tests/site.py
+	$(BIN)/python tests/look_at_manual.py
 
 # The picture of the README, which is kept in the repository; a test says if it is not the script's.
 picture: $(VENV)/.installed-report

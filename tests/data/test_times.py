@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 import dpplearn as dl
-from dpplearn.cli.app import COMMANDS
+from dpplearn.cli.app import COMMANDS, command
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.times import as_time, decay, periods
 from helpers.command import parsed, run
@@ -99,7 +99,11 @@ def test_a_time_may_be_what_python_numpy_and_pandas_have(orders: dl.Baskets, val
     assert list(after) == list(orders.since(value))
 
 
-@pytest.mark.parametrize("value", ["soon", float("nan"), None, True, pandas.NaT, np.datetime64("NaT"), "inf"])
+@pytest.mark.parametrize(
+    "value",
+    ["soon", float("nan"), None, True, pandas.NaT, np.datetime64("NaT"), "inf", 10**400, "9999-12-31T23:59-10:00"],
+    ids=lambda value: str(value)[:20],
+)
 def test_what_is_no_time_is_refused(value: Any) -> None:
     with pytest.raises(dl.InputError, match="basket 0: the time is"):
         dl.Baskets.from_lists([["bib"]], times=[value])
@@ -139,11 +143,17 @@ def test_merged_sets_have_no_time_and_dates_do_not_mix_with_numbers(orders: dl.B
     assert len(numbered.since("3")) == 1
 
 
+def test_digits_that_could_be_a_date_are_a_number_where_times_are_numbers() -> None:
+    lists = [["bib"], ["crib"]]
+    assert list(dl.Baskets.from_lists(lists, times=[20260228, 20260301]).since("20260301")) == [("crib",)]
+    assert list(dl.Baskets.from_lists(lists, times=["2026-02-28", "2026-03-01"]).since("20260301")) == [("crib",)]
+
+
 def test_without_times_nothing_is_cut_there() -> None:
     baskets = dl.Baskets.from_lists([["bib"]])
     with pytest.raises(dl.InputError, match="the baskets have no times; name the column"):
         baskets.since("2026-03-01")
-    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}):
+    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}, {"fraction": "2026-03-01"}):
         with pytest.raises(dl.InputError, match="or a time as before="):
             baskets.split(**wrong)
 
@@ -171,13 +181,13 @@ def test_a_basket_counts_half_after_every_half_life() -> None:
     for half_life in ("1w", "7d", 7, "168h"):
         np.testing.assert_allclose(decay(times, half_life, times[-1]), [0.25, 0.5, 1])
     np.testing.assert_allclose(decay(np.array([0.0, 3]), 3, 3.0), [0.5, 1])
-    for wrong in ("soon", 0, "-7d", None):
+    for wrong in ("soon", 0, "-7d", None, "1e30d", "1e-12d"):
         with pytest.raises(dl.InputError, match="the half-life is"):
             decay(times, wrong, times[-1])
 
 
 def test_every_command_that_reads_baskets_can_be_told_of_what_time() -> None:
-    reading = {name: inspect.signature(each).parameters for name, each in COMMANDS.items() if name != "prepare"}
+    reading = {name: inspect.signature(command(name)).parameters for name in COMMANDS if name != "prepare"}
     without = [name for name, has in reading.items() if "weight" in has and not {"time", "since", "before"} <= {*has}]
     assert without == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -10,6 +11,10 @@ import pandas
 import pytest
 
 import dpplearn as dl
+from dpplearn.cli.output import BETWEEN
+from dpplearn.evaluation.bootstrap import Difference, Estimate
+from dpplearn.evaluation.over_time import OverTime, Period
+from dpplearn.tools.words import chance, number
 from helpers.command import answer, run, table
 
 K = np.array([[0.5, 0.35, 0.0], [0.35, 0.5, 0.0], [0.0, 0.0, 0.4]])
@@ -54,6 +59,13 @@ def test_baskets_without_times_have_no_periods(baskets: dl.Baskets) -> None:
         dl.evaluate(MODEL, baskets, resamples=10).over_time("moon")
 
 
+def test_what_has_no_likelihood_has_none_over_time(baskets: dl.Baskets) -> None:
+    found = dl.evaluate(MODEL, baskets, resamples=10)
+    for name, said in (("nope", "'nope' was not evaluated"), ("popularity", "'popularity' has no 'log_likelihood'")):
+        with pytest.raises(dl.InputError, match=said):
+            found.over_time("month", name)
+
+
 def test_cross_validation_keeps_ids_and_times(baskets: dl.Baskets) -> None:
     found = dl.cross_validate(baskets, folds=2, resamples=10, learner="em", max_iter=1, rng=0)
     assert sorted(found.to_table()["basket"].tolist()) == sorted(IDS)
@@ -78,6 +90,14 @@ def test_the_program_scores_by_month_at_80_columns(files: tuple[Path, Path]) -> 
     assert "--by month needs the column of times" in run("score", *files, "--by", "month").stderr
 
 
+def test_no_figure_is_cut_at_80_columns() -> None:
+    """Of large baskets by day, and of so few that nobody is sure of anything."""
+    lead, rank = Difference(0.5, 0.4, 0.6, 1.0), Estimate(100.0, 100.0, 100.0)
+    rows = (Period("2026-01-05", 1000, 1000.0, Estimate(-112.5, -113.0, -112.0), lead, rank),)
+    found = OverTime("model", "day", rows).table.fitted(80 - 2, BETWEEN)
+    assert sum(found.widths) + BETWEEN * (len(found.columns) - 1) <= 80 - 2
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
 def test_the_outcome_of_every_basket_is_written_by_its_own_id(
     files: tuple[Path, Path], baskets: dl.Baskets, ending: str
@@ -88,6 +108,20 @@ def test_the_outcome_of_every_basket_is_written_by_its_own_id(
     expected = dict(zip(IDS, MODEL.log_prob(baskets).tolist(), strict=True))
     assert {basket: value for basket, _, value, _ in rows} == pytest.approx(expected)
     assert {(model, str(time)) for _, model, _, time in rows} == {("model", "2026-01-05"), ("model", "2026-02-05")}
+
+
+def test_long_ids_are_cut_and_figures_are_not(tmp_path: Path, baskets: dl.Baskets) -> None:
+    MODEL.save(tmp_path / "model.safetensors")
+    rows = pandas.DataFrame(baskets[:9].to_table())
+    rows["basket"] = [f"order-{name:0>70}" for name in rows["basket"]]
+    rows.to_csv(tmp_path / "orders.csv", index=False)
+    each = table("score", tmp_path / "model.safetensors", tmp_path / "orders.csv", "--each", "--resamples", 10)
+    assert number(MODEL.log_prob(["cot"])) in each
+    found = table("recommend", tmp_path / "model.safetensors", "--baskets", tmp_path / "orders.csv", "-k", 1)
+    assert chance(MODEL.recommend(["cot"], 1)[0].probability) in found
+    for shown in (each, found):
+        assert not re.search(r"\.\d+…", shown)
+        assert all(f"…{'0' * 4}" in shown and f"o{place}" in shown for place in range(9))
 
 
 def test_a_table_of_outcomes_goes_over_no_source(files: tuple[Path, Path]) -> None:

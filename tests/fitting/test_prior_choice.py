@@ -183,7 +183,7 @@ def test_unseen_baskets_speak_for_a_weak_prior_where_items_repel_and_for_a_stron
     assert apart.stop is Stop.CLOSED_FORM
     assert apart.prior_choice is not None
     assert apart.prior_choice.strengths[0] == np.inf
-    assert "infinitely strong: independent items (chosen by cross-validation)" in repr(apart)
+    assert "infinitely strong: independent items (chosen by cross-validation)" in " ".join(repr(apart).split())
 
 
 def test_the_model_is_that_of_the_strength_chosen() -> None:

@@ -54,6 +54,14 @@ def test_items_that_stand_in_for_each_other_are_found(kind: str) -> None:
     assert 15 < found.expected < 50
 
 
+def test_pairs_that_were_too_rare_to_be_kept_may_have_met() -> None:
+    """Four times at most, of ten by chance: which their interval allows for, as the chance of so few does."""
+    kept, left_out = (Evidence(np.array([met]), np.array([10.0]), missed) for met, missed in ((4.0, 0.0), (0.0, 4.0)))
+    assert left_out.fewer() == kept.fewer()
+    assert left_out.interval()[1] == kept.interval()[1]
+    assert left_out.interval()[0] == 0
+
+
 def soda() -> dl.Baskets:
     """Soda and whisky never met, and one meeting was expected; soda and water never met, and 69 were."""
     lists = [["soda"]] * 200 + [["water"]] * 200 + [["whisky"]] * 5 + [["bread"]] * 300 + [["soda", "bread"]] * 100

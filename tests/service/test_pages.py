@@ -75,7 +75,7 @@ class Tab:
     def add(self, words: str) -> str:
         """The first product that a search finds."""
         self.page.fill("#search", words)
-        self.page.wait_for_function("w => document.querySelector('#found .name')?.innerText.includes(w)", arg=words)
+        self.page.wait_for_function("w => document.getElementById('found').dataset.search === w", arg=words)
         found = self.texts("#found .name")[0].split("\n")[0]
         self.after(lambda: self.page.click("#found button"))
         return found

@@ -85,8 +85,19 @@ def test_short_names_fit_and_stay_different() -> None:
     assert max(map(words.wide, [*found, *same])) <= 40
 
 
+def test_of_three_names_alike_each_is_set_apart_from_both_others() -> None:
+    """Two of them differ later than the third does from both."""
+    start, end = "WHITE HANGING HEART T-LIGHT HOLDER ", " FOR THE GARDEN AND THE HOUSE"
+    names = [f"{start}{which}{end}" for which in ("green box", "blue box of six", "blue box of ten")]
+    assert len({*words.shortened(names, 20)}) == 3
+
+
 def test_the_same_name_twice_is_cut_the_same_way_twice() -> None:
     assert words.shortened(["Infant Optics Digital Video Baby Monitor"] * 2, 20) == ["Infant Optics…onitor"] * 2
+
+
+def test_marks_take_no_column() -> None:
+    assert [words.wide(each) for each in ("e\u0301", "\u0e17\u0e35\u0e48", "\u2764\ufe0f")] == [1, 1, 1]
 
 
 def test_wide_letters_take_two_columns() -> None:
@@ -125,6 +136,19 @@ def test_a_list_is_broken_between_names_alone() -> None:
     assert "; ".join(found).replace(";; ", "; ").split("; ")[:3] == ["tea", "red wine", "white wine"]
     assert all(words.wide(line) <= 27 for line in found)
     assert sum("…" in line for line in found) == 1
+
+
+def test_a_name_is_not_cut_where_there_is_room() -> None:
+    table = tables.TextTable("", "", ["left;", "n>"], [("other vegetables", "1"), ("soda", "2")])
+    assert "other vegetables" in lines(table, 80)[1]
+
+
+def test_a_heading_is_broken_where_its_column_has_less_room() -> None:
+    table = tables.TextTable("", "", ["basket", "what it holds, and what to add;"], [(LONG, "tea"), (LONG, LONG)])
+    found = lines(table, 40)
+    assert max(map(len, found)) <= 40
+    assert [line.split() for line in found[:2]] == [["basket", "what", "it", "holds,", "and"], ["what", "to", "add"]]
+    assert lines(tables.TextTable("", "", ["", "n>"], [("", "1")]), 40) == ["  n", "  1"]
 
 
 def test_sentences_are_broken_between_words_and_numbers_never() -> None:

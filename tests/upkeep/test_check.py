@@ -111,6 +111,31 @@ def test_nothing_to_compare_is_refused_and_few_baskets_are_said_to_be_few(model:
     assert "only large shifts" in str(dl.check(model, [["item 3"]] * 5))
 
 
+def test_baskets_count_as_their_weights_say(model: dl.DPP, p: np.ndarray) -> None:
+    """A tenth with an item that is unknown, a tenth that never was possible: as rows of their own, or merged."""
+    recent = [list(each) for each in baskets_of(p, 400, 1)]
+    recent = [[*each, "unheard of"] if row % 10 == 0 else each for row, each in enumerate(recent)]
+    rows = dl.Baskets.from_lists(recent)
+    merged, nothing = rows.deduplicated(), dl.Baskets.from_lists([["unheard of", "item 1"]] * 900, weights=[0] * 900)
+    found = [dl.check(model, each) for each in (rows, merged, dl.Baskets.together([rows, nothing]))]
+    assert [each.unknown for each in found] == pytest.approx([0.1] * 3)
+    assert [each.alarms for each in found] == [found[0].alarms] * 3
+    assert found[1].n_baskets == 400
+    one_of_two = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
+    merged = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "crib"]], weights=[450, 450, 100])
+    assert "impossible" in dl.check(one_of_two, merged).alarms
+
+
+def test_where_no_basket_is_possible_that_is_said_and_no_likelihood(model: dl.DPP) -> None:
+    never = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
+    said = str(dl.check(never, [["cot", "crib"]] * 20))
+    assert "All baskets are impossible under the model" in said
+    assert "compared with what the model expects" not in said
+    assert "1 basket looks like" in dl.check(model, [["item 3"]]).verdict
+    with pytest.raises(dl.InputError, match="got a str as the model"):
+        dl.check("model.safetensors", [["item 3"]])
+
+
 def test_chances_are_those_of_an_exact_test() -> None:
     """Given how often an item was picked in all, of 300 recent baskets and 100 training baskets."""
     found = _chances(np.array([12, 0, 0]) / 300, 300, np.array([1, 9, 0]) / 100, 100)

@@ -36,6 +36,16 @@ def test_sets_that_stand_in_have_items_and_pairs_as_frequent_as_the_baskets_had(
     np.testing.assert_allclose(drawn.pair_frequencies(), known.pair_frequencies(), atol=1e-3)
 
 
+def test_sets_that_stand_in_keep_their_frequencies_where_some_would_weigh_less_than_nothing() -> None:
+    """Of 40 items and all their pairs: what sets that weigh nothing then miss, the others have to make up for."""
+    known = dl.datasets.make_registries("feeding", 1000, rng=0).most_frequent(40)
+    model = dl.DPP(dl.Kernel.from_K(np.diag(known.frequencies())), known.items, training=Training.of(known))
+    drawn = stand_in(model, rng=0, threads=1)
+    assert len(drawn) < 10_000  # the others would
+    np.testing.assert_allclose(drawn.frequencies(), known.frequencies(), atol=1e-9)
+    assert drawn.total_weight == pytest.approx(known.total_weight)
+
+
 def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) -> None:
     found = dl.update(model, NEW, rng=0, threads=1)
     assert type(found.model) is type(model)
@@ -54,6 +64,7 @@ def test_what_it_was_learned_from_is_that_of_both_and_not_of_drawn_sets(model: d
     assert updated.training.weight == updated.learned.weight == pytest.approx(len(OLD) / 2 + len(NEW))
     np.testing.assert_allclose(updated.training.frequencies, both.frequencies())
     np.testing.assert_allclose(updated.training.pair_frequencies(), both.pair_frequencies())
+    assert updated.learned.n_distinct is None  # of drawn sets it says nothing
     again = dl.update(updated, NEW, rng=0, threads=1)
     assert again.changes.past_weight == pytest.approx(len(OLD) / 2 + len(NEW))
 
@@ -147,6 +158,36 @@ def test_a_model_that_does_not_know_its_past_needs_it() -> None:
         dl.update(made, dl.Baskets.from_lists([["bib"]], weights=[0]))
 
 
+def test_what_cannot_be_learned_or_compared_is_refused_before_anything_is_learned(model: dl.DPP | dl.Mixture) -> None:
+    for baskets, options, said in (
+        ([["mobile"]] * 5, {}, r"pass others for that \(test=, --test\)"),
+        (NEW, {"test": [["rug"]]}, "none of 1 basket holds an item"),
+        (NEW, {"old": [*OLD, ["rug", "cot"]]}, r"1 old basket of 151 .*for instance rug.*old.of_items\(model.items\)"),
+        ([*NEW, []], {}, "1 of 61 new baskets are empty"),
+        (NEW, {"forget": "half"}, "forget is 'half'; expected a share"),
+    ):
+        with pytest.raises(dl.InputError, match=said):
+            dl.update(model, baskets, rng=0, threads=1, **options)
+    with pytest.raises(dl.InputError, match="got a str as the model"):
+        dl.update("model.safetensors", NEW)
+    for told in (
+        dl.fit(dl.Baskets.from_lists(OLD), kernels=[dl.fit(OLD, model="dpp").model] * 2, rng=0).model,
+        dl.fit(dl.Baskets.from_lists(OLD), learner="quality", similarity=np.full((5, 5), 0.5) + np.eye(5) / 2).model,
+    ):
+        with pytest.raises(dl.InputError, match="cannot be learned on"):
+            dl.update(told, NEW)
+    assert "mobile" in dl.update(model, [["mobile"]] * 5, test=OLD, rng=0, threads=1).model.items
+
+
+def test_an_item_that_was_impossible_before_can_come_up() -> None:
+    before = dl.fit(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), prior=0.0, rng=0, threads=1).model
+    assert before.marginals()[-1] == 0
+    found = dl.update(before, NEW, rng=0, threads=1)
+    assert found.model.marginals()[-1] > 0.1
+    assert "mobile" not in [each.item for each in found.changes.moved]
+    assert "went from -inf to -" in str(found)
+
+
 def test_what_is_kept_of_training_data_adds_up() -> None:
     first, second = dl.Baskets.from_lists([["a", "b"], ["b"]]), dl.Baskets.from_lists([["c", "b"], ["c", "b"]])
     both = dl.Baskets.together([first, second])
@@ -179,6 +220,13 @@ def test_the_program_updates_a_model_and_says_what_changed(files: tuple[Path, Pa
     assert report["drawn"] is None
     assert report["past_weight"] < 150
     assert dl.load(model.with_name("next.safetensors")).items[-1] == "mobile"
+
+
+def test_an_update_says_that_it_draws(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may take longer than to learn."""
+    monkeypatch.setenv("DPPLEARN_PROGRESS_SECONDS", "0.001")
+    dl.update(dl.fit(OLD, prior=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
+    assert "drawing sets from the model" in capsys.readouterr().err
 
 
 def test_the_installed_program_overwrites_no_model(files: tuple[Path, Path, Path]) -> None:

@@ -146,10 +146,10 @@ def _surest(model: Mixture, pairs: _Candidates, k: int, side: np.ufunc) -> list[
     No pair is surer than the baskets alone make it, so that lifts are looked up in that order until k are found that
     no other can pass.
     """
-    low, high = pairs.seen.interval()
+    seen = pairs.seen._replace(missed=0.0 if model.training is None else missed(model.training))
+    low, high = seen.interval()
     sure = np.where(np.isnan(pairs.met), np.inf, low if side is np.positive else -high)
     n = len(model.items)
-    seen = pairs.seen._replace(missed=0.0 if model.training is None else missed(model.training))
     p = seen.more() if side is np.positive else seen.fewer()
     possible = np.flatnonzero((sure > side(1)) & told(p, LEVEL, tests=n * (n - 1) // 2))
     order = possible[np.argsort(-sure[possible], kind="stable")]

@@ -225,6 +225,11 @@ def ids_of(baskets: Baskets) -> list[Any]:
     return ids
 
 
+def heading_of_ids(ids: Iterable[Any]) -> str:
+    """Of a column of a table: numbers are never cut, and other identifiers are names, which may be long."""
+    return "basket>" if all(isinstance(each, int | float) for each in ids) else "basket"
+
+
 def some_seed(seed: int | None) -> int:
     """One that can be reported, and so used again."""
     return int(np.random.default_rng().integers(2**31)) if seed is None else seed

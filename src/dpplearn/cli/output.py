@@ -69,11 +69,12 @@ def show(parts: Iterable[Shown]) -> None:
     console = Output(highlight=False, markup=False, emoji=False)
     for part in parts:
         if part:
-            console.print(*_drawn(part, console.width), sep="\n")
+            console.print(*_drawn(part, console.width), sep="\n", crop=False)
 
 
 def _drawn(part: Shown, width: int) -> Iterator[RenderableType]:
-    """Names and numbers stay on one line; sentences are broken between words."""
+    """Names and numbers stay on one line, which is too long rather than without a part of a number; sentences are
+    broken between words."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -94,8 +95,8 @@ def _drawn(part: Shown, width: int) -> Iterator[RenderableType]:
     else:
         if part.meaning:
             yield Text(part.meaning)
-        for heading, numbers in zip(part.headings, part.numeric, strict=True):
-            table.add_column(Text(heading), justify="right" if numbers else "left", no_wrap=True)
+        for heading, numbers, room in zip(part.headings, part.numeric, part.widths, strict=True):
+            table.add_column(Text(heading), justify="right" if numbers else "left", no_wrap=True, min_width=room)
     for row in part.rows:
         table.add_row(*map(Text, row))
     yield table

@@ -234,8 +234,8 @@ class Baskets(FilteredSets):
         """
         if before is not None and fraction is None:
             return self.before(before), self.since(before)
-        if fraction is None or before is not None or not 0 < fraction < 1:
-            given = "both a fraction and before= were given" if before is not None else f"fraction is {fraction}"
+        if before is not None or not (isinstance(fraction, int | float | np.number) and 0 < fraction < 1):
+            given = "both a fraction and before= were given" if before is not None else f"fraction is {fraction!r}"
             raise InputError(f"{given}; expected a number between 0 and 1, or a time as before=")
         rng = np.random.default_rng(rng)
         cut = int(fraction * self.n_units + 1e-9)  # 0.7 · 10 is a hair below 7 in floating point for some lengths

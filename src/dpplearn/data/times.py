@@ -26,8 +26,13 @@ UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1
 
 def as_time(value: Any) -> Time:
     """One date or time in UTC, which it is taken to be in where it does not say; or one number."""
-    if isinstance(value, str):
-        return _of_text(value)
+    try:
+        return _of_text(value) if isinstance(value, str) else _of_value(value)
+    except (OverflowError, TypeError):  # beyond what dates and numbers can be
+        raise InputError(f"the time is {value!r}; {EXPECTED}") from None
+
+
+def _of_value(value: Any) -> Time:
     if isinstance(value, np.datetime64) and not np.isnat(value):
         return value.astype("datetime64[us]")
     if isinstance(value, date) and not is_null(value):  # a datetime is one, too
@@ -42,7 +47,7 @@ def as_time(value: Any) -> Time:
 def _of_text(text: str) -> Time:
     for read in (datetime.fromisoformat, float):
         try:
-            return as_time(read(text.strip()))
+            return _of_value(read(text.strip()))
         except ValueError:
             continue
     raise InputError(f"the time is {text!r}; {EXPECTED}")
@@ -97,10 +102,20 @@ def _reading(connection: DuckDBPyConnection, name: str, kind: str) -> str:
 def cut(times: Times | None, at: Any) -> Bools:
     """Which baskets are before that time."""
     when, times = as_time(at), known_times(times)
+    if isinstance(at, str) and times.dtype.kind == NUMBERS:
+        when = _number_of(at, when)
     if isinstance(when, float) != (times.dtype.kind == NUMBERS):
         theirs = "numbers" if times.dtype.kind == NUMBERS else "dates"
         raise InputError(f"the time is {at!r}, but those of the baskets are {theirs}; expected one of these")
     return np.asarray(times < when)
+
+
+def _number_of(text: str, otherwise: Time) -> Time:
+    """20260301 is a date in one column, and a number in another."""
+    try:
+        return _of_value(float(text))
+    except ValueError:
+        return otherwise
 
 
 def known_times(times: Times | None) -> Times:
@@ -155,12 +170,13 @@ def as_span(value: Any, times: Times) -> Any:
         text = str(value).strip()
         unit = UNITS.get(text[-1:].lower()) if isinstance(value, str) else None
         length = float(text[:-1]) if unit else float(value)
-    except (TypeError, ValueError):
-        length, unit = np.nan, None
-    if not 0 < length < np.inf or (numbers and unit):
+        span = length if numbers else np.timedelta64(length * (unit or UNITS["d"]), "us")
+    except (TypeError, ValueError, OverflowError):
+        length, unit, span = np.nan, None, np.timedelta64(0, "us")
+    if not 0 < length < np.inf or (numbers and unit) or not span:
         expected = "a number above 0" if numbers else "days, above 0, or a text such as 90d, 12w or 36h"
         raise InputError(f"the half-life is {value!r}; expected {expected}")
-    return length if numbers else np.timedelta64(length * (unit or UNITS["d"]), "us")
+    return span
 
 
 def decay(times: Times, half_life: Any, now: Any) -> Floats:

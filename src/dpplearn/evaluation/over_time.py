@@ -50,10 +50,11 @@ class OverTime:
     >>> lead, mean = Difference(0.5, 0.4, 0.6, 1.0), Estimate(-2.0, -2.1, -1.9)
     >>> print(OverTime("model", "month", (Period("2026-01", 10, 10.0, mean, lead, Estimate(80.0, 70.0, 90.0)),)))
     model by month
-    Means per basket with 95% intervals. A lead over independent items, in nats,
-    that shrinks says that people have changed.
-      month    baskets  log-likelihood                  lead    percentile rank
-      2026-01       10         -2.0000  +0.50 [+0.40, +0.60]  80.0 [70.0, 90.0]
+    Means per basket with 95% intervals. nats: the log-likelihood; lead: how far
+    that is above independent items. A lead that shrinks says that people have
+    changed.
+      month    baskets     nats                  lead    percentile rank
+      2026-01       10  -2.0000  +0.50 [+0.40, +0.60]  80.0 [70.0, 90.0]
     There is a single month, and nothing to compare it with.
     """
 
@@ -72,9 +73,9 @@ class OverTime:
         """All periods, as words."""
         return TextTable(
             f"{self.model} by {self.by}",
-            "Means per basket with 95% intervals. A lead over independent items, in nats, that shrinks says that "
-            "people have changed.",
-            [self.by, "baskets>", "log-likelihood>", "lead>", "percentile rank>"],
+            "Means per basket with 95% intervals. nats: the log-likelihood; lead: how far that is above independent "
+            "items. A lead that shrinks says that people have changed.",
+            [self.by, "baskets>", "nats>", "lead>", "percentile rank>"],
             [
                 (
                     each.period,

@@ -188,7 +188,9 @@ class Evaluation:
         >>> [(row.period, row.n_baskets) for row in dl.evaluate(dpp, baskets, resamples=100).over_time("month")]
         [('2026-01', 10), ('2026-02', 10)]
         """
-        return over_time(self, by, self.models[0] if name is None else name, rng)
+        name = self.models[0] if name is None else name
+        self._column(name, LOG_LIKELIHOOD)  # what ranks alone has no likelihood
+        return over_time(self, by, name, rng)
 
     def to_table(self) -> dict[str, npt.NDArray[Any]]:
         """One row per basket and model: what the basket is called, and how the model did on it.

@@ -19,23 +19,29 @@ def enough_for_pairs(n_sets: int, n_items: int) -> bool:
     return SETS_A_PAIR * n_items * (n_items + 1) / 2 <= n_sets
 
 
-def balanced(drawn: Baskets, items: Floats, pairs: Floats | None, whole: Baskets | None = None) -> Baskets:
+def balanced(
+    drawn: Baskets, items: Floats, pairs: Floats | None, whole: Baskets | None = None, total: float | None = None
+) -> Baskets:
     """The drawn sets with weights changed as little as possible, Σ (w − w⁰)²/w⁰, for all sets together, those of
-    `whole` beside them, to have items, and pairs where they are given, with these frequencies. Those that are in few
-    of the sets stay as they are.
+    `whole` beside them, to have items, and pairs where they are given, with these frequencies; and to add up to
+    `total`, if there is one. Those that are in few of the sets stay as they are.
 
     w = w⁰ (1 + A μ) with Aᵀ diag(w⁰) A μ = what is missing of each frequency, and a row of A a set; no weight falls
     below zero.
     """
+    from scipy.sparse import csr_array, hstack
     from scipy.sparse.linalg import LinearOperator, cg
 
     wanted = items if pairs is None else (np.triu(pairs, 1) + np.diag(items)).reshape(-1)
     held_by, w = _items_held if pairs is None else _pairs_held, drawn.weights
     A = held_by(drawn)
+    wanted = wanted - (0 if whole is None else held_by(whole).T @ whole.weights)
+    if total is not None:
+        A, wanted = csr_array(hstack([A, csr_array(np.ones((len(drawn), 1)))])), np.append(wanted, total)
     held: Floats = A.T @ w
-    missing = wanted - held - (0 if whole is None else held_by(whole).T @ whole.weights)
+    missing = wanted - held
     often = A.T @ np.ones(len(drawn)) >= OFTEN  # to get a rarer one right, few sets would have to change much
-    scale = np.divide(1, np.sqrt(held), out=np.zeros_like(held), where=often)  # of a column
+    scale = np.divide(1, np.sqrt(held), out=np.zeros_like(held), where=often & (held > 0))  # of a column
     gram = LinearOperator((len(wanted),) * 2, dtype=float, matvec=lambda x: scale * (A.T @ (w * (A @ (scale * x)))))
     mu, _ = cg(gram, scale * missing, rtol=1e-3, maxiter=MOST_ROUNDS)
     factors = np.maximum(1 + A @ (scale * mu), 0)

@@ -223,4 +223,4 @@ class FitResult:
 
 
 def _fact(name: str, said: str) -> str:
-    return fill(said, WIDTH, initial_indent=f"  {name:<17}  ", subsequent_indent=" " * 21)
+    return fill(said, WIDTH, initial_indent=f"  {name:<17}  ", subsequent_indent=" " * 21, break_on_hyphens=False)

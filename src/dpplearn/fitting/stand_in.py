@@ -10,6 +10,7 @@ from dpplearn.errors import InputError
 from dpplearn.fitting.balancing import balanced, enough_for_pairs
 from dpplearn.models.model import SetModel
 
+ROUNDS = 3  # of getting items right, as no weight may fall below zero: what sets miss that would, the others get
 PER_BASKET, FEWEST, MOST = 5, 10_000, 100_000  # sets; too few, and an update would learn their chance
 
 
@@ -26,7 +27,7 @@ def learned_weight(model: SetModel) -> float:
 
 def stand_in(model: SetModel, rng: Seed = None, threads: int | None = None) -> Baskets:
     """Sets drawn exactly from the model, of the weight of what it was learned from, and with its items as frequent as
-    they were there; with pairs as frequent, too, where the sets are enough for that."""
+    they were there; with pairs nearly so, too, where the sets are enough for that."""
     weight = learned_weight(model)
     n_sets = int(np.clip(PER_BASKET * weight, FEWEST, MOST))
     drawn = drawn_sets(model, n_sets, rng, threads).reweighted(1 / n_sets)
@@ -45,5 +46,8 @@ def _as_in_training(model: SetModel, drawn: Baskets) -> Baskets:
     if known is None:
         return drawn
     pairs = enough_for_pairs(len(drawn), drawn.n_items) and not known.least
-    found = balanced(drawn, known.frequencies, known.pair_frequencies() if pairs else None)
-    return found.weighted(found.weights / found.total_weight)
+    if pairs:
+        drawn = balanced(drawn, known.frequencies, known.pair_frequencies(), total=1.0)
+    for _ in range(ROUNDS):
+        drawn = balanced(drawn, known.frequencies, None, total=1.0)
+    return drawn.weighted(drawn.weights / drawn.total_weight)

@@ -33,15 +33,19 @@ class Evidence(NamedTuple):
         met, expected = self.met, self.expected
         with np.errstate(divide="ignore", invalid="ignore"):
             low = np.where(met > 0, gammaincinv(met, (1 - INTERVAL) / 2) / expected, 0)
-            high = gammaincinv(met + 1, (1 + INTERVAL) / 2) / expected
+            high = gammaincinv(self._most + 1, (1 + INTERVAL) / 2) / expected
         return np.where(np.isnan(met), np.nan, low), high
+
+    @property
+    def _most(self) -> Floats:
+        """How often they may have met."""
+        return np.where(self.met == 0, self.missed, self.met)
 
     def fewer(self) -> Floats:
         """How likely chance brings together so few or fewer."""
         from scipy.special import gammaincc
 
-        met = np.where(self.met == 0, self.missed, self.met)
-        return np.asarray(gammaincc(met + 1, self.expected))
+        return np.asarray(gammaincc(self._most + 1, self.expected))
 
     def more(self) -> Floats:
         """How likely chance brings together so many or more."""
@@ -97,8 +101,8 @@ def told(p: Floats, level: float, tests: int | None = None) -> Bools:
     >>> told(np.array([0.001, 0.04, 0.5]), 0.05).tolist()
     [True, False, False]
     """
-    if isinstance(level, bool) or not 0 < level < 1:
-        raise InputError(f"level is {level}; expected a number between 0 and 1, or None for all that the model has")
+    if isinstance(level, bool | str) or not 0 < level < 1:
+        raise InputError(f"level is {level!r}; expected a number between 0 and 1, or None for all that the model has")
     known = np.sort(p[~np.isnan(p)])
     ranks = np.arange(1, len(known) + 1)
     enough = known[known <= level * ranks / max(tests or 0, len(known), 1)]

@@ -135,7 +135,7 @@ class Mixture(SetModel):
         if len(p) > MOST_IN_FULL:
             raise InputError(
                 f"the lift of every two of {len(p):,} items would take {in_bytes(NUMBER * len(p) ** 2)}; ask for those "
-                "of one item (substitutes, complements), or of the surest pairs (related_pairs)"
+                "of one item (substitutes, complements), or of the surest pairs (analysis.relations.related_pairs)"
             )
         return read_only(together(self.law, nonempty=self.nonempty).lift)
 

@@ -114,7 +114,7 @@ class Training:
         weights = np.bincount(which, np.concatenate([self.pair_weights, other.pair_weights]), len(keys)).astype(float)
         items = self.item_weights + other.item_weights
         both = np.stack(np.divmod(keys, n), axis=1).astype(np.int32)
-        return Training(self.weight + other.weight, items, both, weights, least=max(self.least, other.least))
+        return Training(self.weight + other.weight, items, both, weights, least=self.least + other.least)
 
     def with_items(self, n: int) -> Training:
         """With n items more, which no basket held.

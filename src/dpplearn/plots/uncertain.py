@@ -57,6 +57,7 @@ def quality_weights(weights: QualityWeights, top: int | None = None, figure: Fig
         for axes in right:
             _intervals(axes, strengths, "strength of similarity")
             axes.set_xlim(-0.02, 1.02)
+        figure.suptitle("How much each is worth, largest first", x=0.01, ha="left", size=9)
     return figure
 
 
@@ -98,12 +99,14 @@ def marginals(posterior: Posterior, figure: Figure | None = None) -> Figure:
     across = min(n, COLUMNS)
     down = -(-n // across)
     with styled():
-        figure = figure or new_figure(3.2 * across, 2.4 * down)
+        figure = figure or new_figure(3.2 * across, 0.2 + 2.4 * down)
         every = figure.subplots(down, across, squeeze=False).ravel()
         for place, axes in enumerate(every[:n]):
             _marginal(axes, posterior, place)
         for axes in every[n:]:
             axes.remove()
+        title = "What the baskets say of each parameter: median, 90% interval (dotted), and the prior (grey)"
+        figure.suptitle(title, x=0.01, ha="left", size=9)
     return figure
 
 

@@ -42,6 +42,12 @@ class TextTable(NamedTuple):
         """Which columns hold numbers."""
         return [kind == NUMBERS for kind in self.kinds]
 
+    @property
+    def widths(self) -> list[int]:
+        """How wide every column is."""
+        columns = [*zip(*self.rows, strict=True)] if self.rows else [()] * len(self.columns)
+        return [_widest([heading, *cells]) for heading, cells in zip(self.headings, columns, strict=True)]
+
     def fitted(self, width: int, between: int = 2) -> TextTable:
         """The same with names that leave room for all columns in a line, with so much space between two."""
         rooms = _rooms(self, width - between * (len(self.columns) - 1))
@@ -49,12 +55,15 @@ class TextTable(NamedTuple):
             column if kind == NUMBERS or not column else FITTED[kind](column, room)
             for column, kind, room in zip(zip(*self.rows, strict=True), self.kinds, rooms, strict=False)
         ]
-        return self._replace(rows=list(zip(*cells, strict=True)))
+        headings = [
+            f"{heading if wide(heading) <= room else fill(heading, room)}{kind}"
+            for heading, kind, room in zip(self.headings, self.kinds, rooms, strict=True)
+        ]
+        return self._replace(columns=headings, rows=list(zip(*cells, strict=True)))
 
     def width(self, between: int = 2) -> int:
         """Of its lines, with so much space between two columns."""
-        columns = zip(self.headings, *self.rows, strict=True)
-        return sum(map(_widest, columns)) + between * (len(self.columns) - 1)
+        return sum(self.widths) + between * (len(self.columns) - 1)
 
 
 class Facts(NamedTuple):
@@ -112,7 +121,7 @@ def _rooms(table: TextTable, width: int) -> list[int]:
     """How wide every column may be: those of names that want more than their share get what the others leave."""
     columns = [*zip(*table.rows, strict=True)] if table.rows else [()] * len(table.columns)
     wanted = [
-        max(_widest([heading]), _widest([cell.replace("\n", " and ") for cell in cells] if kind == PAIRS else cells))
+        max(_widest([heading]), _wanted(kind, cells))
         for heading, kind, cells in zip(table.headings, table.kinds, columns, strict=True)
     ]
     left = width - sum(want for want, numbers in zip(wanted, table.numeric, strict=True) if numbers)
@@ -121,6 +130,13 @@ def _rooms(table: TextTable, width: int) -> list[int]:
         rooms[place] = min(wanted[place], max(left // (len(names) - already), LEAST))
         left -= rooms[place]
     return rooms
+
+
+def _wanted(kind: str, cells: Sequence[str]) -> int:
+    """The room of the widest cell: of pairs on one line, of lists with that of a semicolon after a name."""
+    if kind == PAIRS:
+        return _widest([cell.replace("\n", " and ") for cell in cells])
+    return _widest(cells) + (kind == LISTS)
 
 
 def _names(cells: Sequence[str], room: int) -> list[str]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
-from unicodedata import combining, east_asian_width
+from unicodedata import category, east_asian_width
 
 MISSING = "-"
 CUT = "…"  # in the place of what was cut from a name
 TWICE = 1.95  # from which on what is written is 2.0 times, and not 95% more
-MOST_NATS = 700.0  # of which the exponential is a number
+MOST_TIMES = 1e6  # of which the digits are written
+MARKS = ("Mn", "Me")  # categories of what stands above, below or around a letter
 LISTED = 40  # columns of a name in a list that would not fit on a line
 LINE = 66  # columns of such a list, beside what comes before it
+MOST_ROUNDS = 5  # of setting apart names that look alike when they are cut
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -74,10 +75,12 @@ def likelier(gain: float | None) -> str:
 
     >>> likelier(0.044), likelier(-0.05), likelier(1.2), likelier(0.0), likelier(None)
     ('4.5% likelier', '4.9% less likely', '3.3 times as likely', 'as likely', '-')
+    >>> likelier(40.0), likelier(-12.0)
+    ('more than 1,000,000 times as likely', 'more than 99.9% less likely')
     """
     if gain is None or not math.isfinite(gain):
         return MISSING
-    return _times(math.exp(min(gain, MOST_NATS)), "likelier", "less likely", "as likely", 1)
+    return _times(math.exp(min(gain, math.log(MOST_TIMES) + 1)), "likelier", "less likely", "as likely", 1)
 
 
 def as_often(lift: float | None) -> str:
@@ -92,9 +95,13 @@ def as_often(lift: float | None) -> str:
 
 
 def _times(factor: float, more: str, less: str, same: str, digits: int) -> str:
+    if factor > MOST_TIMES:
+        return f"more than {count(MOST_TIMES)} times {same}"
     if factor >= TWICE:
         return f"{number(factor, 1)} times {same}"
     how_much = share(abs(factor - 1), digits)
+    if factor > 0 and how_much == share(1, digits):
+        return f"more than {share(1 - 10.0 ** -(digits + 2), digits)} {less}"
     return same if how_much == share(0, digits) else f"{how_much} {more if factor > 1 else less}"
 
 
@@ -129,13 +136,13 @@ def spread(quartiles: Sequence[float | None], digits: int = 2) -> str:
 def duration(seconds: float) -> str:
     """In the largest unit of which there are two or more.
 
-    >>> duration(90), duration(150), duration(86400)
-    ('90 seconds', '2 minutes', '24 hours')
+    >>> duration(1.2), duration(90), duration(150), duration(86400)
+    ('1 second', '90 seconds', '2 minutes', '24 hours')
     """
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+    return count(round(seconds), "second")
 
 
 def listed(names: Sequence[str]) -> str:
@@ -181,25 +188,30 @@ def wide(text: str) -> int:
     >>> wide("crib"), wide("寝台")
     (4, 4)
     """
-    return sum(0 if combining(each) else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(0 if category(each) in MARKS else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 
 def shortened(labels: Sequence[Any], width: int) -> list[str]:
     """Labels of at most `width` columns, cut in the middle once. Different ones that would then look alike keep what
-    sets them apart.
+    sets them apart, if there is room for it.
 
     >>> shortened(["WHITE HANGING HEART T-LIGHT HOLDER", "cot"], 20)
     ['WHITE HANGING…HOLDER', 'cot']
     """
     whole = [shown(label) for label in labels]
-    cut = [without_middle(name, width) for name in whole]
-    alike = Counter(short for _, short in {*zip(whole, cut, strict=True)})
-    return [
-        short
-        if alike[short] == 1
-        else _set_apart(name, {o for o, c in zip(whole, cut, strict=True) if c == short}, width)
-        for name, short in zip(whole, cut, strict=True)
-    ]
+    cut = {name: without_middle(name, width) for name in whole}
+    for _ in range(MOST_ROUNDS):
+        alike = [group for group in _alike(cut) if len(group) > 1]
+        cut |= {name: _set_apart(name, group, width) for group in alike for name in group}
+    return [cut[name] for name in whole]
+
+
+def _alike(cut: dict[str, str]) -> list[list[str]]:
+    """The names by what they became."""
+    groups: dict[str, list[str]] = {}
+    for name, short in cut.items():
+        groups.setdefault(short, []).append(name)
+    return list(groups.values())
 
 
 def without_middle(name: str, width: int) -> str:

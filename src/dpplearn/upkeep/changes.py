@@ -58,9 +58,7 @@ class Likelihood:
         return self.after - self.before
 
     def __str__(self) -> str:
-        which = (
-            "the new baskets, from which it has learned" if self.in_sample else f"{count(self.n_baskets)} test baskets"
-        )
+        which = "the new baskets, from which it has learned" if self.in_sample else count(self.n_baskets, "test basket")
         if not math.isfinite(self.gain):
             return f"On {which}, the log-likelihood per basket went from {number(self.before)} to {number(self.after)}."
         figures = f"log-likelihood {number(self.before)} before, {number(self.after)} after"
@@ -141,12 +139,19 @@ class Changes:
         return "\n".join([*lines, *(as_plain_text(self.table) if self.moved else [])])
 
 
+def check_comparable(before: SetModel, baskets: Baskets) -> None:
+    """That there is something to compare on, before a model is learned."""
+    if not known_baskets(baskets, before.catalogue, "drop")[0].total_weight > 0:
+        raise InputError(
+            f"none of {count(len(baskets), 'basket')} holds an item that the model has, to compare both models on; "
+            "pass others for that (test=, --test)"
+        )
+
+
 def likelihoods(before: SetModel, after: SetModel, baskets: Baskets, *, in_sample: bool) -> Likelihood:
     """Of what baskets hold of the items that the model before has. Where its baskets are never empty, those that hold
     nothing of them are left out, and both are given that there is something."""
     seen, _ = known_baskets(baskets, before.catalogue, "drop")
-    if not seen.total_weight > 0:
-        raise InputError(f"none of {count(len(baskets), 'basket')} holds an item that the model has, to compare on")
     common = after if after.catalogue == before.catalogue else after.restrict(before.items)
     then, now = (weighted_mean(_log_probs(model, seen, before.nonempty), seen.weights) for model in (before, common))
     return Likelihood(len(seen), len(before.items), then, now, in_sample)
@@ -172,9 +177,11 @@ def changed_items(before: SetModel, new: Baskets) -> dict[str, tuple[Any, ...]]:
 
 
 def moved_recommendations(before: SetModel, after: SetModel, new: Baskets) -> tuple[Moved, ...]:
-    """Of the most frequent items of the new baskets that both models have, those for which something moved."""
+    """Of the most frequent items of the new baskets that are possible under both models, those for which something
+    moved."""
     order = np.argsort(-item_weights(new), kind="stable")
-    looked_at = [new.items[place] for place in order if new.items[place] in before.catalogue][:LOOKED_AT]
+    possible = [{*model.catalogue.select(np.flatnonzero(model.marginals() > 0))} for model in (before, after)]
+    looked_at = [new.items[place] for place in order if all(new.items[place] in each for each in possible)][:LOOKED_AT]
     found = []
     for item in looked_at:
         first, second = ([each.item for each in model.recommend([item], LENGTH)] for model in (before, after))

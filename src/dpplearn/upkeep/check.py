@@ -62,6 +62,8 @@ def check(model: SetModel | FitResult, baskets: Baskets | Iterable[Iterable[Any]
     Drift: baskets are larger; 1 item moved. Update the model (dpplearn update).
     """
     model = model.model if isinstance(model, FitResult) else model
+    if not isinstance(model, SetModel):
+        raise InputError(f"got a {type(model).__name__} as the model; expected a DPP, a Mixture or the result of a fit")
     given = as_baskets(baskets)
     recent, left_out = known_baskets(given, model.catalogue, "drop")
     if not recent.total_weight > 0:
@@ -70,16 +72,16 @@ def check(model: SetModel | FitResult, baskets: Baskets | Iterable[Iterable[Any]
     likelihood, impossible = _likelihood(model, recent, learned_from, rng)
     size = _size(model, recent, learned_from)
     moved, picks = _items(model, recent, learned_from)
-    unknown = left_out.n_baskets / max(len(given), 1)
+    unknown = _unknown_share(model, given)
     alarms = {
         "likelihood": not likelihood.by_chance and abs(likelihood.difference) >= LIKELIHOOD_SHIFT * likelihood.spread,
-        "impossible": _above(impossible, IMPOSSIBLE_SHARE, len(recent)),
+        "impossible": _above(impossible, IMPOSSIBLE_SHARE, recent.totals.effective_number),
         "size": not size.by_chance and abs(size.difference) >= SIZE_SHIFT * size.expected,
         "items": picks >= PICKS_SHIFT,
-        "unknown": _above(unknown, UNKNOWN_SHARE, len(given)),
+        "unknown": _above(unknown, UNKNOWN_SHARE, given.totals.effective_number),
     }
     return Drift(
-        len(recent),
+        recent.n_units,
         likelihood,
         size,
         moved,
@@ -96,6 +98,13 @@ def _learned_from(model: SetModel) -> float:
     """How many baskets; infinitely many where nothing is known, as if the model were the truth."""
     known = model.training.weight if model.training is not None else model.learned.weight
     return math.inf if known is None else known
+
+
+def _unknown_share(model: SetModel, given: Baskets) -> float:
+    """Of the baskets, those that hold an item which the model does not have."""
+    unknown = model.catalogue.translation(given.catalogue) < 0
+    rows = np.repeat(np.arange(len(given)), given.sizes)[unknown[given.indices]]
+    return float(given.weights[np.unique(rows)].sum() / given.total_weight)
 
 
 def _likelihood(model: SetModel, recent: Baskets, learned_from: float, rng: Seed) -> tuple[Shift, float]:
@@ -172,12 +181,12 @@ def _holm(p: Floats) -> Floats:
     return found
 
 
-def _above(found: float, allowed: float, n: int) -> bool:
-    """Whether a share of n is above what is allowed, by more than chance."""
+def _above(found: float, allowed: float, n: float) -> bool:
+    """Whether a share of n baskets is above what is allowed, by more than chance."""
     from scipy.special import bdtrc
 
     k = round(found * n)
-    return bool(k > 0 and bdtrc(k - 1, n, allowed) < LEVEL)
+    return bool(k > 0 and bdtrc(k - 1, round(n), allowed) < LEVEL)
 
 
 def _moments(values: Floats, weights: Floats) -> tuple[float, float]:

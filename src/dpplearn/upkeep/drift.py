@@ -86,7 +86,8 @@ class Drift:
     def verdict(self) -> str:
         """In one sentence."""
         if not self.drifted:
-            return f"No drift: {count(self.n_baskets, 'basket')} look like those that the model was learned from."
+            look = "looks" if self.n_baskets == 1 else "look"
+            return f"No drift: {count(self.n_baskets, 'basket')} {look} like those that the model was learned from."
         likely = "less likely" if self.likelihood.difference < 0 else "likelier"
         words = {
             "likelihood": f"baskets are {likely} than expected",
@@ -100,8 +101,11 @@ class Drift:
     @property
     def sentences(self) -> Iterator[str]:
         """What was compared, one after another."""
-        yield _of_likelihood(self.likelihood)
-        if self.impossible:
+        if self.impossible == 1:
+            yield "All baskets are impossible under the model, so that nothing is to be said of how likely they are."
+        else:
+            yield _of_likelihood(self.likelihood)
+        if 0 < self.impossible < 1:
             yield f"{share(self.impossible, 1)} of the baskets are impossible under the model, and not in that mean."
         yield _of_size(self.size)
         if self.moved:
@@ -115,7 +119,8 @@ class Drift:
         if self.left_out:
             yield f"{share(self.unknown, 1)} of the baskets hold items that the model does not have: {self.left_out}."
         if self.n_baskets < FEW:
-            yield f"{count(self.n_baskets, 'basket')} are few: only large shifts can be seen in them."
+            few = "1 basket is" if self.n_baskets == 1 else f"{count(self.n_baskets)} baskets are"
+            yield f"{few} few: only large shifts can be seen."
 
     @property
     def table(self) -> TextTable:

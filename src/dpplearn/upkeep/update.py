@@ -16,11 +16,23 @@ from dpplearn.errors import InputError
 from dpplearn.fitting.fit import asked_for, fit_with
 from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.stand_in import learned_weight, stand_in
+from dpplearn.kernels.families import kernel_of
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.kernels.weighted.kernel import WeightedKernel
+from dpplearn.learners.registry import QUALITY
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
-from dpplearn.upkeep.changes import Changes, changed_items, likelihoods, moved_recommendations
+from dpplearn.tools.progress import shown_progress
+from dpplearn.tools.words import contents, count
+from dpplearn.upkeep.changes import (
+    Changes,
+    Likelihood,
+    changed_items,
+    check_comparable,
+    likelihoods,
+    moved_recommendations,
+)
 
 Model = DPP | Mixture
 
@@ -70,9 +82,9 @@ def update(
     """Learn on from a model with new baskets, and say what changed.
 
     A model does not keep its baskets. Where these are at hand, pass them as `old`: nothing is better. Otherwise sets
-    drawn exactly from the model stand in for them, as many as count what they did, with items and pairs as frequent as
-    the model knows that they were. New items start at their frequency, without interactions; docs/guide/updating.md
-    has what an update is worth beside learning anew.
+    drawn exactly from the model stand in for them, which count what they did, with items as frequent as the model knows
+    that they were, and pairs nearly so. New items start at their frequency, without interactions;
+    docs/guide/updating.md has what an update is worth beside learning anew.
 
     Parameters
     ----------
@@ -110,26 +122,57 @@ def update(
     """
     model = model.model if isinstance(model, FitResult) else model
     new = as_baskets(baskets)
-    if not new.total_weight > 0:
-        raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to learn from")
-    if not 0 <= forget <= 1:
-        raise InputError(f"forget is {forget!r}; expected a share from 0 (nothing) to 1 (all of the past)")
+    judged = new if test is None else as_baskets(test)
+    _check(model, new, forget)
+    check_comparable(model, judged)
     rng = np.random.default_rng(rng)
     catalogue = Catalogue.union([model.catalogue, new.catalogue])
-    past = _past(model, old, rng, threads)
+    with shown_progress(progress and old is None, transient=True) as shown:
+        shown.bar("drawing sets from the model")
+        past = _past(model, old, catalogue, rng, threads)
     kept, fresh = _aged(past, new, 1 - forget, half_life)
     both = _joined([kept, fresh], catalogue)
     options = {"threads": threads, "max_seconds": max_seconds, "progress": progress, "nonempty": model.nonempty}
     asked = asked_for(model, **options, **_as_learned(model, fresh.total_weight / both.total_weight))
     found = fit_with(asked, both, start=model, rng=int(rng.integers(2**63)), as_weighed=True)
     updated = _with_truth(found.model, model, past, kept, fresh)
-    return Update(updated, model, found, _changes(model, updated, new, test, past, kept, fresh))
+    likelihood = likelihoods(model, updated, judged, in_sample=test is None)
+    return Update(updated, model, found, _changes(model, updated, new, likelihood, past, kept, fresh))
 
 
-def _past(model: Model, old: Any, rng: np.random.Generator, threads: int | None) -> Past:
-    if old is not None:
-        return Past(as_baskets(old), None, drawn=False)
-    return Past(stand_in(model, rng, threads), model.training, drawn=True)
+def _check(model: Any, new: Baskets, forget: Any) -> None:
+    """Before anything is learned."""
+    if not isinstance(model, Model):
+        raise InputError(f"got a {type(model).__name__} as the model; expected a DPP, a Mixture or the result of a fit")
+    if model.learned.learner == QUALITY.name or isinstance(kernel_of(model.law), WeightedKernel):
+        raise InputError(
+            "the model was told how items act on each other (kernels=, similarity=), and cannot be learned on; learn "
+            "it anew, as it was, from old and new baskets"
+        )
+    if not new.total_weight > 0:
+        raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to learn from")
+    empty = int((new.sizes[new.weights > 0] == 0).sum())
+    if empty and model.nonempty:
+        raise InputError(
+            f"{empty} of {len(new)} new baskets are empty, which under this model is impossible; leave them out "
+            "(baskets.subset(baskets.sizes > 0)), or learn a model anew from all baskets"
+        )
+    if isinstance(forget, bool | str) or not 0 <= forget <= 1:
+        raise InputError(f"forget is {forget!r}; expected a share from 0 (nothing) to 1 (all of the past)")
+
+
+def _past(model: Model, old: Any, catalogue: Catalogue, rng: np.random.Generator, threads: int | None) -> Past:
+    if old is None:
+        return Past(stand_in(model, rng, threads), model.training, drawn=True)
+    known = as_baskets(old)
+    _, left_out = known.known_to(catalogue)
+    if left_out:
+        raise InputError(
+            f"{count(left_out.n_baskets, 'old basket')} of {count(len(known))} hold items that neither the model nor "
+            f"the new baskets have (for instance {contents(left_out.examples)}); expected those that the model was "
+            "learned from: leave such items out (old.of_items(model.items))"
+        )
+    return Past(known, None, drawn=False)
 
 
 def _aged(past: Past, new: Baskets, share: float, half_life: Any) -> tuple[Baskets, Baskets]:
@@ -167,6 +210,7 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
     weight = kept.total_weight + fresh.total_weight
     n_past = learned_weight(before) if past.drawn else len(past.baskets)
     learned = replace(updated.learned, start="update", n_baskets=round(n_past) + len(fresh), weight=weight)
+    learned = replace(learned, n_distinct=None) if past.drawn else learned
     training = updated.training
     if past.drawn and past.training is not None and kept.total_weight > 0:
         share = kept.total_weight / past.training.weight
@@ -181,15 +225,14 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
 
 
 def _changes(
-    before: Model, after: Model, new: Baskets, test: Any, past: Past, kept: Baskets, fresh: Baskets
+    before: Model, after: Model, new: Baskets, likelihood: Likelihood, past: Past, kept: Baskets, fresh: Baskets
 ) -> Changes:
-    judged = new if test is None else as_baskets(test)
     return Changes(
         n_new=len(new),
         past_weight=kept.total_weight,
         new_weight=fresh.total_weight,
         drawn=len(past.baskets) if past.drawn else None,
-        likelihood=likelihoods(before, after, judged, in_sample=test is None),
+        likelihood=likelihood,
         **changed_items(before, new),
         moved=moved_recommendations(before, after, new),
     )

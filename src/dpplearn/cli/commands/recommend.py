@@ -31,6 +31,7 @@ from dpplearn.cli.options import (
     Unknown,
     WeightColumn,
     check_target,
+    heading_of_ids,
     ids_of,
 )
 from dpplearn.cli.output import Report, Shown, counted, show, wants_progress, write, write_json
@@ -260,7 +261,7 @@ def _tables_of_many(reports: list[Report], meaning: str) -> Iterator[Shown]:
     for each in reports:
         rows.append((shown(each["id"]), contents(each["basket"]), "", ""))
         rows += [("", f"+ {shown(found['item'])}", *_scores(found)) for found in each["recommendations"]]
-    columns = ["basket>", "what it holds, and + what to add;", *COLUMNS]
+    columns = [heading_of_ids(each["id"] for each in reports), "what it holds, and + what to add;", *COLUMNS]
     yield TextTable("To add to each basket", meaning, columns, rows)
     yield NO_SCORES if any(map(_without_scores, reports)) else ""
     for each in reports:

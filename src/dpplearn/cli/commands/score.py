@@ -28,6 +28,7 @@ from dpplearn.cli.options import (
     Unknown,
     WeightColumn,
     check_target,
+    heading_of_ids,
     ids_of,
     one_of,
 )
@@ -209,7 +210,7 @@ def _each_table(baskets: Baskets, found: Evaluation) -> TextTable:
     return TextTable(
         "Log-likelihood of each basket",
         "The lower, the more a basket surprises the model; large baskets always are less likely.",
-        ["basket>", "weight>", "log-likelihood>", "items;"],
+        [heading_of_ids(ids_of(baskets)), "weight>", "log-likelihood>", "items;"],
         [
             (shown(each["basket"]), f"{each['weight']:g}", number(each["log_likelihood"]), contents(each["items"]))
             for each in _each(baskets, found)

@@ -165,6 +165,7 @@ function showFound(found, words) {
   byId("found").replaceChildren(...found.map(({ item, probability, category: of }) =>
     row(item, `in ${percent(probability)} of registries`,
       button("Add", `Add ${item}`, () => add(item, of), { "data-item": item }))));
+  byId("found").dataset.search = words; // what the list is of, while another search is under way
   byId("found-count").textContent = found.length ? (words ? "" : "The most wanted:") : `Nothing found for “${words}”.`;
   markFound();
 }

@@ -1,4 +1,4 @@
-"""Look at the built manual in a browser: `python tests/site.py`, after `make docs`.
+"""Look at the built manual in a browser: `python tests/look_at_manual.py`, after `make docs`.
 
 Every page at the size of a desk and of a phone: none is wider than the screen, runs into an error or asks another host.
 Screenshots of some, on light and on dark, are kept in build/screenshots/manual: look at them.
