@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 import dpplearn as dl
-from dpplearn.cli.output import BETWEEN
+from dpplearn.cli.output import SPACES
 from dpplearn.evaluation.bootstrap import Difference, Estimate
 from dpplearn.evaluation.over_time import OverTime, Period
 from dpplearn.tools.words import chance, number
@@ -94,8 +94,8 @@ def test_no_figure_is_cut_at_80_columns() -> None:
     """Of large baskets by day, and of so few that nobody is sure of anything."""
     lead, rank = Difference(0.5, 0.4, 0.6, 1.0), Estimate(100.0, 100.0, 100.0)
     rows = (Period("2026-01-05", 1000, 1000.0, Estimate(-112.5, -113.0, -112.0), lead, rank),)
-    found = OverTime("model", "day", rows).table.fitted(80 - 2, BETWEEN)
-    assert sum(found.widths) + BETWEEN * (len(found.columns) - 1) <= 80 - 2
+    between = min(SPACES)  # where there is too little room for more
+    assert OverTime("model", "day", rows).table.fitted(80 - 2, between).width(between) <= 80 - 2
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
