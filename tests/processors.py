@@ -27,8 +27,10 @@ NUMERICAL = (
     "tools/test_threads.py kernels models/test_dpp.py models/test_explaining.py models/test_training.py learners "
     "fitting/test_fit.py fitting/test_prior.py fitting/test_prior_choice.py fitting/test_nonempty.py "
     "fitting/test_yardstick.py fitting/test_early_stopping.py fitting/test_mixture.py "
-    "fitting/test_factored_fits.py evaluation "
-    "analysis/test_cooccurrence.py analysis/test_substitutes.py experiments/trials experiments/test_textbook.py"
+    "fitting/test_factored_fits.py fitting/test_quality_fits.py fitting/test_fixed_kernels.py fitting/test_slates.py "
+    "models/test_new_items.py models/test_evidence.py uncertainty evaluation upkeep "
+    "analysis/test_cooccurrence.py analysis/test_substitutes.py analysis/test_similarity.py experiments/trials "
+    "experiments/test_textbook.py"
 )
 
 
