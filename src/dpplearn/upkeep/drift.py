@@ -112,7 +112,8 @@ class Drift:
             up = sum(each.found > each.expected for each in self.moved)
             yield (
                 f"{count(len(self.moved), 'item')} moved by more than chance and a quarter of what was expected, "
-                f"{up} up and {len(self.moved) - up} down: together {share(self.moved_picks, 1)} of all that is picked."
+                f"{up} up and {len(self.moved) - up} down: together by {share(self.moved_picks, 1)} of what was "
+                "expected of all items."
             )
         else:
             yield "No item moved by more than chance and a quarter of what was expected."
