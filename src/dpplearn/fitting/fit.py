@@ -120,7 +120,7 @@ def fit(
     kernels, k
         Kernels or models that are given, of which a mixture by weights is learned and nothing else: the optimum, up to
         `tol`, by default 1e-8 nats per basket. With k, every basket has k items, and the weights are those of k-DPPs:
-        the law of the model given that size. docs/results/prior-work.md says more.
+        the law of the model given that size. docs/results/item-knowledge.md says more.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
