@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo demo-shelf demo-serve docs docs-serve docs-look picture dist browser test test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
+.PHONY: demo demo-shelf demo-serve docs docs-serve docs-look picture dist browser test pytest test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
 
 demo: $(VENV)/.installed
 	$(BIN)/dpplearn demo
@@ -52,12 +52,15 @@ dist: $(VENV)/.installed-dist
 browser:
 	npm install --no-save --no-audit --no-fund axe-core @sparticuz/chromium
 
-# Two workers on two cores: threads inside BLAS would only wait for one another.
-test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+# Linters, all tests, and the short processor check.
+test: lint pytest
 	$(BIN)/python tests/processors.py --short
 
-# The numerical tests as on other processors, with one and with two BLAS threads; 20 minutes on 2 cores.
+# One BLAS thread per worker: two workers keep two cores busy.
+pytest: $(VENV)/.installed-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Doctests and numerical tests as on other processors, with one and with two BLAS threads; half an hour on 2 cores.
 test-processors: $(VENV)/.installed-test
 	$(BIN)/python tests/processors.py
 

@@ -111,6 +111,8 @@ def test_no_basket_at_all_is_kept_and_has_no_frequencies() -> None:
         ([[0], [1.0]], {}, "basket 1: item 1.0 is of type float; expected all names or all integers"),
         ([[0, 1.5]], {"n_items": 3}, "item 1.5 is of type float"),
         ([[0], [True]], {}, "basket 1: item True is of type bool"),
+        ([[1.5], [0]], {}, "basket 0: item 1.5 is of type float"),
+        ([["a", 0], [1.5]], {}, "basket 1: item 1.5 is of type float"),
         ([["a"], [None]], {}, "basket 1: item None is null"),
         ([["a", float("nan")]], {}, "basket 0: item nan is null"),
         ([["a"], [pd.NA]], {}, "basket 1: item <NA> is null"),

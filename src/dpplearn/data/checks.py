@@ -60,7 +60,11 @@ def is_null(item: Any) -> bool:
 
 
 def all_integers(flat: list[Any]) -> bool:
-    return all(issubclass(kind, int | np.integer) and kind is not bool for kind in set(map(type, flat)))
+    return all(map(_is_integer, set(map(type, flat))))
+
+
+def _is_integer(kind: type) -> bool:
+    return issubclass(kind, int | np.integer) and kind is not bool
 
 
 def one_more_than_largest(positions: Ints) -> int:
@@ -78,13 +82,13 @@ def check_range(positions: Ints, rows: Ints, n_items: int) -> None:
 
 
 def check_kinds(flat: list[Any], rows: Ints, *, integers: bool) -> None:
-    """All are names, or integers where those are labels too."""
+    """Raise if an item is not a string, nor, with `integers`, an integer."""
     labels = (str, int, np.integer) if integers else (str,)
-    for kind in set(map(type, flat)):
-        if not issubclass(kind, labels):
-            number, item = next((n, item) for n, item in enumerate(flat) if type(item) is kind)
-            what = "is null" if is_null(item) else f"is of type {kind.__name__}"
-            raise InputError(f"basket {rows[number]}: item {item!r} {what}; expected all names or all integers")
+    wrong = [kind for kind in dict.fromkeys(map(type, flat)) if not issubclass(kind, labels)]
+    for kind in sorted(wrong, key=_is_integer)[:1]:  # of integers and floats, the float is the mistake
+        number, item = next((n, item) for n, item in enumerate(flat) if type(item) is kind)
+        what = "is null" if is_null(item) else f"is of type {kind.__name__}"
+        raise InputError(f"basket {rows[number]}: item {item!r} {what}; expected all names or all integers")
 
 
 def look_up(flat: list[Any], rows: Ints, catalogue: Catalogue) -> Ints:

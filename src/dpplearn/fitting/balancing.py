@@ -40,6 +40,11 @@ def balanced(
         A, wanted = csr_array(hstack([A, csr_array(np.ones((len(drawn), 1)))])), np.append(wanted, total)
     held: Floats = A.T @ w
     missing = wanted - held
+    # A sum of n terms errs by up to n·eps of its value. A difference below that is rounding, and may lie where the
+    # matrix below is singular: conjugate gradients would divide by zero.
+    missing[np.abs(missing) <= len(drawn) * np.finfo(float).eps * np.maximum(held, np.abs(wanted))] = 0
+    if not missing.any():
+        return drawn
     often = A.T @ np.ones(len(drawn)) >= OFTEN  # to get a rarer one right, few sets would have to change much
     scale = np.divide(1, np.sqrt(held), out=np.zeros_like(held), where=often & (held > 0))  # of a column
     gram = LinearOperator((len(wanted),) * 2, dtype=float, matvec=lambda x: scale * (A.T @ (w * (A @ (scale * x)))))

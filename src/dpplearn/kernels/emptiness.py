@@ -18,7 +18,6 @@ from dpplearn.kernels.interface import Law, check_size
 from dpplearn.kernels.ranking import Best, BestOfMany, best_of
 
 NAME = "empty_share"  # in model files
-FEWEST = 16  # draws at a time, where some may turn out empty
 
 
 @dataclass(frozen=True)
@@ -141,18 +140,16 @@ class WithEmptyShare:
         sizes[0] = self.log_empty()
         return sizes
 
-    def sample(self, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
+    def sample(
+        self, n: int, k: int | None, rng: Seed, threads: int | None = None, nonempty: bool = False
+    ) -> list[Ints]:
         if k is not None:
             check_size(self.possible_sizes, k)
             return self.law.sample(n, k, rng, threads)
         stream = np.random.default_rng(rng)
-        empty = (stream.random(n) < self.share).tolist()
+        empty = (stream.random(n) < (0.0 if nonempty else self.share)).tolist()
         wanted = empty.count(False)
-        drawn: list[Ints] = []
-        while len(drawn) < wanted:
-            more = self.law.sample(max(wanted - len(drawn), FEWEST), None, stream, threads)
-            drawn += [each for each in more if len(each)]
-        others = iter(drawn)
+        others = iter(self.law.sample(wanted, None, stream, threads, nonempty=True) if wanted else [])
         return [NO_ITEMS if none else next(others) for none in empty]
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:

@@ -102,8 +102,10 @@ class Law(Protocol):
         """log P(|Y| = k) for k = 0..N."""
         ...
 
-    def sample(self, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
-        """Independent draws; with k, of sets of k items."""
+    def sample(
+        self, n: int, k: int | None, rng: Seed, threads: int | None = None, nonempty: bool = False
+    ) -> list[Ints]:
+        """Draw n independent sets: of k items if k is given, otherwise given Y ≠ ∅ if `nonempty`."""
         ...
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
@@ -118,6 +120,12 @@ class Law(Protocol):
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All of it by name, as a model file keeps it."""
         ...
+
+
+def check_nonempty(probability: float) -> None:
+    """Raise if no set but the empty one has a probability above 0."""
+    if not probability > 0:
+        raise InputError("under this model every set is empty, so there is no nonempty set to draw")
 
 
 def check_size(possible: range, k: int) -> None:

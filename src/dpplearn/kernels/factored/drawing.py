@@ -38,18 +38,39 @@ class Segment:
         """A set, ascending."""
         return np.asarray(np.union1d(self._independent(rng), self.order[self._interacting(rng)]))
 
+    def draw_nonempty(self, rng: np.random.Generator) -> Ints:
+        """Draw from the distribution given Y ≠ ∅: T ≠ ∅ and any S, or T = ∅ and S ≠ ∅."""
+        log_no_S = self.log_left[-1] - self.log_left[0]
+        some_T, some_Y = -np.expm1(-self.rates[-1]), -np.expm1(-self.rates[-1] + log_no_S)
+        if rng.random() * some_Y < some_T or not log_no_S < 0:
+            return np.asarray(np.union1d(self._some_independent(rng), self.order[self._interacting(rng)]))
+        return np.sort(self.order[self._interacting(rng, some=True)])
+
     def _independent(self, rng: np.random.Generator) -> Ints:
-        points = rng.random(rng.poisson(self.rates[-1])) * self.rates[-1]
+        return self._items_at(rng.random(rng.poisson(self.rates[-1])) * self.rates[-1])
+
+    def _some_independent(self, rng: np.random.Generator) -> Ints:
+        """Draw T given T ≠ ∅: its first point is distributed as that of the process given that there is one."""
+        rate = self.rates[-1]
+        first = -np.log1p(rng.random() * np.expm1(-rate))
+        others = first + rng.random(rng.poisson(max(rate - first, 0.0))) * (rate - first)
+        return self._items_at(np.append(others, first))
+
+    def _items_at(self, points: Floats) -> Ints:
         return np.asarray(np.minimum(np.searchsorted(self.rates, points, side="right"), len(self.rates) - 1))
 
-    def _interacting(self, rng: np.random.Generator) -> Ints:
-        """Places in the order."""
+    def _interacting(self, rng: np.random.Generator, some: bool = False) -> Ints:
+        """Draw S, as places in the order; with `some`, given S ≠ ∅."""
         taken, at, last = np.zeros(0, dtype=np.int64), 0, len(self.starts) - 1
         while at < last:
             B = self.rows(taken)
-            least = self._log_chance(at, B) + np.log(1 - rng.random())
-            if self._log_chance(last, B) >= least:
-                break
+            now, end = self._log_chance(at, B), self._log_chance(last, B)
+            if some and not len(taken):
+                least = now + np.log1p(rng.random() * np.expm1(end - now))
+            else:
+                least = now + np.log(1 - rng.random())
+                if end >= least:
+                    break
             at = self._entered(at, least, B)
             places = np.arange(self.starts[at - 1], self.starts[at])
             taken = np.append(taken, self._within(places, given_in(self.left[at - 1], B), rng))

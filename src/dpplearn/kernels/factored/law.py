@@ -111,8 +111,10 @@ class FactoredLaw:
     def log_sizes(self) -> Floats:
         return log_size_distribution(self.kernel)
 
-    def sample(self, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
-        return sample_sets(self.kernel, self._drawn_from, n, k, rng, threads)
+    def sample(
+        self, n: int, k: int | None, rng: Seed, threads: int | None = None, nonempty: bool = False
+    ) -> list[Ints]:
+        return sample_sets(self.kernel, self._drawn_from, n, k, rng, threads, nonempty)
 
     @cached_property
     def _drawn_from(self) -> Segments:

@@ -121,8 +121,10 @@ class MixtureLaw:
     def log_sizes(self) -> Floats:
         return log_size_distribution(self.kernel)
 
-    def sample(self, n: int, k: int | None, rng: Seed, threads: int | None = None) -> list[Ints]:
-        return sample_sets(self.kernel, n, k, rng, threads)
+    def sample(
+        self, n: int, k: int | None, rng: Seed, threads: int | None = None, nonempty: bool = False
+    ) -> list[Ints]:
+        return sample_sets(self.kernel, n, k, rng, threads, nonempty)
 
     def greedy(self, k: int | None, include: Ints) -> tuple[Ints, Floats]:
         return greedy_map(self.kernel, k, include)

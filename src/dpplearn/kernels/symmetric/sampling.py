@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Bools, Floats, Ints, Seed
 from dpplearn.kernels.compiling import loops
-from dpplearn.kernels.interface import check_size
+from dpplearn.kernels.interface import check_nonempty, check_size
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.sizes import log_size_table
 from dpplearn.tools.threads import pool, thread_count
@@ -21,16 +21,21 @@ Chooser = Callable[[int, np.random.Generator], tuple[Ints, Ints]]
 
 
 def sample_sets(
-    kernel: Kernel, n: int, k: int | None = None, rng: Seed = None, threads: int | None = None
+    kernel: Kernel,
+    n: int,
+    k: int | None = None,
+    rng: Seed = None,
+    threads: int | None = None,
+    nonempty: bool = False,
 ) -> list[Ints]:
-    """n independent sets (positions, ascending) from the DPP, or from the k-DPP.
+    """Draw n independent sets (positions, ascending) from the DPP, from the DPP given Y ≠ ∅, or from the k-DPP.
 
     The same seed gives the same draws whatever the number of threads.
     """
     if k is not None:
         check_size(kernel.possible_sizes, k)
-    drawing, name = loops("symmetric", "sampling"), "dpp" if k is None else "k-dpp"
-    choose = SAMPLERS[name](kernel, k)
+    name = "k-dpp" if k is not None else "nonempty" if nonempty else "dpp"
+    drawing, choose = loops("symmetric", "sampling"), SAMPLERS[name](kernel, k)
     vectors = kernel.eigenvectors
     squares = kernel.squared_eigenvectors
     seeds = np.random.default_rng(rng).integers(2**63, size=-(-n // BLOCK))
@@ -51,11 +56,37 @@ def _independent_eigenvectors(kernel: Kernel, k: None) -> Chooser:
     """Each eigenvector with probability λ_j. [KT12, Algorithm 1]"""
 
     def choose(draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-        rows, chosen = np.nonzero(rng.random((draws, kernel.n_items)) < kernel.eigenvalues)
-        counts = np.bincount(rows, minlength=draws)
-        return np.ascontiguousarray(chosen), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return _listed(rng.random((draws, kernel.n_items)) < kernel.eigenvalues)
 
     return choose
+
+
+def _at_least_one_eigenvector(kernel: Kernel, k: None) -> Chooser:
+    """Each eigenvector with probability λ_j, given that at least one is chosen.
+
+    The first one is j with probability ∝ λ_j Π_{i<j} (1 − λ_i). Those after it stay independent.
+    """
+    lam = kernel.eigenvalues
+    with np.errstate(divide="ignore"):
+        log_none_before = np.concatenate([[0.0], np.cumsum(np.log1p(-lam[:-1]))])
+    cumulative = np.cumsum(lam * np.exp(log_none_before))
+    check_nonempty(cumulative[-1])
+
+    def choose(draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        first = np.searchsorted(cumulative, rng.random((draws, 1)) * cumulative[-1], side="right")
+        # Rounding can put the product at the total itself, which is past the last eigenvector that can be chosen.
+        first = np.minimum(first, np.flatnonzero(lam)[-1])
+        place = np.arange(len(lam))
+        return _listed((place == first) | ((place > first) & (rng.random((draws, len(lam))) < lam)))
+
+    return choose
+
+
+def _listed(chosen: Bools) -> tuple[Ints, Ints]:
+    """Return the chosen columns of all rows as one list, and the offsets of the rows in it."""
+    rows, columns = np.nonzero(chosen)
+    counts = np.bincount(rows, minlength=len(chosen))
+    return np.ascontiguousarray(columns), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _k_eigenvectors(kernel: Kernel, k: int) -> Chooser:
@@ -84,4 +115,8 @@ def _choose_k(inclusion: Floats, draws: int, rng: np.random.Generator) -> tuple[
     return chosen.reshape(-1), np.arange(draws + 1, dtype=np.int64) * k
 
 
-SAMPLERS: dict[str, Callable[..., Chooser]] = {"dpp": _independent_eigenvectors, "k-dpp": _k_eigenvectors}
+SAMPLERS: dict[str, Callable[..., Chooser]] = {
+    "dpp": _independent_eigenvectors,
+    "nonempty": _at_least_one_eigenvector,
+    "k-dpp": _k_eigenvectors,
+}

@@ -7,38 +7,18 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from dpplearn.kernels.nonsymmetric.compiled.sampling import eliminate, first_item_probabilities
 from dpplearn.kernels.symmetric.compiled.signatures import MATRIX, OUT_MATRIX
 
 OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 
 
-@njit(types.void(OUT_MATRIX, types.int64, types.float64), **OPTIONS)
-def eliminate(work, p, pivot):  # type: ignore[no-untyped-def]
-    """The Schur complement on what comes after p."""
-    row = work[p]
-    for i in range(p + 1, len(work)):
-        below = work[i]
-        by = below[p] / pivot
-        for j in range(p + 1, len(work)):
-            below[j] -= by * row[j]
-
-
 @njit(types.int64(MATRIX, types.npy_rng, OUT_MATRIX), **OPTIONS)
 def first_of(K, rng, work):  # type: ignore[no-untyped-def]
     """The first item of a set of the DPP with marginal kernel K, given that it is not empty."""
-    n = len(K)
-    work[:] = K
-    chances = np.empty(n)  # of being the first
-    none = 1.0
-    total = 0.0
-    for p in range(n):
-        inside = min(max(work[p, p], 0.0), 1.0)
-        chances[p] = none * inside
-        total += chances[p]
-        none *= 1.0 - inside
-        eliminate(work, p, work[p, p] - 1.0)
-    target = rng.random() * total
-    for p in range(n):
+    chances = np.empty(len(K))
+    target = rng.random() * first_item_probabilities(K, work, chances)
+    for p in range(len(K)):
         target -= chances[p]
         if target < 0.0:
             return p

@@ -11,9 +11,40 @@ from dpplearn.kernels.symmetric.compiled.signatures import MATRIX, OUT_MATRIX
 OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 
 
-@njit(types.int64(MATRIX, types.int64, types.npy_rng, OUT_MATRIX, types.int64[::1]), **OPTIONS)
-def draw(K, k, rng, work, taken):  # type: ignore[no-untyped-def]
-    """One set of the DPP with marginal kernel K, its items into `taken`; how many. With k ≥ 0, the first of k items.
+@njit(types.void(OUT_MATRIX, types.int64, types.float64), **OPTIONS)
+def eliminate(work, p, pivot):  # type: ignore[no-untyped-def]
+    """Replace what comes after p by its Schur complement."""
+    row = work[p]
+    for i in range(p + 1, len(work)):
+        below = work[i]
+        by = below[p] / pivot
+        for j in range(p + 1, len(work)):
+            below[j] -= by * row[j]
+
+
+@njit(types.float64(MATRIX, OUT_MATRIX, types.float64[::1]), **OPTIONS)
+def first_item_probabilities(K, work, chances):  # type: ignore[no-untyped-def]
+    """Write P(p ∈ Y, no item before p ∈ Y) into `chances` and return the sum, P(Y ≠ ∅)."""
+    work[:] = K
+    none = 1.0
+    total = 0.0
+    for p in range(len(K)):
+        inside = min(max(work[p, p], 0.0), 1.0)
+        chances[p] = none * inside
+        total += chances[p]
+        none *= 1.0 - inside
+        if none == 0.0:  # p is certain given that no item before it is in: no later item can be the first
+            chances[p + 1 :] = 0.0
+            break
+        eliminate(work, p, work[p, p] - 1.0)
+    return total
+
+
+@njit(types.int64(MATRIX, types.int64, types.int64, types.npy_rng, OUT_MATRIX, types.int64[::1]), **OPTIONS)
+def draw(K, k, first, rng, work, taken):  # type: ignore[no-untyped-def]
+    """Draw a set of the DPP with marginal kernel K into `taken` and return its size.
+
+    With k ≥ 0, draw until a set has k items. With first ≥ 0, that item is in and those before it are not.
 
     Item after item is in with probability K_jj, given those before; then K of the others becomes its Schur complement,
     of K_jj or, where the item is out, of K_jj − 1. [Poulson20, Launay20]
@@ -25,7 +56,7 @@ def draw(K, k, rng, work, taken):  # type: ignore[no-untyped-def]
                 work[i, j] = K[i, j]
         size = 0
         for p in range(n):
-            if rng.random() < work[p, p]:
+            if p == first or (p > first and rng.random() < work[p, p]):
                 taken[size] = p
                 size += 1
             else:
