@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
@@ -21,9 +21,9 @@ from starlette.responses import FileResponse, Response
 from dpplearn.service import logs
 from dpplearn.service.metrics import Metrics
 from dpplearn.service.problems import Problem, invalid, shortened
-from dpplearn.service.routes import add_health, add_knowledge, add_questions
+from dpplearn.service.routes import add_health, add_knowledge, add_metrics, add_questions
 from dpplearn.service.schemas import ProblemDocument
-from dpplearn.service.security import BodyLimit, KeyGuard
+from dpplearn.service.security import BodyLimit, key_guard
 from dpplearn.service.service import Service
 from dpplearn.service.settings import Settings
 from dpplearn.service.watching import Current
@@ -72,15 +72,18 @@ def create_app(settings: Settings) -> FastAPI:
         license_info={"name": "BSD-3-Clause"},
     )
     app.state.service = service
-    add_questions(app, service)
-    add_knowledge(app, service)
+    # Everything that returns data is a route of this router. A mounted application would not be guarded.
+    guarded = APIRouter(dependencies=[Depends(key_guard(settings.keys))] if settings.keys else [])
+    add_questions(guarded, service)
+    add_knowledge(guarded, service)
+    add_metrics(guarded, service)
+    app.include_router(guarded)
     add_health(app, service)
     _add_pages(app)
     _add_problems(app)
     _add_documentation(app)
+    # FastAPI reads and parses the body before it runs dependencies, so the size is limited before the key is checked.
     app.add_middleware(BodyLimit, most=settings.limits.body)
-    if settings.keys:
-        app.add_middleware(KeyGuard, keys=settings.keys)
     if settings.origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=settings.origins, allow_methods=["GET", "POST"], allow_headers=["*"]

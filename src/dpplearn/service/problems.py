@@ -46,7 +46,9 @@ class Problem(Exception):
 
     def response(self, headers: Mapping[str, str] | None = None) -> Response:
         content = json.dumps(self.document()).encode()
-        return Response(content, self.status, headers, media_type=MEDIA_TYPE)
+        # RFC 9110 requires WWW-Authenticate in every 401 response.
+        challenge = {"www-authenticate": "Bearer"} if self.status == 401 else {}
+        return Response(content, self.status, {**challenge, **(headers or {})}, media_type=MEDIA_TYPE)
 
 
 def invalid(errors: Iterable[Mapping[str, Any]]) -> Problem:

@@ -3,7 +3,7 @@
 # Annotations are evaluated here, not later: FastAPI reads what a route takes from them.
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Query
+from fastapi import APIRouter, FastAPI, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -34,12 +34,12 @@ OF_BODY = ("not-json", "too-large", "invalid-request", "unknown-item", "cannot-a
 OF_MODEL = ("no-such-model", "model-broken")
 
 
-def add_questions(app: FastAPI, service: Service) -> None:
+def add_questions(router: APIRouter, service: Service) -> None:
     """Whatever one model can be asked, and all together."""
     for name, question in QUESTIONS.items():
-        _add_question(app, service, name, question)
+        _add_question(router, service, name, question)
 
-    @app.post(
+    @router.post(
         "/v1/models/{name}/recommend/batch",
         tags=["models"],
         summary="Many baskets at once, one answer or one problem per row",
@@ -49,7 +49,7 @@ def add_questions(app: FastAPI, service: Service) -> None:
     async def recommend_batch(request: Request, name: Name, asked: schemas.AskBatch) -> Response:
         return await service.ask_batch(request, name, asked)
 
-    @app.post(
+    @router.post(
         "/v1/recommend",
         tags=["shelf"],
         summary="The best items of all models to add to a mixed basket",
@@ -59,7 +59,7 @@ def add_questions(app: FastAPI, service: Service) -> None:
     async def recommend_of_all(request: Request, asked: schemas.AskShelf) -> Response:
         return await service.ask_shelf(request, shelf_answers.recommend, asked, quick=True)
 
-    @app.post(
+    @router.post(
         "/v1/complete",
         tags=["shelf"],
         summary="A diverse set of items of all models that holds the basket",
@@ -69,7 +69,7 @@ def add_questions(app: FastAPI, service: Service) -> None:
     async def complete_of_all(request: Request, asked: schemas.AskCompleteShelf) -> Response:
         return await service.ask_shelf(request, shelf_answers.complete, asked, quick=False)
 
-    @app.post(
+    @router.post(
         "/v1/recommend/batch",
         tags=["shelf"],
         summary="Many mixed baskets at once",
@@ -80,11 +80,11 @@ def add_questions(app: FastAPI, service: Service) -> None:
         return await service.ask_shelf_batch(request, asked)
 
 
-def _add_question(app: FastAPI, service: Service, what: str, question: Question) -> None:
+def _add_question(router: APIRouter, service: Service, what: str, question: Question) -> None:
     async def ask(request: Request, name: Name, asked: question.request) -> Response:  # type: ignore[name-defined]
         return await service.ask_model(request, name, what, asked)
 
-    app.post(
+    router.post(
         f"/v1/models/{{name}}/{what}",
         tags=["models"],
         summary=question.about,
@@ -94,14 +94,16 @@ def _add_question(app: FastAPI, service: Service, what: str, question: Question)
     )(ask)
 
 
-def add_knowledge(app: FastAPI, service: Service) -> None:
+def add_knowledge(router: APIRouter, service: Service) -> None:
     """What is served, and how it fares."""
 
-    @app.get("/v1/models", tags=["about"], summary="All models", response_model=schemas.ModelList, responses=problems())
+    @router.get(
+        "/v1/models", tags=["about"], summary="All models", response_model=schemas.ModelList, responses=problems()
+    )
     async def models() -> Response:
         return answer(listed(service.now), service.now.version)
 
-    @app.get(
+    @router.get(
         "/v1/models/{name}/items",
         tags=["about"],
         summary="Items of a model, the likeliest first",
@@ -116,7 +118,7 @@ def add_knowledge(app: FastAPI, service: Service) -> None:
         served = service.model(name)
         return answer(catalogue_items(served, search, limit), served.version)
 
-    @app.get(
+    @router.get(
         "/v1/models/{name}/analysis",
         tags=["about"],
         summary="Segments, pairs of items and calibration of a model",
@@ -128,7 +130,7 @@ def add_knowledge(app: FastAPI, service: Service) -> None:
         found: Json = await service.in_thread(lambda: analysis_of_model(served))
         return answer(found, served.version)
 
-    @app.get(
+    @router.get(
         "/v1/analysis",
         tags=["about"],
         summary="How each model fares against its baselines",
@@ -138,7 +140,7 @@ def add_knowledge(app: FastAPI, service: Service) -> None:
     async def analysis_of_all() -> Response:
         return answer(analysis_of_shelf(service.now), service.now.version)
 
-    @app.get(
+    @router.get(
         "/v2/models/{name}",
         tags=["about"],
         summary="What is known of a model",
@@ -152,18 +154,10 @@ def add_knowledge(app: FastAPI, service: Service) -> None:
         return answer(about_model(served), served.version)
 
 
-def add_health(app: FastAPI, service: Service) -> None:
-    """For who keeps the service alive."""
+def add_metrics(router: APIRouter, service: Service) -> None:
+    """Add the metrics. They contain names of models and items, so they belong to the guarded routes."""
 
-    @app.get("/v2/health/live", tags=["health"], summary="Whether the process answers", response_model=schemas.Health)
-    async def live() -> Response:
-        return Response(b'{"live":true}', media_type="application/json")
-
-    @app.get("/v2/health/ready", tags=["health"], summary="Whether models are loaded", response_model=schemas.Health)
-    async def ready() -> Response:
-        return Response(b'{"ready":true}', media_type="application/json")
-
-    @app.get(
+    @router.get(
         "/metrics",
         tags=["health"],
         summary="Counts, latencies, versions and ages of models, for Prometheus",
@@ -173,3 +167,15 @@ def add_health(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         text = await service.in_thread(lambda: service.metrics.text(service.current))
         return Response(text, headers={"content-type": METRICS_TYPE})
+
+
+def add_health(app: FastAPI, service: Service) -> None:
+    """Add the health checks, which need no key."""
+
+    @app.get("/v2/health/live", tags=["health"], summary="Whether the process answers", response_model=schemas.Health)
+    async def live() -> Response:
+        return Response(b'{"live":true}', media_type="application/json")
+
+    @app.get("/v2/health/ready", tags=["health"], summary="Whether models are loaded", response_model=schemas.Health)
+    async def ready() -> Response:
+        return Response(b'{"ready":true}', media_type="application/json")

@@ -1,20 +1,21 @@
-"""Who may ask, and how much: keys, and the size of a body."""
+"""Authentication by key, and the limit on the size of a request body."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import ipaddress
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpplearn.errors import InputError
 from dpplearn.service.problems import Problem
 
 SHORTEST_KEY = 16  # characters
-GUARDED = ("/v1/", "/v2/models", "/metrics")  # the rest are pages without data, and whether the service is alive
 
 
 def read_keys(path: Path) -> tuple[bytes, ...]:
@@ -41,26 +42,31 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class KeyGuard:
-    """Lets only those ask the models who have a key: `Authorization: Bearer KEY`, or `X-API-Key: KEY`."""
+def key_guard(keys: tuple[bytes, ...]) -> Callable[[Request], Awaitable[None]]:
+    """Return a FastAPI dependency that rejects requests without a valid key.
 
-    def __init__(self, app: ASGIApp, keys: tuple[bytes, ...]) -> None:
-        self._app, self._keys = app, keys
+    The key is sent as `Authorization: Bearer KEY` or `X-API-Key: KEY`. The guard belongs to the routes and does not
+    look at the path, so it holds under any root path, mount or prefix.
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(GUARDED) and not self._has_key(Headers(scope=scope)):
-            problem = Problem(
-                "no-key", "no valid key came; send one as Authorization: Bearer KEY, or as X-API-Key: KEY"
-            )
-            await problem.response({"www-authenticate": "Bearer"})(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+    Parameters
+    ----------
+    keys
+        Digests of the valid keys, as `read_keys` returns them.
+    """
 
-    def _has_key(self, headers: Headers) -> bool:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-        digest = _digest(given.encode("latin-1"))  # as it came
-        return any(hmac.compare_digest(digest, key) for key in self._keys)  # in a time that does not tell what is right
+    async def guard(request: Request) -> None:
+        if not _has_key(request.headers, keys):
+            raise Problem("no-key", "missing or invalid key; send it as Authorization: Bearer KEY or as X-API-Key: KEY")
+
+    return guard
+
+
+def _has_key(headers: Headers, keys: tuple[bytes, ...]) -> bool:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+    digest = _digest(given.encode("latin-1"))  # the encoding of header values in ASGI
+    # Constant-time comparison: the time must not depend on how much of the key is right.
+    return any(hmac.compare_digest(digest, key) for key in keys)
 
 
 def _digest(key: bytes) -> bytes:
