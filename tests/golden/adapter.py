@@ -1,0 +1,285 @@
+"""The golden values as the library computes them: the only module of the golden tests that imports the library.
+
+The functions take and return the arrays that the package's docstring and `reference` describe. The numbers that they
+return are fixed. How they obtain them follows the library.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpplearn import DPP, Baskets, FactoredKernel, Kernel, Mixture, MixtureKernel, statistics
+from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.kernels.factored.kernel import coupling
+from dpplearn.kernels.families import law_of
+from dpplearn.kernels.symmetric.quality import QualityLaw
+from dpplearn.kernels.symmetric.statistics import log_likelihood, sums_under_L
+from dpplearn.learners.factored.factored import Learning
+from dpplearn.learners.factored.interaction import Active, Batch, Moments, Segment, gradient
+from dpplearn.learners.factored.place import Place
+from dpplearn.learners.factored.problem import FactoredProblem
+from dpplearn.learners.mixture.objective import Objective
+from dpplearn.learners.mixture.parameters import Parameters, Shape
+from dpplearn.learners.mixture.weights import WeightsProblem
+from dpplearn.learners.problem import Problem
+from dpplearn.learners.quality.blend import Blend
+from dpplearn.learners.quality.design import INTERCEPT, Design
+from dpplearn.learners.quality.newton import Target
+from dpplearn.learners.quality.problem import DOUBT, QualityProblem
+from dpplearn.learners.slates import Choice, SlatesProblem
+from dpplearn.learners.symmetric.ascent import gradient as k_ascent_gradient
+from dpplearn.learners.symmetric.em import posterior as em_posterior
+from dpplearn.learners.symmetric.factor import FactorLikelihood, in_L
+from dpplearn.uncertainty.density import Density
+from dpplearn.uncertainty.parameters import NAMED, ParametricKernel
+from golden.reference import TOP, Array, Arrays, part
+
+Model = DPP | Mixture
+
+
+# Distributions
+
+
+def build(parameters: Arrays) -> Model:
+    """Return the model with these parameters."""
+    if "given/0/eigenvalues" in parameters:
+        weights = parameters["weights"]
+        return Mixture.of([build(part(parameters, f"given/{c}/")) for c in range(len(weights))], weights)
+    if "eigenvalues" in parameters:
+        return _of_kernel(DPP, Kernel(parameters["eigenvalues"], parameters["eigenvectors"]), parameters)
+    if "quality" in parameters:
+        d = np.exp(parameters["quality"] / 2)
+        return _of_kernel(DPP, Kernel.from_L(d[:, None] * parameters["similarity"] * d), parameters)
+    weights = parameters["weights"]
+    kernel = _segments(weights, parameters)
+    if "p_empty" in parameters:  # the kernel's weights are P(c) before conditioning on Y ≠ ∅
+        unconditional = weights / -np.expm1(-kernel.log_normalisers)
+        kernel = _segments(unconditional / unconditional.sum(), parameters)
+    return _of_kernel(Mixture, kernel, parameters)
+
+
+def _segments(weights: Array, parameters: Arrays) -> MixtureKernel | FactoredKernel:
+    if "factors" in parameters:
+        return FactoredKernel(weights, parameters["log_odds"], parameters["factors"], parameters["core"][None])
+    X = parameters["interaction"]
+    return MixtureKernel(weights, parameters["log_odds"], np.eye(X.shape[1]) + X)
+
+
+def _of_kernel(kind: Any, kernel: Any, parameters: Arrays) -> Any:
+    law = law_of(kernel)
+    return kind.of_law(WithEmptyShare(law, float(parameters["p_empty"])) if "p_empty" in parameters else law)
+
+
+def restrict(model: Model, items: Array) -> Model:
+    return _renumbered(model.restrict(items.tolist()))
+
+
+def condition(model: Model, include: Array, exclude: Array) -> Model:
+    return _renumbered(model.given(np.flatnonzero(include).tolist(), np.flatnonzero(exclude).tolist()))
+
+
+def derive(model: Model, items: Array, include: Array, exclude: Array) -> Model:
+    """Restrict to some items, then condition; leave out what changes nothing."""
+    if not np.array_equal(items, np.arange(len(model.items))):
+        model = restrict(model, items)
+    return condition(model, include, exclude) if (include | exclude).any() else model
+
+
+def _renumbered(model: Model) -> Model:
+    """Return the model with its items called 0, 1, … in their order."""
+    return type(model).of_law(model.law)
+
+
+def log_prob(model: Model, sets: Array) -> Array:
+    return model.log_prob(_baskets(sets))
+
+
+def marginals(model: Model) -> Array:
+    return model.marginals()
+
+
+def pair_marginals(model: Model) -> Array:
+    found = np.array(model.law.pairs())
+    np.fill_diagonal(found, model.marginals())
+    return found
+
+
+def log_sizes(model: Model) -> Array:
+    return model.law.log_sizes()
+
+
+def inclusion(model: Model, basket: Array) -> float:
+    return model.inclusion_prob(np.flatnonzero(basket).tolist())
+
+
+def next_items(model: Model, basket: Array) -> tuple[Array, Array]:
+    """Return the score and the probability of every item."""
+    return model.law.next_item(np.flatnonzero(basket))
+
+
+def top(model: Model, basket: Array) -> tuple[Array, Array, Array]:
+    """Return the best items, their scores and their probabilities."""
+    found = model.recommend(np.flatnonzero(basket).tolist(), TOP)
+    columns = ([getattr(each, name) for each in found] for name in ("item", "score", "probability"))
+    items, scores, probabilities = (np.array(each, dtype=float) for each in columns)
+    return items.astype(int), scores, probabilities
+
+
+def segments(model: Model, basket: Array) -> Array:
+    """Return P(c | A ⊆ Y). The model's segments are in the order of their weights, as the recorded weights are."""
+    assert isinstance(model, Mixture)
+    return model.segment_of(np.flatnonzero(basket).tolist())
+
+
+def answers(model: Model, sets: Array, baskets: Array) -> dict[str, Array]:
+    """Return all that the package's docstring lists under ``answers``."""
+    next_ = [next_items(model, A) for A in baskets]
+    best = [top(model, A) for A in baskets]
+    shape = (len(baskets), min(TOP, baskets.shape[1]))
+    columns = [np.full(shape, -1), np.full(shape, np.nan), np.full(shape, np.nan)]
+    for row, found in enumerate(best):
+        for column, values in zip(columns, found, strict=True):
+            column[row, : len(values)] = values
+    return {
+        "sets": sets,
+        "log_prob": log_prob(model, sets),
+        "marginals": marginals(model),
+        "pair_marginals": pair_marginals(model),
+        "log_sizes": log_sizes(model),
+        "baskets": baskets,
+        "inclusion": np.array([inclusion(model, A) for A in baskets]),
+        "scores": np.array([score for score, _ in next_]),
+        "probabilities": np.array([probability for _, probability in next_]),
+        "top_items": columns[0],
+        "top_scores": columns[1],
+        "top_probabilities": columns[2],
+    }
+
+
+def _baskets(sets: Array, weights: Array | None = None) -> Baskets:
+    lists = [np.flatnonzero(Y).tolist() for Y in sets]
+    return Baskets.from_lists(lists, n_items=sets.shape[1], weights=weights)
+
+
+# Training objectives: each function returns the value, the gradient by parameter, and more results by name
+
+Result = tuple[float, dict[str, Array], dict[str, Array]]
+
+
+def _problem(data: Arrays) -> Problem:
+    return Problem(_baskets(data["sets"], data["weights"]), 1, bool(data["nonempty"]))
+
+
+def of_factor(parameters: Arrays, data: Arrays) -> Result:
+    value, by_B = FactorLikelihood(_problem(data))(parameters["B"])
+    return value, {"B": by_B}, {}
+
+
+def of_L(parameters: Arrays, data: Arrays) -> Result:
+    value, delta, inverse = in_L(np.ascontiguousarray(parameters["L"]), _problem(data))
+    return value, {"L": delta - inverse}, {}
+
+
+def of_K(parameters: Arrays, data: Arrays) -> Result:
+    kernel = Kernel(data["eigenvalues"], data["eigenvectors"])
+    stats = statistics(kernel, _problem(data).baskets)
+    V, T = kernel.eigenvectors, em_posterior(kernel, stats)
+    by_K = V @ k_ascent_gradient(kernel, stats) @ V.T
+    return log_likelihood(kernel, stats), {"K": by_K}, {"marginals": T.diagonal(), "rotation": 2 * (T - T.T)}
+
+
+def of_dense(parameters: Arrays, data: Arrays) -> Result:
+    n, rank = parameters["U"].shape
+    shape = Shape(n, len(parameters["logits"]), rank)
+    gamma, U, A, logits = (parameters[name] for name in ("gamma", "U", "A", "logits"))
+    theta = parameters.get("theta", np.zeros((1, n)))
+    at = Parameters(gamma, theta, U, A[shape.below], logits)
+    value, slope = Objective(_problem(data), shape)(at.flat(shape))
+    found = Parameters.of(slope, shape)
+    by_A = np.zeros((n, n))
+    by_A[shape.below] = found.A
+    by_name = {"gamma": found.gamma, "theta": found.theta, "U": found.U, "A": by_A, "logits": found.logits}
+    return value, {name: by_name[name] for name in parameters}, {}
+
+
+def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
+    Z, core, log_odds, weights = parameters["factors"], data["core"], data["log_odds"], data["segment_weights"]
+    problem = _problem(data)
+    baskets, single = problem.baskets, Z.astype(np.float32)
+    repelling = int(core.trace())
+    attracting = (len(core) - repelling) // 2
+    assert np.array_equal(core, coupling(repelling, attracting))
+    active = Active.of(baskets, np.arange(len(Z)))
+    batch = Batch(np.arange(len(baskets)), baskets.weights)
+    some = [Segment(each.astype(float), float(weight)) for each, weight in zip(log_odds, weights, strict=True)]
+    by_Z = sum(gradient(single, core, repelling, active, batch, some, 1).parts)
+
+    low_rank = FactoredProblem(baskets, 1, problem.nonempty, len(weights), repelling, attracting)
+    assert len(low_rank.active) == len(Z)
+    learning, moments = Learning(low_rank), Moments(single, np.zeros_like(single), np.zeros_like(single))
+    at = Place(0, 0, 0, weights, log_odds.astype(float), moments)
+    division, minors = learning.division(at), learning.mean_log_minor(at, baskets)
+    value = minors - float(weights @ learning.log_normalisers(at))
+    whole = np.asarray(problem.log_likelihood(at.kernel(low_rank)))
+    more = {"weights": division.weights, "targets": division.targets, "log_likelihood": whole}
+    return value, {"factors": np.asarray(by_Z)}, more
+
+
+def of_mixing_weights(parameters: Arrays, data: Arrays) -> Result:
+    problem, w = WeightsProblem.of(data["log_prob"], data["weights"]), parameters["w"]
+    by_w = problem.gradient(w)
+    return problem.log_likelihood(w), {"w": by_w}, {"weights": w * by_w}
+
+
+def of_quality(parameters: Arrays, data: Arrays) -> Result:
+    theta, phi, F, S = parameters["theta"], parameters["phi"], data["design"], data["similarities"]
+    per_item = np.array_equal(F, np.eye(len(F)))
+    names = tuple(f"feature {column}" for column in range(1, F.shape[1]))
+    design = Design.of_items(tuple(range(len(F)))) if per_item else Design(F, (INTERCEPT, *names))
+    blend = Blend(tuple(S), uniform=True, names=tuple(f"similarity {g}" for g in range(len(S))))
+    problem = _problem(data)
+    quality = QualityProblem(problem.baskets, 1, problem.nonempty, design, blend, float(data["ridge"]))
+    target: Target = quality.target(phi)
+    law: QualityLaw = target.law(theta)
+    n = problem.baskets.total_weight
+    logdet, delta = sums_under_L(np.ascontiguousarray(quality.similarity(phi)), problem.baskets, 1)
+    strengths, slopes = blend.strengths(phi)
+    doubted = np.array([0.0, *[DOUBT / n] * len(S)])
+    value = target.value(theta, law) + logdet / n - float(doubted @ strengths)
+    by_phi = blend.gradient(phi, delta / n - law.by_similarity) - doubted @ slopes
+    return value, {"theta": target.gradient(theta, law), "phi": by_phi}, {}
+
+
+def of_slates(parameters: Arrays, data: Arrays) -> Result:
+    problem = SlatesProblem(data["scores"], data["chosen"], data["there"], data["alike"])
+    value, by_free = problem.with_gradient(Choice.of(parameters["free"]))
+    return value, {"free": by_free}, {}
+
+
+def of_posterior(parameters: Arrays, data: Arrays) -> Result:
+    function, _ = NAMED["rbf" if data["rbf"] else "linear"]
+    names = tuple(f"parameter {place}" for place in range(len(parameters["theta"])))
+    kernel = ParametricKernel(function, data["features"], names, data["prior_mean"], data["prior_sd"])
+    problem = _problem(data)
+    value, slopes = Density(kernel, problem.baskets, problem.nonempty, 1).with_slopes(parameters["theta"])
+    return value, {"theta": slopes}, {}
+
+
+FORMS = {
+    "factor": of_factor,
+    "in_L": of_L,
+    "in_K": of_K,
+    "dense": of_dense,
+    "low_rank": of_low_rank,
+    "mixing_weights": of_mixing_weights,
+    "quality": of_quality,
+    "slates": of_slates,
+    "posterior": of_posterior,
+}
+
+
+def objective(form: str, parameters: Arrays, data: Arrays) -> Result:
+    """Return the objective that `reference` defines under this name, its gradient, and more results."""
+    return FORMS[form](parameters, data)
