@@ -45,6 +45,13 @@ def assert_close(
     np.testing.assert_allclose(actual[compared], expected[compared], rtol=rtol, atol=atol)
 
 
+def assert_gradient(actual: Arrays, expected: Arrays, tolerance: float = TOLERANCE) -> None:
+    """Compare relative to the largest entry of the whole gradient; that of some parameters is exactly 0."""
+    assert actual.keys() == expected.keys()
+    flat = [np.concatenate([np.ravel(each[name]) for name in expected]) for each in (actual, expected)]
+    assert_close(*flat, tolerance, of_norm=True)
+
+
 def assert_logs(actual: npt.ArrayLike, expected: npt.ArrayLike, zero: float = 0.0) -> None:
     """Compare log-probabilities. The error of a logarithm is the relative error of the probability."""
     actual, expected = np.asarray(actual), np.asarray(expected)
