@@ -88,10 +88,11 @@ bench-models: $(VENV)/.installed-bench
 bench-large: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.large
 
-# The original registries are not part of this project; DPPLEARN_SHARED is the folder that has them, as for the tests.
+# The experiments of the paper; half an hour on 2 cores. Needs the authors' registries in data/registries or in
+# $DPPLEARN_SHARED/data/registries. Options: make reproduce OPTIONS="--quick --generated".
 DPPLEARN_SHARED ?= ../shared
 reproduce: $(VENV)/.installed-report
-	$(BIN)/dpplearn reproduce --data $(DPPLEARN_SHARED)/data/registries --output report
+	DPPLEARN_SHARED=$(DPPLEARN_SHARED) $(BIN)/python -m reproduction $(OPTIONS)
 
 clean:
 	rm -rf $(VENV) build dist demo-shelf docs/_drawn docs/reference/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,7 +10,8 @@ import numpy as np
 
 import dpplearn as dl
 from benchmarks.measure import Result, best_seconds, seconds
-from dpplearn.experiments import textbook
+from reproduction import textbook
+from reproduction.data import read_registry, registry_files
 
 SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[2] / "shared"))
 
@@ -19,8 +20,7 @@ def feeding() -> tuple[str, dl.Baskets]:
     """The original feeding registries if they are at hand, generated ones otherwise."""
     files = SHARED / "data" / "registries"
     if files.is_dir():
-        stem = "1_100_100_100_feeding"
-        return "feeding", dl.read_registry(files / f"{stem}_regs.csv", files / f"{stem}_item_names.txt")
+        return "feeding", read_registry(*registry_files(files, "feeding"))
     return "generated feeding", dl.datasets.make_registries("feeding", 19_001, rng=0)
 
 

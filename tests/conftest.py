@@ -29,11 +29,6 @@ def shared() -> Path:
     return SHARED
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no worker is left alone with them at the end."""
-    items.sort(key=lambda item: "test_reproduce" not in item.nodeid)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
     """A test that asks for the shared folder fails if it skips although the folder is there."""

@@ -22,7 +22,7 @@ SYMMETRIC = "kernels/symmetric/test_"
 SHORT = (
     f"{SYMMETRIC}statistics.py {SYMMETRIC}independence.py {SYMMETRIC}kernel.py "
     "kernels/nonsymmetric/test_minors_and_segments.py learners/mixture "
-    "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py experiments/trials/test_recovery.py"
+    "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py reproduction/test_textbook.py"
 )
 FULL = (
     "tools/test_threads.py kernels models/test_dpp.py models/test_explaining.py models/test_training.py learners "
@@ -30,8 +30,8 @@ FULL = (
     "fitting/test_yardstick.py fitting/test_early_stopping.py fitting/test_mixture.py "
     "fitting/test_factored_fits.py fitting/test_quality_fits.py fitting/test_fixed_kernels.py fitting/test_slates.py "
     "models/test_new_items.py models/test_evidence.py uncertainty evaluation upkeep "
-    "analysis/test_cooccurrence.py analysis/test_substitutes.py analysis/test_similarity.py experiments/trials "
-    "experiments/test_textbook.py"
+    "analysis/test_cooccurrence.py analysis/test_substitutes.py analysis/test_similarity.py "
+    "reproduction/test_textbook.py reproduction/test_experiments.py"
 )
 
 

@@ -17,14 +17,14 @@ SOURCE = Path(dpplearn.__file__).parent
 # A folder imports only from folders before it; what is in no folder is for all.
 FOLDERS = (
     "tools data datasets kernels models learners fitting uncertainty evaluation analysis upkeep plots integrations "
-    "pipeline experiments service cli"
+    "pipeline service cli"
 ).split()
 FOR_THE_SERVICE = {"tools", "data", "kernels", "models", "service"}
 ONLY_IN = {
     "numba": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled", "kernels/factored/compiled"),
     "llvmlite": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled", "kernels/factored/compiled"),
     "rich": ("tools", "cli"),
-    "matplotlib": ("plots", "experiments/report"),
+    "matplotlib": ("plots",),
     "sklearn": ("integrations",),
     "arviz_stats": ("uncertainty",),
     "dask": ("tools/cluster",),
@@ -88,7 +88,7 @@ def test_every_public_name_is_there() -> None:
 
 def test_dir_shows_public_names_alone_and_modules_can_be_imported_all_the_same() -> None:
     assert dir(dpplearn) == sorted(dpplearn.__all__)
-    for module in ("datasets", "plots", "fitting", "experiments.textbook"):
+    for module in ("datasets", "plots", "fitting"):
         assert importlib.import_module(f"dpplearn.{module}").__name__ == f"dpplearn.{module}"
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 import dpplearn as dl
-from dpplearn.experiments.registries import Source
 from dpplearn.learners.starts import INITIALISERS
+from reproduction.data import CATEGORIES, Source
 
 SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[3] / "shared"))
 SEED = 0
@@ -44,7 +44,7 @@ def source() -> Source:
 
 
 def problem_names(sizes: Sequence[int]) -> list[str]:
-    return [*source().chosen([]), *(f"{CLUSTERS}{n_items}" for n_items in sizes)]
+    return [*CATEGORIES, *(f"{CLUSTERS}{n_items}" for n_items in sizes)]
 
 
 @lru_cache(maxsize=1)  # the runs on a problem come one after another
@@ -53,7 +53,7 @@ def problem_of(name: str) -> Case:
 
 
 def registries() -> Iterator[Case]:
-    return map(registry, source().chosen([]))
+    return map(registry, CATEGORIES)
 
 
 def registry(category: str) -> Case:

@@ -6,7 +6,7 @@ from .analysis.substitutes import substitute_groups, substitute_pairs
 from .data.baskets import Baskets
 from .data.features import Features, read_features
 from .data.parts import Parts
-from .data.readers import read_baskets, read_parts, read_registry
+from .data.readers import read_baskets, read_parts
 from .data.similarity import read_similarity
 from .data.slates import Slates, read_slates
 from .errors import InputError, InputWarning
@@ -114,7 +114,6 @@ __all__ = [
     "read_features",
     "read_kernel",
     "read_parts",
-    "read_registry",
     "read_similarity",
     "read_slates",
     "recommend_all",

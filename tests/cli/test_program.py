@@ -35,7 +35,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for name in "demo fit score compare recommend complete map sample diagnose describe explain reproduce".split():
+    for name in "demo fit score compare recommend complete map sample diagnose describe explain".split():
         assert f" {name} " in done.stdout
     assert '"-inf"' in done.stdout  # the convention of --json is documented
 

@@ -10,7 +10,6 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.cli.app import run
-from helpers.made_results import made_results
 
 NEW = ["-o", "new.safetensors"]
 OVERWRITES: dict[str, list[str]] = {
@@ -53,9 +52,6 @@ OVERWRITES: dict[str, list[str]] = {
     ],
     "the baskets it recommends for": ["recommend-all", "m.safetensors", "s.csv", "s2.csv", "-o", "s2.csv"],
     "the model it recommends by": ["recommend-all", "m.csv", "s.csv", "-o", "m.csv"],
-    "the results it reports on": ["reproduce", "--from", "folder/report.html"],
-    "registries": ["reproduce", "--data", "registries", "-o", "out"],
-    "the paper's tables": ["reproduce", "--data", "registries", "--reference", "reference", "-o", "out2"],
 }
 NOT_FILES: dict[str, list[str]] = {
     "fit": ["fit", "s.csv", "-o", "pipe"],
@@ -67,17 +63,13 @@ NOT_FILES: dict[str, list[str]] = {
     "add-items": ["add-items", "m.safetensors", "toy", "-o", "pipe"],
     "recommend-all": ["recommend-all", "m.safetensors", "s.csv", "-o", "pipe.csv"],
     "plot": ["plot", "m.safetensors", "spectrum", "-o", "pipe.png"],
-    "reproduce": ["reproduce", "--generated", "-o", "piped"],
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from dpplearn.experiments.results import write_results
-
     home = tmp_path_factory.mktemp("targets")
-    for name in ("folder", "registries", "reference", "out", "out2", "piped"):
-        (home / name).mkdir()
+    (home / "folder").mkdir()
     for name in ("s.csv", "s2.csv"):
         (home / name).write_text("basket,item\n1,a\n1,b\n2,b\n3,a\n")
     dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.1], [0.1, 0.5]]), ["a", "b"])
@@ -87,16 +79,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dl.write_kernel(dpp, home / "n.npy")
     (home / "items.txt").write_text("a\nb\n")
     dl.fit([["a", "b"], ["b"], ["a"]], rng=0, max_iter=1, checkpoint=home / "c", model="dpp", nonempty=False)
-    write_results(home / "folder" / "report.html", made_results())
-    (home / "registries" / "1_100_100_100_safety_regs.csv").write_text("1\n")
-    (home / "registries" / "1_100_100_100_safety_item_names.txt").write_text("1 safety: crib\n")
-    (home / "reference" / "paper_tables.json").write_text("{}")
     for link, file in {"soft": "s.csv", "soft.svg": "s.csv", "to_pipe": "pipe"}.items():
         (home / link).symlink_to(home / file)
     (home / "hard").hardlink_to(home / "s.csv")
-    (home / "out" / "report.html").symlink_to(home / "registries" / "1_100_100_100_safety_regs.csv")
-    (home / "out2" / "results.parquet").symlink_to(home / "reference" / "paper_tables.json")
-    for name in ("pipe", "pipe.csv", "p_items.txt", "pipe.png", "piped/report.html"):
+    for name in ("pipe", "pipe.csv", "p_items.txt", "pipe.png"):
         os.mkfifo(home / name)
     return home
 

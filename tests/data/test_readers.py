@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -22,9 +21,8 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpplearn import Baskets, InputError, InputWarning, read_baskets, read_registry
+from dpplearn import Baskets, InputError, InputWarning, read_baskets
 from dpplearn.data import texts
-from helpers.registries import CATEGORIES, registry
 from helpers.strategies import Lists, integers, label_lists, names, plain
 
 Write = Callable[[Path, Lists, Sequence[float]], Baskets]
@@ -594,86 +592,6 @@ def test_a_damaged_file_is_read_or_refused_and_never_fails_otherwise(name: str, 
         except InputError:
             refused += 1
     assert refused > 0
-
-
-@pytest.mark.parametrize("category", CATEGORIES)
-def test_the_registries_have_the_items_and_the_training_baskets_of_the_papers_table(
-    category: str, shared: Path
-) -> None:
-    table = json.loads((shared / "reference" / "paper_tables.json").read_text())["categories"][category]
-    baskets = registry(shared, category)
-    assert baskets.n_items == table["n_items"]
-    assert len(baskets.split(0.7, rng=0)[0]) == table["training_registries"]
-    assert min(baskets.sizes) >= 1
-
-
-def test_the_items_of_a_registry_are_numbered_from_one(shared: Path) -> None:
-    baskets = registry(shared, "media")
-    assert [baskets.items.index(item) for item in baskets[0]] == [1, 2]  # the first line is "2,3"
-    assert str(baskets.items[0]).startswith(
-        "Harold and the Purple Crayon 50th Anniversary Edition (Purple Crayon Books): "
-    )
-
-
-def test_the_registry_names_that_are_not_utf8_are_read_as_latin_letters(shared: Path) -> None:
-    marked = [name for name in registry(shared, "media").items if "®" in str(name)]
-    assert marked
-    assert not [name for name in registry(shared, "media").items if "\ufffd" in str(name) or "Â" in str(name)]
-
-
-def registry_files(folder: Path, regs: str | bytes, item_names: str | bytes) -> tuple[Path, Path]:
-    return write(folder / "regs.csv", regs), write(folder / "names.txt", item_names)
-
-
-TWO_NAMES = "1 toys: ball: red\n2 toys: bär\n"
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1"])
-def test_registry_files_give_names_without_the_category_and_empty_lines_as_empty_baskets(
-    encoding: str, tmp_path: Path
-) -> None:
-    files = registry_files(tmp_path, "2,1\r\n\r\n1\r\n", TWO_NAMES.encode(encoding))
-    assert plain(read_registry(*files)) == (
-        ("ball: red", "bär"),
-        [["ball: red", "bär"], [], ["ball: red"]],
-        [1.0, 1.0, 1.0],
-    )
-
-
-def test_a_name_with_an_unusual_line_separator_is_one_name(tmp_path: Path) -> None:
-    files = registry_files(tmp_path, "1\n", b"1 toys: ball\x85 large\n")
-    assert read_registry(*files).items == ("ball\x85 large",)
-
-
-@pytest.mark.parametrize(
-    ("regs", "item_names", "said"),
-    [
-        ("1\n0\n", TWO_NAMES, "line 2 of .*regs.csv names item 0, but .*names.txt has the items 1 to 2"),
-        ("1\n1,3\n", TWO_NAMES, "line 2 of .*regs.csv names item 3"),
-        ("1\n1,a\n", TWO_NAMES, "line 2 of .*regs.csv holds 'a'; expected item numbers"),
-        ("1\n1.0\n", TWO_NAMES, "line 2 of .*regs.csv holds '1.0'"),
-        ("1,,2\n", TWO_NAMES, "line 1 of .*regs.csv has nothing"),
-        ("", TWO_NAMES, "regs.csv is empty"),
-        ("1\n", "", "names.txt is empty"),
-        ("1\n", "1 ball\n", "line 1 of .*names.txt is '1 ball'; expected '1 <category>: <name>'"),
-        ("1\n", "ball\n", "line 1 of .*names.txt is 'ball'; expected '1 <category>: <name>'"),
-        ("1\n", "1 toys: ball\n3 toys: bear\n", "line 2 of .*names.txt .*expected '2 <category>: <name>'"),
-        ("1\n", "1 toys: ball\n2 toys: ball\n", "'ball' stands twice"),
-    ],
-)
-def test_registry_files_that_cannot_be_used_say_where_and_why(
-    regs: str, item_names: str, said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match=said):
-        read_registry(*registry_files(tmp_path, regs, item_names))
-
-
-def test_a_registry_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    regs, item_names = registry_files(tmp_path, "1\n", TWO_NAMES)
-    with pytest.raises(InputError, match=r"none.txt cannot be read: No such file"):
-        read_registry(regs, tmp_path / "none.txt")
-    with pytest.raises(InputError, match=r"none.csv cannot be read: .*No such file"):
-        read_registry(tmp_path / "none.csv", item_names)
 
 
 def test_a_pipe_is_refused_with_advice(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from dpplearn import Baskets, Kernel, read_registry
+from dpplearn import Baskets, Kernel
+from reproduction.data import read_registry, registry_files
 
 CATEGORIES = "feeding gear diaper bedding apparel bath toys health media strollers safety carseats furniture".split()
 
@@ -24,9 +25,7 @@ class AuthorsRun:
 
 
 def registry(shared: Path, category: str) -> Baskets:
-    files = shared / "data" / "registries"
-    stem = f"1_100_100_100_{category}"
-    return read_registry(files / f"{stem}_regs.csv", files / f"{stem}_item_names.txt")
+    return read_registry(*registry_files(shared / "data" / "registries", category))
 
 
 def authors_run(shared: Path, name: str) -> AuthorsRun:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpplearn.experiments.registries import NAMES, PREFIX, SETS
+from reproduction.data import registry_files
 
 
 def write_registry(folder: Path, category: str, sets: Iterable[Sequence[int]], n_items: int) -> None:
@@ -15,8 +15,8 @@ def write_registry(folder: Path, category: str, sets: Iterable[Sequence[int]], n
     folder.mkdir(exist_ok=True)
     lines = [",".join(str(item + 1) for item in each) for each in sets]
     names = [f"{number} {category}: thing {number}" for number in range(1, n_items + 1)]
-    for ending, text in ((SETS, lines), (NAMES, names)):
-        (folder / f"{PREFIX}{category}{ending}").write_text("".join(f"{line}\n" for line in text))
+    for path, text in zip(registry_files(folder, category), (lines, names), strict=True):
+        path.write_text("".join(f"{line}\n" for line in text))
 
 
 def shoppers(n_sets: int, n_items: int, seed: int = 0) -> list[list[int]]:

@@ -12,7 +12,6 @@ from scipy.linalg import expm
 import dpplearn as dl
 from dpplearn.data.baskets import Baskets
 from dpplearn.datasets.registries import make_registries
-from dpplearn.experiments import textbook
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
 from dpplearn.learners.loop import NO_MEMORY, Limits, Memory, Run, Step, Stop, run
@@ -25,6 +24,7 @@ from dpplearn.learners.symmetric.em import posterior, rotated
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel, sampled
 from helpers.slopes import assert_slope_two
+from reproduction import textbook
 
 every_learner = pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 THE_PAPER_S = {"em", "k-ascent"}

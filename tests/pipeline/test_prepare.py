@@ -12,10 +12,10 @@ import duckdb
 import pytest
 
 import dpplearn as dl
-from dpplearn.experiments.registries import PREFIX, SETS
 from dpplearn.pipeline import filtering
 from helpers.command import answer
 from helpers.order_files import LENIENT, random_orders, write_csv, write_json_lines, write_parquet
+from reproduction.data import PREFIX, SETS
 
 COLUMNS = ("basket", "item", "category")
 

@@ -43,32 +43,6 @@ def test_figures_and_names_are_written_as_a_reader_expects(written: str, expecte
     assert written == expected
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        (words.number(-0.001, 2), "0.00"),
-        (words.number(-1234.5, 1), "−1,234.5"),
-        (words.number(float("-inf")), "−∞"),
-        (words.number(float("nan")), "–"),
-        (f"{words.number(None)} ± {words.number(-1.0, 0)}, or {words.small(None)}", "– ± −1, or –"),
-        (words.percent(0.004), "0.00 %"),
-        (words.percent(2.5), "+2.50 %"),
-        (words.percent(-2.5), "−2.50 %"),
-        (words.percent(float("-inf")), "−∞ %"),
-        (words.percent(None), "–"),
-        (words.share(0.256), "26 %"),
-        (words.spread([-1.0, 2.0, 3.0], 0), "2 [−1, 3]"),
-        (words.spread([None, 2.0, 3.0], 0), "2 [–, 3]"),
-        (words.spread([None, 2.0, None]), "2.00"),
-        (words.small(0), "0"),
-        (words.small(2.3e-13), "2e-13"),
-        ("K-Ascent, 1-2", "K-Ascent, 1-2"),  # a hyphen is no minus
-    ],
-)
-def test_a_page_has_signs_for_minus_infinity_and_percent(written: str, expected: str) -> None:
-    assert words.typeset(written) == expected
-
-
 def test_numbers_stand_to_the_right_and_names_to_the_left() -> None:
     table = tables.TextTable("", "", ["item", "n>", ""], [("crib", "7", "x"), ("cot", "1,200", "")])
     assert tables.aligned(table) == ["item      n", "crib      7  x", "cot   1,200"]

@@ -39,7 +39,6 @@ COMMANDS = (
     "import",
     "add-items",
     "serve",
-    "reproduce",
 )
 BRIEF = ("recommend", "complete", "map", "explain")  # over before a second thread of BLAS has begun to be of use
 TAKEN = ("import", "map")  # names that mean something else in Python

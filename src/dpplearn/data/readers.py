@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Label, is_plain_integer, labels_from_text
+from dpplearn.data.catalogue import Label, labels_from_text
 from dpplearn.data.parts import Parts
 from dpplearn.data.tables import Columns, pairs_of_csv, pairs_of_parquet
 from dpplearn.data.texts import lines_of, with_one_line_end
@@ -150,47 +150,6 @@ def _read_part(format: str, basket: str, item: str, weight: str | None, file: st
     return replace(read_baskets(file, format, basket, item, weight), ids=None)  # learning has no use for them
 
 
-def read_registry(regs_csv: str | PathLike[str], names_txt: str | PathLike[str]) -> Baskets:
-    """The original registry files of the paper.
-
-    Parameters
-    ----------
-    regs_csv
-        A file of one registry per line: item numbers from 1 up, between commas.
-    names_txt
-        A file of one item per line: `<number> <category>: <name>`.
-
-    Returns
-    -------
-    Baskets
-        In the order of the lines, over all items that have a name.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     registries, names = Path(folder) / "regs.csv", Path(folder) / "names.txt"
-    ...     _ = registries.write_text("1,2\\n2\\n"), names.write_text("1 bath: Tub\\n2 bath: Towel\\n")
-    ...     list(read_registry(registries, names))
-    [('Tub', 'Towel'), ('Towel',)]
-    """
-    names = _registry_names(fspath(names_txt))
-    path = fspath(regs_csv)
-    baskets = []
-    for number, tokens in enumerate(_tokens(path, lines_of(path), ","), start=1):
-        for token in tokens:
-            if not is_plain_integer(token):
-                raise InputError(f"line {number} of {path} holds {token!r}; expected item numbers between commas")
-            if not 1 <= int(token) <= len(names):
-                raise InputError(
-                    f"line {number} of {path} names item {token}, but {names_txt} has the items 1 to {len(names)}"
-                )
-        baskets.append([int(token) - 1 for token in tokens])
-    if not baskets:
-        raise InputError(f"{path} is empty; expected one registry per line")
-    return Baskets.from_lists(baskets, items=names)
-
-
 def read_items(path: str | PathLike[str]) -> list[str]:
     """The items of a file of one per line, as text; blanks around them and empty lines are nothing."""
     (file,) = matching_files(glob.escape(fspath(path)))
@@ -276,24 +235,3 @@ def _fields(path: str, number: int, line: str, *, delimiter: str, strict: bool =
         return next(csv.reader([line], delimiter=delimiter, strict=strict, skipinitialspace=True), [])
     except csv.Error as error:
         raise InputError(f"line {number} of {path} is not a line of CSV ({error}): {line[:80]!r}") from None
-
-
-def _registry_names(path: str) -> list[str]:
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from None
-    if not content.strip():
-        raise InputError(f"{path} is empty; expected one item per line")
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        text = content.decode("iso-8859-1")  # the media file; every byte string decodes
-    names = []
-    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
-        label, _, rest = line.partition(" ")
-        _, separator, name = rest.partition(": ")
-        if label != str(number) or not separator:
-            raise InputError(f"line {number} of {path} is {line!r}; expected '{number} <category>: <name>'")
-        names.append(name.strip())
-    return names

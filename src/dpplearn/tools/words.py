@@ -1,13 +1,12 @@
 """Numbers, names and lists as people read them: on a terminal, in a printed result, on a page.
 
 Every function gives plain ASCII for what it writes itself, but for the mark of what was cut, with `-` for a value that
-does not exist; `typeset` makes of such a text what a page shows.
+does not exist.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 from unicodedata import category, east_asian_width
@@ -123,16 +122,6 @@ def small(value: float | None) -> str:
     return MISSING if _missing(value) else "0" if value == 0 else f"{value:.0e}"
 
 
-def spread(quartiles: Sequence[float | None], digits: int = 2) -> str:
-    """The median, and the first and third quartile in brackets.
-
-    >>> spread([1.0, 2.0, 3.0], 0), spread([None, 2.0, None])
-    ('2 [1, 3]', '2.00')
-    """
-    first, median, third = (number(each, digits) for each in quartiles)
-    return median if first == third == MISSING else f"{median} [{first}, {third}]"
-
-
 def duration(seconds: float) -> str:
     """In the largest unit of which there are two or more.
 
@@ -246,18 +235,6 @@ def _set_apart(name: str, others: Iterable[str], width: int) -> str:
     if wide(rest) > width // 2:
         rest = f"{_first(rest, width // 2 - 1).rstrip()}{CUT}"
     return f"{_first(name, width - 1 - wide(rest)).rstrip()}{CUT}{rest}"
-
-
-def typeset(text: str) -> str:
-    """What the functions above wrote as a page shows it: with a minus sign, a sign for infinity, a dash for what does
-    not exist, and the percent sign set apart.
-
-    >>> typeset(number(-1234.5, 1)), typeset(number(float("-inf"))), typeset(number(None)), typeset(percent(2.5))
-    ('−1,234.5', '−∞', '–', '+2.50 %')
-    """
-    text = re.sub(r"(?<![\w.])-(?![^\s,;.\])])", "–", re.sub(r"\binf\b", "∞", text))
-    text = re.sub(r"(?<=[\d∞])%", " %", text)
-    return re.sub(r"(?<![\w.])-(?=[\d∞])", "−", text)
 
 
 def _missing(value: float | None) -> bool:

@@ -1,0 +1,345 @@
+"""The experiments: which trials each has, and what one trial computes.
+
+An experiment is a function that takes a `Source` and a `Trial` and returns one row of results. Prefixes of the columns:
+`em_` for EM, `ka_` for K-Ascent, `independent_` for independent items. Log-likelihoods are means per registry, in nats.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpplearn import DPP, Baskets, FitResult, Kernel, fit
+from dpplearn.kernels.independent import independent
+from dpplearn.learners.starts import moments, wishart
+from reproduction import textbook
+from reproduction.data import Source, off_diagonal_strength
+
+LEARNERS = {"em": "em", "ka": "k-ascent"}  # by column prefix
+TOL, SMALL_TOL = 1e-4, 1e-6  # the paper's relative change, and a smaller one
+MAX_ITER = 10_000  # out of reach: the tolerance ends every run
+GREEDY_SIZE = 10
+ZERO_EIGENVALUE = 1e-10  # EM's eigenvalues approach zero without reaching it
+
+# Sizes (n, N, k) for the cost of an iteration. In each series one of them grows.
+COST_SIZES = {
+    "n": [(n, 60, 5) for n in (250, 500, 1000, 2000)],
+    "N": [(20, N, 20) for N in (50, 100, 200, 400, 800, 1600)],
+    "k": [(50, 200, k) for k in (5, 10, 20, 40, 80, 160)],
+}
+REPEATS = 3  # timings, of which the shortest counts
+
+Row = dict[str, Any]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of an experiment. `category` is a series in iteration_cost and a run in authors."""
+
+    experiment: str
+    category: str
+    number: int = 0
+    n_train: int = 0  # n, N and k: only for iteration_cost
+    n_items: int = 0
+    set_size: int = 0
+
+    @property
+    def name(self) -> str:
+        sizes = {"n": self.n_train, "N": self.n_items, "k": self.set_size}
+        return "/".join([self.category, *(f"{key}={size}" for key, size in sizes.items() if size), str(self.number)])
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The number of trials per category, and the largest problem that is timed."""
+
+    trials: int
+    small_tol: int
+    textbook: int
+    textbook_2N: int
+    largest_cost: float  # of the iterations that are timed, as n N³
+
+
+FULL = Scale(25, 10, 2, 5, float("inf"))
+QUICK = Scale(3, 3, 1, 1, 50 * 200**3)
+QUICK_CATEGORIES = ("strollers", "safety", "carseats", "furniture")
+
+
+def registries(source: Source, trial: Trial) -> Row:
+    """Describe a category: sizes and the statistic d."""
+    found = source.load(trial.category)
+    train, test = source.split(trial.category, 0)
+    return {
+        "n_items": found.n_items,
+        "n_train": len(train),
+        "n_test": len(test),
+        "mean_size": float(found.sizes.mean()),
+        "largest_size": int(found.sizes.max()),
+        "d": off_diagonal_strength(found),
+    }
+
+
+class Problem(NamedTuple):
+    """Training sets, test sets and the initial kernel of both learners."""
+
+    train: Baskets
+    test: Baskets
+    start: Kernel
+
+
+def wishart_problem(source: Source, trial: Trial) -> Problem:
+    """Return all training data and a Wishart kernel."""
+    train, test = source.split(trial.category, trial.number)
+    return Problem(train, test, wishart(train, source.rng("wishart", trial.category, trial.number)))
+
+
+def moments_problem(source: Source, trial: Trial) -> Problem:
+    """Return all training data and the kernel of its moments."""
+    train, test = source.split(trial.category, trial.number)
+    return Problem(train, test, moments(train, source.rng("moments")))
+
+
+def moments_2N_problem(source: Source, trial: Trial) -> Problem:
+    """Return the first 2N training sets, which are in random order, and the kernel of their moments."""
+    train, test = source.split(trial.category, trial.number)
+    train = train.subset(np.arange(2 * train.n_items))
+    return Problem(train, test, moments(train, source.rng("moments")))
+
+
+def diagonal_problem(source: Source, trial: Trial) -> Problem:
+    """Return all training data and a diagonal kernel with inclusion probabilities of one half."""
+    train, test = source.split(trial.category, trial.number)
+    return Problem(train, test, Kernel(np.full(train.n_items, 0.5), np.eye(train.n_items)))
+
+
+def wishart_start(source: Source, trial: Trial, tol: float = TOL) -> Row:
+    """Compare the learners from a Wishart kernel; add greedy sets and the first step of K-Ascent."""
+    problem = wishart_problem(source, trial)
+    fits = fit_both(problem, tol)
+    first = fit(problem.train, "k-ascent", start=problem.start, max_iter=1, threads=1).kernel
+    row = compare(fits, problem)
+    for name, result in fits.items():
+        row[f"{name}_greedy_set"] = [str(item) for item in result.dpp.greedy_map(GREEDY_SIZE)]
+    # Eigenvalues that the first accepted step of K-Ascent truncates.
+    row["ka_first_zeros"] = int(np.count_nonzero(first.eigenvalues == 0))
+    row["ka_first_ones"] = int(np.count_nonzero(first.at_one))
+    return row
+
+
+def moments_start_2N(source: Source, trial: Trial) -> Row:
+    """Compare the learners from the moments of 2N training sets.
+
+    Some test sets have probability zero. Hence the row has three test log-likelihoods: `test` over all test sets,
+    `test_seen` over those whose items all occur in training, `test_possible` over those that both models allow.
+    """
+    problem = moments_2N_problem(source, trial)
+    fits = fit_both(problem)
+    row = compare(fits, problem)
+    test = problem.test
+    log_probs = {name: result.dpp.log_prob(test) for name, result in fits.items()}
+    unseen = problem.train.frequencies() == 0
+    basket_of = np.repeat(np.arange(len(test)), test.sizes)
+    seen = np.bincount(basket_of, weights=unseen[test.indices], minlength=len(test)) == 0
+    possible = np.isfinite(log_probs["em"]) & np.isfinite(log_probs["ka"])
+    row["n_unseen_items"] = int(unseen.sum())
+    for subset, chosen in {"seen": seen, "possible": possible}.items():
+        row[f"n_test_{subset}"] = int(chosen.sum())
+        for name, values in log_probs.items():
+            row[f"{name}_test_{subset}"] = float(values[chosen].mean()) if chosen.any() else float("nan")
+    return row
+
+
+def fit_both(problem: Problem, tol: float = TOL) -> dict[str, FitResult]:
+    """Run EM and K-Ascent from the same initial kernel."""
+    return {
+        name: fit(problem.train, learner, start=problem.start, tol=tol, max_iter=MAX_ITER, threads=1)
+        for name, learner in LEARNERS.items()
+    }
+
+
+def run_learners(problem: Problem) -> Row:
+    """Fit both learners and compare them."""
+    return compare(fit_both(problem), problem)
+
+
+def compare(fits: dict[str, FitResult], problem: Problem) -> Row:
+    """Return log-likelihoods, iterations, runtimes and properties of the kernels of both learners."""
+    train, test, _ = problem
+    baseline = DPP(independent(train), train.items)
+    row = {
+        **describe(problem),
+        "independent_train": baseline.log_likelihood(train),
+        "independent_test": baseline.log_likelihood(test),
+    }
+    for name, result in fits.items():
+        outcome = {
+            "train": result.log_likelihood,
+            "test": result.dpp.log_likelihood(test),
+            "iterations": result.n_iter,
+            "seconds": float(result.history.seconds[-1]),
+            "off_diagonal": off_diagonal_share(result.kernel.K),
+            "zeros": int(np.count_nonzero(result.kernel.eigenvalues < ZERO_EIGENVALUE)),
+        }
+        row |= {f"{name}_{column}": value for column, value in outcome.items()}
+    return row
+
+
+def off_diagonal_share(K: Floats) -> float:
+    """Return Σ_{i≠j} K_ij² / Σ_ij K_ij²."""
+    squares = K**2
+    total = squares.sum()
+    np.fill_diagonal(squares, 0)
+    return float(squares.sum() / total)
+
+
+def describe(problem: Problem) -> Row:
+    train, test, _ = problem
+    sizes = {"n_items": train.n_items, "n_train": len(train), "n_test": len(test)}
+    return {**sizes, "n_distinct": len(train.deduplicated())}
+
+
+def run_textbook(problem: Problem) -> Row:
+    """Run both printed algorithms; return runtimes, iterations and log-likelihoods."""
+    train, test, start = problem
+    data = train.deduplicated()
+    sets = index_sets(data)
+    row = describe(problem)
+    for name, algorithm in {"em": textbook.em, "ka": textbook.k_ascent}.items():
+        began = time.perf_counter()
+        trace = algorithm(start.K, sets, data.weights, max_iter=MAX_ITER)
+        seconds = time.perf_counter() - began
+        model = DPP(Kernel(trace.eigenvalues, trace.eigenvectors), train.items)
+        row |= {
+            f"{name}_seconds": seconds,
+            f"{name}_iterations": len(trace.objective) - 1,
+            f"{name}_train": model.log_likelihood(train),
+            f"{name}_test": model.log_likelihood(test),
+            f"{name}_test_unchecked": unchecked_log_likelihood(trace.K, test),
+        }
+    return row
+
+
+def index_sets(baskets: Baskets) -> list[textbook.IndexSet]:
+    return [items.astype(np.int64) for items in np.split(baskets.indices, baskets.offsets[1:-1])]
+
+
+def unchecked_log_likelihood(K: Floats, baskets: Baskets) -> float:
+    """Return mean log|det(K − I_Ȳ)| without a test for zero: an impossible set contributes rounding errors."""
+    data = baskets.deduplicated()
+    total = 0.0
+    for group in data.by_size:
+        minors = np.tile(K - np.eye(len(K)), (len(group.sets), 1, 1))
+        minors[np.arange(len(group.sets))[:, None], group.sets, group.sets] += 1
+        with np.errstate(divide="ignore"):
+            total += float(data.weights[group.rows] @ np.log(np.abs(np.linalg.det(minors))))
+    return total / data.total_weight
+
+
+def iteration_cost(source: Source, trial: Trial) -> Row:
+    """Time the loop over the examples in one iteration of each printed algorithm, on random sets of one size."""
+    n, N, k = trial.n_train, trial.n_items, trial.set_size
+    rng = source.rng("growth", trial.category, n, N, k)
+    X = rng.standard_normal((N, N)) / np.sqrt(N)
+    kernel = Kernel.from_L(X @ X.T)
+    lam, V, K = kernel.eigenvalues, kernel.eigenvectors, kernel.K
+    sets = [rng.choice(N, k, replace=False) for _ in range(n)]
+    weights = np.ones(n)
+
+    def em_examples() -> None:
+        textbook.eigenvalue_update(V, lam, sets, weights)
+        textbook.eigenvector_gradient(V, lam, sets, weights)
+        textbook.log_likelihood(V, lam, sets, weights)
+
+    def ka_examples() -> None:
+        textbook.kernel_gradient(K, sets, weights)
+        textbook.log_likelihood_of_K(K, sets, weights)
+
+    return {
+        "n_train": n,
+        "n_items": N,
+        "set_size": k,
+        "em_seconds": shortest_time(em_examples),
+        "ka_seconds": shortest_time(ka_examples),
+    }
+
+
+def shortest_time(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def authors_run(source: Source, trial: Trial) -> Row:
+    """Repeat a recorded run of the authors' program, on its split and from its initial kernel."""
+    with np.load(source.authors_runs[trial.category]) as run:
+        recorded = {name: run[name] for name in run.files}
+    found = source.load(trial.category.split("_")[0])
+    train, test = (found.subset(recorded[rows]) for rows in ("train_rows", "test_rows"))
+    problem = Problem(train, test, Kernel.from_K(recorded["K_start"]))
+    fits = fit_both(problem)
+    em = fits["em"].kernel
+    # Their program raises EM's capped eigenvalues to 1 before it computes test log-likelihoods.
+    kernels = {"em": Kernel(textbook.raise_capped(em.eigenvalues), em.eigenvectors), "ka": fits["ka"].kernel}
+    row = describe(problem)
+    for name, kernel in kernels.items():
+        row |= {
+            f"{name}_test": DPP(kernel, train.items).log_likelihood(test),
+            f"{name}_iterations": fits[name].n_iter,
+            f"authors_{name}_test": float(recorded[f"{name}_test"]),
+            f"authors_{name}_iterations": len(recorded[f"{name}_objective"]) - 1,
+        }
+    return row
+
+
+EXPERIMENTS: dict[str, Callable[[Source, Trial], Row]] = {
+    "registries": registries,
+    "wishart": wishart_start,
+    "wishart_small_tol": partial(wishart_start, tol=SMALL_TOL),
+    "moments": lambda source, trial: run_learners(moments_problem(source, trial)),
+    "moments_2N": moments_start_2N,
+    "diagonal": lambda source, trial: run_learners(diagonal_problem(source, trial)),
+    "wishart_textbook": lambda source, trial: run_textbook(wishart_problem(source, trial)),
+    "moments_textbook": lambda source, trial: run_textbook(moments_problem(source, trial)),
+    "moments_2N_textbook": lambda source, trial: run_textbook(moments_2N_problem(source, trial)),
+    "iteration_cost": iteration_cost,
+    "authors": authors_run,
+}
+
+
+def plan(source: Source, categories: Sequence[str], scale: Scale) -> list[Trial]:
+    """Return all trials, those that take longest first."""
+    repeated = {
+        "wishart_textbook": scale.textbook,
+        "moments_textbook": scale.textbook,
+        "moments_2N_textbook": scale.textbook_2N,
+        "wishart_small_tol": scale.small_tol,
+        "moments_2N": scale.trials,
+        "wishart": scale.trials,
+        "moments": scale.trials,
+        "diagonal": 1,
+        "registries": 1,
+    }
+    on_registries = [
+        Trial(experiment, category, number)
+        for experiment, trials in repeated.items()
+        for number in range(trials)
+        for category in categories
+    ]
+    authors = [Trial("authors", name) for name in source.authors_runs if name.split("_")[0] in categories]
+    costs = [
+        Trial("iteration_cost", series, 0, n, N, k)
+        for series, sizes in COST_SIZES.items()
+        for n, N, k in sizes
+        if n * N**3 <= scale.largest_cost
+    ]
+    return [*costs, *on_registries, *authors]

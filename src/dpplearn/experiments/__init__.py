@@ -1,1 +1,0 @@
-"""The published algorithms as printed, and the experiments of their paper."""

@@ -1,1 +1,0 @@
-"""From rows to tables, verdicts, figures and the page."""

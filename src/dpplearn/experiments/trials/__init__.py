@@ -1,1 +1,0 @@
-"""What a trial of each experiment does: a job in, a row out."""

@@ -1,0 +1,182 @@
+"""Runs of several trials, their files, tables and figures, and the command line."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from dpplearn import InputError
+from helpers.registry_files import shoppers, write_registry
+from reproduction import run
+from reproduction.__main__ import main
+from reproduction.data import CATEGORIES, PAPER, Source
+from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial
+from reproduction.figures import write_figures
+from reproduction.run import Results, read_results, read_rows, reproduce, write_rows
+from reproduction.tables import Table, all_tables, gain, quartiles, spread
+
+SMALL = Scale(trials=2, small_tol=1, textbook=1, textbook_2N=1, largest_cost=20 * 50**3)
+RunOne = Callable[[Trial], Row]
+N_TRIALS = 1 + 1 + 1 + 1 + 1 + 2 + 2 + 2 + 1 + 1  # on one category
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    folder = tmp_path_factory.mktemp("registries")
+    write_registry(folder, "furniture", shoppers(75, 25), 25)
+    return Source(folder)
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
+    """Run trials that cost nothing, without other processes; the list has the trials that were run."""
+    trials: list[Trial] = []
+
+    def cheap(source: Source, trial: Trial) -> Row:
+        trials.append(trial)
+        return {"em_test": -1.0 - trial.number, "ka_test": -math.inf, "em_seconds": float(len(trials))}
+
+    def run_here(todo: Sequence[Trial], run_one: RunOne, *_: object) -> Iterator[tuple[Trial, Row]]:
+        return ((trial, run_one(trial)) for trial in todo)
+
+    monkeypatch.setattr(run, "run_over_processes", run_here)
+    for experiment in EXPERIMENTS:
+        monkeypatch.setitem(EXPERIMENTS, experiment, cheap)
+    return trials
+
+
+def without_times(results: Results) -> str:
+    """All rows as text, in which NaN equals NaN."""
+    return repr(
+        {
+            experiment: [{name: row[name] for name in row if "seconds" not in name} for row in rows]
+            for experiment, rows in results.items()
+        }
+    )
+
+
+def test_an_interrupted_run_continues_and_a_finished_run_does_nothing(
+    source: Source, tmp_path: Path, done: list[Trial], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(source: Source, trial: Trial) -> Row:
+        raise KeyboardInterrupt
+
+    whole = reproduce(source, tmp_path / "whole", SMALL, ["furniture"])
+    assert len(done) == N_TRIALS
+    done.clear()
+    with monkeypatch.context() as patch:
+        patch.setitem(EXPERIMENTS, "moments_2N", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            reproduce(source, tmp_path / "cut", SMALL, ["furniture"])
+    assert 0 < len(done) < N_TRIALS
+    continued = reproduce(source, tmp_path / "cut", SMALL, ["furniture"])
+    assert len({*done}) == len(done) == N_TRIALS
+    assert without_times(continued) == without_times(whole)
+    again = reproduce(source, tmp_path / "cut", SMALL, ["furniture"])
+    assert len(done) == N_TRIALS
+    assert again == continued
+
+
+def test_every_experiment_has_a_file_with_a_row_per_trial(source: Source, tmp_path: Path, done: list[Trial]) -> None:
+    results = reproduce(source, tmp_path, SMALL, ["furniture"])
+    files = {path.stem: read_rows(path) for path in tmp_path.iterdir()}
+    assert set(files) == set(EXPERIMENTS) - {"authors"}  # no run of the authors' program is there
+    assert sum(map(len, files.values())) == N_TRIALS
+    assert files | {"authors": []} == results
+
+
+def test_results_of_other_registries_or_another_seed_are_not_mixed(
+    source: Source, tmp_path: Path, done: list[Trial]
+) -> None:
+    reproduce(source, tmp_path, SMALL, ["furniture"])
+    before = read_results(tmp_path)
+    for other, value in ((Source(None), "generated"), (Source(source.folder, seed=1), "seed 1")):
+        with pytest.raises(InputError, match=value):
+            reproduce(other, tmp_path, SMALL, ["furniture"])
+    assert read_results(tmp_path) == before
+
+
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+    rows = [{"name": "a'b", "n": 3, "x": -math.inf, "set": ["crib", "cot"]}, {"name": "c", "n": 4, "x": 0.1, "set": []}]
+    write_rows(tmp_path / "rows.parquet", rows)
+    assert read_rows(tmp_path / "rows.parquet") == rows
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+def test_the_gain_is_relative_and_undefined_for_infinite_likelihoods() -> None:
+    assert gain({"em_test": -9.0, "ka_test": -10.0}) == pytest.approx(10)
+    assert math.isnan(gain({"em_test": -9.0, "ka_test": -math.inf}))
+    assert quartiles([math.nan, 1.0, 2.0, 3.0, math.inf]) == [1.5, 2.0, 2.5]
+    assert spread([1.5, 2.0, 2.5]) == "2.00 [1.50, 2.50]"
+
+
+def test_a_markdown_table_has_aligned_columns() -> None:
+    table = Table("Sizes", "Text.", ["name", "n"], [["crib", "7"], ["cot", "1,200"]])
+    assert table.markdown.splitlines()[4:] == [
+        "| name |     n |",
+        "| ---- | ----: |",
+        "| crib |     7 |",
+        "| cot  | 1,200 |",
+    ]
+
+
+def comparison(category: str, trial: int, em: float, ka: float) -> Row:
+    row = {"category": category, "trial": trial, "n_items": PAPER[category].n_items}
+    for name, test in (("em", em), ("ka", ka), ("independent", -5.0)):
+        row |= {f"{name}_test": test, f"{name}_seconds": 1.0, f"{name}_off_diagonal": 0.5, f"{name}_zeros": 0}
+    return row | {"ka_first_zeros": 1, "em_greedy_set": ["crib"], "ka_greedy_set": ["cot"]}
+
+
+def test_tables_and_figures_have_our_numbers_next_to_the_papers(tmp_path: Path) -> None:
+    """Gains of 1, 2 and 3 % in one category and of 5 % in the other."""
+    rows = [comparison("safety", trial, -100.0 + gain, -100.0) for trial, gain in enumerate((1.0, 2.0, 3.0))]
+    rows.append(comparison("furniture", 0, -95.0, -100.0))
+    results: Results = {experiment: [] for experiment in EXPERIMENTS} | {"wishart": rows, "moments": rows}
+    tables = {table.title: table for table in all_tables(results)}
+    lines = {line[0]: list(line[1:]) for line in tables["Wishart start, all training data"].rows}
+    assert lines["safety"] == ["3", "2.00 [1.50, 2.50]", "11.05 [10.88, 11.12]"]
+    assert lines["furniture"] == ["1", "5.00 [5.00, 5.00]", "9.89 [9.80, 10.07]"]
+    assert lines["average"] == ["", "3.50", "10.47"]
+    lines = {line[0]: list(line[1:]) for line in tables["Moments start, all training data"].rows}
+    assert lines["safety"] == ["3", "2.00 [1.50, 2.50]", "1.00 to 3.00", "-0.13"]
+    assert [path.name for path in write_figures(results, tmp_path)] == ["wishart.png", "moments.png"]
+
+
+def test_a_small_run_on_generated_registries_writes_tables_and_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("reproduction.__main__.QUICK", Scale(1, 1, 0, 0, 20 * 50**3))
+    monkeypatch.setattr("reproduction.__main__.QUICK_CATEGORIES", ("safety",))
+    command = ["--quick", "--generated", "-o", str(tmp_path / "out"), "--processes", "1"]
+    assert main(command) == 0
+    first = capsys.readouterr()
+    assert "| safety " in first.out
+    assert max(map(len, first.out.splitlines())) <= 80 + len(str(tmp_path))
+    tables = (tmp_path / "out" / "tables.md").read_text()
+    assert "## Ten items of the category safety" in tables
+    assert max(map(len, tables.splitlines())) <= 80
+    for name in ("wishart", "moments", "moments_2N"):
+        assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    (row,) = read_rows(tmp_path / "out" / "wishart.parquet")
+    assert (row["category"], row["data"]) == ("safety", "generated")
+    assert main(command) == 0
+    assert capsys.readouterr().out == first.out
+
+
+def test_without_registries_the_command_fails_and_says_what_to_do(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "reproduction", "--data", str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    for part in (str(tmp_path), "em-for-dpps", "--generated", *CATEGORIES):
+        assert part in done.stderr
+    assert "Traceback" not in done.stderr
