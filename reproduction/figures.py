@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -15,7 +16,7 @@ from reproduction.run import Results
 from reproduction.tables import by_category, gain, quartiles, runtime_ratio
 
 BLUE, LIGHT_BLUE, ORANGE, GREY = "#0072b2", "#56b4e9", "#e69f00", "#999999"
-STYLE = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False}
+STYLE: dict[Any, Any] = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False}
 GAIN_LABEL = "gain of EM, 100·(EM − KA)/|KA| of the test log-likelihood"
 
 Bars = Mapping[str, tuple[str, Mapping[str, Sequence[float]]]]  # label: colour, quartiles by category

@@ -159,14 +159,9 @@ def log_likelihoods(results: Results) -> Table:
     moments = by_category(results["moments"])
     lines = []
     for name, rows in by_category(results["wishart"]).items():
-        values = (
-            [rows, "em"],
-            [rows, "ka"],
-            [moments.get(name, []), "em"],
-            [moments.get(name, []), "ka"],
-            [rows, "independent"],
-        )
-        lines.append([name, *(number(median(row[f"{model}_test"] for row in found), 4) for found, model in values)])
+        from_moments = moments.get(name, [])
+        columns = [(rows, "em"), (rows, "ka"), (from_moments, "em"), (from_moments, "ka"), (rows, "independent")]
+        lines.append([name, *(number(median(row[f"{model}_test"] for row in found), 4) for found, model in columns)])
     header = ["category", "Wishart: EM", "K-Ascent", "moments: EM", "K-Ascent", "independent"]
     return Table("Test log-likelihoods", "Mean per registry, in nats: median over the trials.", header, lines)
 
