@@ -18,8 +18,8 @@ from helpers.manual import ROOT
 
 SOURCE = Path(dpplearn.__file__).parent
 NEEDED = (
-    *("src", "tests", "docs", "examples", "benchmarks", "README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md"),
-    *("LICENSE", "Makefile", "constraints.txt", "pyproject.toml"),
+    *("src", "tests", "docs", "examples", "benchmarks", "reproduction", "README.md", "CHANGELOG.md", "CITATION.cff"),
+    *("CONTRIBUTING.md", "LICENSE", "Makefile", "constraints.txt", "pyproject.toml"),
 )
 
 
