@@ -1,29 +1,30 @@
-# Two commands: `make demo` and `make test`. Both set up .venv by themselves; a second run reuses it.
+# Start with `make demo` and `make test`. Both create .venv; a second run reuses it.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo demo-shelf demo-serve docs docs-serve docs-look picture dist browser test pytest test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
+.PHONY: demo demo-orders demo-serve docs docs-serve docs-look picture dist browser test pytest test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
 
+# The paper's comparison on generated registries, and what the mixture adds.
 demo: $(VENV)/.installed
-	$(BIN)/dpplearn demo
+	$(BIN)/python examples/demo.py
 
-# Raw orders of 13 categories to a shelf of models, and recommendations for all of them; a minute on 2 cores, the
-# environment included. A second call does only what has changed.
-demo-shelf: $(VENV)/.installed
-	mkdir -p demo-shelf
-	$(BIN)/python examples/orders.py demo-shelf/orders.parquet
-	$(BIN)/dpplearn prepare demo-shelf/orders.parquet -o demo-shelf/prepared --min-count 50
-	$(BIN)/dpplearn fit-all demo-shelf/prepared -o demo-shelf/shelf
-	$(BIN)/dpplearn recommend-all demo-shelf/shelf demo-shelf/orders.parquet --unknown drop \
-		-o demo-shelf/recommendations.parquet
+# Raw orders of 13 categories to one model per category, and recommendations for all baskets; about a minute on 2 cores.
+# A second call does only what has changed.
+demo-orders: $(VENV)/.installed
+	mkdir -p demo-orders
+	$(BIN)/python examples/orders.py demo-orders/orders.parquet
+	$(BIN)/dpplearn prepare demo-orders/orders.parquet -o demo-orders/prepared --min-count 50
+	$(BIN)/dpplearn fit-all demo-orders/prepared -o demo-orders/models
+	$(BIN)/dpplearn recommend-all demo-orders/models demo-orders/orders.parquet --unknown drop \
+		-o demo-orders/recommendations.parquet
 
-# Learns a small shelf, serves it and prints the address; with CHECK=1, asks one request of each kind and leaves.
+# Fit models of three categories and serve them; with CHECK=1, send one request to each endpoint and stop.
 demo-serve: $(VENV)/.installed-serve
-	$(BIN)/dpplearn demo-serve $(if $(CHECK),--check)
+	$(BIN)/python examples/serve.py $(if $(CHECK),--check)
 
-# The manual, in build/docs/html; a minute on 2 cores. Every warning is an error.
+# Build the manual in build/docs/html; a minute on 2 cores. Every warning is an error.
 docs: $(VENV)/.installed-docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs/html
 	@echo "The manual is in build/docs/html/index.html"
@@ -32,21 +33,22 @@ docs-serve: docs
 	@echo "The manual is at http://127.0.0.1:8010/; Ctrl-C ends it"
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/html 8010
 
-# Every page in a browser, at the size of a desk and of a phone; screenshots in build/screenshots/manual.
+# Open every page in a browser, in desktop and phone size; screenshots in build/screenshots/manual.
 docs-look: docs $(VENV)/.installed-test
 	$(BIN)/python tests/look_at_manual.py
 
-# The picture of the README, which is kept in the repository; a test says if it is not the script's.
+# Draw the figure of the README. A test checks that the committed files are up to date.
 picture: $(VENV)/.installed-report
 	$(BIN)/python docs/figures/drawing.py docs/figures basket
 
-# An sdist and a wheel in dist/, and the wheel in an empty environment, with all that it needs from the package index.
+# Build an sdist and a wheel in dist/. Install the wheel with its dependencies in an empty environment and fit a model.
 dist: $(VENV)/.installed-dist
 	rm -rf dist build/dist-check
 	$(BIN)/python -m build
 	$(PYTHON) -m venv build/dist-check
 	build/dist-check/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
-	cd build/dist-check && bin/dpplearn --version && bin/dpplearn demo --quiet -n 500
+	cp examples/first_model.py build/dist-check
+	cd build/dist-check && bin/dpplearn --version && bin/python first_model.py && bin/dpplearn describe model.safetensors
 
 # What the tests of the pages look for where it is not installed: axe-core and a browser, by npm.
 browser:
@@ -95,7 +97,7 @@ reproduce: $(VENV)/.installed-report
 	DPPLEARN_SHARED=$(DPPLEARN_SHARED) $(BIN)/python -m reproduction $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) build dist demo-shelf docs/_drawn docs/reference/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist demo-orders docs/_drawn docs/reference/generated .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,6 +1,6 @@
-"""Raw orders of thirteen categories, to prepare, to learn from and to recommend for: `make demo-shelf` does all of it.
+"""Write generated raw orders of thirteen categories to a Parquet file. `make demo-orders` then fits all categories.
 
-python examples/orders.py orders.parquet
+Run: python examples/orders.py orders.parquet
 """
 
 import sys
@@ -16,4 +16,4 @@ orders = dl.datasets.make_orders(N_BASKETS, rng=0)
 with duckdb.connect() as connection:
     connection.register("orders", orders)
     connection.execute(f"COPY (SELECT * FROM orders) TO '{target}' (FORMAT parquet)")
-print(f"{len(orders['item']):,} rows of {N_BASKETS:,} baskets and {len(dl.datasets.CATEGORIES)} categories: {target}")
+print(f"{len(orders['item']):,} rows, {N_BASKETS:,} baskets, {len(dl.datasets.CATEGORIES)} categories: {target}")

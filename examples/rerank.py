@@ -23,7 +23,7 @@ for strength in (0, 0.1, 0.2, 0.5, 1):
     chosen = model.rerank(model.items, scores, K, strength)
     kinds = len({kind_of[item] for item in chosen})
     mean = np.mean([np.log(scores[model.catalogue.position(item)]) for item in chosen])
-    print(f"strength {strength:<3}: {kinds} kinds of product in {K}, mean logarithm of the score {mean:.2f}")
+    print(f"strength {strength:<3}: {kinds} kinds of product in {K}, mean log-score {mean:.2f}")
 
 print(f"\n{'top by score':36}strength 1")
 for left, right in zip(*(model.rerank(model.items, scores, K, strength) for strength in (0, 1)), strict=True):

@@ -18,7 +18,7 @@ SITE = ROOT / "build" / "docs" / "html"
 SHOTS = ROOT / "build" / "screenshots" / "manual"
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 SHOWN = (
-    "index start/first-week guide/which-model understand/mixture reference/command-line "
+    "index start/tutorial guide/learning-a-kernel guide/which-model understand/mixture reference/command-line "
     "reference/generated/dpplearn.fit"
 ).split()
 

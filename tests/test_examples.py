@@ -1,13 +1,15 @@
-"""The examples run anywhere, without a warning, and show what they say they show."""
+"""The examples run in any folder, without a warning, and print what they claim to show."""
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import duckdb
+import pytest
 
 import dpplearn as dl
 
@@ -15,8 +17,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 NUMBER = r"[-+]?(?:inf|\d+(?:\.\d+)?)"
 
 
-def output_of(name: str, folder: Path) -> str:
-    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+def output_of(name: str, folder: Path, *arguments: str) -> str:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -26,6 +28,56 @@ def after(label: str, text: str, which: int = 0) -> float:
     """A number of the line that begins with a label."""
     (line,) = re.findall(rf"^ *{re.escape(label)}[: ](.*)$", text, re.MULTILINE)
     return float(re.findall(NUMBER, line)[which])
+
+
+def row_of(label: str, text: str) -> list[str]:
+    """Return the cells after the first in the table row that begins with a label."""
+    (line,) = [line for line in text.splitlines() if line.startswith(f"{label} ")]
+    return line.removeprefix(label).split()
+
+
+def test_demo(tmp_path: Path) -> None:
+    n = 1000
+    out = output_of("demo.py", tmp_path, str(n))
+    assert len(out.splitlines()) <= 60
+    assert max(map(len, out.splitlines())) <= 80
+    train, test = dl.datasets.make_registries("safety", n, rng=0).split(0.7, rng=0)
+    fits = {
+        (name, tol): dl.fit(train, learner=learner, init="wishart", tol=float(tol), rng=0)
+        for name, learner in (("K-Ascent", "k-ascent"), ("EM", "em"))
+        for tol in ("1e-04", "1e-06")
+    }
+    for (name, tol), fit in fits.items():
+        on_train, on_test, n_iter = row_of(f"{name}, stopped at {tol}", out)
+        assert float(on_train) == pytest.approx(fit.log_likelihood, abs=6e-4)
+        assert float(on_test) == pytest.approx(fit.dpp.log_likelihood(test), abs=6e-4)
+        assert int(n_iter) == pytest.approx(fit.n_iter, abs=1)  # rounding may decide the last iteration
+    words = " ".join(out.split())
+    for tol in ("1e-04", "1e-06"):
+        em, k_ascent = (fits[name, tol].dpp.log_likelihood(test) for name in ("EM", "K-Ascent"))
+        gain = 100 * (em - k_ascent) / abs(k_ascent)
+        assert any(abs(float(found) - gain) < 0.006 for found in re.findall(r"([-+]\d+\.\d+)%", words))
+
+    suggestions = out.partition("\n2. ")[2].partition("\n3. ")[0]
+    substitutes = max(dl.datasets.items_by_kind("safety"), key=len)
+    item = re.search(r"A = '(.*)'", suggestions)[1]
+    assert item in substitutes
+    suggested = fits["EM", "1e-06"].dpp.recommend([item], 5)
+    by_popularity, by_em = map(int, re.findall(r"(\d) of 5", suggestions))
+    assert by_em == sum(each.item in substitutes for each in suggested) < by_popularity
+    assert suggestions.count("* ") == by_popularity + by_em
+
+    gain_of_em, gain_of_mixture = (float(row_of(name, out)[0]) for name in ("DPP by EM", "mixture"))
+    assert gain_of_mixture > gain_of_em + 0.1
+    assert re.search(r"(\d+\.\d) times as likely", words)[1] == f"{math.exp(gain_of_mixture):.1f}"
+    sizes = dl.datasets.make_registries("apparel", n, rng=0).split(0.7, rng=0)[1].sizes
+    assert f"sizes is {sizes.var() / sizes.mean():.2f}, above 1" in words
+
+
+def test_serve(tmp_path: Path) -> None:
+    answers = [line.split() for line in output_of("serve.py", tmp_path, "--check").splitlines()]
+    assert len(answers) == 13
+    assert {status for _, _, status, *_ in answers} == {"200"}
 
 
 def test_first_model(tmp_path: Path) -> None:
@@ -63,8 +115,8 @@ def test_next_item(tmp_path: Path) -> None:
 def test_rerank(tmp_path: Path) -> None:
     out = output_of("rerank.py", tmp_path)
     kinds = [int(found) for found in re.findall(r"(\d) kinds of product in 8", out)]
-    scores = [float(found) for found in re.findall(rf"mean score ({NUMBER})", out)]
-    assert len(kinds) == 5
+    scores = [float(found) for found in re.findall(rf"mean log-score ({NUMBER})", out)]
+    assert len(kinds) == len(scores) == 5
     assert kinds == sorted(kinds)
     assert kinds[-1] >= kinds[0] + 3
     assert scores == sorted(scores, reverse=True)  # what diversity costs
@@ -97,7 +149,9 @@ def test_every_example_is_tested_and_described() -> None:
     assert {f"{test.removeprefix('test_')}.py" for test in globals() if test.startswith("test_")} >= names
     described = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert {name for name in names if f"- [{name}]({name}): " in described} == names
-    assert all(len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) <= 60 for name in names)
+    limits = {name: {"demo.py": 150, "serve.py": 90}.get(name, 60) for name in names}
+    lines = {name: len((EXAMPLES / name).read_text(encoding="utf-8").splitlines()) for name in names}
+    assert {name for name in names if lines[name] > limits[name]} == set()
 
 
 def test_orders(tmp_path: Path) -> None:

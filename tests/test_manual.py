@@ -32,7 +32,7 @@ NO_CODE = ("", "text", "ini", "dockerfile", "{toctree}", "{drawn}")
 
 # What is shown and not run here: it installs, builds, or waits for requests.
 NOT_RUN = {
-    "README.md": ["$ make demo", "$ make docs", "$ make test"],
+    "README.md": ["$ make demo", "$ make test"],
     "install.md": ["$ pip install dpplearn"],
     "service.md": [
         "$ pip install 'dpplearn[serve]'",
@@ -87,6 +87,19 @@ def test_a_block_that_fails_is_told_by_its_page(tmp_path: Path) -> None:
         run_python(python, page, {})
     with pytest.raises(AssertionError, match="no-such-command ended with 2"):
         run_call(*calls(shell))
+
+
+def test_the_readme_is_short_and_quotes_only_measured_numbers() -> None:
+    """Each number of its tables is on the results page that says how it was measured."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert len(readme.splitlines()) <= 90
+    for heading, page in (("## The paper's results", "reproduction.md"), ("## Prediction", "models.md")):
+        section = readme.split(heading)[1].split("\n## ")[0]
+        cells = [cell.strip(" *") for line in re.findall(r"^\| .*$", section, re.M) for cell in line.split("|")]
+        numbers = [cell for cell in cells if re.fullmatch(r"[−-]?\d+\.\d+", cell)]
+        assert len(numbers) >= 10
+        measured = (DOCS / "results" / page).read_text("utf-8").replace("−", "-")
+        assert [number for number in numbers if number.replace("−", "-") not in measured] == []
 
 
 def test_every_link_to_a_page_leads_to_one() -> None:

@@ -1,4 +1,4 @@
-"""What a model knows about a basket: what becomes likelier beside it, what less likely, and because of what."""
+"""Item probabilities given two items of a basket, and which of the two explains each change."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BASKET = ("Willow video monitor", "Teasel movement monitor")
-EACH = 4  # items that it makes likelier, and less likely
-LEAST = 0.02  # probability of an item that is shown
+EACH = 4  # items whose probability rises most, and falls most
+MIN_PROBABILITY = 0.02  # of the items shown, with or without the basket
 DOWN = {"light": "#c44e00", "dark": "#ff9248"}
 
 
@@ -24,19 +24,19 @@ def change(why: Explanation) -> float:
 
 
 def shown() -> list[Explanation]:
-    """The items whose probability the basket changes most, the likelier first."""
+    """Return the items whose probability changes most, the largest increase first."""
     model = mixture()
     others = [item for item in model.items if item not in BASKET]
     found = [model.explain(BASKET, item) for item in others]
-    frequent = sorted((why for why in found if max(why.alone, why.given) >= LEAST), key=change, reverse=True)
+    frequent = sorted((why for why in found if max(why.alone, why.given) >= MIN_PROBABILITY), key=change, reverse=True)
     return frequent[:EACH] + frequent[-EACH:]
 
 
 def reason(why: Explanation) -> str:
-    """The item of the basket that moves it most, in words."""
+    """Name the item of the basket with the largest influence."""
     rising = change(why) > 1
     item, factor, _ = (max if rising else min)(why.influences, key=lambda each: each.factor)
-    return f"goes with {item}, ×{factor:.1f}" if rising else f"stands in for it: {item}, ×{factor:.2f}"
+    return f"complement of {item}, ×{factor:.1f}" if rising else f"substitute for {item}, ×{factor:.2f}"
 
 
 def bar(axes: Axes, row: int, why: Explanation, theme: str) -> None:
@@ -56,10 +56,10 @@ def draw(theme: str) -> Figure:
     axes = figure.add_subplot()
     for row, why in enumerate(shown()):
         bar(axes, row + (row >= EACH) * 0.5, why, theme)
-    axes.set_title(f"Beside a {BASKET[0]} and a {BASKET[1]}", loc="left", x=-0.35, weight="bold", size=13)
-    axes.set(xlim=(0, 72), ylim=(2 * EACH + 0.2, -0.7), yticks=[])
+    axes.set_title(f"Given a {BASKET[0]} and a {BASKET[1]}", loc="left", x=-0.35, weight="bold", size=13)
+    axes.set(xlim=(0, 80), ylim=(2 * EACH + 0.2, -0.7), yticks=[])
     axes.set_xticks(range(0, 50, 10))
-    axes.set_xlabel("chance that a registry holds it, per cent: ○ any registry, ● beside these two", loc="left")
+    axes.set_xlabel("probability in per cent: ○ in any registry, ● given these two items", loc="left")
     axes.spines["left"].set_visible(False)
     axes.spines["bottom"].set_bounds(0, 40)
     return figure

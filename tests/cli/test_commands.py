@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import safetensors
 
 import dpplearn as dl
-from dpplearn.cli.commands import demo
 from dpplearn.data.catalogue import Catalogue
 from helpers.command import answer, both, parsed, run, table
 
@@ -329,71 +327,6 @@ def test_describe_an_item_gives_its_substitutes(model: Path, dpp: dl.DPP) -> Non
     assert report["probability"] == pytest.approx(dpp.marginals()[dpp.items.index(MONITOR)])
     assert report["substitutes"] == [each._asdict() for each in dpp.substitutes(MONITOR)]
     assert str(dpp.substitutes(MONITOR)[0].item) in out
-
-
-def test_demo_counts_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    category = "safety"
-    monkeypatch.setattr(demo, "run_demo", cache(demo.run_demo))  # to be shown twice
-    report, out = both("demo", "--category", category, "-n", 100)
-    group = max(dl.datasets.items_by_kind(category), key=len)
-    assert report["held"] in group
-    for model in ("em", "popularity"):
-        found = [each["item"] for each in report["suggestions"][model]]
-        assert [each["same_kind"] for each in report["suggestions"][model]] == [item in group for item in found]
-        assert report["held"] not in found
-        count = len(set(found) & set(group))
-        assert report["again_of_its_kind"][model] == count
-        assert f"{count} of the {len(found)}" in report["sentence"]
-    assert report["again_of_its_kind"]["popularity"] > 0  # else nothing above was counted
-    train, test = dl.datasets.make_registries(category, 100, rng=0).split(0.7, rng=0)
-    auto, *learned = report["models"][1:4]
-    for line, fitted in (
-        (auto, dl.fit(train, "auto", rng=0, nonempty=False)),
-        *((line, dl.fit(train, line["model"].lower(), "wishart", rng=0)) for line in learned),
-    ):
-        assert line["train"] == pytest.approx(fitted.log_likelihood, abs=1e-9)
-        assert line["test"] == ("-inf" if np.isinf(value := fitted.dpp.log_likelihood(test)) else pytest.approx(value))
-    k_ascent, em = learned
-    gain = 100 * (em["train"] - k_ascent["train"]) / abs(k_ascent["train"])
-    assert k_ascent["em_gain_train_percent"] == pytest.approx(gain)
-    out = " ".join(out.split())
-    assert all(words in out for words in ("independent items", "K-Ascent, to 1e-04", "EM, to 1e-06", "by popularity"))
-    assert report["sentence"] in out
-
-
-def test_demo_goes_on_to_what_a_mixture_adds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "run_demo", cache(demo.run_demo))
-    whole, out = both("demo", "--category", "furniture", "-n", 600, "--seed", 1)
-    report = whole["mixture"]
-    train, test = dl.datasets.make_registries("furniture", 600, rng=1).split(0.7, rng=1)
-    mixture = dl.fit(train, rng=1).model
-    independent = dl.fit(train, prior=float("inf"), nonempty=True).model
-    lines = {line["model"]: line for line in report["models"]}
-    assert list(lines)[-2:] == ["the paper's EM", "mixture"]
-    assert {"popularity", "item-to-item"} < set(lines)
-    assert "independent items" not in lines  # whose gain is 0, and which rank as popularity does
-    gain = mixture.log_likelihood(test) - independent.log_likelihood(test)
-    assert lines["mixture"]["gain"] == pytest.approx(gain, abs=1e-6)
-    assert lines["mixture"]["gain"] > lines["the paper's EM"]["gain"]
-    assert lines["popularity"]["gain"] is None
-    evaluated = dl.evaluate(mixture, test, train=train, k=10, rng=1)
-    for measure, key in (("percentile_rank", "percentile_rank"), ("recall@10", "recall")):
-        assert lines["mixture"][key] == pytest.approx(evaluated.estimate("model", measure).value)
-    assert report["held"] in [first for first, _ in dl.datasets.matching_items("furniture")]
-    assert [each["item"] for each in report["with_it"]] == [
-        each.item for each in mixture.complements(report["held"], 2)
-    ]
-    assert all(each["lift"] < 1 < first["lift"] for each in report["instead"] for first in report["with_it"])
-    assert [each["weight"] for each in report["people"]] == sorted(
-        (each["weight"] for each in report["people"]), reverse=True
-    )
-    kinds = {
-        kind for group in dl.datasets.items_by_kind("furniture") for kind in [group[0].split(",")[0].split(" ", 1)[1]]
-    }
-    assert all(kind in kinds for each in report["people"] for kind, _ in each["likes"])
-    shown = " ".join(out.split())
-    assert all(sentence in shown for sentence in report["sentences"])
-    assert all(len(line) <= 80 for line in out.splitlines())
 
 
 def test_a_warning_is_one_line_that_leaves_the_json_alone(tmp_path: Path) -> None:

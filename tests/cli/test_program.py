@@ -35,7 +35,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    for name in "demo fit score compare recommend complete map sample diagnose describe explain".split():
+    for name in "fit score compare recommend complete map sample diagnose describe explain".split():
         assert f" {name} " in done.stdout
     assert '"-inf"' in done.stdout  # the convention of --json is documented
 
@@ -65,7 +65,6 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "compare orders.csv --folds 5000": (1, ["5000 folds of 400 baskets"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["did you mean 'Willow video monitor'"]),
     "sample model.safetensors -k 99": (1, ["k is 99", "0 to 36 items"]),
-    "demo --category safty": (1, ["did you mean 'safety'"]),
     "fit orders.csv -o orders.csv": (2, ["overwrite"]),
     "fit orders.csv -o x.safetensors --learner guess": (2, ["--learner", "auto, em, k-ascent", "dpplearn fit --help"]),
     "fit orders.csv -o x.safetensors --model guess": (2, ["--model", "mixture, dpp"]),

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -136,16 +134,3 @@ def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
         done = command.run("serve", folder, "--port", taken.getsockname()[1])
     assert done.returncode == 1
     assert "name another --host or --port" in done.stderr
-
-
-def test_the_demonstration_asks_one_request_of_each_kind_and_leaves() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "dpplearn", "demo-serve", "--check"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    *answers, last = run.stdout.splitlines()
-    assert len(answers) == 22
-    assert "the first suggestion is" in last

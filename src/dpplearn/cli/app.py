@@ -17,27 +17,25 @@ from dpplearn.cli.output import open_streams
 from dpplearn.errors import InputWarning
 
 COMMANDS = (
-    "demo",
-    "demo-serve",
-    "prepare",
-    "fit-all",
     "diagnose",
     "fit",
-    "update",
-    "check",
     "score",
     "compare",
     "recommend",
-    "recommend-all",
+    "explain",
     "complete",
     "map",
     "sample",
     "describe",
-    "explain",
     "plot",
     "export",
     "import",
     "add-items",
+    "update",
+    "check",
+    "prepare",
+    "fit-all",
+    "recommend-all",
     "serve",
 )
 BRIEF = ("recommend", "complete", "map", "explain")  # over before a second thread of BLAS has begun to be of use
@@ -51,13 +49,11 @@ def command(name: str) -> Callable[..., None]:
     return found
 
 
-HELP = "Learn determinantal point processes from baskets, and use them."
+HELP = "Fit determinantal point processes, and mixtures of them, to baskets; recommend, evaluate and serve."
 EPILOG = (
-    "Exit codes: 0 fine; 1 bad data, model or item; 2 wrong usage; 3 drift, of check alone; 130 ended by Ctrl-C; 143 "
-    "ended by SIGTERM. "
-    'With --json, standard output holds strict JSON alone: minus infinity is the string "-inf", and a number that does '
-    "not exist is null. Long work says how far it is on standard error, where that is no terminal in a line now and "
-    "then: every DPPLEARN_PROGRESS_SECONDS, if that is in the environment."
+    "Exit codes: 0 success; 1 invalid data, model or item; 2 wrong usage; 3 drift (check); 130 Ctrl-C; 143 SIGTERM. "
+    'With --json, standard output holds only strict JSON: minus infinity is "-inf", an undefined number is null. '
+    "Progress goes to standard error; if that is not a terminal, one line every DPPLEARN_PROGRESS_SECONDS."
 )
 
 

@@ -104,7 +104,7 @@ def fit(
         How a DPP is learned: "auto", which came to the best kernels soonest in our benchmark; "em", the paper's EM, or
         "k-ascent", its baseline; or, for comparison, "natural-em", "lbfgs", "picard", "mm" or "adam".
         docs/results/learners.md describes them. "quality" learns how much each item is worth, or each feature of items,
-        where it is known how alike items are; docs/results/prior-work.md says when that is the right choice.
+        where it is known how alike items are; docs/guide/items.md says when that is the right choice.
     init
         Where a DPP starts: "moments", a start from item and pair frequencies, or "wishart", a random one. With "auto"
         on up to 30 items, "moments" is the best of that and some random ones after short runs.
@@ -120,7 +120,7 @@ def fit(
     kernels, k
         Kernels or models that are given, of which a mixture by weights is learned and nothing else: the optimum, up to
         `tol`, by default 1e-8 nats per basket. With k, every basket has k items, and the weights are those of k-DPPs:
-        the law of the model given that size. docs/results/item-knowledge.md says more.
+        the law of the model given that size. docs/guide/items.md says more.
     start
         A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
         their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.

@@ -43,7 +43,7 @@ def add_items(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Add items that no basket has held: by default as likely as the others on average, and independent of them."""
+    """Add items without data to a model."""
     if like is not None and features is not None:
         raise UsageError("--like and --features exclude each other; give one of them, or neither")
     if (output is None) == (category is None):

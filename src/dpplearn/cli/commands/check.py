@@ -43,7 +43,7 @@ def check(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Whether recent baskets are still what a model expects: exit code 0 if so, 3 if they have drifted."""
+    """Test recent baskets for drift (exit code 3 if there is any)."""
     known = dpplearn.load(model)
     with busy(f"reading {data}", wants_progress(quiet)):
         baskets = Reader(format, basket, item, weight, time=time, since=since, before=before).read(data)

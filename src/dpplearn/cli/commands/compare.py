@@ -95,7 +95,7 @@ def compare(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare kinds of models, or ways of learning a DPP, on the same baskets, by cross-validation beside baselines."""
+    """Compare models, learners and baselines by cross-validation."""
     from dpplearn.evaluation.cross_validation import cross_validate
     from dpplearn.evaluation.evaluation import KS
 

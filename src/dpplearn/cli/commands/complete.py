@@ -30,7 +30,7 @@ def complete(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """A set of high probability that contains the items given: of a DPP, a diverse one."""
+    """Extend a basket to a set of high probability (greedy MAP)."""
     dpp = dpplearn.load(model)
     write_selection(model, dpp, items or [], dpp.complete(items or [], k), as_json)
 

@@ -118,7 +118,7 @@ def describe(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """What a model says: sizes, likely items, items that stand in for each other or go together, kinds of people."""
+    """Summarise a model: sizes, substitutes, complements, segments."""
     found, versions = read_model(model)
     where = {"model": str(model)}
     if isinstance(found, Mixture):

@@ -82,7 +82,7 @@ def diagnose(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Which model suits these baskets: what repulsion, attraction and segments each gain in predicting others."""
+    """Measure on held-out baskets which model suits the data."""
     from dpplearn.analysis.diagnosis import diagnose
 
     show = wants_progress(quiet)

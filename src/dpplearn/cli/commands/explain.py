@@ -24,7 +24,7 @@ def explain(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Which items of a basket push a candidate up or down, and by how much."""
+    """Explain why a basket makes an item more or less likely."""
     loaded = dpplearn.load(model)
     with few_answers():
         found = loaded.explain(items or [], candidate)

@@ -128,7 +128,7 @@ def fit(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a model from baskets and save it. Ctrl-C or SIGTERM saves the best model so far, if there is one yet."""
+    """Fit a mixture (default) or a DPP to baskets and save it."""
     in_parts = parts or cluster is not None
     check_holdout(holdout, test, seed, checkpoint or resume, in_parts=in_parts)
     check_targets(output, checkpoint, resume, (data, test, start, only, features))

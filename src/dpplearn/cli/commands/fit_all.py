@@ -53,10 +53,10 @@ def fit_all(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a model for every category of prepared baskets, and put them on a shelf.
+    """Fit one model per category of prepared baskets.
 
-    What has not changed is not learned again, and a run that was cut off goes on. Until all is done, the old shelf
-    stays.
+    Categories whose data and options have not changed are skipped. An interrupted run continues. The previous models
+    stay in place until the run has finished.
     """
     shelf = fit_categories(
         prepared,

@@ -127,7 +127,7 @@ def plot(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a picture of a model."""
+    """Plot a model: spectrum, sizes, lift, segments."""
     _check_options(kind, {"--top": top, "--around": around, "--data": data})
     files = _files(kind, output, (model, data, only))
     found = dpplearn.load(model)

@@ -113,9 +113,9 @@ def prepare(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make baskets per category of raw orders, by the paper's rules.
+    """Turn raw orders into training and test baskets per category.
 
-    The same input with the same rules is not prepared again, and a run that was cut off goes on.
+    Input that has not changed is not prepared again. An interrupted run continues.
     """
     if not inputs and not report:
         raise UsageError("name the ORDERS to prepare, or --report to see what is in --output")

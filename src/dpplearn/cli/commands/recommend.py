@@ -101,7 +101,7 @@ def recommend(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """What to add to a basket: the items that raise its probability most."""
+    """Recommend items to add to a basket."""
     if baskets is not None and items:
         raise UsageError("give ITEMs or --baskets FILE, not both")
     _check_output(output, baskets, (model, baskets, only))

@@ -56,7 +56,7 @@ def recommend_all(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend items for every basket of a table, by a shelf or by one model."""
+    """Recommend items for every basket of a table."""
     check_target("--output", output, [shelf, *map(Path, find_files(baskets, output))])
     began = time.perf_counter()
     found = recommend_baskets(

@@ -30,7 +30,7 @@ def sample(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sets drawn at random, exactly from the model."""
+    """Draw random sets from a model."""
     dpp, seed = dpplearn.load(model), some_seed(seed)
     sets = _draw(dpp, n, k, seed, wants_progress(quiet))
     report = {"model": str(model), "n": len(sets), "k": k, "seed": seed, "samples": sets}

@@ -111,7 +111,7 @@ def score(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """How well a model predicts baskets: likelihood, next items, calibration, sizes and diversity, beside baselines."""
+    """Evaluate a model on held-out baskets, next to baselines."""
     from dpplearn.evaluation.evaluation import KS, evaluate
 
     _check(output, (model, *(against or ()), data, train, only), by, time)

@@ -53,10 +53,10 @@ def serve(
     ] = 1.0,
     quiet: Quiet = False,
 ) -> None:
-    """Answer over HTTP what models say of baskets, and show it on a page.
+    """Serve models over HTTP, with web pages.
 
-    A shelf that is replaced is taken over while the service runs. The log is on standard error, one line of JSON per
-    request.
+    Models that are replaced on disk are reloaded while the service runs. The log goes to standard error, one line of
+    JSON per request.
     """
     try:
         from dpplearn.service.security import is_loopback, read_keys

@@ -89,7 +89,7 @@ def update(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn on from a model with new baskets, which may hold new items, and say what changed."""
+    """Update a model with new baskets and report what changed."""
     check_holdout(holdout, test, seed, None, in_parts=False)
     check_target("--output", output, (model, data, old, test))
     given, progress, seed = dpplearn.load(model), wants_progress(quiet), some_seed(seed)
