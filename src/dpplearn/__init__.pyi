@@ -32,7 +32,6 @@ from .models.answers import Recommendation, Relation, Segment, Selection, ShelfR
 from .models.dpp import DPP
 from .models.explaining import Explanation
 from .models.history import History
-from .models.kernel_file import read_kernel, write_kernel
 from .models.mixture import Mixture
 from .models.model_file import load
 from .models.slates import SlatesFit
@@ -112,7 +111,6 @@ __all__ = [
     "prepare",
     "read_baskets",
     "read_features",
-    "read_kernel",
     "read_parts",
     "read_registry",
     "read_similarity",
@@ -124,5 +122,4 @@ __all__ = [
     "substitute_pairs",
     "sum_statistics",
     "update",
-    "write_kernel",
 ]

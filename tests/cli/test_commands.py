@@ -270,12 +270,12 @@ def test_many_baskets_do_not_look_up_what_is_allowed_again_and_again(
     assert 0 < len(asked) < 10
 
 
-def test_complete_and_map_give_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
+def test_complete_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
     report, out = both("complete", model, MONITOR, "-k", 4)
     assert [each["item"] for each in report["items"]] == list(dpp.complete([MONITOR], 4))
     assert [each["given"] for each in report["items"]] == [True, False, False, False]
     assert f"{MONITOR} (given)" in out
-    report, out = both("map", model)
+    report, out = both("complete", model)
     assert [each["item"] for each in report["items"]] == list(dpp.greedy_map())
     assert report["log_prob"] == pytest.approx(dpp.greedy_map().log_prob)
     assert str(dpp.greedy_map().items[0]) in out

@@ -30,24 +30,20 @@ COMMANDS = (
     "recommend",
     "recommend-all",
     "complete",
-    "map",
     "sample",
     "describe",
     "explain",
     "plot",
-    "export",
-    "import",
     "add-items",
     "serve",
     "reproduce",
 )
-BRIEF = ("recommend", "complete", "map", "explain")  # over before a second thread of BLAS has begun to be of use
-TAKEN = ("import", "map")  # names that mean something else in Python
+BRIEF = ("recommend", "complete", "explain")  # over before a second thread of BLAS has begun to be of use
 
 
 def command(name: str) -> Callable[..., None]:
     """The function of a command, in the module of the same name; these are loaded when they are wanted."""
-    own = name.replace("-", "_") + ("_" if name in TAKEN else "")
+    own = name.replace("-", "_")
     found: Callable[..., None] = getattr(import_module(f"dpplearn.cli.commands.{own}"), own)
     return found
 
