@@ -31,7 +31,6 @@ def row(name: str, baskets: dl.Baskets) -> list[str]:
         f"{pairs.probability_empty:.2f}",
         *(f"{100 * share.mean():.1f} %" for share in (pairs.repels, pairs.attracts)),
         *(f"{gain.mean:.3f} ± {2 * gain.standard_error:.3f}" for gain in found.gains.values()),
-        f"{100 * bounds.n_beyond / max(bounds.n_items, 1):.0f} %",
         f"{bounds.size_ratio:.2f}",
         str(found.verdict),
         f"{seconds:.1f}",
@@ -40,7 +39,7 @@ def row(name: str, baskets: dl.Baskets) -> list[str]:
 
 def main() -> None:
     shown = Table(
-        "data", "P(∅), cut off", "repel", "attract", "symmetric", "nonsymmetric", "segments", "mixture", "items beyond",
+        "data", "P(∅), cut off", "repel", "attract", "symmetric", "nonsymmetric", "segments", "mixture",
         "variance/mean", "verdict", "CPU s",
         title=f"{source().kind} registries; gains in nats per basket, ± two standard errors",
     )  # fmt: skip

@@ -1,8 +1,7 @@
 from . import datasets as datasets
 from .analysis.diagnosis import Diagnosis, Verdict, diagnose
-from .analysis.similarity import LiftBySimilarity, lift_by_similarity
-from .analysis.stability import Stability, stability
-from .analysis.substitutes import substitute_groups, substitute_pairs
+from .analysis.similarity import LiftBySimilarity
+from .analysis.substitutes import substitute_pairs
 from .data.baskets import Baskets
 from .data.features import Features, read_features
 from .data.parts import Parts
@@ -25,7 +24,6 @@ from .integrations.sklearn import DPPEstimator
 from .kernels.factored.kernel import FactoredKernel
 from .kernels.nonsymmetric.kernel import MixtureKernel
 from .kernels.symmetric.kernel import Kernel
-from .kernels.symmetric.statistics import Statistics, statistics, sum_statistics
 from .kernels.weighted.kernel import WeightedKernel
 from .learners.loop import Stop
 from .models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation, Substitute
@@ -88,8 +86,6 @@ __all__ = [
     "ShelfRecommendation",
     "Slates",
     "SlatesFit",
-    "Stability",
-    "Statistics",
     "Stop",
     "Substitute",
     "Update",
@@ -105,7 +101,6 @@ __all__ = [
     "fit",
     "fit_all",
     "fit_slates",
-    "lift_by_similarity",
     "load",
     "posterior",
     "prepare",
@@ -116,10 +111,6 @@ __all__ = [
     "read_similarity",
     "read_slates",
     "recommend_all",
-    "stability",
-    "statistics",
-    "substitute_groups",
     "substitute_pairs",
-    "sum_statistics",
     "update",
 ]

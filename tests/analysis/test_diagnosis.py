@@ -88,7 +88,12 @@ def test_sets_drawn_from_a_symmetric_dpp_call_for_one() -> None:
     assert drawn.repulsion.clear
     assert not drawn.attraction.clear
     assert drawn.pairs.attracting.nats < drawn.pairs.repelling.nats / 10
-    assert not drawn.bounds.passed
+    assert not drawn.bounds.sizes_beyond
+
+
+def test_substitute_groups_are_the_kinds_of_which_one_item_is_taken() -> None:
+    groups = found("kinds and independent").substitute_groups()
+    assert sorted(sorted(group.items) for group in groups) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
 def two_kinds_of_people(seed: int) -> Mixture:
@@ -305,7 +310,7 @@ def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
     assert report["gains"]["mixture"]["mean"] == pytest.approx(told.gains["mixture"].mean)
     assert report["gains"]["mixture"]["percent"] == pytest.approx(told.gains["mixture"].percent)
     assert report["attraction"]["mean"] == pytest.approx(told.attraction.mean)
-    assert report["bounds"]["n_beyond"] == told.bounds.n_beyond
+    assert report["bounds"]["size_ratio"] == pytest.approx(told.bounds.size_ratio)
     assert report["attracting_pairs"][0]["ratio"] == pytest.approx(strongest[0].ratio)
     plain = " ".join(out.split())
     assert plain.startswith(told.sentence)

@@ -303,7 +303,7 @@ def test_describe_gives_the_pairs_that_a_model_keeps_apart_most(dpp: dl.DPP, tmp
 
 
 def test_describe_tells_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -> None:
-    report, out = both("describe", model, "--top", 2, "--resamples", 0)
+    report, out = both("describe", model, "--top", 2)
     assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
     assert report["learned"]["learner"] == "auto"
@@ -320,7 +320,7 @@ def test_describe_reads_the_model_file_once(model: Path, monkeypatch: pytest.Mon
         return open_file(path, **how)
 
     monkeypatch.setattr(safetensors, "safe_open", counted)
-    assert answer("describe", model, "--resamples", 0)["written_with"]["dpplearn"] == dl.__version__
+    assert answer("describe", model)["written_with"]["dpplearn"] == dl.__version__
     assert opened == [str(model)]
 
 

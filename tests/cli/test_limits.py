@@ -26,7 +26,6 @@ COUNTS: dict[str, Callable[[], Any]] = {
     "threads": lambda: dl.fit(BASKETS, threads=ENORMOUS, model="dpp", nonempty=False),
     "resamples": lambda: dl.evaluate(MODEL, BASKETS, resamples=ENORMOUS),
     "resamples of folds": lambda: dl.cross_validate(BASKETS, resamples=ENORMOUS),
-    "resamples of substitutes": lambda: dl.stability(MODEL, BASKETS, resamples=ENORMOUS),
     "folds": lambda: dl.cross_validate(BASKETS, folds=ENORMOUS),
     "k": lambda: dl.evaluate(MODEL, BASKETS, k=ENORMOUS),
     "k recommended": lambda: MODEL.recommend([0], ENORMOUS),

@@ -50,7 +50,7 @@ def calls(folder: Path) -> dict[str, tuple[object, ...]]:
     return {
         "fit": ("fit", orders, "--model", "dpp", "--prior", 0.1, "-o", folder / "new.safetensors"),
         "describe a mixture": ("describe", model),
-        "describe a dpp": ("describe", dpp, "--resamples", 2),
+        "describe a dpp": ("describe", dpp),
         "describe an item": ("describe", model, "--item", NAMES[0]),
         "describe an item of a dpp": ("describe", dpp, "--item", NAMES[0]),
         "recommend": ("recommend", model, *NAMES[:3]),

@@ -106,12 +106,3 @@ def test_commands_take_the_same_word(files: tuple[Path, Path]) -> None:
     many = run("recommend", model, "--baskets", data, "--unknown", "drop")
     assert many.returncode == 0
     assert SAID in many.stderr
-
-
-def test_what_is_learned_from_again_may_hold_them_too(files: tuple[Path, Path]) -> None:
-    model, data = files
-    call = ("describe", model, "--data", data, "--resamples", 1, "--quiet")
-    assert "item 'new' is not in the catalogue" in run(*call).stderr
-    done = run(*call, "--unknown", "drop")
-    assert done.returncode == 0
-    assert SAID in done.stderr

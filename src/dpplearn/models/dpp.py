@@ -162,7 +162,7 @@ class DPP(SetModel):
         """The items that the model keeps most apart from this one, without those that it does not keep apart from it.
 
         By the share of the meetings by chance that it does not have, 1 − P(i, j ∈ Y)/chance. `substitute_pairs` and
-        `substitute_groups` go by the same.
+        `Diagnosis.substitute_groups` use the same number.
 
         Those alone that chance does not explain: that met this one so much less often in the baskets learned from
         that, of the items given, at most a share of `level` is there by mistake [BH95]. A model that does not tell what
