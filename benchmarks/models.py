@@ -73,7 +73,7 @@ def run(job: Job) -> Row:
         began = time.perf_counter()
         models[model] = MODELS[model](train, number_)
         seconds[model] = time.perf_counter() - began
-    found = dl.evaluate(models, test, train=train, k=10, resamples=2, rng=number_)
+    found = dl.evaluate(models, test, train=train, k=10, rng=number_)
     figures = {
         each: {
             **{name: found.estimate(each, name).value for name in found.measures(each) if name in FIGURES},

@@ -9,11 +9,10 @@ from .data.readers import read_baskets, read_parts, read_registry
 from .data.similarity import read_similarity
 from .data.slates import Slates, read_slates
 from .errors import InputError, InputWarning
-from .evaluation.bootstrap import Difference, Estimate
 from .evaluation.calibration import Reliability
 from .evaluation.cross_validation import cross_validate
-from .evaluation.diversity import Diversity
 from .evaluation.evaluation import evaluate
+from .evaluation.intervals import Difference, Estimate
 from .evaluation.over_time import OverTime, Period
 from .evaluation.result import Evaluation
 from .fitting.fit import fit
@@ -54,7 +53,6 @@ __all__ = [
     "DPPEstimator",
     "Diagnosis",
     "Difference",
-    "Diversity",
     "Drift",
     "Estimate",
     "Evaluation",

@@ -58,7 +58,7 @@ def calls(folder: Path) -> dict[str, tuple[object, ...]]:
         "complete": ("complete", model, NAMES[0], "-k", 4),
         "explain": ("explain", model, NAMES[3], NAMES[2], NAMES[1]),
         "sample": ("sample", model, "-n", 3, "--seed", 0),
-        "score": ("score", model, orders, "--each", "--resamples", 20),
+        "score": ("score", model, orders, "--each"),
     }
 
 
@@ -128,7 +128,7 @@ def test_words_come_before_nats(folder: Path) -> None:
 
 def test_what_is_printed_in_python_fits_as_well(folder: Path) -> None:
     model = dl.load(folder / "mixture.safetensors")
-    found = dl.evaluate({NAMES[0]: model}, shop(60), resamples=20)
+    found = dl.evaluate({NAMES[0]: model}, shop(60))
     related = [*model.substitutes(NAMES[0]), *model.complements(NAMES[2]), *model.segments()]
     assert len(related) > 3
     printed = (found, model.explain(NAMES[:2], NAMES[5]), dl.fit(shop(60), segments=2, rng=0), *related)

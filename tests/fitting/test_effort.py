@@ -223,7 +223,7 @@ def test_a_long_fit_says_beforehand_how_long_and_how_much_memory(slow_machine: N
 
 def test_a_comparison_says_so_once_for_all_its_fits(slow_machine: None) -> None:
     models = {"em": {"learner": "em"}, "ascent": {"learner": "k-ascent"}}
-    (said,) = told(lambda: dl.cross_validate(BASKETS, models, folds=2, max_iter=2, resamples=10))
+    (said,) = told(lambda: dl.cross_validate(BASKETS, models, folds=2, max_iter=2))
     assert said.startswith("this comparison will take about ")
 
 

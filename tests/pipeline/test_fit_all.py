@@ -65,7 +65,7 @@ def test_every_category_gets_the_model_that_fit_learns_and_the_figures_that_eval
         test, result = prepared.test(slug), shelf.results[slug]
         assert test is not None
         np.testing.assert_allclose(shelf[slug].log_prob(test), alone.log_prob(test), rtol=1e-9)
-        found = dl.evaluate(alone, test, resamples=10)
+        found = dl.evaluate(alone, test)
         expected = {
             "log_likelihood": found.estimate("model").value,
             "gain": found.difference("model", "independent items").value,

@@ -278,7 +278,7 @@ def test_items_of_probability_zero_are_left_out_of_maps() -> None:
 
 def test_the_reliability_of_a_plot_is_that_of_an_evaluation(fitted: dl.DPP) -> None:
     test = dl.datasets.make_registries("safety", 400, rng=1)
-    evaluated = dl.evaluate(fitted, test, resamples=1).reliability
+    evaluated = dl.evaluate(fitted, test).reliability
     found = plots.reliability_of(fitted, test)
     for name, each in found.items():
         np.testing.assert_allclose(

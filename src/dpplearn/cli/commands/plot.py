@@ -18,14 +18,11 @@ from dpplearn.cli.options import (
     Before,
     Format,
     ItemColumn,
-    MinCount,
     Model,
-    OnlyItems,
     Quiet,
     Reader,
     Since,
     TimeColumn,
-    TopItems,
     Unknown,
     WeightColumn,
     check_target,
@@ -120,19 +117,16 @@ def plot(
     time: TimeColumn = None,
     since: Since = None,
     before: Before = None,
-    min_count: MinCount = None,
-    top_items: TopItems = None,
-    only: OnlyItems = None,
     unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw a picture of a model."""
     _check_options(kind, {"--top": top, "--around": around, "--data": data})
-    files = _files(kind, output, (model, data, only))
+    files = _files(kind, output, (model, data))
     found = dpplearn.load(model)
     with busy("drawing", wants_progress(quiet)):
-        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
+        reader = Reader(format, basket, item, weight, unknown, time=time, since=since, before=before)
         baskets = None if data is None else reader.read_warned(data, found.catalogue)
         asked = Asked(found, top, around, baskets)
         lacking = _lacking(asked) if kind == ALL else {}
