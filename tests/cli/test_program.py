@@ -97,8 +97,6 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
         ["--start mixture.safetensors is for a mixture"],
     ),
     "plot mixture.safetensors spectrum -o a.png": (1, ["a spectrum is for DPPs", "'sizes'"]),
-    "plot mixture.safetensors kernel -o a.png": (1, ["for DPPs", "'lift'"]),
-    "plot mixture.safetensors substitutes -o a.png": (1, ["for DPPs", "'lift'"]),
     "plot model.safetensors segments -o a.png": (1, ["learn a mixture to see segments"]),
     "fit orders.csv -o x.safetensors --holdout 1.5": (2, ["between 0 and 1"]),
     "fit orders.csv -o x.safetensors --prior 1e308": (
