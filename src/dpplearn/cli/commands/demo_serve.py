@@ -67,10 +67,10 @@ def check_all(url: str) -> None:
     model = "/v1/models/safety"
     monitor = ask(url, f"{model}/items?search=video+monitor&limit=1")["items"][0]["item"]
     asked: list[tuple[str, Any]] = [
-        ("/v2/health/live", None),
-        ("/v2/health/ready", None),
+        ("/healthz", None),
+        ("/readyz", None),
         ("/v1/models", None),
-        ("/v2/models/safety", None),
+        ("/v1/models/safety", None),
         (f"{model}/recommend", {"basket": [monitor], "k": 3, "explain": True}),
         (f"{model}/recommend/batch", {"rows": [{"basket": [monitor]}, {"basket": ["no such item"]}]}),
         (f"{model}/complete", {"k": 10}),
