@@ -1,8 +1,7 @@
-"""The models beside each other and beside baselines: `python -m benchmarks.models`. What is done is kept: a second call
-goes on.
+"""Compare the models with each other and with baselines: `python -m benchmarks.models`. Finished splits are kept.
 
-On the registries, groceries and Belgian retail (its 200 most frequent items), three splits each; and on 2N and 20N
-baskets of every registry. Without the original data, generated registries stand in for all of them.
+Data: the registries, groceries and Belgian retail (its 200 most frequent items), three splits each, and 2N and 20N
+baskets of every registry. Without the original data, generated registries replace them.
 """
 
 from __future__ import annotations
