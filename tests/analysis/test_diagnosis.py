@@ -19,7 +19,6 @@ from dpplearn.analysis.gains import CASES, INDEPENDENT, Unseen, predicted
 from dpplearn.arrays import Bools
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.models.mixture import Mixture
-from dpplearn.tools.words import likelier
 from helpers.command import both, run
 from helpers.problems import sampled
 from helpers.registries import registry
@@ -199,12 +198,12 @@ def test_a_sentence_has_the_numbers_it_rests_on() -> None:
         assert f"{gain.mean:.3f} ± {2 * gain.standard_error:.3f} nats per basket" in each.sentence
         assert each.sentence in " ".join(str(each).split())
     twice = replace(found("kinds"), unseen=judged(symmetric=(0.7, 0.01)))
-    assert "2.0 times as likely" in twice.sentence
+    assert "2.01 times as likely" in twice.sentence
     assert "model='dpp'" in twice.sentence
     assert "a mixture, as fit does by default" in found("bundles").sentence
 
 
-def test_printed_it_gives_every_special_case_in_per_cent_and_in_nats() -> None:
+def test_printed_it_gives_every_special_case_in_nats() -> None:
     each = found("kinds and bundles")
     parts = {
         "repulsion": each.repulsion,
@@ -214,7 +213,7 @@ def test_printed_it_gives_every_special_case_in_per_cent_and_in_nats() -> None:
     }
     lines = [" ".join(line.split()) for line in str(each).splitlines()]
     for name, gain in parts.items():
-        assert f"{name} {likelier(gain.mean)} {gain.mean:+.3f} ± {2 * gain.standard_error:.3f}" in lines
+        assert f"{name} {gain.mean:+.3f} ± {2 * gain.standard_error:.3f}" in lines
     alone = str(diagnose([["a"]]))
     assert "1 basket of 1 item," in alone
     assert "in 1 basket of which" in alone

@@ -253,7 +253,7 @@ class Diagnosis:
                 f"Diagnosis: {count(data.n_baskets, 'basket')} of {count(data.n_items, 'item')}, "
                 f"{data.mean_size:.2f} per basket",
                 f"  of {pairs.n_possible:,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
-                "  an unseen basket becomes, and in nats per basket:",
+                "  gain over independent items on unseen baskets, in nats per basket:",
                 *(f"    {name:<20} {_worth(gain)}" for name, gain in parts.items()),
                 *(fill(each, WIDTH, initial_indent="  ", subsequent_indent="  ") for each in said),
             ]
@@ -324,5 +324,5 @@ def _nats(value: float) -> str:
 
 def _worth(gain: Gain) -> str:
     if np.isnan(gain.mean):
-        return " unknown"
-    return f"{likelier(gain.mean):>19}  {signed(gain.mean, 3)} ± {number(2 * gain.standard_error, 3)}"
+        return "unknown"
+    return f"{signed(gain.mean, 3)} ± {number(2 * gain.standard_error, 3)}"

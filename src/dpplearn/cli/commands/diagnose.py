@@ -34,7 +34,7 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import as_often, count, likelier, number, share, shown, signed, small
+from dpplearn.tools.words import as_often, count, number, share, shown, signed, small
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts that baskets are divided into.")]
 MostItems = Annotated[
@@ -214,7 +214,7 @@ def _pair_rows(report: Report) -> list[tuple[str, str]]:
 
 
 GAINS = "What it brings in prediction to know that items avoid each other, go together, or that people come in kinds."
-GAIN_COLUMNS = ["what a model knows", "a basket is>", "nats per basket>", "model"]
+GAIN_COLUMNS = ["what a model knows", "nats per basket>", "model"]
 KNOWN = {
     SYMMETRIC: ("repulsion", "symmetric DPP"),
     NONSYMMETRIC: ("and attraction", "nonsymmetric DPP"),
@@ -227,7 +227,7 @@ def _gain_rows(report: Report) -> Iterator[tuple[str, ...]]:
     for case, (knows, model) in KNOWN.items():
         gain = report["gains"][case]
         error = number(2 * gain["standard_error"], 3)
-        yield knows, likelier(gain["mean"]), f"{signed(gain['mean'], 3)} ± {error}", model
+        yield knows, f"{signed(gain['mean'], 3)} ± {error}", model
 
 
 def _bound_rows(bounds: Report) -> list[tuple[str, str]]:
