@@ -207,9 +207,7 @@ def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(few_orders: Pat
     assert shown[1] == ""
 
 
-@pytest.mark.parametrize(
-    ("ending", "kind"), [(signal.SIGINT, "dpp"), (signal.SIGTERM, "mixture"), (signal.SIGHUP, "dpp")]
-)
+@pytest.mark.parametrize(("ending", "kind"), [(signal.SIGINT, "dpp"), (signal.SIGTERM, "mixture")])
 def test_a_fit_asked_to_end_saves_the_best_model_so_far(
     ending: int, kind: str, shop: Path, orders: dl.Baskets, tmp_path: Path
 ) -> None:

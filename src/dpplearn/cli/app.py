@@ -13,7 +13,6 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import INTERRUPTS, exit_code, run_typer, show_warning
-from dpplearn.cli.output import open_streams
 from dpplearn.errors import InputWarning
 
 COMMANDS = (
@@ -93,6 +92,19 @@ def main() -> int:
     """Run the program; the exit code."""
     if sys.argv[1:2] and sys.argv[1] in BRIEF:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded, which nothing here has done
-    open_streams()
+    _prepare_streams()
     INTERRUPTS.listen()
     return run(sys.argv[1:] or ["--help"])
+
+
+def _prepare_streams() -> None:
+    """Discard what is written to closed streams, and make standard output buffered.
+
+    Unbuffered (PYTHONUNBUFFERED), Python ignores that a pipe took only a part of what was written.
+    """
+    out = sys.stdout
+    if out is not None:
+        sys.stdout = open(out.fileno(), "w", encoding=out.encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115

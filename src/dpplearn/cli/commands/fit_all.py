@@ -19,9 +19,9 @@ from dpplearn.tools.threads import MOST_THREADS
 from dpplearn.tools.words import count, number, shown, signed
 
 MEANING = (
-    "gain: log-likelihood per test basket minus that of independent items, in nats. rank: percentile rank of a held-out "
-    "item, 100 for the first of all. loglik: mean log-likelihood per basket, in nats. vs last: loglik less that of the last shelf's "
-    "model, on the same baskets and by the items that both have."
+    "gain: log-likelihood per test basket minus that of independent items, in nats. rank: percentile rank of a "
+    "held-out item, 100 for the first of all. loglik: mean log-likelihood per basket, in nats. vs last: loglik minus "
+    "that of the last shelf's model, on the same baskets and the items that both models have."
 )
 ON_TRAINING = "* There is nothing to test on: measured on the baskets learned from, which flatters a model."
 
