@@ -1,1 +1,1 @@
-"""What dpplearn claims about speed and memory, measured: `make bench`. Ratios within one run are what count."""
+"""Benchmarks of speed and memory (`make bench`), and of the models and learners. Compare ratios within one run."""

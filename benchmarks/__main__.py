@@ -1,4 +1,4 @@
-"""Run all benchmarks, or those named: `python -m benchmarks [learning statistics sampling selection starting ...]`."""
+"""Measure speed and memory: `python -m benchmarks [NAME]...`, by default all of NAMES."""
 
 from __future__ import annotations
 
@@ -17,11 +17,22 @@ from rich.table import Table
 from benchmarks.measure import Result
 from dpplearn.tools.progress import shown_progress
 
-NAMES = ("starting", "learning", "statistics", "sampling", "selection", "using", "prepare", "recommend_all", "service")
+NAMES = (
+    "starting",
+    "learning",
+    "statistics",
+    "sampling",
+    "selection",
+    "using",
+    "large_using",
+    "prepare",
+    "recommend_all",
+    "service",
+)
 
 
 def table(results: list[Result]) -> Table:
-    shown = Table("what", "figure", "asked for", "reached", "detail", title="benchmarks")
+    shown = Table("what", "value", "target", "reached", "detail", title="benchmarks")
     for result in results:
         bound = f"{'≥' if result.at_least else '≤'} {result.target:g}" if result.target is not None else ""
         mark = {True: "yes", False: "NO", None: ""}[result.reached]
@@ -30,6 +41,10 @@ def table(results: list[Result]) -> Table:
 
 
 def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        print(f"unknown benchmark {unknown[0]!r}; there are {', '.join(NAMES)}", file=sys.stderr)
+        return 2
     console = Console(width=None if sys.stdout.isatty() else 160)
     results: list[Result] = []
     for name in names or NAMES:

@@ -1,4 +1,4 @@
-"""Measurements and how they are told."""
+"""Timing, and results with their targets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Result:
-    """One figure beside the one it must reach."""
+    """One measured number and its target."""
 
     what: str
     figure: float
@@ -26,7 +26,7 @@ class Result:
 
 
 def best_seconds(work: Callable[[], object], repeats: int = 5) -> float:
-    """The shortest of several times, after one call to warm up."""
+    """Return the shortest of several times, after one warm-up call."""
     work()
     return min(seconds(work) for _ in range(repeats))
 

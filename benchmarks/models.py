@@ -1,8 +1,7 @@
-"""The models beside each other and beside baselines: `python -m benchmarks.models`. What is done is kept: a second call
-goes on.
+"""Compare the models with each other and with baselines: `python -m benchmarks.models`. Finished splits are kept.
 
-On the registries, groceries and Belgian retail (its 200 most frequent items), three splits each; and on 2N and 20N
-baskets of every registry. Without the original data, generated registries stand in for all of them.
+Data: the registries, groceries and Belgian retail (its 200 most frequent items), three splits each, and 2N and 20N
+baskets of every registry. Without the original data, generated registries replace them.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def run(job: Job) -> Row:
         began = time.perf_counter()
         models[model] = MODELS[model](train, number_)
         seconds[model] = time.perf_counter() - began
-    found = dl.evaluate(models, test, train=train, k=10, resamples=2, rng=number_)
+    found = dl.evaluate(models, test, train=train, k=10, rng=number_)
     figures = {
         each: {
             **{name: found.estimate(each, name).value for name in found.measures(each) if name in FIGURES},

@@ -1,4 +1,4 @@
-"""Benchmarks that take hours: each result is kept as it ends, so that a second call goes on."""
+"""Long benchmarks: each finished row is kept in a file, so that a second call continues."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def all_rows(
     processes: int = 1,
     **setting: Any,
 ) -> list[Row]:
-    """The row of every job: from the file, or of a run now, which the file keeps. One process is this one.
+    """Return the row of every job. Rows found in the file are reused; new rows are run and appended to it.
 
-    Rows of another `setting`, data or version are refused, and `fresh` forgets all rows. `key` is the job of a row.
+    A file with another `setting`, data or version raises an error. `fresh` deletes it. `key` gives the job of a row.
     """
     if fresh:
         path.unlink(missing_ok=True)
@@ -55,7 +55,7 @@ def all_rows(
 
 @contextmanager
 def without_tracebacks(path: Path) -> Iterator[None]:
-    """What a user can put right, and Ctrl-C, are one line each."""
+    """Report input errors and Ctrl-C in one line."""
     try:
         yield
     except dl.InputError as error:

@@ -81,7 +81,7 @@ class Server:
     def _is_ready(self) -> bool:
         with suppress(OSError, http.client.HTTPException):
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-            connection.request("GET", "/v2/health/ready")
+            connection.request("GET", "/readyz")
             return connection.getresponse().status == 200
         return False
 

@@ -13,6 +13,7 @@ import numpy as np
 import dpplearn as dl
 from benchmarks.measure import Result, best_seconds
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.kernels.symmetric.statistics import statistics
 from dpplearn.tools.threads import one_blas_thread
 
 
@@ -41,12 +42,12 @@ def against_numpy(k: int, n_items: int) -> list[Result]:
     kernel, baskets = random_kernel(n_items), equal_sizes(20_000, k, n_items)
     sets = baskets.by_size[0].sets
     logdet, delta = batched(kernel.L, sets, baskets.weights)
-    ours = dl.statistics(kernel, baskets)
+    ours = statistics(kernel, baskets)
     np.testing.assert_allclose(ours.logdet, logdet, rtol=1e-10)
     np.testing.assert_allclose(ours.delta, delta, rtol=1e-8, atol=1e-8)
     theirs = best_seconds(lambda: batched(kernel.L, sets, baskets.weights), 9)
-    one = best_seconds(lambda: dl.statistics(kernel, baskets, threads=1), 25)
-    all_threads = best_seconds(lambda: dl.statistics(kernel, baskets), 25)
+    one = best_seconds(lambda: statistics(kernel, baskets, threads=1), 25)
+    all_threads = best_seconds(lambda: statistics(kernel, baskets), 25)
     detail = f"{one * 1e3:.2f} ms (all threads {all_threads * 1e3:.2f}) against {theirs * 1e3:.1f} ms"
     what = f"statistics, 20,000 sets of {k} from {n_items}, one thread, times faster than batched numpy"
     return [Result(what, theirs / one, "×", 5 if k >= 5 else None, detail=detail)]
@@ -82,9 +83,7 @@ def against_the_limit(k: int, *, equal_weights: bool) -> Result:
     sets = np.ascontiguousarray(baskets.by_size[0].sets.T)
     add, delta = gather_and_add(k), np.zeros(100 * 100)
     L = kernel.L.reshape(-1)
-    ours, limit = alternately(
-        lambda: dl.statistics(kernel, baskets, threads=1), lambda: add(L, 100, sets, weights, delta)
-    )
+    ours, limit = alternately(lambda: statistics(kernel, baskets, threads=1), lambda: add(L, 100, sets, weights, delta))
     which = "equal" if equal_weights else "different"
     what = f"statistics, 20,000 sets of {k} from 100, {which} weights, one thread, times the gather-and-add limit"
     return Result(what, ours / limit, "×", 2.5, False, f"{ours * 1e6:.0f} µs against {limit * 1e6:.0f} µs")
@@ -95,7 +94,7 @@ def flops(k: int) -> Result:
     kernel, baskets = random_kernel(100), equal_sizes(4_000, k, 100)
     matrix = np.random.default_rng(0).standard_normal((1000, 1000))
     with one_blas_thread():
-        ours, product = alternately(lambda: dl.statistics(kernel, baskets, threads=1), lambda: matrix @ matrix, 5)
+        ours, product = alternately(lambda: statistics(kernel, baskets, threads=1), lambda: matrix @ matrix, 5)
     detail = f"a product of 1000 × 1000 matrices on one thread: {2e-9 * 1000**3 / product:.1f} GFLOP/s"
     what = f"statistics, 4,000 sets of {k} from 100, one thread"
     return Result(what, 4e-6 * k**3 / ours, "GFLOP/s", detail=detail)
@@ -114,7 +113,7 @@ def many_baskets(n: int) -> dl.Baskets:
 def one_size(n: int) -> None:
     """In a process of its own, so that the peak of memory is that of n baskets: seconds and gigabytes."""
     baskets, kernel = many_baskets(n), random_kernel(100)
-    taken = best_seconds(lambda: dl.statistics(kernel, baskets), 2)
+    taken = best_seconds(lambda: statistics(kernel, baskets), 2)
     print(taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 

@@ -21,7 +21,7 @@ for learner in ("auto", "lbfgs", "natural-em", "em", "k-ascent", "picard", "mm")
     )
     print(f"{learner:12}{numbers}  {fit.stop.name.lower().replace('_', ' ')}")
 
-# Is a difference more than chance? The bootstrap over test baskets says so: both models are asked the same.
+# Is the difference more than noise? The paired 95 % interval over the test baskets says so.
 compared = dl.evaluate({name: fits[name] for name in ("auto", "k-ascent")}, test, rng=0)
 gain = compared.difference("auto", "k-ascent")
 print(f"\nauto over k-ascent on test data: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}], {gain.verdict}")

@@ -32,7 +32,7 @@ distinct = {offer.item for offers in lists for offer in offers}
 print(f"\n{len(lists)} baskets got {sum(map(len, lists))} offers, of {len(distinct)} different items")
 
 # Are the offers good? One item of every test basket is held out, and has to be found from what is left of it.
-# print(evaluated) says much more: likelihoods, calibration, diversity, and which differences are real.
+# print(evaluated) says much more: likelihoods, calibration, and which differences are real.
 evaluated = dl.evaluate(model, test, k=10)
 print("\nheld-out item among the first 10 (95 % interval):")
 for name in evaluated.names:

@@ -1,4 +1,4 @@
-"""Run the contest: `python -m benchmarks.learners`. What is done is kept, so that it goes on after a kill."""
+"""Compare all learners on all problems: `python -m benchmarks.learners`. Finished runs are kept in a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from rich.table import Table
 
 import dpplearn as dl
 from benchmarks import __main__ as benchmarks
-from benchmarks.learners import growth, overhead, plots
 from benchmarks.learners.contest import CONTESTANTS, Record, compete
 from benchmarks.learners.problems import SIZES, Case, problem_names, problem_of, registries, source
 from benchmarks.learners.scores import GAP, GAPS, Scores, asked_for, calibration
@@ -29,7 +28,7 @@ STARTS = ("moments", "wishart")
 
 
 def contest(path: Path, seconds: float, large_seconds: float, sizes: tuple[int, ...], fresh: bool) -> Scores:
-    """Every learner on every problem, one run after another: they are timed."""
+    """Run every learner on every problem, one after another because they are timed."""
 
     def run(job: tuple[str, str, str]) -> dict[str, Any]:
         problem = problem_of(job[0])
@@ -123,24 +122,17 @@ def main(
     seconds: Annotated[float, typer.Option(help="Limit of a run on the registries.")] = 5,
     large_seconds: Annotated[float, typer.Option(help="Limit of a run on the synthetic problems.")] = 120,
     sizes: Annotated[str, typer.Option(help="Numbers of items of the synthetic problems.")] = ",".join(map(str, SIZES)),
-    grow: Annotated[bool, typer.Option(help="Measure the cost against n, N and k as well.")] = True,
-    fresh: Annotated[bool, typer.Option(help="Forget the runs of before.")] = False,
+    fresh: Annotated[bool, typer.Option(help="Discard the runs of earlier calls.")] = False,
     output: Annotated[Path, typer.Option(help="Folder of the results.")] = FOLDER,
 ) -> None:
-    """Every learner on every problem, from both starts; a table, a JSON file and profiles."""
+    """Run every learner on every problem from both starts; print tables and write a JSON file."""
     console = Console(width=None if Console().is_terminal else 190)
     output.mkdir(parents=True, exist_ok=True)
     path = output / "learners.jsonl"
     warm(next(iter(registries())))
     with without_tracebacks(path):
         scores = contest(path, seconds, large_seconds, tuple(int(size) for size in sizes.split(",") if size), fresh)
-    grown = [growth.measured(axis) for axis in growth.AXES] if grow else []
-    safety = next(problem for problem in registries() if problem.name == "safety")
-    results: list[Result] = [*asked_for(scores), wall_time(scores), overhead.measured(safety)]
-    if grow:
-        results += growth.results(grown, growth.apart("large_fit(3000, 20)"))
-        plots.growth(grown, output)
-    plots.profiles(scores, output)
+    results: list[Result] = [*asked_for(scores), wall_time(scores)]
     for table in (runs_table(scores), summary_table(scores), calibration_table(scores), benchmarks.table(results)):
         console.print(table)
     report = {
@@ -153,7 +145,6 @@ def main(
         "best": {problem: scores.best(problem) for problem in scores.problems},
         "results": [{**asdict(result), "reached": result.reached} for result in results],
         "calibration": calibration(scores),
-        "growth": grown,
         "runs": [
             {
                 **{name: getattr(r, name) for name in ("problem", "start", "learner", "n_iter", "stop", "test")},

@@ -1,4 +1,4 @@
-"""From the records of all runs to the figures: times to a gap, profiles, and what was asked for."""
+"""Times to a given gap below the best optimum, and the targets of the comparison."""
 
 from __future__ import annotations
 
@@ -57,19 +57,6 @@ class Scores:
         """The shortest time of any other learner, from either start."""
         others = (r for r in self.records if r.problem == problem and r.learner not in ("auto", PAPER))
         return min(self.reached(r, GAP)[0] for r in others)
-
-
-def profile(scores: Scores, gap: float, column: int) -> dict[str, list[float]]:
-    """Of each learner, its cost on every problem and start over the least of all: column 0 seconds, 1 evaluations."""
-    pairs = list(dict.fromkeys((r.problem, r.start) for r in scores.records))
-    found: dict[str, list[float]] = {}
-    for problem, start in pairs:
-        here = [r for r in scores.records if (r.problem, r.start) == (problem, start) and r.learner != PAPER]
-        costs = {r.learner: max(scores.reached(r, gap)[column], 1e-9) for r in here}
-        least = min(costs.values())
-        for learner, cost in costs.items():
-            found.setdefault(learner, []).append(cost / least if math.isfinite(cost) else math.inf)
-    return found
 
 
 def asked_for(scores: Scores) -> list[Result]:

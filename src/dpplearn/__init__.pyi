@@ -1,8 +1,7 @@
 from . import datasets as datasets
 from .analysis.diagnosis import Diagnosis, Verdict, diagnose
-from .analysis.similarity import LiftBySimilarity, lift_by_similarity
-from .analysis.stability import Stability, stability
-from .analysis.substitutes import substitute_groups, substitute_pairs
+from .analysis.similarity import LiftBySimilarity
+from .analysis.substitutes import substitute_pairs
 from .data.baskets import Baskets
 from .data.features import Features, read_features
 from .data.parts import Parts
@@ -10,11 +9,10 @@ from .data.readers import read_baskets, read_parts
 from .data.similarity import read_similarity
 from .data.slates import Slates, read_slates
 from .errors import InputError, InputWarning
-from .evaluation.bootstrap import Difference, Estimate
 from .evaluation.calibration import Reliability
 from .evaluation.cross_validation import cross_validate
-from .evaluation.diversity import Diversity
 from .evaluation.evaluation import evaluate
+from .evaluation.intervals import Difference, Estimate
 from .evaluation.over_time import OverTime, Period
 from .evaluation.result import Evaluation
 from .fitting.fit import fit
@@ -25,14 +23,12 @@ from .integrations.sklearn import DPPEstimator
 from .kernels.factored.kernel import FactoredKernel
 from .kernels.nonsymmetric.kernel import MixtureKernel
 from .kernels.symmetric.kernel import Kernel
-from .kernels.symmetric.statistics import Statistics, statistics, sum_statistics
 from .kernels.weighted.kernel import WeightedKernel
 from .learners.loop import Stop
 from .models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation, Substitute
 from .models.dpp import DPP
 from .models.explaining import Explanation
 from .models.history import History
-from .models.kernel_file import read_kernel, write_kernel
 from .models.mixture import Mixture
 from .models.model_file import load
 from .models.slates import SlatesFit
@@ -57,7 +53,6 @@ __all__ = [
     "DPPEstimator",
     "Diagnosis",
     "Difference",
-    "Diversity",
     "Drift",
     "Estimate",
     "Evaluation",
@@ -89,8 +84,6 @@ __all__ = [
     "ShelfRecommendation",
     "Slates",
     "SlatesFit",
-    "Stability",
-    "Statistics",
     "Stop",
     "Substitute",
     "Update",
@@ -106,22 +99,15 @@ __all__ = [
     "fit",
     "fit_all",
     "fit_slates",
-    "lift_by_similarity",
     "load",
     "posterior",
     "prepare",
     "read_baskets",
     "read_features",
-    "read_kernel",
     "read_parts",
     "read_similarity",
     "read_slates",
     "recommend_all",
-    "stability",
-    "statistics",
-    "substitute_groups",
     "substitute_pairs",
-    "sum_statistics",
     "update",
-    "write_kernel",
 ]

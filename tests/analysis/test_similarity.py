@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
+from dpplearn.analysis.similarity import lift_by_similarity
 from helpers.command import answer, table
 
 KINDS = {f"item {i}": f"kind {i // 3}" for i in range(12)}
@@ -29,7 +30,7 @@ def independent(n: int = 800, seed: int = 0, nonempty: bool = False) -> dl.Baske
 def test_pairs_are_counted_as_they_stand_in_the_baskets() -> None:
     baskets = dl.Baskets.from_lists([["a", "b", "c"], ["a", "b"], ["c"], []], weights=[1, 2, 3, 4])
     S = np.array([[1, 0.2, 0.6], [0.2, 1, 0.0], [0.6, 0, 1]])
-    found = dl.lift_by_similarity(baskets, S)
+    found = lift_by_similarity(baskets, S)
     assert [(each.low, each.high, each.n_pairs, each.observed) for each in found.bins] == [
         (-1, 0, 1, 1),
         (0.1, 0.3, 1, 3),
@@ -41,19 +42,19 @@ def test_pairs_are_counted_as_they_stand_in_the_baskets() -> None:
 
 
 def test_items_of_a_kind_that_avoid_each_other_repel_and_shuffled_kinds_say_nothing() -> None:
-    found = dl.lift_by_similarity(repelling(), KINDS)
+    found = lift_by_similarity(repelling(), KINDS)
     assert found.verdict == "repel"
     assert found.bins[-1].ratio < 0.5
     assert "avoid each other" in found.sentence
     # kinds of which no two items were of one kind before: a control
-    other = dl.lift_by_similarity(repelling(), {item: f"kind {i % 3}" for i, item in enumerate(KINDS)})
+    other = lift_by_similarity(repelling(), {item: f"kind {i % 3}" for i, item in enumerate(KINDS)})
     assert other.bins[-1].ratio > 0.9
 
 
 def test_items_that_people_of_one_kind_buy_attract() -> None:
     rng = np.random.default_rng(0)
     lists = [[f"item {3 * kind + i}" for i in range(3) if rng.random() < 0.6] for kind in rng.integers(4, size=500)]
-    found = dl.lift_by_similarity(dl.Baskets.from_lists(lists, items=list(KINDS)), KINDS)
+    found = lift_by_similarity(dl.Baskets.from_lists(lists, items=list(KINDS)), KINDS)
     assert found.verdict == "attract"
     assert "the opposite" in found.sentence
 
@@ -62,13 +63,13 @@ def test_items_that_people_of_one_kind_buy_attract() -> None:
 def test_of_independent_items_intervals_hold_chance_as_often_as_they_say(nonempty: bool) -> None:
     inside = []
     for seed in range(30):
-        alike = dl.lift_by_similarity(independent(400, seed, nonempty), KINDS, rng=seed).bins[-1]
+        alike = lift_by_similarity(independent(400, seed, nonempty), KINDS, rng=seed).bins[-1]
         inside.append(alike.ratio_low <= 1 <= alike.ratio_high)
     assert 0.8 <= np.mean(inside) <= 1
 
 
 def test_too_few_meetings_to_be_expected_leave_it_open() -> None:
-    found = dl.lift_by_similarity(independent(8), KINDS)
+    found = lift_by_similarity(independent(8), KINDS)
     assert found.verdict == "too little data"
     assert "to tell anything" in found.sentence
 
@@ -76,9 +77,7 @@ def test_too_few_meetings_to_be_expected_leave_it_open() -> None:
 def test_weights_that_are_no_counts_count_as_shares() -> None:
     baskets = repelling(300)
     shares = baskets.weighted(np.full(len(baskets), 0.37))
-    for one, other in zip(
-        dl.lift_by_similarity(baskets, KINDS).bins, dl.lift_by_similarity(shares, KINDS).bins, strict=True
-    ):
+    for one, other in zip(lift_by_similarity(baskets, KINDS).bins, lift_by_similarity(shares, KINDS).bins, strict=True):
         assert one.ratio == pytest.approx(other.ratio)
 
 
@@ -93,7 +92,7 @@ def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) 
     call = ("diagnose", tmp_path / "b.csv", "--most-items", 2, "--quiet")
     report = answer(*call, "--similarity", tmp_path / "kinds.csv")["similarity"]
     assert report["verdict"] == "repel"
-    assert dl.lift_by_similarity(baskets, str(tmp_path / "square.csv")) == dl.lift_by_similarity(baskets, KINDS)
+    assert lift_by_similarity(baskets, str(tmp_path / "square.csv")) == lift_by_similarity(baskets, KINDS)
     out = table(*call, "--similarity", tmp_path / "square.csv")
     assert "Lift by similarity" in out
     assert "avoid each other" in " ".join(out.split())
@@ -101,7 +100,7 @@ def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) 
 
 def test_a_pair_of_each_basket_is_counted_once() -> None:
     baskets = repelling(50)
-    found = dl.lift_by_similarity(baskets, KINDS)
+    found = lift_by_similarity(baskets, KINDS)
     every = sum(1 for each in baskets for _ in combinations(each, 2))
     assert sum(each.observed for each in found.bins) == every
 
@@ -111,7 +110,7 @@ def test_weights_that_are_no_counts_say_no_more_than_the_baskets_that_they_stand
     lists = [["cot", "bib"], ["crib", "bib"], ["cot"], ["crib"]] * 50
     weights = unit * np.random.default_rng(0).uniform(0.9, 1.1, len(lists))
     kinds = {"cot": "bed", "crib": "bed", "bib": "meal"}
-    found = dl.lift_by_similarity(dl.Baskets.from_lists(lists, weights=weights), kinds)
+    found = lift_by_similarity(dl.Baskets.from_lists(lists, weights=weights), kinds)
     assert found.verdict == "repel"
     assert sum(each.observed for each in found.bins) == pytest.approx(100, rel=0.05)
-    assert found.bins[-1].ratio_high == pytest.approx(dl.lift_by_similarity(lists, kinds).bins[-1].ratio_high, rel=0.05)
+    assert found.bins[-1].ratio_high == pytest.approx(lift_by_similarity(lists, kinds).bins[-1].ratio_high, rel=0.05)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, InputError, Kernel, Stability, stability, substitute_groups, substitute_pairs
+from dpplearn import DPP, Baskets, InputError, Kernel, substitute_pairs
 from dpplearn.analysis.relations import related_pairs
-from dpplearn.analysis.stability import resampled
+from dpplearn.analysis.substitutes import substitute_groups
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.models.mixture import Mixture
 from helpers import oracle
-from helpers.command import both, table
+from helpers.command import both
 from helpers.problems import random_kernel
 from helpers.registries import registry
 
@@ -41,11 +40,6 @@ def learned(baskets: Baskets, **how: object) -> DPP:
 @pytest.fixture(scope="module")
 def dpp() -> DPP:
     return learned(shop(800, 0))
-
-
-@pytest.fixture(scope="module")
-def relied_on(dpp: DPP) -> Stability:
-    return stability(dpp, resamples=10)
 
 
 def enumerated(kernel: Kernel) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -148,7 +142,7 @@ def test_a_pair_is_apart_by_one_figure_wherever_it_is_shown(tmp_path: Path) -> N
     model.save(tmp_path / "m")
     first, second, apart, *_ = substitute_pairs(model, 1)[0]
     assert model.substitutes(first, 1)[0][:2] == (second, pytest.approx(apart))
-    everything = both("describe", tmp_path / "m", "--resamples", 0)
+    everything = both("describe", tmp_path / "m")
     of_one = both("describe", tmp_path / "m", "--item", first)
     assert everything[0]["repelling_pairs"][0]["substitution"] == pytest.approx(apart)
     assert "repulsion" not in everything[0]["repelling_pairs"][0]
@@ -157,90 +151,6 @@ def test_a_pair_is_apart_by_one_figure_wherever_it_is_shown(tmp_path: Path) -> N
     for out in (everything[1], of_one[1]):
         assert f"{100 * apart:.0f}%" in out
         assert "of the sets that would hold both items by chance, the share" in " ".join(out.split())
-
-
-def test_what_is_there_comes_back_and_what_is_not_does_not(dpp: DPP, relied_on: Stability) -> None:
-    assert relied_on.parametric
-    assert len(relied_on) == 10
-    for kind in KINDS:
-        assert relied_on.in_one_group(kind) > 0.9
-    assert relied_on.in_one_group(["a1", "b1", "c"]) < 0.2
-    assert relied_on.in_one_group(["c", "d"]) < 0.2  # in no group is not in one
-    assert relied_on.again("a1", "a2") == 1
-    low, high = relied_on.interval("a1", "a2")
-    assert 0.7 < low < high <= 1
-    low, high = relied_on.interval("c", "d")
-    assert low < 0.1
-    surest = substitute_pairs(dpp, 4, relied_on)
-    lows = [relied_on.interval(pair.first, pair.second)[0] for pair in surest]
-    assert lows == sorted(lows, reverse=True)
-
-
-def test_the_interval_is_about_as_wide_as_new_data_would_stray(dpp: DPP, relied_on: Stability) -> None:
-    fresh = [learned(shop(800, seed)).together.substitution for seed in range(1, 11)]
-    i, j = dpp.catalogue.position("c"), dpp.catalogue.position("a1")
-    spread = np.std([each[i, j] for each in fresh])
-    assert 0.4 < relied_on.found[:, i, j].std() / spread < 2.5
-
-
-def straying(found: Stability) -> float:
-    """How far models stray, over all pairs: of a single pair that is hardly kept apart, five say little."""
-    return float(found.found.std(axis=0).mean())
-
-
-def test_resamples_of_the_baskets_are_drawn_from_the_baskets(dpp: DPP) -> None:
-    baskets = shop(800, 0)
-    found = stability(dpp, baskets, resamples=5)
-    assert not found.parametric
-    assert found.again("a1", "a2") == 1
-    assert straying(found) > 0
-    merged = stability(dpp, baskets.deduplicated(), resamples=5)
-    assert 0.3 < straying(merged) / straying(found) < 3
-    # Weights that are no counts are importances: where a few carry everything, models stray further.
-    few = Baskets(baskets.indices, baskets.offsets, np.where(np.arange(800) < 60, 1.5, 1e-3), baskets.catalogue)
-    assert straying(stability(dpp, few, resamples=5)) > straying(found)
-    assert stability(dpp, list(baskets), resamples=1).found.shape == (1, 7, 7)
-
-
-def test_the_same_seed_gives_the_same_resamples(dpp: DPP) -> None:
-    once, again, other = (stability(dpp, resamples=2, rng=seed).found for seed in (3, 3, 4))
-    np.testing.assert_array_equal(once, again)
-    assert not np.array_equal(once, other)
-
-
-def test_a_model_is_learned_again_as_it_was_learned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given that sets are not empty, so none of those drawn may be."""
-    model = learned(shop(300, 0, nonempty=True), learner="lbfgs", nonempty=True, prior=0.5)
-    calls: list[dict[str, object]] = []
-
-    def spy(baskets: Baskets, learner: str, **options: object) -> dl.FitResult:
-        calls.append({"learner": learner, "n": len(baskets), "smallest": baskets.sizes.min(), **options})
-        return dl.fit(baskets, learner, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("dpplearn.analysis.stability.fit", spy)
-    done: list[int] = []
-    stability(model, resamples=2, done=done.append)
-    assert done == [1, 1]
-    n = model.training.weight if model.training is not None else 0
-    for call in calls:
-        assert (call["learner"], call["prior"], call["nonempty"], call["start"]) == ("lbfgs", 0.5, True, model)
-        assert (call["n"], call["smallest"]) == (n, 1)
-
-
-def test_an_interrupt_ends_it_although_a_fit_would_return_what_it_has(
-    dpp: DPP, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interrupted = replace(dl.fit(shop(50, 0), prior=0.0, nonempty=False), stop=dl.Stop.INTERRUPTED)
-    monkeypatch.setattr("dpplearn.analysis.stability.fit", lambda *data, **options: interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        stability(dpp, resamples=2)
-
-
-def test_weights_that_are_counts_are_drawn_as_counts() -> None:
-    baskets = Baskets.from_lists([["a"], ["b"], ["c"]], weights=[900, 90, 10])
-    drawn = resampled(baskets, np.random.default_rng(0))
-    assert drawn.total_weight == 1000
-    np.testing.assert_allclose(drawn.frequencies(), [0.9, 0.09, 0.01], atol=0.03)
 
 
 @pytest.fixture(scope="module")
@@ -296,22 +206,11 @@ def test_without_training_data_the_lift_alone_counts(mixture: Mixture) -> None:
     assert len(substitute_pairs(bare, 1000)) == len(found.substitutes)
 
 
-def test_groups_and_resamples_are_for_dpps_and_say_what_to_use(mixture: Mixture) -> None:
-    with pytest.raises(InputError, match=r"got a Mixture.*use substitute_pairs"):
+def test_groups_are_for_dpps_with_a_valid_threshold(dpp: DPP, mixture: Mixture) -> None:
+    with pytest.raises(InputError, match="Mixture"):
         substitute_groups(mixture)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"got a Mixture.*low and high"):
-        stability(mixture)  # type: ignore[arg-type]
-
-
-def test_mistakes_are_told(dpp: DPP) -> None:
-    unknown = DPP(dpp.kernel, dpp.items)
-    with pytest.raises(InputError, match="does not tell what it was learned from"):
-        stability(unknown)
-    assert len(stability(unknown, shop(100, 0), resamples=1)) == 1
     with pytest.raises(InputError, match="at_least is 0"):
         substitute_groups(dpp, 0)
-    with pytest.raises(InputError, match="resamples is 0"):
-        stability(dpp, resamples=0)
 
 
 def test_registries_fall_into_kinds_of_product(shared: Path) -> None:
@@ -323,28 +222,11 @@ def test_registries_fall_into_kinds_of_product(shared: Path) -> None:
     assert all("Drying Rack" in str(item) for item in racks.items)
 
 
-def test_the_program_shows_groups_and_how_far_to_rely_on_them(dpp: DPP, tmp_path: Path) -> None:
+def test_describe_shows_groups_with_or_without_training_counts(dpp: DPP, tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
-    dpp.save(path)
-    report, out = both("describe", path, "--resamples", 3, "--seed", 2)
-    relied_on = stability(dpp, resamples=3, rng=2)
-    assert [set(group["items"]) for group in report["groups"]] == KINDS
-    for group in report["groups"]:
-        assert group["again"] == pytest.approx(relied_on.in_one_group(group["items"]))
-    pair = report["repelling_pairs"][0]
-    assert pair["interval"] == pytest.approx(relied_on.interval(*pair["items"]))
-    assert pair["again"] == 1
-    assert (report["resamples"]["n"], report["resamples"]["of"]) == (3, "the model")
-    plain = " ".join(out.split())
-    assert "Learned again 3 times, from baskets drawn from the model" in plain
-    assert "· a1" in plain or "· a2" in plain
-
-
-def test_the_program_resamples_the_data_and_says_when_it_did_not_look(dpp: DPP, tmp_path: Path) -> None:
-    path, data = tmp_path / "m.safetensors", tmp_path / "b.txt"
-    DPP(dpp.kernel, dpp.items).save(path)
-    data.write_text("".join(",".join(map(str, basket)) + "\n" for basket in shop(300, 0)))
-    assert "resampled from" in " ".join(table("describe", path, "--data", data, "--resamples", 2).split())
-    out = " ".join(table("describe", path).split())  # it does not tell what it was learned from
-    assert "was not looked into: --resamples 20" in out
-    assert "missing" in out
+    for model in (dpp, DPP(dpp.kernel, dpp.items)):
+        model.save(path)
+        report, out = both("describe", path)
+        assert [set(group["items"]) for group in report["groups"]] == KINDS
+        assert all(str(item) in out for group in KINDS for item in group)
+    assert report["groups"][0]["met"] is None  # the second model has no training data

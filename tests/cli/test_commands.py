@@ -104,7 +104,7 @@ def test_fit_and_score_compare_all_baskets_with_the_same_independent_items(
 ) -> None:
     saved, data = tmp_path / "m.safetensors", shop / "orders.csv"
     report = answer("fit", data, "-o", saved, "--test", data, "--prior", 0, "--max-iter", 0, *given)
-    score = answer("score", saved, data, "--resamples", 10)
+    score = answer("score", saved, data)
     assert score["nonempty"] == report["nonempty"]
     for part in ("train", "test"):
         assert report[part]["independent_log_likelihood"] == pytest.approx(score["baseline_log_likelihood"], abs=1e-9)
@@ -114,8 +114,8 @@ def test_fit_and_score_compare_all_baskets_with_the_same_independent_items(
 def test_score_gives_what_the_library_gives_beside_baselines(
     shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets
 ) -> None:
-    report, out = both("score", model, shop / "orders.csv", "--each", "-k", 3, "-k", 7, "--resamples", 50)
-    found = dl.evaluate(dpp, orders, k=(3, 7), resamples=50)
+    report, out = both("score", model, shop / "orders.csv", "--each", "-k", 3, "-k", 7)
+    found = dl.evaluate(dpp, orders, k=(3, 7))
     each = [line["log_likelihood"] for line in report["each"]]
     np.testing.assert_allclose(each, dpp.log_prob(orders), atol=1e-9)
     assert report["log_likelihood"] == pytest.approx(np.mean(each), abs=1e-9)
@@ -140,7 +140,7 @@ def test_score_compares_models_and_learns_baselines_from_a_file(shop: Path, mode
     start = dl.fit(dl.read_baskets(shop / "orders.csv"), max_iter=1, model="dpp", nonempty=False).dpp
     start.save(other)
     call = ("score", model, shop / "orders.csv", "--against", other, "--train", tmp_path / "few.txt")
-    report, out = both(*call, "--format", "auto", "--resamples", 50)
+    report, out = both(*call, "--format", "auto")
     assert [row["name"] for row in report["rows"]][:2] == ["model", "rough"]
     orders = dl.read_baskets(shop / "orders.csv")
     assert report["log_likelihood"] == pytest.approx(dl.load(model).log_likelihood(orders), abs=1e-9)
@@ -157,7 +157,7 @@ def test_score_puts_a_mixture_beside_a_dpp_and_takes_the_law_from_the_models(
 ) -> None:
     mixture = dl.fit(orders, segments=2, max_iter=5, rng=0).model
     mixture.save(tmp_path / "mixture.safetensors")
-    call = ("score", tmp_path / "mixture.safetensors", shop / "orders.csv", "--against", model, "--resamples", 50)
+    call = ("score", tmp_path / "mixture.safetensors", shop / "orders.csv", "--against", model)
     report, out = both(*call)
     assert [row["name"] for row in report["rows"]][:2] == ["mixture", "model"]
     assert mixture.nonempty  # as no order is empty
@@ -172,7 +172,7 @@ def test_compare_puts_the_kinds_of_models_side_by_side_in_80_columns(
     few_orders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    report, out = both("compare", few_orders, "--folds", 2, "--resamples", 20)
+    report, out = both("compare", few_orders, "--folds", 2)
     kinds = {
         "symmetric DPP": {"model": "dpp"},
         "nonsymmetric DPP": {"segments": 1},
@@ -190,13 +190,13 @@ def test_compare_puts_the_kinds_of_models_side_by_side_in_80_columns(
 
 def test_compare_cross_validates_every_combination(shop: Path, orders: dl.Baskets) -> None:
     call = ("compare", shop / "orders.csv", "--learner", "em", "--learner", "natural-em", "--init", "moments")
-    report, out = both(*call, "--folds", 2, "--seed", 0, "--resamples", 50)
+    report, out = both(*call, "--folds", 2, "--seed", 0)
     same = {
         "em, moments": {"learner": "em", "init": "moments"},
         "natural-em, moments": {"learner": "natural-em", "init": "moments"},
     }
     assert report["models"] == same
-    found = dl.cross_validate(orders, same, folds=2, rng=0, resamples=50)
+    found = dl.cross_validate(orders, same, folds=2, rng=0)
     for row in report["rows"][:2]:
         assert row["log_likelihood"]["value"] == pytest.approx(found.estimate(row["name"]).value, abs=1e-9)
         assert row["folds"] == pytest.approx(found.fold_means(row["name"]).tolist(), abs=1e-9)
@@ -268,12 +268,12 @@ def test_many_baskets_do_not_look_up_what_is_allowed_again_and_again(
     assert 0 < len(asked) < 10
 
 
-def test_complete_and_map_give_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
+def test_complete_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
     report, out = both("complete", model, MONITOR, "-k", 4)
     assert [each["item"] for each in report["items"]] == list(dpp.complete([MONITOR], 4))
     assert [each["given"] for each in report["items"]] == [True, False, False, False]
     assert f"{MONITOR} (given)" in out
-    report, out = both("map", model)
+    report, out = both("complete", model)
     assert [each["item"] for each in report["items"]] == list(dpp.greedy_map())
     assert report["log_prob"] == pytest.approx(dpp.greedy_map().log_prob)
     assert str(dpp.greedy_map().items[0]) in out
@@ -301,7 +301,7 @@ def test_describe_gives_the_pairs_that_a_model_keeps_apart_most(dpp: dl.DPP, tmp
 
 
 def test_describe_tells_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -> None:
-    report, out = both("describe", model, "--top", 2, "--resamples", 0)
+    report, out = both("describe", model, "--top", 2)
     assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
     assert report["learned"]["learner"] == "auto"
@@ -318,7 +318,7 @@ def test_describe_reads_the_model_file_once(model: Path, monkeypatch: pytest.Mon
         return open_file(path, **how)
 
     monkeypatch.setattr(safetensors, "safe_open", counted)
-    assert answer("describe", model, "--resamples", 0)["written_with"]["dpplearn"] == dl.__version__
+    assert answer("describe", model)["written_with"]["dpplearn"] == dl.__version__
     assert opened == [str(model)]
 
 

@@ -24,9 +24,6 @@ COUNTS: dict[str, Callable[[], Any]] = {
     "max_iter": lambda: dl.fit(BASKETS, max_iter=ENORMOUS, model="dpp", nonempty=False),
     "patience": lambda: dl.fit(BASKETS, validation=0.2, patience=ENORMOUS, model="dpp", nonempty=False),
     "threads": lambda: dl.fit(BASKETS, threads=ENORMOUS, model="dpp", nonempty=False),
-    "resamples": lambda: dl.evaluate(MODEL, BASKETS, resamples=ENORMOUS),
-    "resamples of folds": lambda: dl.cross_validate(BASKETS, resamples=ENORMOUS),
-    "resamples of substitutes": lambda: dl.stability(MODEL, BASKETS, resamples=ENORMOUS),
     "folds": lambda: dl.cross_validate(BASKETS, folds=ENORMOUS),
     "k": lambda: dl.evaluate(MODEL, BASKETS, k=ENORMOUS),
     "k recommended": lambda: MODEL.recommend([0], ENORMOUS),
@@ -52,7 +49,7 @@ def test_a_count_beyond_64_bits_is_refused_saying_what_may_be(what: str) -> None
     [
         lambda: dl.fit(BASKETS, restarts=10**9, model="dpp", nonempty=False),
         lambda: dl.fit(BASKETS, threads=10**5, model="dpp", nonempty=False),
-        lambda: dl.evaluate(MODEL, BASKETS, resamples=10**9),
+        lambda: dl.evaluate(MODEL, BASKETS**9),
     ],
 )
 def test_what_would_fill_the_memory_is_refused_at_less(ask: Callable[[], Any]) -> None:

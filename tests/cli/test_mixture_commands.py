@@ -152,7 +152,7 @@ def test_describe_an_item_gives_what_stands_in_for_it_and_what_goes_with_it(
     assert f"Left out: {unsure} more items" in words(out)
 
 
-def test_recommend_complete_map_and_explain_give_what_the_library_gives(mixture_file: Path, mixture: Mixture) -> None:
+def test_recommend_complete_and_explain_give_what_the_library_gives(mixture_file: Path, mixture: Mixture) -> None:
     report, _ = both("recommend", mixture_file, ITEM, "-k", 3)
     found = [pytest.approx(each._asdict()) for each in mixture.recommend([ITEM], 3)]  # by the loops, and not by numpy
     assert report["recommendations"] == found
@@ -162,7 +162,7 @@ def test_recommend_complete_map_and_explain_give_what_the_library_gives(mixture_
     report, out = both("complete", mixture_file, ITEM, "-k", 3)
     assert [each["item"] for each in report["items"]] == list(mixture.complete([ITEM], 3))
     assert "The first item has none" in words(out)
-    report, _ = both("map", mixture_file)
+    report, _ = both("complete", mixture_file)
     assert [each["item"] for each in report["items"]] == list(mixture.greedy_map())
     partner = mixture.complements(ITEM, 1, level=None)[0].item
     report, _ = both("explain", mixture_file, partner, ITEM)
@@ -176,17 +176,6 @@ def test_sample_draws_what_the_library_draws_in_parts_and_never_nothing(mixture_
     assert answer("sample", mixture_file, "-n", 3250, "--seed", 4)["samples"] == drawn
     assert min(map(len, drawn)) == 1
     assert {len(each) for each in answer("sample", mixture_file, "-k", 4)["samples"]} == {4}
-
-
-def test_a_dpp_whose_sets_cannot_be_empty_comes_back_from_its_matrix(shop: Path, tmp_path: Path) -> None:
-    given = tmp_path / "given.safetensors"
-    answer("fit", shop / "orders.csv", "-o", given, "--prior", 0, "--max-iter", 3)
-    assert dl.load(given).nonempty
-    assert "import --nonempty" in words(table("export", given, "-o", tmp_path / "K.csv"))
-    back = tmp_path / "back.safetensors"
-    assert answer("import", tmp_path / "K.csv", "-o", back, "--nonempty")["nonempty"]
-    np.testing.assert_allclose(dl.load(back).marginals(), dl.load(given).marginals(), atol=1e-9)
-    assert not answer("import", tmp_path / "K.csv", "-o", back)["nonempty"]
 
 
 def test_items_that_no_basket_held_are_added_and_recommended(

@@ -12,8 +12,8 @@ def test_numbers_of_a_table_of_many_columns_are_whole(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    columns = ["category", "items>", "baskets>", "a basket is>", "rank>", "loglik>", "vs last>", "model"]
-    row = ["toys-games", "12", "316", "7.3% less likely", "48.1", "-7.209", "+0.001", "kept"]
+    columns = ["category", "items>", "baskets>", "gain>", "rank>", "loglik>", "vs last>", "model"]
+    row = ["toys-games", "12", "316", "-0.076", "48.1", "-7.209", "+0.001", "kept"]
     show([TextTable("Models", "", columns, [row])])
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80

@@ -30,11 +30,6 @@ OVERWRITES: dict[str, list[str]] = {
     "its own checkpoint": ["fit", "s.csv", "-o", "folder/new", "--checkpoint", "folder/../folder/new"],
     "the checkpoint it goes on from": ["fit", "s.csv", "-o", "c", "--resume", "c"],
     "the checkpoint it went on from": ["fit", "s.csv", "-o", "c", "--resume", "c", "--checkpoint", "d"],
-    "the model it exports": ["export", "m.csv", "-o", "m.csv"],
-    "the model it exports with the items": ["export", "k_items.txt", "-o", "k.npy"],
-    "the matrix it imports": ["import", "k.csv", "-o", "k.csv"],
-    "the items it imports": ["import", "n.npy", "--kernel", "K", "-o", "n_items.txt"],
-    "the items it is given": ["import", "k.csv", "--items", "items.txt", "-o", "items.txt"],
     "the model it adds to": ["add-items", "m.safetensors", "toy", "-o", "m.safetensors"],
     "the features it adds by": ["add-items", "m.safetensors", "toy", "--features", "s.csv", "-o", "s.csv"],
     "the model it draws": ["plot", "m.png", "spectrum", "-o", "m.png"],
@@ -57,9 +52,6 @@ NOT_FILES: dict[str, list[str]] = {
     "fit": ["fit", "s.csv", "-o", "pipe"],
     "checkpoint": ["fit", "s.csv", *NEW, "--checkpoint", "pipe"],
     "through a link": ["fit", "s.csv", "-o", "to_pipe"],
-    "export": ["export", "m.safetensors", "-o", "pipe.csv"],
-    "items beside": ["export", "m.safetensors", "-o", "p.npy"],
-    "import": ["import", "k.csv", "-o", "pipe"],
     "add-items": ["add-items", "m.safetensors", "toy", "-o", "pipe"],
     "recommend-all": ["recommend-all", "m.safetensors", "s.csv", "-o", "pipe.csv"],
     "plot": ["plot", "m.safetensors", "spectrum", "-o", "pipe.png"],
@@ -73,16 +65,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("s.csv", "s2.csv"):
         (home / name).write_text("basket,item\n1,a\n1,b\n2,b\n3,a\n")
     dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.1], [0.1, 0.5]]), ["a", "b"])
-    for name in ("m.safetensors", "m.csv", "k_items.txt", "m.png", "folder/spectrum.png"):
+    for name in ("m.safetensors", "m.csv", "m.png", "folder/spectrum.png"):
         dpp.save(home / name)
-    dl.write_kernel(dpp, home / "k.csv")
-    dl.write_kernel(dpp, home / "n.npy")
-    (home / "items.txt").write_text("a\nb\n")
     dl.fit([["a", "b"], ["b"], ["a"]], rng=0, max_iter=1, checkpoint=home / "c", model="dpp", nonempty=False)
     for link, file in {"soft": "s.csv", "soft.svg": "s.csv", "to_pipe": "pipe"}.items():
         (home / link).symlink_to(home / file)
     (home / "hard").hardlink_to(home / "s.csv")
-    for name in ("pipe", "pipe.csv", "p_items.txt", "pipe.png"):
+    for name in ("pipe", "pipe.csv", "pipe.png"):
         os.mkfifo(home / name)
     return home
 
@@ -128,10 +117,3 @@ def test_a_checkpoint_may_be_the_one_that_the_fit_goes_on_from(
     for options in ([], ["--resume", state]):
         assert run([*call, "--checkpoint", state, *options]) == 0
     assert capfd.readouterr().err == ""
-
-
-def test_a_matrix_and_its_items_are_not_written_to_one_file(tmp_path: Path) -> None:
-    (tmp_path / "k.npy").symlink_to(tmp_path / "k_items.txt")
-    with pytest.raises(dl.InputError, match="are links to one file"):
-        dl.write_kernel(dl.DPP(dl.Kernel.from_K([[0.5]])), tmp_path / "k.npy")
-    assert not (tmp_path / "k_items.txt").exists()

@@ -95,7 +95,7 @@ def test_recommendations_and_scores_are_told_by_them(files: tuple[Path, Path]) -
         ("x9", 2, ["bib", "crib"]),
     ]
     assert "m5" in table(*call)
-    scored = answer("score", model, data, "--basket", "order", "--each", "--resamples", 10)
+    scored = answer("score", model, data, "--basket", "order", "--each")
     assert [each["basket"] for each in scored["each"]] == ["a1", "m5", "x9"]
 
 

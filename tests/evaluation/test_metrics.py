@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpplearn.evaluation.metrics import Ranks, mean_similarity, ranks, relative_gain, share_beaten, weighted_mean
+from dpplearn.evaluation.metrics import Ranks, ranks, relative_gain, share_beaten, weighted_mean
 
 
 def possible_ranks(scores: list[float], held: int) -> list[int]:
@@ -62,15 +62,6 @@ def test_share_beaten_counts_ties_half_and_minus_infinity_as_a_value() -> None:
     others = np.array([[0, 1, 2, -np.inf], [-np.inf, 0, 1, 2], [0, 1, 1.5, -3]])
     expected = [[(other < t) + (other == t) / 2 for other in row] for t, row in zip(true, others, strict=True)]
     np.testing.assert_allclose(share_beaten(true, others), np.mean(expected, axis=1))
-
-
-def test_mean_similarity_is_over_pairs_of_different_items() -> None:
-    X = np.random.default_rng(0).random((6, 6))
-    X += X.T
-    items = np.array([4, 0, 5])
-    pairs = [X[i, j] for i in items for j in items if i < j]
-    assert mean_similarity(X, items) == pytest.approx(np.mean(pairs))
-    assert math.isnan(mean_similarity(X, items[:1]))
 
 
 def test_weighted_mean_skips_what_is_missing_and_keeps_minus_infinity() -> None:

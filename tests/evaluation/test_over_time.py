@@ -12,7 +12,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.cli.output import SPACES
-from dpplearn.evaluation.bootstrap import Difference, Estimate
+from dpplearn.evaluation.intervals import Difference, Estimate
 from dpplearn.evaluation.over_time import OverTime, Period
 from dpplearn.tools.words import chance, number
 from helpers.command import answer, run, table
@@ -31,7 +31,7 @@ def baskets() -> dl.Baskets:
 
 
 def test_a_period_has_the_means_of_its_own_baskets(baskets: dl.Baskets) -> None:
-    found = dl.evaluate(MODEL, baskets, resamples=200)
+    found = dl.evaluate(MODEL, baskets)
     rows = list(found.over_time("month"))
     assert [(row.period, row.n_baskets) for row in rows] == [("2026-01", 60), ("2026-02", 30)]
     for row, part in zip(rows, baskets.split(before="2026-02-01"), strict=True):
@@ -42,32 +42,32 @@ def test_a_period_has_the_means_of_its_own_baskets(baskets: dl.Baskets) -> None:
 
 
 def test_a_lead_that_shrinks_is_said_in_words(baskets: dl.Baskets) -> None:
-    found = dl.evaluate(MODEL, baskets, resamples=200)
+    found = dl.evaluate(MODEL, baskets)
     assert "has shrunk" in found.over_time("month").in_words
     assert "single year" in found.over_time("year").in_words
     printed = str(found.over_time("week"))
     assert max(map(len, printed.splitlines())) <= 80
     alike = dl.Baskets.from_lists(list(baskets)[:60], items=MODEL.items, times=TIMES[30:])
-    assert "chance can explain" in dl.evaluate(MODEL, alike, resamples=200).over_time("month").in_words
+    assert "chance can explain" in dl.evaluate(MODEL, alike).over_time("month").in_words
 
 
 def test_baskets_without_times_have_no_periods(baskets: dl.Baskets) -> None:
-    found = dl.evaluate(MODEL, [["cot"], ["crib"]], resamples=10)
+    found = dl.evaluate(MODEL, [["cot"], ["crib"]])
     with pytest.raises(dl.InputError, match="no times"):
         found.over_time("month")
     with pytest.raises(dl.InputError, match="by is 'moon'; expected one of day"):
-        dl.evaluate(MODEL, baskets, resamples=10).over_time("moon")
+        dl.evaluate(MODEL, baskets).over_time("moon")
 
 
 def test_what_has_no_likelihood_has_none_over_time(baskets: dl.Baskets) -> None:
-    found = dl.evaluate(MODEL, baskets, resamples=10)
+    found = dl.evaluate(MODEL, baskets)
     for name, said in (("nope", "'nope' was not evaluated"), ("popularity", "'popularity' has no 'log_likelihood'")):
         with pytest.raises(dl.InputError, match=said):
             found.over_time("month", name)
 
 
 def test_cross_validation_keeps_ids_and_times(baskets: dl.Baskets) -> None:
-    found = dl.cross_validate(baskets, folds=2, resamples=10, learner="em", max_iter=1, rng=0)
+    found = dl.cross_validate(baskets, folds=2, learner="em", max_iter=1, rng=0)
     assert sorted(found.to_table()["basket"].tolist()) == sorted(IDS)
     assert [row.n_baskets for row in found.over_time("month")] == [60, 30]
 
@@ -80,13 +80,13 @@ def files(tmp_path: Path, baskets: dl.Baskets) -> tuple[Path, Path]:
 
 
 def test_the_program_scores_by_month_at_80_columns(files: tuple[Path, Path]) -> None:
-    call = ("score", *files, "--time", "time", "--by", "month", "--resamples", 100)
+    call = ("score", *files, "--time", "time", "--by", "month")
     report = answer(*call)
     assert [row["period"] for row in report["over_time"][0]["rows"]] == ["2026-01", "2026-02"]
     shown = table(*call)
     assert "model by month" in shown
     assert "has shrunk" in " ".join(shown.split())
-    assert answer("score", *files, "--time", "time", "--since", "2026-02-01", "--resamples", 10)["n_baskets"] == 30
+    assert answer("score", *files, "--time", "time", "--since", "2026-02-01")["n_baskets"] == 30
     assert "--by month needs the column of times" in run("score", *files, "--by", "month").stderr
 
 
@@ -103,7 +103,7 @@ def test_the_outcome_of_every_basket_is_written_by_its_own_id(
     files: tuple[Path, Path], baskets: dl.Baskets, ending: str
 ) -> None:
     target = files[0].with_name(f"each.{ending}")
-    assert answer("score", *files, "--time", "time", "--resamples", 10, "-o", target)["output"] == str(target)
+    assert answer("score", *files, "--time", "time", "-o", target)["output"] == str(target)
     rows = duckdb.sql(f"SELECT basket, model, log_likelihood, CAST(time AS DATE) FROM '{target}'").fetchall()
     expected = dict(zip(IDS, MODEL.log_prob(baskets).tolist(), strict=True))
     assert {basket: value for basket, _, value, _ in rows} == pytest.approx(expected)
@@ -115,7 +115,7 @@ def test_long_ids_are_cut_and_figures_are_not(tmp_path: Path, baskets: dl.Basket
     rows = pandas.DataFrame(baskets[:9].to_table())
     rows["basket"] = [f"order-{name:0>70}" for name in rows["basket"]]
     rows.to_csv(tmp_path / "orders.csv", index=False)
-    each = table("score", tmp_path / "model.safetensors", tmp_path / "orders.csv", "--each", "--resamples", 10)
+    each = table("score", tmp_path / "model.safetensors", tmp_path / "orders.csv", "--each")
     assert number(MODEL.log_prob(["cot"])) in each
     found = table("recommend", tmp_path / "model.safetensors", "--baskets", tmp_path / "orders.csv", "-k", 1)
     assert chance(MODEL.recommend(["cot"], 1)[0].probability) in found

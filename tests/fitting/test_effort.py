@@ -23,7 +23,6 @@ from dpplearn.fitting.effort import LONG, Effort, LongWork, duration
 from dpplearn.fitting.options import FitOptions
 from dpplearn.learners.registry import LEARNERS, learners_of
 from dpplearn.learners.starts import INITIALISERS, moments_kernel
-from dpplearn.models.provenance import Provenance
 from dpplearn.tools import memory
 from helpers.program import run
 
@@ -224,19 +223,13 @@ def test_a_long_fit_says_beforehand_how_long_and_how_much_memory(slow_machine: N
 
 def test_a_comparison_says_so_once_for_all_its_fits(slow_machine: None) -> None:
     models = {"em": {"learner": "em"}, "ascent": {"learner": "k-ascent"}}
-    (said,) = told(lambda: dl.cross_validate(BASKETS, models, folds=2, max_iter=2, resamples=10))
+    (said,) = told(lambda: dl.cross_validate(BASKETS, models, folds=2, max_iter=2))
     assert said.startswith("this comparison will take about ")
 
 
 def test_a_diagnosis_says_so(slow_machine: None) -> None:
     (said,) = told(lambda: dl.diagnose(BASKETS, most_items=4))
     assert said.startswith("this diagnosis will take about ")
-
-
-def test_resamples_of_a_model_say_so_once(slow_machine: None) -> None:
-    model = dl.fit(BASKETS, "em", prior=np.inf).dpp
-    (said,) = told(lambda: dl.stability(dl.DPP(model.kernel, model.items, learned=Provenance("em")), BASKETS, 2))
-    assert said.startswith("learning the model again will take about ")
 
 
 def test_a_short_fit_and_one_that_a_limit_makes_short_measure_and_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

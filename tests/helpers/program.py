@@ -29,7 +29,7 @@ def run(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProc
 
 
 def _heed_signals() -> None:
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_DFL)
 
 

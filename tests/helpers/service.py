@@ -90,7 +90,7 @@ class Server:
 
     def _is_ready(self) -> bool:
         try:
-            return self.ask("GET", "/v2/health/ready")[0] == 200
+            return self.ask("GET", "/readyz")[0] == 200
         except OSError:
             return False
 

@@ -7,12 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, Kernel, Parts, statistics, sum_statistics
+from dpplearn import Baskets, Kernel, Parts
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels import passes
 from dpplearn.kernels.families import law_of
 from dpplearn.kernels.nonsymmetric.statistics import minor_sums, segment_sums
-from dpplearn.kernels.symmetric.statistics import logdet_under_L, mean_log_likelihood, sums_under_L
+from dpplearn.kernels.symmetric.statistics import (
+    logdet_under_L,
+    mean_log_likelihood,
+    statistics,
+    sum_statistics,
+    sums_under_L,
+)
 from helpers.parts import divided, in_parts
 from helpers.problems import N_ITEMS, PROBLEMS, random_factored, random_kernel, random_mixture
 

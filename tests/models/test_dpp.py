@@ -253,10 +253,58 @@ def test_a_completion_holds_its_basket_first_and_k_items_in_all() -> None:
     assert found.note == ""
     assert dpp.complete(["bottle", "crib"], 2).items == ("bottle", "crib")
     assert dpp.complete([], 3).items == dpp.greedy_map(3).items
+    assert dpp.complete().items == dpp.greedy_map().items
     with pytest.raises(InputError, match="k is 1, but the basket already has 2 items; k counts them too"):
         dpp.complete(["bottle", "crib"], 1)
     with pytest.raises(InputError, match="k is -2; expected a whole number, 0 or more"):
         dpp.greedy_map(-2)
+
+
+@every_spectrum
+def test_a_completion_without_a_size_stops_when_no_item_raises_the_probability(spectrum: str) -> None:
+    truth, dpp = exact(spectrum), named(spectrum)
+    prob = {frozenset(Y): p for Y, p in zip(truth.subsets, truth.P, strict=True)}
+    start = max((Y for Y in truth.subsets if len(Y) == 1), key=lambda Y: dpp.inclusion_prob([NAMES[i] for i in Y]))
+    found = frozenset(NAMES.index(item) for item in dpp.complete([NAMES[i] for i in start]))
+    assert found >= set(start)
+    assert max((prob[found | {i}] for i in set(range(len(NAMES))) - found), default=0) <= prob[found] * (1 + 1e-12)
+
+
+def test_a_dpp_from_L_or_K_returns_these_matrices_and_keeps_the_names() -> None:
+    L = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.5]])
+    K = L @ np.linalg.inv(L + np.eye(3))
+    for dpp in (DPP.from_L(L, NAMES[:3]), DPP.from_K(K.tolist(), NAMES[:3])):
+        assert list(dpp.items) == NAMES[:3]
+        assert not dpp.nonempty
+        np.testing.assert_allclose(dpp.L, L, atol=1e-12)
+        np.testing.assert_allclose(dpp.K, K, atol=1e-12)
+    assert DPP.from_L(L).items == DPP.from_K(K).items == (0, 1, 2)
+    truncated = DPP.from_K(K, NAMES[:3], nonempty=True)
+    assert truncated.log_prob([]) == -math.inf
+    np.testing.assert_allclose(truncated.K, K, atol=1e-12)
+    np.testing.assert_allclose(DPP.from_L(L, nonempty=True).marginals(), truncated.marginals(), atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [DPP.from_L, DPP.from_K])
+@pytest.mark.parametrize(
+    ("matrix", "named_in_the_error"),
+    [
+        ([[0.5, 0.1]], r"\(1, 2\)"),
+        ([[0.5, 0.1], [0.2, 0.5]], r"0\.1"),
+        ([[0.5, 0.7], [0.7, 0.5]], r"0\.2"),
+        ([[0.5, math.nan], [math.nan, 0.5]], "NaN"),
+    ],
+)
+def test_a_matrix_that_is_no_kernel_is_refused(make, matrix: list[list[float]], named_in_the_error: str) -> None:
+    with pytest.raises(InputError, match=named_in_the_error):
+        make(matrix)
+
+
+def test_a_marginal_kernel_above_1_and_names_of_another_number_are_refused() -> None:
+    with pytest.raises(InputError, match=r"1\.5"):
+        DPP.from_K([[1.5]])
+    with pytest.raises(InputError, match="2"):
+        DPP.from_L([[1.0]], ["crib", "cot"])
 
 
 @every_spectrum

@@ -116,7 +116,7 @@ def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.
 def test_an_explanation_reads() -> None:
     dpp = DPP(Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["crib", "cot"])
     assert str(dpp.explain(["cot"], "crib")) == (
-        "crib: 20.0% less likely beside this basket\n  probability 0.5 alone, 0.4 beside it\n  × 0.8000  cot"
+        "crib: 0.8 times as likely beside this basket\n  probability 0.5 alone, 0.4 beside it\n  × 0.8000  cot"
     )
     assert dpp.explain([], "crib").influences == ()
 

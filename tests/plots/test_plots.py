@@ -20,9 +20,8 @@ import dpplearn as dl
 from dpplearn import plots
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.evaluation.calibration import Reliability, ReliabilityRow
-from dpplearn.models.evidence import evidence_among, told_pairs
 from dpplearn.models.training import Training
-from dpplearn.plots.layout import by_cluster, names, placed, pushed_apart, strongest_pairs
+from dpplearn.plots.layout import by_cluster, names
 from helpers.command import answer, run, table
 from helpers.problems import random_kernel, sampled
 
@@ -63,41 +62,6 @@ def test_items_of_a_cluster_are_neighbours_in_the_heat_map() -> None:
     found = [GROUPS[i] for i in order]
     assert sum(a != b for a, b in pairwise(found)) == 2
     assert by_cluster(np.zeros((1, 1))).tolist() == [0]
-
-
-def test_items_that_are_alike_are_near_each_other_on_the_map() -> None:
-    points = placed(grouped())
-    distance = np.linalg.norm(points[:, None] - points, axis=2)
-    same = np.equal.outer(GROUPS, GROUPS)
-    assert distance[same].max() < distance[~same].min()
-    assert np.abs(points).max() == pytest.approx(1)
-    for n in (1, 2, 3):
-        assert np.isfinite(placed(np.zeros((n, n)))).all()
-
-
-def overlapping(points: np.ndarray, boxes: np.ndarray) -> list[tuple[int, int]]:
-    centres = points + boxes * [0.5, 0]
-    near = np.abs(centres[:, None] - centres) < (boxes[:, None] + boxes) / 2 - 1e-9
-    return [(i, j) for i, j in combinations(range(len(points)), 2) if near[i, j].all()]
-
-
-def test_labels_that_overlap_are_pushed_apart_and_others_stay() -> None:
-    rng = np.random.default_rng(0)
-    points, boxes = rng.uniform(-60, 60, (30, 2)), rng.uniform((40, 8), (90, 20), (30, 2))
-    points[1] = points[0]
-    assert overlapping(points, boxes)
-    assert not overlapping(pushed_apart(points, boxes), boxes)
-    apart = np.array([[0.0, 0], [100, 0], [0, 50]])
-    np.testing.assert_array_equal(pushed_apart(apart, np.full((3, 2), 30.0)), apart)
-
-
-def test_the_strongest_pairs_are_not_all_of_one_cluster() -> None:
-    similarity = np.zeros((7, 7))
-    for (i, j), strength in {(0, 1): 0.9, (0, 2): 0.8, (1, 2): 0.7, (0, 3): 0.6, (1, 3): 0.5, (2, 3): 0.4}.items():
-        similarity[i, j] = similarity[j, i] = strength
-    similarity[4, 5] = similarity[5, 4] = 0.1
-    assert strongest_pairs(similarity, 9) == [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (4, 5)]
-    assert strongest_pairs(similarity, 2) == [(0, 1), (0, 2)]
 
 
 def test_names_in_a_picture_are_on_one_line_and_no_mathematics() -> None:
@@ -163,43 +127,10 @@ def test_the_spectrum_shows_every_eigenvalue_and_the_sizes() -> None:
     assert right.lines[0].get_xdata()[0] == pytest.approx(dpp.expected_size)
 
 
-def test_the_heat_map_is_how_far_apart_the_items_are_kept_that_are_named_beside_it(fitted: dl.DPP) -> None:
-    fitted = dl.DPP(fitted.kernel, fitted.items)  # which does not tell how often items met
-    axes = plots.kernel_map(fitted, figure=Figure()).axes[0]
-    names = rows(axes)
-    positions = fitted.catalogue.positions(names)  # none is long enough to be shortened
-    assert sorted(positions) == list(range(len(fitted.items)))
-    shown = axes.images[0].get_array()
-    assert shown.mask.diagonal().all()
-    expected = fitted.together.substitution[np.ix_(positions, positions)]
-    others = ~np.eye(len(names), dtype=bool)
-    np.testing.assert_array_equal(shown.data[others], expected[others])
-
-
-def test_a_heat_map_leaves_out_what_chance_explains_and_says_how_much(fitted: dl.DPP) -> None:
-    figure = plots.kernel_map(fitted)
-    positions = fitted.catalogue.positions(rows(figure.axes[0]))
-    seen = told_pairs(evidence_among(fitted.training, fitted.chance, positions))
-    assert 0 < seen.sum() < seen.size / 2
-    np.testing.assert_array_equal(figure.axes[0].images[0].get_array().mask, ~seen)
-    n = len(positions) * (len(positions) - 1) // 2
-    assert f"{n - seen.sum() // 2} of {n} pairs" in figure.get_supxlabel()
-
-
-def test_the_scale_of_a_heat_map_is_white_at_zero_and_has_a_line_there(fitted: dl.DPP) -> None:
-    figure = plots.kernel_map(fitted)
-    low, high = figure.axes[0].images[0].get_clim()
-    assert low == -high
-    bar = figure.axes[1]
-    assert bar.lines[-1].get_ydata()[0] == 0
-    assert "0 %" in [label.get_text() for label in bar.get_yticklabels()]
-    assert figure.get_suptitle()
-
-
 def test_names_beside_a_heat_map_are_inside_the_picture_and_do_not_overlap() -> None:
-    for n, top in ((30, None), (169, None)):
+    for n in (30, 169):
         items = [f"A product with a name that is rather long, number {i} of them: Baby" for i in range(n)]
-        figure = plots.kernel_map(dl.DPP(random_kernel(np.random.default_rng(0), n), items), top)
+        figure = plots.lift(dl.DPP(random_kernel(np.random.default_rng(0), n), items), n)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         boxes = [label.get_window_extent(canvas.get_renderer()) for label in figure.axes[0].get_yticklabels()]
@@ -210,75 +141,19 @@ def test_names_beside_a_heat_map_are_inside_the_picture_and_do_not_overlap() -> 
 
 def test_many_items_are_named_in_blocks_by_their_likeliest_ones_and_few_one_by_one() -> None:
     dpp = dl.DPP(random_kernel(np.random.default_rng(0), 169), [f"item {i}" for i in range(169)])
-    labels = rows(plots.kernel_map(dpp).axes[0])
+    labels = rows(plots.lift(dpp, 169).axes[0])
     assert len(labels) == 16
     assert sum(2 + int(label.split(" and ")[1].removesuffix(" more")) for label in labels) == 169
     assert any(f"item {np.argmax(dpp.marginals())}, " in label for label in labels)
-    names = rows(plots.kernel_map(dpp, top=5).axes[0])
+    names = rows(plots.lift(dpp, top=5).axes[0])
     assert sorted(names) == sorted(f"item {i}" for i in np.argsort(-dpp.marginals())[:5])
     with pytest.raises(dl.InputError, match="top is 0"):
-        plots.kernel_map(dpp, top=0)
-
-
-def test_the_map_has_the_name_of_every_item_and_no_two_overlap() -> None:
-    registries = dl.datasets.make_registries("feeding", 300, rng=0)
-    dpp = dl.DPP(random_kernel(np.random.default_rng(0), registries.n_items), registries.items)
-    figure = plots.substitutes_map(dpp)
-    axes = figure.axes[0]
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    *names, caption = axes.texts
-    likeliest = {dpp.items[i] for i in np.argsort(-dpp.marginals())[:40]}
-    assert {name.get_text().replace("\n", " ") for name in names} == likeliest
-    boxes = [text.get_window_extent(renderer) for text in (*names, caption)]
-    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
-    points = axes.transData.transform(axes.collections[0].get_offsets())
-    assert not [(x, y) for x, y in points for box in boxes if box.contains(x, y)]
-    frame = axes.get_window_extent(renderer)
-    assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
-    assert all(frame.y0 <= box.y0 and box.y1 <= frame.y1 for box in boxes)
-
-
-def test_lines_of_the_map_join_the_strongest_pairs_the_wider_the_stronger(fitted: dl.DPP) -> None:
-    few = len(plots.substitutes_map(fitted, top=12).axes[0].lines)
-    fitted = dl.DPP(fitted.kernel, fitted.items)  # which does not tell what chance explains
-    axes = plots.substitutes_map(fitted, top=12).axes[0]
-    chosen = fitted.catalogue.positions([text.replace("\n", " ") for text in texts(axes.figure)[:-1]])
-    points = [tuple(point) for point in axes.collections[0].get_offsets()]
-    ends = [[points.index((x, y)) for x, y in zip(*line.get_data(), strict=True)] for line in axes.lines]
-    apart = np.maximum(fitted.together.substitution[np.ix_(chosen, chosen)], 0)
-    assert [tuple(pair) for pair in ends] == strongest_pairs(apart, 12)
-    widths = [line.get_linewidth() for line in axes.lines]
-    assert widths == sorted(widths, reverse=True)
-    assert widths[0] > widths[-1]
-    assert few < len(widths)
-
-
-def test_the_map_around_an_item_has_its_substitutes(fitted: dl.DPP) -> None:
-    item = fitted.items[3]
-    figure = plots.substitutes_map(fitted, item, top=4)
-    names = [text.replace("\n", " ") for text in texts(figure)[:-1]]
-    assert names == [item, *(each.item for each in fitted.substitutes(item, 4))]
-    colours = figure.axes[0].collections[0].get_facecolors()
-    assert len({tuple(colour) for colour in colours}) == 2
-    with pytest.raises(dl.InputError, match="not in the catalogue"):
-        plots.substitutes_map(fitted, "Wilow video monitor")
-
-
-def test_items_of_probability_zero_are_left_out_of_maps() -> None:
-    dpp = dl.DPP(dl.Kernel(np.array([0.5, 0.4, 0.0]), np.eye(3)), ["a", "b", "never"])
-    *names, said = texts(plots.substitutes_map(dpp))
-    assert names == ["a", "b"]
-    assert said.startswith(
-        "no two items repel each other; points: larger for likelier items\nThis model is no more than"
-    )
-    assert len(plots.kernel_map(dpp).axes[0].get_yticklabels()) == 2
-    with pytest.raises(dl.InputError, match="every item has probability zero"):
-        plots.substitutes_map(dl.DPP(dl.Kernel(np.zeros(2), np.eye(2))))
+        plots.lift(dpp, top=0)
 
 
 def test_the_reliability_of_a_plot_is_that_of_an_evaluation(fitted: dl.DPP) -> None:
     test = dl.datasets.make_registries("safety", 400, rng=1)
-    evaluated = dl.evaluate(fitted, test, resamples=1).reliability
+    evaluated = dl.evaluate(fitted, test).reliability
     found = plots.reliability_of(fitted, test)
     for name, each in found.items():
         np.testing.assert_allclose(
@@ -312,7 +187,7 @@ def test_the_reliability_diagram_shows_shares_and_intervals_and_zero_at_the_edge
 
 def test_the_same_model_gives_the_same_file_and_text_stays_text(fitted: dl.DPP, tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
-        plots.write_figure(plots.substitutes_map(fitted), tmp_path / name)
+        plots.write_figure(plots.lift(fitted), tmp_path / name)
     content = (tmp_path / "one.svg").read_bytes()
     assert content == (tmp_path / "two.svg").read_bytes()
     assert fitted.items[0] in " ".join(text.strip() for text in ET.fromstring(content).itertext())
@@ -320,19 +195,18 @@ def test_the_same_model_gives_the_same_file_and_text_stays_text(fitted: dl.DPP, 
 
 def test_names_are_never_read_as_mathematics(tmp_path: Path) -> None:
     dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["$5 mug, was $\\frac9", "100 % <wool> & _x^{"])
-    for draw in (plots.kernel_map, plots.substitutes_map):
-        plots.write_figure(draw(dpp), tmp_path / "names.svg")
-        shown = " ".join(ET.parse(tmp_path / "names.svg").getroot().itertext())
-        assert dpp.items[0] in shown
-        assert dpp.items[1] in shown
+    plots.write_figure(plots.lift(dpp), tmp_path / "names.svg")
+    shown = " ".join(ET.parse(tmp_path / "names.svg").getroot().itertext())
+    assert dpp.items[0] in shown
+    assert dpp.items[1] in shown
 
 
 def test_letters_that_the_font_lacks_are_one_warning(tmp_path: Path) -> None:
     dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["哺乳瓶", "ゆりかご"])
     with pytest.warns(dl.InputWarning, match=r"names\.png: the font has not all the letters") as caught:
-        plots.write_figure(plots.kernel_map(dpp), tmp_path / "names.png")
+        plots.write_figure(plots.lift(dpp), tmp_path / "names.png")
     assert len(caught) == 1
-    plots.write_figure(plots.kernel_map(dpp), tmp_path / "names.svg")
+    plots.write_figure(plots.lift(dpp), tmp_path / "names.svg")
     assert "哺乳瓶" in (tmp_path / "names.svg").read_text()
 
 
@@ -352,7 +226,7 @@ def test_a_figure_can_be_drawn_into_and_nothing_global_changes(fitted: dl.DPP, t
 
 def test_without_matplotlib_the_error_says_how_to_get_it(fitted: dl.DPP, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for draw in (plots.spectrum, plots.kernel_map, plots.substitutes_map, plots.learning_curve):
+    for draw in (plots.spectrum, plots.lift, plots.learning_curve):
         with pytest.raises(dl.InputError, match=r'a plot needs matplotlib: pip install "dpplearn\[report\]"'):
             draw(fitted)
 
@@ -363,7 +237,7 @@ def test_the_command_draws_every_kind(fitted: dl.DPP, tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("".join(",".join(f'"{item}"' for item in basket) + "\n" for basket in test))
     how = ["-o", tmp_path / "all", "--data", tmp_path / "test.txt"]
     report = answer("plot", tmp_path / "model.safetensors", "all", *how)
-    kinds = "curve lift sizes spectrum kernel substitutes reliability".split()
+    kinds = "curve lift sizes spectrum reliability".split()
     assert report["files"] == [str(tmp_path / "all" / f"{kind}.png") for kind in kinds]
     assert report["notes"] == []
     plots.write_figure(plots.reliability_diagram(plots.reliability_of(fitted, test)), tmp_path / "here.png")
@@ -376,13 +250,11 @@ def test_the_command_says_what_it_could_not_draw(fitted: dl.DPP, tmp_path: Path)
     dl.DPP(fitted.kernel, fitted.items).save(tmp_path / "bare.safetensors")
     out = table("plot", tmp_path / "bare.safetensors", "all", "-o", tmp_path / "some", "--top", 5)
     assert sorted(path.name for path in (tmp_path / "some").iterdir()) == [
-        "kernel.png",
         "lift.png",
         "sizes.png",
         "spectrum.png",
-        "substitutes.png",
     ]
-    assert [name in " ".join(out.split()) for name in ("no curve:", "no reliability:", "no kernel:")] == [
+    assert [name in " ".join(out.split()) for name in ("no curve:", "no reliability:", "no lift:")] == [
         True,
         True,
         False,
@@ -394,7 +266,7 @@ def test_the_command_refuses_in_one_line(fitted: dl.DPP, tmp_path: Path) -> None
     refused = {
         ("curve", "-o", "a.png"): (1, "fit it again"),
         ("spectrum", "-o", "a.jpg"): (1, "must end in .png or .svg"),
-        ("kernel", "-o", "a.png", "--around", "x"): (2, "--around is for substitutes"),
+        ("sizes", "-o", "a.png", "--top", "3"): (2, "--top is for lift"),
         ("reliability", "-o", "a.png"): (2, "--data"),
         ("all", "-o", "m.safetensors"): (1, "cannot be the folder"),
     }

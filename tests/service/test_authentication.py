@@ -28,7 +28,7 @@ DATA = ("sleep", "meals", "crib", "lamp", "bib", "dpplearn_")  # names of models
 
 # Routes that need no key: the pages, which contain no data, the description of the API, and the health checks.
 # A route that is not listed here must answer 401 without a key.
-PUBLIC_ROUTES = {"/", "/analyst", "/docs", "/openapi.json", "/v2/health/live", "/v2/health/ready"}
+PUBLIC_ROUTES = {"/", "/analyst", "/docs", "/openapi.json", "/healthz", "/readyz"}
 PUBLIC_MOUNTS = {"/assets"}
 
 # Valid requests to each kind of guarded route, also with percent-encoded characters.
@@ -38,7 +38,7 @@ GUARDED: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/v1/models/sleep/items", None),
     ("GET", "/v1/models/sleep/analysis", None),
     ("GET", "/v1/analysis", None),
-    ("GET", "/v2/models/sleep", None),
+    ("GET", "/v1/models/sleep", None),
     ("GET", "/metrics", None),
     ("POST", "/v1/models/sleep/recommend", {"basket": ["crib"]}),
     ("POST", "/v1/models/sleep/recommend/batch", {"rows": [{}]}),
@@ -47,8 +47,8 @@ GUARDED: list[tuple[str, str, dict[str, Any] | None]] = [
     ("POST", "/v1/complete", {}),
     ("GET", "/%76%31/models", None),
     ("GET", "/v1%2Fmodels", None),
-    ("GET", "/%76%32/models/sleep", None),
-    ("GET", "/v2/models/%73leep", None),
+    ("GET", "/%76%31/models/sleep", None),
+    ("GET", "/v1/models/%73leep", None),
     ("GET", "/%6detrics", None),
     ("POST", "/v1/models/sleep/%72ecommend", {}),
 ]
@@ -56,7 +56,7 @@ GUARDED: list[tuple[str, str, dict[str, Any] | None]] = [
 # Requests that no route handles.
 UNHANDLED = [
     ("GET", "/v1/models/", 307),
-    ("GET", "/v2/models/sleep/", 307),
+    ("GET", "/v1/models/sleep/", 307),
     ("GET", "/metrics/", 307),
     ("POST", "/v1/recommend/", 307),
     ("HEAD", "/v1/models", 405),
@@ -64,7 +64,7 @@ UNHANDLED = [
     ("OPTIONS", "/v1/models", 405),
     ("OPTIONS", "/v1/recommend", 405),
     ("OPTIONS", "/metrics", 405),
-    ("DELETE", "/v2/models/sleep", 405),
+    ("DELETE", "/v1/models/sleep", 405),
     ("GET", "/v1/recommend", 405),
     ("GET", "/v1", 404),
     ("GET", "/v1/", 404),
@@ -114,8 +114,8 @@ def mounted_twice(app: FastAPI) -> Deployment:
 
 def mounted_at_api_path(app: FastAPI) -> Deployment:
     host = FastAPI()
-    host.mount("/v2/health", app)
-    return Deployment(host, "/v2/health")
+    host.mount("/healthz", app)
+    return Deployment(host, "/healthz")
 
 
 def included_with_prefix(app: FastAPI) -> Deployment:
@@ -213,11 +213,9 @@ def test_pages_and_health_checks_are_public(ask: Ask) -> None:
 
 
 def test_the_existence_of_a_model_is_not_revealed_without_a_key(ask: Ask) -> None:
-    known, unknown = ask("GET", "/v2/models/sleep"), ask("GET", "/v2/models/none")
+    known, unknown = ask("GET", "/v1/models/sleep"), ask("GET", "/v1/models/none")
     assert_unauthorised(known)
     assert known.content == unknown.content
-    version = ask("GET", "/v2/models/sleep", headers=WITH_KEY).headers["etag"]
-    assert_unauthorised(ask("GET", "/v2/models/sleep", headers={"if-none-match": version}))
 
 
 def test_the_key_is_checked_before_the_request_is_validated(ask: Ask) -> None:
@@ -270,4 +268,4 @@ def test_every_route_that_is_not_listed_as_public_requires_a_key(direct: Client)
                 guarded.add(route.path)
     assert public == PUBLIC_ROUTES
     assert direct.get("/assets/style.css").status_code == 200
-    assert {"/metrics", "/v1/models", "/v1/recommend", "/v2/models/{name}"} <= guarded
+    assert {"/metrics", "/v1/models", "/v1/recommend", "/v1/models/{name}"} <= guarded

@@ -36,6 +36,17 @@ def metric(asks: Client, name: str) -> float:
     return next(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))
 
 
+def test_recommended_items_are_counted_by_model(folder: Path) -> None:
+    with client(folder) as asks:
+        name = 'dpplearn_recommended_items_total{model="sleep"}'
+        asks.post("/v1/models/sleep/recommend", json={"k": 2})
+        assert metric(asks, name) == 2
+        asks.post("/v1/models/sleep/recommend/batch", json={"rows": [{"basket": ["cot"], "k": 1}]})
+        assert metric(asks, name) == 3
+        found = answer_of(asks.post("/v1/recommend", json={"k": 3}))["items"]
+        assert metric(asks, name) == 3 + sum(each["category"] == "sleep" for each in found)
+
+
 def edit(folder: Path, slug: str, **changes: Any) -> None:
     """Change what the manifest says of a category."""
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -59,14 +70,14 @@ def test_a_replaced_shelf_is_served_and_what_has_not_changed_is_kept(folder: Pat
         now = asks.app.state.service.now
         assert now.models["meals"].model is before.models["meals"].model
         assert now.version != before.version
-        assert answer_of(asks.get("/v2/models/sleep"))["versions"] == [digest(folder / "sleep.safetensors")]
+        assert answer_of(asks.get("/v1/models/sleep"))["version"] == digest(folder / "sleep.safetensors")
 
 
 def test_a_new_share_is_taken_over_with_the_same_model(folder: Path) -> None:
     with client(folder) as asks:
         edit(folder, "sleep", share=0.9)
         asks.refresh()
-        assert answer_of(asks.get("/v2/models/sleep"))["share"] == 0.9
+        assert answer_of(asks.get("/v1/models/sleep"))["share"] == 0.9
         shares = {**SHARES, "sleep": 0.9}
         expected = dl.Shelf.open(write_shelf(folder, three_categories(), shares)).recommend([], 1)[0]
         assert answer_of(asks.post("/v1/recommend", json={"k": 1}))["items"][0]["probability"] == expected.probability
@@ -79,7 +90,7 @@ def test_categories_come_and_go(folder: Path) -> None:
         write_shelf(folder, models | {"toys": other()}, {**SHARES, "toys": 0.5})
         asks.refresh()
         assert [each["name"] for each in answer_of(asks.get("/v1/models"))["models"]] == ["meals", "sleep", "toys"]
-        problem_of(asks.get("/v2/models/wear"), 404)
+        problem_of(asks.get("/v1/models/wear"), 404)
 
 
 def spoil(path: Path) -> None:
@@ -113,10 +124,10 @@ def test_a_file_that_is_mended_is_seen_although_the_manifest_is_the_same(folder:
     whole = (folder / "sleep.safetensors").read_bytes()
     spoil(folder / "sleep.safetensors")
     with client(folder) as asks:
-        problem_of(asks.get("/v2/models/sleep"), 503)
+        problem_of(asks.get("/v1/models/sleep"), 503)
         (folder / "sleep.safetensors").write_bytes(whole)
         asks.refresh()
-        assert asks.get("/v2/models/sleep").status_code == 200
+        assert asks.get("/v1/models/sleep").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,13 @@ from dpplearn.analysis.gains import (
     predicted,
 )
 from dpplearn.analysis.similarity import LiftBySimilarity, lift_by_similarity
+from dpplearn.analysis.substitutes import AT_LEAST, SubstituteGroup, substitute_groups
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import whole_number
 from dpplearn.fitting.effort import tell_if_long
+from dpplearn.fitting.fit import fit
+from dpplearn.models.dpp import DPP
 from dpplearn.models.independence import WORTH_HAVING
 from dpplearn.tools.tables import WIDTH
 from dpplearn.tools.words import count, likelier, number, signed
@@ -129,6 +132,7 @@ class Diagnosis:
     pairs: PairTests
     unseen: Unseen
     bounds: Bounds
+    baskets: Baskets  # with the items looked at
     similarity: LiftBySimilarity | None = None  # where one was given
 
     @cached_property
@@ -150,6 +154,33 @@ class Diagnosis:
     def segments(self) -> Gain:
         """What it brings that people come in kinds: segments of independent items over independent items."""
         return self.gains[SEGMENTS]
+
+    def substitute_groups(self, at_least: float = AT_LEAST) -> tuple[SubstituteGroup, ...]:
+        """Return groups of items that are substitutes for each other, from a symmetric DPP fitted to the baskets.
+
+        Groups are formed by average linkage on the substitution 1 − P(i, j) / P(i, j under independence).
+
+        Parameters
+        ----------
+        at_least : float, default 0.4
+            Two groups are merged while their mean substitution is at least this. Above 0, at most 1.
+
+        Returns
+        -------
+        tuple of SubstituteGroup
+            The group with the most missing co-occurrences comes first.
+
+        Examples
+        --------
+        >>> found = diagnose([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 30)
+        >>> [sorted(group.items) for group in found.substitute_groups()]
+        [['cot', 'crib']]
+        """
+        return substitute_groups(self._symmetric, at_least)
+
+    @cached_property
+    def _symmetric(self) -> DPP:
+        return fit(self.baskets, nonempty=self.pairs.nonempty, rng=0, **CASES[SYMMETRIC][-1]).dpp
 
     @property
     def resolution(self) -> float:
@@ -222,7 +253,7 @@ class Diagnosis:
                 f"Diagnosis: {count(data.n_baskets, 'basket')} of {count(data.n_items, 'item')}, "
                 f"{data.mean_size:.2f} per basket",
                 f"  of {pairs.n_possible:,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
-                "  an unseen basket becomes, and in nats per basket:",
+                "  gain over independent items on unseen baskets, in nats per basket:",
                 *(f"    {name:<20} {_worth(gain)}" for name, gain in parts.items()),
                 *(fill(each, WIDTH, initial_indent="  ", subsequent_indent="  ") for each in said),
             ]
@@ -241,22 +272,21 @@ def diagnose(
 ) -> Diagnosis:
     """Which model suits these baskets: how much repulsion, attraction and segments each bring on unseen baskets.
 
-    Pairs of items are tested against chance, special cases of a mixture are learned from a part of the baskets and
-    judged on the rest, and the bounds that no single DPP can pass are checked. Where no basket is empty, all of it is
-    about sets given that they are not empty.
+    Pairs of items are tested for independence. Special cases of a mixture are fitted to a part of the baskets and
+    scored on the rest. The variance of the basket size is compared with the bounds of a single DPP. If no basket is
+    empty, all results are conditional on the set not being empty.
 
     Parameters
     ----------
     baskets
         `Baskets`, or a list of lists as `Baskets.from_lists` takes it.
     similarity
-        How alike items are, as `lift_by_similarity` takes it: a square array or table, one value per item, or a file.
-        Says then as well whether items that are alike avoid each other or go together.
+        Similarity of items: a square array or table, one value per item (items with the same value are alike), or a
+        file. The result then has `similarity`, the lift of pairs by how alike they are.
     most_items
         With more items than this, models are learned of those that occur most often, in the baskets that hold any.
     level
-        Of the pairs called repelling or attracting, the share that may be by mistake; likewise of the items called
-        beyond a bound.
+        False discovery rate of the pairs called repelling or attracting.
     rng
         Seed or generator of the parts that baskets are divided into, and of the starts of learning.
     threads, progress
@@ -285,8 +315,7 @@ def diagnose(
         tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
     pairs = pair_tests(baskets, level)
     unseen = predicted(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
-    beyond = bounds(baskets, level, nonempty=pairs.nonempty)
-    return Diagnosis(Overview.of(baskets, looked_at), pairs, unseen, beyond, by_similarity)
+    return Diagnosis(Overview.of(baskets, looked_at), pairs, unseen, bounds(baskets), looked_at, by_similarity)
 
 
 def _nats(value: float) -> str:
@@ -295,5 +324,5 @@ def _nats(value: float) -> str:
 
 def _worth(gain: Gain) -> str:
     if np.isnan(gain.mean):
-        return " unknown"
-    return f"{likelier(gain.mean):>19}  {signed(gain.mean, 3)} ± {number(2 * gain.standard_error, 3)}"
+        return "unknown"
+    return f"{signed(gain.mean, 3)} ± {number(2 * gain.standard_error, 3)}"

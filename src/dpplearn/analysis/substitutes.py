@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.evidence import evidence_among
 from dpplearn.models.meetings import Together, together
 from dpplearn.models.mixture import Mixture
-
-if TYPE_CHECKING:
-    from dpplearn.analysis.stability import Stability
 
 AT_LEAST = 0.4  # of registries this gives the kinds of product: all the bathtubs, all the monitors
 
@@ -42,7 +39,7 @@ class SubstituteGroup(NamedTuple):
     expected: float  # the same by chance
 
 
-def substitute_pairs(model: DPP | Mixture, k: int = 10, stability: Stability | None = None) -> list[SubstitutePair]:
+def substitute_pairs(model: DPP | Mixture, k: int = 10) -> list[SubstitutePair]:
     """The pairs of items that a model keeps apart most.
 
     Of a `Mixture` the substitution is 1 − lift, and pairs come by how sure that is, as the training data have it.
@@ -55,8 +52,6 @@ def substitute_pairs(model: DPP | Mixture, k: int = 10, stability: Stability | N
         A model.
     k
         How many pairs at most; pairs that the model does not keep apart are left out.
-    stability
-        Of a DPP, from `stability`: the pairs that the model most surely keeps apart come first.
 
     Returns
     -------
@@ -74,9 +69,8 @@ def substitute_pairs(model: DPP | Mixture, k: int = 10, stability: Stability | N
     law, met = _together(model), _met(model)
     found = law.substitution
     sure = surely_apart(model) if isinstance(model, Mixture) else _not_by_chance(model)
-    by = sure if stability is None else np.minimum(stability.low, sure)
-    first, second = np.triu_indices(len(by), 1)
-    strongest = np.argsort(-by[first, second], kind="stable")[: whole_number("k", k, 0)]
+    first, second = np.triu_indices(len(sure), 1)
+    strongest = np.argsort(-sure[first, second], kind="stable")[: whole_number("k", k, 0)]
     return [
         SubstitutePair(
             model.items[i],

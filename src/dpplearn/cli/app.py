@@ -13,7 +13,6 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import INTERRUPTS, exit_code, run_typer, show_warning
-from dpplearn.cli.output import open_streams
 from dpplearn.errors import InputWarning
 
 COMMANDS = (
@@ -24,12 +23,9 @@ COMMANDS = (
     "recommend",
     "explain",
     "complete",
-    "map",
     "sample",
     "describe",
     "plot",
-    "export",
-    "import",
     "add-items",
     "update",
     "check",
@@ -38,13 +34,12 @@ COMMANDS = (
     "recommend-all",
     "serve",
 )
-BRIEF = ("recommend", "complete", "map", "explain")  # over before a second thread of BLAS has begun to be of use
-TAKEN = ("import", "map")  # names that mean something else in Python
+BRIEF = ("recommend", "complete", "explain")  # over before a second thread of BLAS has begun to be of use
 
 
 def command(name: str) -> Callable[..., None]:
     """The function of a command, in the module of the same name; these are loaded when they are wanted."""
-    own = name.replace("-", "_") + ("_" if name in TAKEN else "")
+    own = name.replace("-", "_")
     found: Callable[..., None] = getattr(import_module(f"dpplearn.cli.commands.{own}"), own)
     return found
 
@@ -92,6 +87,19 @@ def main() -> int:
     """Run the program; the exit code."""
     if sys.argv[1:2] and sys.argv[1] in BRIEF:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded, which nothing here has done
-    open_streams()
+    _prepare_streams()
     INTERRUPTS.listen()
     return run(sys.argv[1:] or ["--help"])
+
+
+def _prepare_streams() -> None:
+    """Discard what is written to closed streams, and make standard output buffered.
+
+    Unbuffered (PYTHONUNBUFFERED), Python ignores that a pipe took only a part of what was written.
+    """
+    out = sys.stdout
+    if out is not None:
+        sys.stdout = open(out.fileno(), "w", encoding=out.encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115

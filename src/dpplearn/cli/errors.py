@@ -31,7 +31,7 @@ class Interrupts:
     def listen(self) -> None:
         self.received = None
         for each in ENDING:
-            if signal.getsignal(each) is not signal.SIG_IGN:  # as under nohup
+            if signal.getsignal(each) is not signal.SIG_IGN:  # as in a background job of a script
                 signal.signal(each, self.take)
 
     def take(self, number: int, frame: Any = None) -> None:

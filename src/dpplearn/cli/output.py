@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,26 +21,6 @@ Report = dict[str, Any]
 Shown = TextTable | Facts | str  # an empty sentence is left out
 # Columns between two of a table, and what that takes of space around its cells: above, right, below, left.
 SPACES = {3: (0, 1, 0, 1), 2: (0, 1, 0, 0), 1: (0, 0, 0, 0)}
-
-
-def open_streams() -> None:
-    """Give standard streams that are closed a place of their own, or the next file opened would take it. What goes to
-    standard output is then lost, and that is told as of any other pipe that nobody reads."""
-    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
-    closed = sys.stdout is None
-    descriptor, encoding = (_unread_pipe(), "utf-8") if closed else (sys.stdout.fileno(), sys.stdout.encoding)
-    # Buffered even under PYTHONUNBUFFERED, where Python drops what a pipe that closes did not take, without a word.
-    sys.stdout = open(descriptor, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
-
-
-def _unread_pipe() -> int:
-    """As the first descriptor that is free."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    first = os.dup(writer)
-    os.close(writer)
-    return first
 
 
 def write_json(report: Report, *, lines: bool = False) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
@@ -13,12 +12,9 @@ import numpy as np
 from dpplearn.arrays import Ints, Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import InputError, whole_number
-from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
-from dpplearn.evaluation.diversity import Diversity
 from dpplearn.evaluation.evaluation import (
     KS,
     ONLY,
-    RESAMPLES,
     Answers,
     Setting,
     answer,
@@ -43,7 +39,6 @@ def cross_validate(
     folds: int = 5,
     k: int | Sequence[int] = KS,
     rng: Seed = 0,
-    resamples: int = RESAMPLES,
     progress: bool = False,
     **fit_options: Any,
 ) -> Evaluation:
@@ -59,10 +54,10 @@ def cross_validate(
         Options of `fit` by the name of the model, such as {"em": {"learner": "em"}, "auto": {}}; by default one model.
     folds
         How many parts of (nearly) equal size, drawn at random.
-    k, resamples, progress
+    k, progress
         As `evaluate` takes them.
     rng
-        Seed or generator of the folds, the fits, the items held out, the random sets and the bootstrap.
+        Seed or generator of the folds, the fits, the items held out and the random sets.
     fit_options
         Options of `fit` for all models. Whether baskets can be empty is settled by all of them, for all folds; if a
         model is learned given that they are not, all are judged so.
@@ -75,7 +70,7 @@ def cross_validate(
     Examples
     --------
     >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
-    >>> found = cross_validate(baskets, {"em": {"learner": "em"}}, folds=2, resamples=100)
+    >>> found = cross_validate(baskets, {"em": {"learner": "em"}}, folds=2)
     >>> found.names
     ('em', 'independent items', 'popularity', 'item-to-item', 'cosine', 'EASE')
     >>> found.fold_means("em").shape
@@ -86,7 +81,7 @@ def cross_validate(
     baskets = baskets.subset(counted)
     options = {name: _settled({**fit_options, **each}, baskets) for name, each in (models or {ONLY: {}}).items()}
     nonempty = any(each["nonempty"] for each in options.values())
-    setting = Setting(tuple(options), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
+    setting = Setting(tuple(options), nonempty, lengths(k))
     rng = np.random.default_rng(rng)
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
@@ -102,7 +97,7 @@ def cross_validate(
                 advance(name)
             learned = learned_from(train, rng.spawn(1)[0])
             ridges.append(f"{learned.ridge:g}")
-            parts.append(answer(predictors_of(laws, learned, nonempty), ask(test, rng), setting, rng))
+            parts.append(answer(predictors_of(laws, learned, nonempty), ask(test, rng), setting))
     notes = (
         f"Every basket was tested once, by models and baselines learned from the other {folds - 1} of {folds} folds.",
         f"The ridge of EASE per training basket, by a fifth of them in each fold, is {listed(ridges)}.",
@@ -110,7 +105,7 @@ def cross_validate(
     row, fold = np.nonzero(tested.T)  # in the order of the baskets
     every = baskets.subset(row).weighted(tested[fold, row])
     joined = _joined(parts, [np.flatnonzero(fold == number) for number in range(folds)])
-    return summary(joined, every, setting, rng, notes, folds=fold, rows=counted[row])
+    return summary(joined, every, setting, notes, folds=fold, rows=counted[row])
 
 
 def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -> Effort:
@@ -134,8 +129,7 @@ def _joined(parts: Sequence[Answers], rows: Sequence[Ints]) -> Answers:
     """All folds as one lot of baskets; `rows` are where those of each fold stand in it."""
     names = parts[0].outcomes
     found = {name: _together([part.outcomes[name] for part in parts], rows) for name in names}
-    lists = tuple(_mean_diversity(each) for each in zip(*(part.diversity for part in parts), strict=True))
-    return Answers(found, lists, sum(part.n_ranked for part in parts))
+    return Answers(found, sum(part.n_ranked for part in parts))
 
 
 def _together(parts: Sequence[Outcomes], rows: Sequence[Ints]) -> Outcomes:
@@ -147,15 +141,3 @@ def _together(parts: Sequence[Outcomes], rows: Sequence[Ints]) -> Outcomes:
     return Outcomes(
         columns, np.sort(unranked), reduce(add, pairs) if pairs else None, reduce(add, sizes) if sizes else None
     )
-
-
-def _mean_diversity(parts: Sequence[Diversity]) -> Diversity:
-    """Folds without a list have no similarity."""
-    similarity = {k: _mean([part.similarity[k] for part in parts]) for k in parts[0].similarity}
-    coverage = {k: _mean([part.coverage[k] for part in parts]) for k in parts[0].coverage}
-    return Diversity(parts[0].name, similarity, coverage)
-
-
-def _mean(values: Sequence[float]) -> float:
-    there = [value for value in values if not math.isnan(value)]
-    return sum(there) / len(there) if there else math.nan

@@ -25,9 +25,7 @@ from dpplearn.evaluation.baselines import (
     of_model,
     usual_ridge,
 )
-from dpplearn.evaluation.bootstrap import MOST_RESAMPLES, resampled_means
 from dpplearn.evaluation.calibration import LARGE, MOST_GIVEN
-from dpplearn.evaluation.diversity import Diversity, diversity
 from dpplearn.evaluation.outcomes import Outcomes, Questions, ask, can_be_ranked, outcomes
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.evaluation.ridge_choice import chosen_ridge
@@ -41,7 +39,6 @@ from dpplearn.tools.threads import suitable_blas
 
 Model = SetModel | FitResult
 KS = (5, 10, 20)
-RESAMPLES = 1000
 ONLY = "model"  # what a model is called that came without a name
 
 
@@ -52,14 +49,13 @@ def evaluate(
     train: Baskets | Iterable[Iterable[Any]] | None = None,
     k: int | Sequence[int] = KS,
     rng: Seed = 0,
-    resamples: int = RESAMPLES,
     unknown: str = "error",
     progress: bool = False,
 ) -> Evaluation:
     """How well models predict baskets that they were not learned from, beside baselines.
 
-    Mean log-likelihood, rank of an item held out at random, AUC against random sets, calibration, sizes of baskets, and
-    diversity of recommended lists; docs/guide/evaluation.md has the formulas. Baselines are independent items,
+    Mean log-likelihood, rank of an item held out at random, AUC against random sets, calibration, and sizes of baskets;
+    docs/guide/evaluation.md has the formulas. Baselines are independent items,
     popularity, item-to-item frequencies, cosines and EASE, all of the training data. If the law of a model is that of
     sets that are not empty, all are judged given that a basket is not empty.
 
@@ -76,10 +72,8 @@ def evaluate(
     k
         How many recommendations count in recall@k and NDCG@k.
     rng
-        Seed or generator of the items held out, the random sets and the bootstrap. The default asks the same of every
+        Seed or generator of the items held out and the random sets. The default asks the same of every
         model, so that separate calls with the same baskets can be compared.
-    resamples
-        Of the bootstrap.
     unknown
         What to do about items that the models do not have: "error", or "drop" to leave them out, and baskets of nothing
         else; a note says how many.
@@ -95,7 +89,7 @@ def evaluate(
     --------
     >>> import dpplearn as dl
     >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
-    >>> found = evaluate(dl.fit(baskets, prior=0.1), baskets, resamples=100)
+    >>> found = evaluate(dl.fit(baskets, prior=0.1), baskets)
     >>> found.names
     ('model', 'independent items', 'popularity', 'item-to-item', 'cosine', 'EASE')
     >>> found.difference("model", "independent items").verdict
@@ -105,7 +99,7 @@ def evaluate(
     catalogue = next(iter(named.values())).catalogue
     baskets, left_out = known_baskets(baskets, catalogue, unknown)
     nonempty = any(model.nonempty for model in named.values())
-    setting = Setting(tuple(named), nonempty, lengths(k), whole_number("resamples", resamples, 1, MOST_RESAMPLES))
+    setting = Setting(tuple(named), nonempty, lengths(k))
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
     rng = np.random.default_rng(rng)
@@ -117,8 +111,8 @@ def evaluate(
     questions = ask(baskets, rng)
     with shown_progress(progress) as shown:
         advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
-        answers = answer(predictors, questions, setting, rng, advance)
-    return summary(answers, baskets, setting, rng, (*learned.notes, *left_out.notes))
+        answers = answer(predictors, questions, setting, advance)
+    return summary(answers, baskets, setting, (*learned.notes, *left_out.notes))
 
 
 @dataclass(frozen=True)
@@ -128,7 +122,6 @@ class Setting:
     models: tuple[str, ...]
     nonempty: bool
     ks: tuple[int, ...]
-    resamples: int
 
 
 @dataclass(frozen=True)
@@ -136,7 +129,6 @@ class Answers:
     """What came of the questions about one lot of baskets."""
 
     outcomes: Mapping[str, Outcomes]
-    diversity: tuple[Diversity, ...]
     n_ranked: int
 
 
@@ -178,39 +170,29 @@ def answer(
     predictors: Mapping[str, Predictor],
     questions: Questions,
     setting: Setting,
-    rng: np.random.Generator,
     advance: Callable[[str], None] = lambda name: None,
 ) -> Answers:
     with suitable_blas(questions.baskets.n_items, None):
         found = {
             name: outcomes(each, questions, setting.ks, partial(advance, name)) for name, each in predictors.items()
         }
-        lists = diversity(predictors, setting.models, questions, setting.ks, rng)
-    return Answers(found, lists, len(questions.ranked))
+    return Answers(found, len(questions.ranked))
 
 
 def summary(
     answers: Answers,
     baskets: Baskets,
     setting: Setting,
-    rng: np.random.Generator,
     notes: Sequence[str],
     *,
     folds: Ints | None = None,
     rows: Ints | None = None,
 ) -> Evaluation:
-    """The bootstrap, over all columns of all models and baselines at once."""
-    keys = [(name, measure) for name, each in answers.outcomes.items() for measure in each.columns]
-    columns = np.column_stack([answers.outcomes[name].columns[measure] for name, measure in keys])
-    means = resampled_means(columns, baskets.weights, setting.resamples, rng)
-    resampled: dict[str, dict[str, Any]] = {name: {} for name in answers.outcomes}
-    for (name, measure), column in zip(keys, means.T, strict=True):
-        resampled[name][measure] = column
+    """Return the evaluation with the outcomes of all models and baselines."""
     return Evaluation(
         models=setting.models,
         baselines=tuple(name for name in answers.outcomes if name not in setting.models),
         outcomes={name: each.columns for name, each in answers.outcomes.items()},
-        resampled=resampled,
         weights=baskets.weights,
         n_items=baskets.n_items,
         k=setting.ks,
@@ -221,7 +203,6 @@ def summary(
         size_distance={
             name: each.sizes.distance() for name, each in answers.outcomes.items() if each.sizes is not None
         },
-        diversity=answers.diversity,
         n_ranked=answers.n_ranked,
         unranked={name: len(each.unranked) for name, each in answers.outcomes.items()},
         notes=(*notes, *_remarks(baskets, answers.n_ranked, setting.nonempty)),

@@ -64,15 +64,6 @@ def share_beaten(true: Floats, others: Floats) -> Floats:
     return np.asarray((others < true).mean(axis=1) + (others == true).mean(axis=1) / 2)
 
 
-def mean_similarity(similarity: Floats, items: Ints) -> float:
-    """The mean over all pairs of a list; NaN where it has no pair."""
-    n = len(items)
-    if n < 2:
-        return math.nan
-    among = similarity[np.ix_(items, items)]
-    return float((among.sum() - among.trace()) / (n * (n - 1)))
-
-
 def weighted_mean(values: Floats, weights: Floats) -> float:
     """The mean of the values that are not NaN and have a weight; −inf where one of them is, NaN without any."""
     counted = (weights > 0) & ~np.isnan(values)

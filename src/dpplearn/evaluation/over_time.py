@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpplearn.arrays import Ints, Seed
+from dpplearn.arrays import Ints
 from dpplearn.data.times import periods
 from dpplearn.evaluation.baselines import INDEPENDENT
-from dpplearn.evaluation.bootstrap import Difference, Estimate, difference, estimate, resampled_means
+from dpplearn.evaluation.intervals import Difference, Estimate, difference, estimate
 from dpplearn.evaluation.outcomes import LOG_LIKELIHOOD, PERCENTILE_RANK
 from dpplearn.evaluation.text import with_interval
 from dpplearn.tools.tables import WIDTH, TextTable, as_plain_text
@@ -28,7 +28,7 @@ class Period:
 
     Examples
     --------
-    >>> lead, mean = Difference(0.5, 0.4, 0.6, 1.0), Estimate(-2.0, -2.1, -1.9)
+    >>> lead, mean = Difference(0.5, 0.4, 0.6), Estimate(-2.0, -2.1, -1.9)
     >>> Period("2026-01", 10, 10.0, mean, lead, Estimate(80.0, 70.0, 90.0)).gain.verdict
     'better'
     """
@@ -47,7 +47,7 @@ class OverTime:
 
     Examples
     --------
-    >>> lead, mean = Difference(0.5, 0.4, 0.6, 1.0), Estimate(-2.0, -2.1, -1.9)
+    >>> lead, mean = Difference(0.5, 0.4, 0.6), Estimate(-2.0, -2.1, -1.9)
     >>> print(OverTime("model", "month", (Period("2026-01", 10, 10.0, mean, lead, Estimate(80.0, 70.0, 90.0)),)))
     model by month
     Means per basket with 95% intervals. nats: the log-likelihood; lead: how far
@@ -122,22 +122,23 @@ class OverTime:
         return "\n".join([*as_plain_text(self.table), fill(self.in_words, WIDTH)])
 
 
-def over_time(found: Evaluation, by: str, name: str, rng: Seed) -> OverTime:
+def over_time(found: Evaluation, by: str, name: str) -> OverTime:
     """Of one model of an evaluation."""
     names, which = periods(found.times, by)
-    rng = np.random.default_rng(rng)
     rows = [np.flatnonzero(which == number) for number in range(len(names))]
     there = [(each, of) for each, of in zip(names, rows, strict=True) if found.weights[of].sum() > 0]
-    return OverTime(name, by, tuple(_period(found, each, name, of, rng) for each, of in there))
+    return OverTime(name, by, tuple(_period(found, each, name, of) for each, of in there))
 
 
-def _period(found: Evaluation, period: str, name: str, rows: Ints, rng: np.random.Generator) -> Period:
-    """With as many resamples as the evaluation has."""
-    keys = ((name, LOG_LIKELIHOOD), (INDEPENDENT, LOG_LIKELIHOOD), (name, PERCENTILE_RANK))
-    columns = np.column_stack([found.outcomes[each][measure][rows] for each, measure in keys])
+def _period(found: Evaluation, period: str, name: str, rows: Ints) -> Period:
     weights = found.weights[rows]
-    means = resampled_means(columns, weights, len(found.resampled[name][LOG_LIKELIHOOD]), rng)
-    ours, theirs, rank = (estimate(columns[:, place], weights, means[:, place]) for place in range(len(keys)))
-    lead = difference(ours.value, means[:, 0], theirs.value, means[:, 1])
+    ours, independent = (found.outcomes[each][LOG_LIKELIHOOD][rows] for each in (name, INDEPENDENT))
     n_baskets = len(rows) if found.rows is None else len(np.unique(found.rows[rows]))
-    return Period(period, n_baskets, float(weights.sum()), ours, lead, rank)
+    return Period(
+        period,
+        n_baskets,
+        float(weights.sum()),
+        estimate(ours, weights),
+        difference(ours, independent, weights),
+        estimate(found.outcomes[name][PERCENTILE_RANK][rows], weights),
+    )

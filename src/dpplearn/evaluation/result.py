@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Floats, Ints
 from dpplearn.data.times import Times
 from dpplearn.errors import InputError
-from dpplearn.evaluation.bootstrap import Difference, Estimate, difference, estimate
 from dpplearn.evaluation.by_basket import by_basket
 from dpplearn.evaluation.calibration import Reliability
-from dpplearn.evaluation.diversity import Diversity
+from dpplearn.evaluation.intervals import Difference, Estimate, difference, estimate
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.evaluation.outcomes import LOG_LIKELIHOOD
 from dpplearn.evaluation.over_time import OverTime, over_time
@@ -34,7 +33,7 @@ class Evaluation:
     --------
     >>> import dpplearn as dl
     >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
-    >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+    >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
     >>> found.names, found.n_baskets
     (('model', 'independent items', 'popularity'), 20)
     """
@@ -42,14 +41,12 @@ class Evaluation:
     models: tuple[str, ...]
     baselines: tuple[str, ...]
     outcomes: Mapping[str, Mapping[str, Floats]]
-    resampled: Mapping[str, Mapping[str, Floats]]  # means in bootstrap resamples, the same resamples for all
     weights: Floats  # of the baskets
     n_items: int
     k: tuple[int, ...]
     nonempty: bool
     reliability: Mapping[str, Reliability]
     size_distance: Mapping[str, float]
-    diversity: tuple[Diversity, ...]
     n_ranked: int
     unranked: Mapping[str, int]  # of those, how many left a partial basket that is impossible, so that all items tied
     notes: tuple[str, ...] = ()
@@ -80,7 +77,7 @@ class Evaluation:
         --------
         >>> import dpplearn as dl
         >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
-        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
         >>> "log_likelihood" in found.measures("model"), "log_likelihood" in found.measures("popularity")
         (True, False)
         """
@@ -99,17 +96,17 @@ class Evaluation:
         Returns
         -------
         Estimate
-            With the 95 % interval of the bootstrap.
+            With a normal 95 % confidence interval.
 
         Examples
         --------
         >>> import dpplearn as dl
         >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
-        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
         >>> round(found.estimate("model").value, 3)  # either has probability 0.41
         -0.892
         """
-        return estimate(self._column(name, measure), self.weights, self.resampled[name][measure])
+        return estimate(self._column(name, measure), self.weights)
 
     def difference(self, name: str, other: str, measure: str = LOG_LIKELIHOOD) -> Difference:
         """The mean of one less that of another.
@@ -124,18 +121,17 @@ class Evaluation:
         Returns
         -------
         Difference
-            By a paired bootstrap: both on the same resampled baskets.
+            With a 95 % confidence interval from the paired differences.
 
         Examples
         --------
         >>> import dpplearn as dl
         >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
-        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
         >>> found.difference("model", "independent items").verdict
         'better'
         """
-        means = [weighted_mean(self._column(each, measure), self.weights) for each in (name, other)]
-        return difference(means[0], self.resampled[name][measure], means[1], self.resampled[other][measure])
+        return difference(self._column(name, measure), self._column(other, measure), self.weights)
 
     def fold_means(self, name: str, measure: str = LOG_LIKELIHOOD) -> Floats:
         """The mean over the baskets of each fold, after `cross_validate`.
@@ -155,7 +151,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> found = dl.cross_validate([["cot"], ["crib"]] * 10, folds=2, resamples=100, learner="em", max_iter=3)
+        >>> found = dl.cross_validate([["cot"], ["crib"]] * 10, folds=2, learner="em", max_iter=3)
         >>> len(found.fold_means("model"))
         2
         """
@@ -165,15 +161,15 @@ class Evaluation:
         folds = range(int(self.folds.max()) + 1)
         return np.array([weighted_mean(column[self.folds == fold], self.weights[self.folds == fold]) for fold in folds])
 
-    def over_time(self, by: str = "month", name: str | None = None, rng: Seed = 0) -> OverTime:
+    def over_time(self, by: str = "month", name: str | None = None) -> OverTime:
         """How a model did from period to period, by the times of the baskets.
 
         Parameters
         ----------
         by
             "day", "week", "month", "quarter" or "year".
-        name, rng
-            One of `models`, by default the first; and the seed or generator of the bootstrap.
+        name
+            One of `models`, by default the first.
 
         Returns
         -------
@@ -185,12 +181,12 @@ class Evaluation:
         >>> import dpplearn as dl
         >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
         >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"]] * 10, times=["2026-01-31", "2026-02-01"] * 10)
-        >>> [(row.period, row.n_baskets) for row in dl.evaluate(dpp, baskets, resamples=100).over_time("month")]
+        >>> [(row.period, row.n_baskets) for row in dl.evaluate(dpp, baskets).over_time("month")]
         [('2026-01', 10), ('2026-02', 10)]
         """
         name = self.models[0] if name is None else name
         self._column(name, LOG_LIKELIHOOD)  # what ranks alone has no likelihood
-        return over_time(self, by, name, rng)
+        return over_time(self, by, name)
 
     def to_table(self) -> dict[str, npt.NDArray[Any]]:
         """One row per basket and model: what the basket is called, and how the model did on it.
@@ -205,7 +201,7 @@ class Evaluation:
         >>> import dpplearn as dl
         >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
         >>> baskets = dl.Baskets.from_lists([["cot"], ["crib", "cot"]], ids=["a7", "b2"])
-        >>> dl.evaluate(dpp, baskets, resamples=100).to_table()["basket"].tolist()
+        >>> dl.evaluate(dpp, baskets).to_table()["basket"].tolist()
         ['a7', 'b2']
         """
         return by_basket(self)
@@ -227,7 +223,7 @@ class Evaluation:
         --------
         >>> import dpplearn as dl
         >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])  # never both
-        >>> dl.evaluate(dpp, [["cot"], ["cot", "crib"]], resamples=100).impossible("model").tolist()
+        >>> dl.evaluate(dpp, [["cot"], ["cot", "crib"]]).impossible("model").tolist()
         [False, True]
         """
         column = self._columns(name).get(LOG_LIKELIHOOD, np.zeros(len(self.weights)))
@@ -271,7 +267,7 @@ class Evaluation:
         --------
         >>> import dpplearn as dl
         >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])  # one of them, never both
-        >>> round(dl.evaluate(dpp, [["cot"], ["cot", "crib"]], resamples=100).mean_of_possible("model"), 3)
+        >>> round(dl.evaluate(dpp, [["cot"], ["cot", "crib"]]).mean_of_possible("model"), 3)
         -0.693
         """
         column = self._columns(name).get(LOG_LIKELIHOOD)
@@ -300,7 +296,7 @@ class Evaluation:
         --------
         >>> import dpplearn as dl
         >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
-        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10, resamples=100)
+        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
         >>> [row["name"] for row in found.to_dict()["rows"]]
         ['model', 'independent items', 'popularity']
         """
@@ -317,7 +313,6 @@ class Evaluation:
                 for name, other, measure in self.compared
                 for found in [self.difference(name, other, measure)]
             ],
-            "diversity": [_plain_keys(asdict(each)) for each in self.diversity],
             "notes": list(self.notes),
         }
 
@@ -341,11 +336,3 @@ class Evaluation:
         from dpplearn.evaluation.text import as_text
 
         return as_text(self)
-
-
-def _plain_keys(entry: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no numbers for keys."""
-    return {
-        name: {str(k): each for k, each in value.items()} if isinstance(value, Mapping) else value
-        for name, value in entry.items()
-    }

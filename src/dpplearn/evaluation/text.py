@@ -9,10 +9,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from dpplearn.evaluation.baselines import INDEPENDENT
-from dpplearn.evaluation.bootstrap import Estimate
+from dpplearn.evaluation.intervals import Estimate
 from dpplearn.evaluation.outcomes import AUC, LOG_LIKELIHOOD, PERCENTILE_RANK
 from dpplearn.tools.tables import WIDTH, TextTable, as_plain_text
-from dpplearn.tools.words import MISSING, count, likelier, listed, number, share, signed
+from dpplearn.tools.words import MISSING, count, likelier, listed, number, signed
 
 if TYPE_CHECKING:
     from dpplearn.evaluation.result import Evaluation
@@ -32,9 +32,6 @@ VARY = "How much the figures depend on which part of the data is tested."
 AHEAD = "Above 0 the first is better; undecided where the interval holds 0."
 CALIBRATED = "The nearer to 0, the more the probabilities can be taken at their word."
 CAME_TRUE = "Of the predictions of about the first figure, the share in the second came true."
-ALIKE = (
-    "How alike the items of a list are, less is more diverse; and the share of the catalogue that is ever suggested."
-)
 
 
 def tables(found: Evaluation) -> Iterator[TextTable]:
@@ -48,8 +45,6 @@ def tables(found: Evaluation) -> Iterator[TextTable]:
     yield from _differences(found)
     yield _calibration(found)
     yield from _reliability(found)
-    if found.n_ranked:
-        yield _diversity(found)
 
 
 def remarks(found: Evaluation) -> Iterator[str]:
@@ -123,8 +118,8 @@ def _differences(found: Evaluation) -> Iterator[TextTable]:
         ranking.append(f"ndcg@{found.k[len(found.k) // 2]}")
     for measure in [LOG_LIKELIHOOD, *ranking]:
         word = WORDS.get(measure, measure.replace("ndcg", "NDCG"))
-        title = f"Difference in {word}, and in how many resamples ahead"
-        yield TextTable(title, AHEAD, ["", "difference>", "ahead in>", ""], list(_beside(found, measure)))
+        title = f"Difference in {word}, with 95% intervals"
+        yield TextTable(title, AHEAD, ["", "difference>", ""], list(_beside(found, measure)))
 
 
 def _beside(found: Evaluation, measure: str) -> Iterator[Sequence[str]]:
@@ -135,12 +130,12 @@ def _beside(found: Evaluation, measure: str) -> Iterator[Sequence[str]]:
             continue
         models = [model for model, other in pairs if other == opponent]
         if len(found.models) > 1:
-            yield (f"over {opponent}", "", "", "")
+            yield (f"over {opponent}", "", "")
         for model in models:
             difference = found.difference(model, opponent, measure)
             interval = with_interval(difference, DIGITS.get(measure, 3), sign=True)
             line = f"  {model}" if len(found.models) > 1 else f"over {opponent}"
-            yield (line, interval, share(difference.better), difference.verdict)
+            yield (line, interval, difference.verdict)
 
 
 def _calibration(found: Evaluation) -> TextTable:
@@ -170,15 +165,6 @@ def _reliability(found: Evaluation) -> Iterator[TextTable]:
     if rows:
         title = f"Calibration of {first}: other items, given one of a basket"
         yield TextTable(title, CAME_TRUE, ["predicted>", "observed>", "95% interval>", "predictions>"], rows)
-
-
-def _diversity(found: Evaluation) -> TextTable:
-    rows = [
-        (each.name, *(f"{number(each.similarity[k])}, {share(each.coverage[k]):>4}" for k in found.k))
-        for each in found.diversity
-    ]
-    title = f"Lists of k to add: similarity under {found.models[0]}, catalogue reached"
-    return TextTable(title, ALIKE, ["", *(f"k = {k}>" for k in found.k)], rows)
 
 
 def _impossible(found: Evaluation, name: str) -> Iterator[str]:

@@ -58,7 +58,7 @@ class Substitute(NamedTuple):
     Examples
     --------
     >>> print(Substitute("cot", 0.45, met=20, expected=40.0, low=0.3, high=0.64))
-    cot: together 45% less often; met 20, by chance 40.0
+    cot: together 0.55 times as often; met 20, by chance 40.0
     """
 
     item: Label
@@ -104,7 +104,7 @@ class Relation(NamedTuple):
     Examples
     --------
     >>> print(Relation("monitor", 2.0, met=40, expected=20.0, low=1.5, high=2.6))
-    monitor: together 2.0 times as often; met 40, by chance 20.0
+    monitor: together 2 times as often; met 40, by chance 20.0
     """
 
     item: Label

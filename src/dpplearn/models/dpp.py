@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
@@ -43,7 +45,7 @@ class DPP(SetModel):
 
     Examples
     --------
-    >>> dpp = DPP(Kernel.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]), ["crib", "cot", "monitor"])
+    >>> dpp = DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
     >>> dpp
     DPP(3 named items, expected size 1.20)
     >>> [each.item for each in dpp.recommend(["crib"])]  # a cot is more frequent, but not beside a crib
@@ -62,6 +64,75 @@ class DPP(SetModel):
         if not isinstance(kernel, Kernel):
             raise InputError(f"got a {type(kernel).__name__}; expected a Kernel (Kernel.from_L(L) or Kernel.from_K(K))")
         super().__init__(law_of(kernel, nonempty=nonempty), items, learned, training)
+
+    @classmethod
+    def from_L(cls, L: npt.ArrayLike, items: Sequence[Label] | None = None, *, nonempty: bool = False) -> DPP:
+        """Return the DPP with L-ensemble kernel L, P(Y) = det(L_Y) / det(L + I).
+
+        Parameters
+        ----------
+        L : array-like of shape (n_items, n_items)
+            Symmetric and positive semidefinite, up to rounding.
+        items : sequence of labels, optional
+            Item labels, in the order of the rows. Default 0, 1, ...
+        nonempty : bool, default False
+            Whether the distribution is conditioned on the set not being empty.
+
+        Raises
+        ------
+        InputError
+            If L is not a symmetric positive semidefinite matrix, or if `items` has another length.
+
+        Examples
+        --------
+        >>> dpp = DPP.from_L([[1.0, 0.5], [0.5, 1.0]], ["crib", "cot"])
+        >>> dpp.marginals().round(3).tolist()
+        [0.467, 0.467]
+        """
+        return cls(Kernel.from_L(L), items, nonempty=nonempty)
+
+    @classmethod
+    def from_K(cls, K: npt.ArrayLike, items: Sequence[Label] | None = None, *, nonempty: bool = False) -> DPP:
+        """Return the DPP with marginal kernel K, P(A ⊆ Y) = det(K_A).
+
+        Parameters
+        ----------
+        K : array-like of shape (n_items, n_items)
+            Symmetric with eigenvalues between 0 and 1, up to rounding.
+        items : sequence of labels, optional
+            Item labels, in the order of the rows. Default 0, 1, ...
+        nonempty : bool, default False
+            Whether the distribution is conditioned on the set not being empty. K is the marginal kernel before
+            conditioning.
+
+        Raises
+        ------
+        InputError
+            If K is not symmetric, if an eigenvalue is not between 0 and 1, or if `items` has another length.
+
+        Examples
+        --------
+        >>> dpp = DPP.from_K([[0.5, 0.3], [0.3, 0.4]], ["crib", "cot"])
+        >>> round(dpp.inclusion_prob(["crib", "cot"]), 3)
+        0.11
+        """
+        return cls(Kernel.from_K(K), items, nonempty=nonempty)
+
+    @property
+    def L(self) -> Floats:
+        """The L-ensemble kernel, a read-only array of shape (n_items, n_items).
+
+        It does not exist if an eigenvalue of K is exactly 1. Accessing it then raises `InputError`.
+        """
+        return self.kernel.L
+
+    @property
+    def K(self) -> Floats:
+        """The marginal kernel, a read-only array of shape (n_items, n_items).
+
+        If `nonempty`, this is the marginal kernel before conditioning on the set not being empty.
+        """
+        return self.kernel.K
 
     @property
     def kernel(self) -> Kernel:
@@ -91,7 +162,7 @@ class DPP(SetModel):
         """The items that the model keeps most apart from this one, without those that it does not keep apart from it.
 
         By the share of the meetings by chance that it does not have, 1 − P(i, j ∈ Y)/chance. `substitute_pairs` and
-        `substitute_groups` go by the same.
+        `Diagnosis.substitute_groups` use the same number.
 
         Those alone that chance does not explain: that met this one so much less often in the baskets learned from
         that, of the items given, at most a share of `level` is there by mistake [BH95]. A model that does not tell what
@@ -115,7 +186,7 @@ class DPP(SetModel):
 
         Examples
         --------
-        >>> dpp = DPP(Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"])
+        >>> dpp = DPP.from_K([[0.5, 0.3], [0.3, 0.4]], ["crib", "cot"])
         >>> [(each.item, round(each.substitution, 2)) for each in dpp.substitutes("crib")]
         [('cot', 0.45)]
         """
@@ -144,7 +215,7 @@ class DPP(SetModel):
 
         Examples
         --------
-        >>> theirs = DPP(Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"]).to_dppy()
+        >>> theirs = DPP.from_K([[0.5, 0.3], [0.3, 0.4]], ["crib", "cot"]).to_dppy()
         >>> theirs.kernel_type
         'likelihood'
         """

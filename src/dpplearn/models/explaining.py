@@ -84,7 +84,7 @@ def in_words(factor: float) -> str:
     """What a factor makes an item.
 
     >>> in_words(0.55), in_words(0)
-    ('45.0% less likely', 'impossible')
+    ('0.55 times as likely', 'impossible')
     """
     return likelier(log(factor)) if factor > 0 else "impossible"
 

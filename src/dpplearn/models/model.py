@@ -325,7 +325,7 @@ class SetModel(NamedLaw):
         >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
         >>> dpp = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"])
         >>> print(dpp.explain(["crib", "monitor"], "cot"))
-        cot: 45.0% less likely beside this basket
+        cot: 0.55 times as likely beside this basket
           probability 0.4 alone, 0.22 beside it
           × 0.5500  crib
           × 1.0000  monitor

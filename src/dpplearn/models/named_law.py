@@ -8,7 +8,7 @@ from typing import overload
 
 import numpy as np
 
-from dpplearn.arrays import NO_ITEMS, Floats, Ints, Seed, read_only
+from dpplearn.arrays import Floats, Ints, Seed, read_only
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
@@ -146,20 +146,24 @@ class NamedLaw(Reranking):
         """E|Y|."""
         return self.law.expected_size
 
-    def complete(self, basket: Basket, k: int) -> Selection:
-        """A diverse set that contains the basket, grown greedily from it.
+    def complete(self, basket: Basket = (), k: int | None = None) -> Selection:
+        """Grow a basket greedily into a set of high probability.
+
+        Each step adds the item that multiplies the probability by the largest factor.
 
         Parameters
         ----------
-        basket
-            The items to begin with.
-        k
-            How many items the set is to have, those of the basket included.
+        basket : iterable of labels, default ()
+            Items to start from. Without any, the result approximates the most probable set.
+        k : int, optional
+            Size of the set, including the items of `basket`. By default the set grows until no item raises its
+            probability.
 
         Returns
         -------
         Selection
-            The basket first; `note` says why where there are fewer than k items.
+            The items of `basket` first, then the added items in the order of addition. `note` gives the reason if there
+            are fewer than k items.
 
         Examples
         --------
@@ -170,22 +174,22 @@ class NamedLaw(Reranking):
         ('cot', 'monitor')
         """
         A = self.catalogue.positions(basket)
-        if whole_number("k", k, 0) < len(A):
+        if k is not None and whole_number("k", k, 0) < len(A):
             raise InputError(f"k is {k}, but the basket already has {count(len(A), 'item')}; k counts them too")
         return self._selection(k, A)
 
     def greedy_map(self, k: int | None = None) -> Selection:
-        """A set of high probability, grown greedily.
+        """Return `complete` of the empty basket: the most probable set found greedily.
 
         Parameters
         ----------
-        k
-            How many items; by default as many as there are that raise the probability.
+        k : int, optional
+            Size of the set. By default the set grows until no item raises its probability.
 
         Returns
         -------
         Selection
-            In the order they were taken.
+            The items in the order of addition.
 
         Examples
         --------
@@ -195,9 +199,7 @@ class NamedLaw(Reranking):
         >>> dpp.greedy_map(2).items
         ('crib', 'monitor')
         """
-        if k is not None:
-            k = whole_number("k", k, 0)
-        return self._selection(k, NO_ITEMS)
+        return self.complete((), k)
 
     def _selection(self, k: int | None, include: Ints) -> Selection:
         positions, gains = self.law.greedy(k, include)

@@ -87,7 +87,7 @@ def fit_all(
     ...     shelf = fit_all(prepared, f"{folder}/shelf", segments=1, processes=1)
     ...     shelf.learned, shelf["sleep"].items, shelf.failed
     ...     fit_all(prepared, f"{folder}/shelf", segments=1).learned
-    ...     list(shelf.evaluate(prepared, resamples=10))
+    ...     list(shelf.evaluate(prepared))
     (('sleep',), ('cot', 'crib', 'lamp'), {})
     ()
     ['sleep']

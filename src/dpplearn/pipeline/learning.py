@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError
-from dpplearn.evaluation.headline import Headline, background, beside, headline
+from dpplearn.evaluation.baselines import INDEPENDENT
+from dpplearn.evaluation.evaluation import evaluate
+from dpplearn.evaluation.outcomes import PERCENTILE_RANK
+from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.effort import untold
 from dpplearn.fitting.fit import asked_for, fit_with, model_of
 from dpplearn.fitting.options import FitOptions
@@ -21,6 +25,7 @@ from dpplearn.models.model_file import load
 from dpplearn.pipeline.manifest import Prepared
 from dpplearn.tools.files import digest
 
+MODEL = "model"  # its name in the evaluation
 MODELS = "models"  # the folder of the models within that of the shelf
 LEARNING = ".learning-"  # what a model's file is called before its name is known
 NOT_OURS = ("threads", "progress", "checkpoint", "checkpoint_seconds", "resume")  # of the options of a fit
@@ -108,34 +113,54 @@ def saved_model(model: SetModel, shelf: Path, slug: str) -> tuple[str, str]:
 
 
 def result_of(model: SetModel, last: SetModel | None, test: Baskets | None, train: Baskets | None) -> dict[str, Any]:
-    """On the baskets to test on or, where there are none, those learned from; beside the last model."""
+    """Return the evaluation on the test (or training) baskets, compared with the last model."""
     baskets = test if test is not None else train
     assert baskets is not None
-    found, against = headline(model, baskets), background(model, baskets)
+    found = evaluate({MODEL: model}, baskets)
     return {
         "on": "test" if test is not None else "train",
         "n_baskets": len(baskets),
-        **_figures(found),
-        "independent": found.independent,
-        "gain": found.gain,
-        "baselines": dict(against.percentile_ranks),
-        "calibration": asdict(against.reliability),
-        "last": None if last is None else _beside(model, found, last, baskets),
+        **_figures(found, MODEL),
+        "independent": found.estimate(INDEPENDENT).value,
+        "gain": found.difference(MODEL, INDEPENDENT).value,
+        "baselines": _baseline_ranks(found, model),
+        "calibration": asdict(found.reliability[MODEL]),
+        "last": None if last is None else _compared(model, last, baskets),
     }
 
 
-def _beside(model: SetModel, found: Headline, last: SetModel, baskets: Baskets) -> dict[str, Any] | None:
+def _baseline_ranks(found: Evaluation, model: SetModel) -> dict[str, float]:
+    """Return the percentile ranks of the baselines. Independent items rank as popularity does."""
+    if model.training is None:  # the baselines would have the marginals of the model
+        return {}
+    names = (name for name in found.baselines if name != INDEPENDENT)
+    return {name: found.estimate(name, PERCENTILE_RANK).value for name in names}
+
+
+def _compared(model: SetModel, last: SetModel, baskets: Baskets) -> dict[str, Any] | None:
+    """Compare two models on the items that both have. Baskets without any of these items are left out."""
+    common = [item for item in model.items if item in last.catalogue]
+    if not common:
+        return None
+    models = {"now": _restricted(model, common), "before": _restricted(last, common)}
     try:
-        both = beside(model, found, last, baskets)
-    except InputError:  # no item in common
+        found = evaluate(models, baskets, unknown="drop")
+    except InputError:  # no basket holds a common item
         return None
     return {
-        "n_items": both.n_items,
-        "now": _figures(both.now),
-        "before": _figures(both.before),
-        "difference": both.now.log_likelihood - both.before.log_likelihood,
+        "n_items": len(common),
+        "now": _figures(found, "now"),
+        "before": _figures(found, "before"),
+        "difference": found.difference("now", "before").value,
     }
 
 
-def _figures(found: Headline) -> dict[str, float]:
-    return {"log_likelihood": found.log_likelihood, "percentile_rank": found.percentile_rank}
+def _restricted(model: SetModel, items: Sequence[Label]) -> SetModel:
+    return model if len(items) == len(model.items) else model.restrict(items)
+
+
+def _figures(found: Evaluation, name: str) -> dict[str, float]:
+    return {
+        "log_likelihood": found.estimate(name).value,
+        "percentile_rank": found.estimate(name, PERCENTILE_RANK).value,
+    }

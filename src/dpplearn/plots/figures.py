@@ -119,23 +119,7 @@ def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
 
 
 def figure_format(path: Path) -> str:
-    """The format of a figure, by the ending of its file.
-
-    Parameters
-    ----------
-    path
-        A file that ends in .png or .svg.
-
-    Returns
-    -------
-    str
-        "png" or "svg".
-
-    Examples
-    --------
-    >>> figure_format(Path("curve.SVG"))
-    'svg'
-    """
+    """Return "png" or "svg" by the ending of the file, or raise InputError."""
     format = path.suffix.lower().removeprefix(".")
     if format not in METADATA:
         raise InputError(f"{path} cannot be drawn: its name must end in .png or .svg")

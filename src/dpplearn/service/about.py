@@ -37,14 +37,10 @@ def kind(served: ServedModel) -> str:
 
 
 def about_model(served: ServedModel) -> Json:
-    """Baskets are lists of names, so no tensors go in or out, whatever KServe may say of other models."""
     model, learned = served.model, served.model.learned
     return {
         "name": served.name,
-        "versions": [served.version],
-        "platform": "dpplearn",
-        "inputs": [],
-        "outputs": [],
+        "version": served.version,
         "title": served.category.name,
         "kind": kind(served),
         "n_items": len(model.items),

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from dpplearn.data.catalogue import Label
-from dpplearn.service.shelves import ServedModel
 from dpplearn.service.watching import Current
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each was counted first, which nobody asked for
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where workers put their counts, if there are several
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
-MOST_ITEMS = 2000  # of a model whose recommendations are counted by item
-ALL_ITEMS = "(all)"  # what others are counted under
 
 
 class Metrics:
@@ -38,11 +34,10 @@ class Metrics:
             "dpplearn_unknown_items", "Items asked about that no model knows.", ["model"], registry=self.registry
         )
         self.recommended = Counter(
-            "dpplearn_recommended_items", "How often an item was suggested.", ["model", "item"], registry=self.registry
+            "dpplearn_recommended_items", "Items recommended.", ["model"], registry=self.registry
         )
         self.loads = Counter("dpplearn_shelf_loads", "Shelves read, by event.", ["event"], registry=self.registry)
         self._counters: dict[tuple[str, ...], tuple[Counter, Histogram]] = {}
-        self._items: dict[tuple[str, str], Counter] = {}
 
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -52,15 +47,6 @@ class Metrics:
         count, times = self._counters[key]
         count.inc()
         times.observe(seconds)
-
-    def suggest(self, served: ServedModel, items: Iterable[Label]) -> None:
-        """Count what was suggested."""
-        by_item = len(served.model.items) <= MOST_ITEMS
-        for item in items:
-            key = (served.name, str(item) if by_item else ALL_ITEMS)
-            if key not in self._items:
-                self._items[key] = self.recommended.labels(*key)
-            self._items[key].inc()
 
     def text(self, current: Current) -> bytes:
         """As Prometheus reads it. What is served is told by the worker that is asked: all look at one source."""

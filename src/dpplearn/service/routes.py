@@ -1,4 +1,4 @@
-"""The addresses of the questions: models under /v1, what is known of them under /v2 as KServe has it."""
+"""Routes of the service: models under /v1, health checks and metrics."""
 
 # Annotations are evaluated here, not later: FastAPI reads what a route takes from them.
 from typing import Annotated, Any
@@ -141,21 +141,19 @@ def add_knowledge(router: APIRouter, service: Service) -> None:
         return answer(analysis_of_shelf(service.now), service.now.version)
 
     @router.get(
-        "/v2/models/{name}",
+        "/v1/models/{name}",
         tags=["about"],
         summary="What is known of a model",
         response_model=schemas.ModelAbout,
-        responses={304: {"description": "It is the version that the client has"}, **problems(*OF_MODEL)},
+        responses=problems(*OF_MODEL),
     )
-    async def model(request: Request, name: Name) -> Response:
+    async def model(name: Name) -> Response:
         served = service.model(name)
-        if request.headers.get("if-none-match", "").strip().removeprefix("W/") == f'"{served.version}"':
-            return Response(status_code=304, headers={"etag": f'"{served.version}"'})
         return answer(about_model(served), served.version)
 
 
 def add_metrics(router: APIRouter, service: Service) -> None:
-    """Add the metrics. They contain names of models and items, so they belong to the guarded routes."""
+    """Add the metrics. They contain names of models, so they belong to the guarded routes."""
 
     @router.get(
         "/metrics",
@@ -172,10 +170,10 @@ def add_metrics(router: APIRouter, service: Service) -> None:
 def add_health(app: FastAPI, service: Service) -> None:
     """Add the health checks, which need no key."""
 
-    @app.get("/v2/health/live", tags=["health"], summary="Whether the process answers", response_model=schemas.Health)
+    @app.get("/healthz", tags=["health"], summary="Whether the process answers", response_model=schemas.Health)
     async def live() -> Response:
         return Response(b'{"live":true}', media_type="application/json")
 
-    @app.get("/v2/health/ready", tags=["health"], summary="Whether models are loaded", response_model=schemas.Health)
+    @app.get("/readyz", tags=["health"], summary="Whether models are loaded", response_model=schemas.Health)
     async def ready() -> Response:
         return Response(b'{"ready":true}', media_type="application/json")

@@ -224,20 +224,11 @@ class ShelfBatch(OfShelf):
     rows: list[Row]
 
 
-class Tensor(BaseModel):
-    name: str
-    datatype: str
-    shape: list[int]
-
-
 class ModelAbout(BaseModel):
-    """As KServe's protocol has it, and more."""
+    """Description of a model."""
 
     name: str
-    versions: list[str]
-    platform: str
-    inputs: list[Tensor]
-    outputs: list[Tensor]
+    version: str
     title: str
     kind: str
     n_items: int

@@ -63,7 +63,7 @@ class Service:
         quick = question.quick and not getattr(asked, "explain", False) and len(served.model.items) <= QUICK_ITEMS
         found = await self._answered(lambda: question.answer(served, asked), name, quick)
         if what == "recommend":
-            self.metrics.suggest(served, [each["item"] for each in found["items"]])
+            self.metrics.recommended.labels(name).inc(len(found["items"]))
         self._count_ignored(name, found)
         return answer({"model": name, "version": served.version, **found}, served.version)
 
@@ -76,7 +76,7 @@ class Service:
         self._note(request, WHOLE_SHELF, asked)
         found = await self._answered(lambda: answered(now, asked), WHOLE_SHELF, quick and not asked.explain)
         if answered is shelf_answers.recommend:
-            self._count_suggestions(now, found["items"])
+            self._count_recommended(found["items"])
         self._count_ignored(WHOLE_SHELF, found)
         return answer({"version": now.version, "versions": now.served.versions, **found}, now.version)
 
@@ -88,7 +88,7 @@ class Service:
         def row(each: Any) -> Json:
             checked = self._row(ask.AskBatchRow, each)
             found = answered(served, ask.AskRecommend.model_construct(**dict(checked), explain=False))
-            self.metrics.suggest(served, [item["item"] for item in found["items"]])
+            self.metrics.recommended.labels(name).inc(len(found["items"]))
             return found
 
         rows = await self.in_thread(lambda: self._rows(asked, row, name))
@@ -102,7 +102,7 @@ class Service:
         def row(each: Any) -> Json:
             checked = self._row(ask.AskShelfRow, each)
             found = shelf_answers.recommend(now, ask.AskShelf.model_construct(**dict(checked), explain=False))
-            self._count_suggestions(now, found["items"])
+            self._count_recommended(found["items"])
             return found
 
         rows = await self.in_thread(lambda: self._rows(asked, row, WHOLE_SHELF))
@@ -170,9 +170,9 @@ class Service:
         if found.get("ignored"):
             self.metrics.unknown.labels(name).inc(len(found["ignored"]))
 
-    def _count_suggestions(self, now: PreparedShelf, items: list[Json]) -> None:
+    def _count_recommended(self, items: list[Json]) -> None:
         for each in items:
-            self.metrics.suggest(now.models[each["category"]], [each["item"]])
+            self.metrics.recommended.labels(each["category"]).inc()
 
 
 def _too_many(name: str, n: int, most: int) -> Problem:

@@ -16,8 +16,7 @@ from dpplearn.errors import whole_number
 MOST_THREADS = 1024
 LARGE_MATRIX = 400  # items; below, threads inside BLAS cost more than they bring, most of all on a busy machine
 
-# Ctrl-C, a request to end, a terminal that is gone; not every system has all of them.
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+ENDING = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and the request of the system to end
 
 
 def thread_count(threads: int | None) -> int:

@@ -13,12 +13,10 @@ from unicodedata import category, east_asian_width
 
 MISSING = "-"
 CUT = "…"  # in the place of what was cut from a name
-TWICE = 1.95  # from which on what is written is 2.0 times, and not 95% more
-MOST_TIMES = 1e6  # of which the digits are written
+LARGEST_EXPONENT = 700.0  # exp of more overflows
 MARKS = ("Mn", "Me")  # categories of what stands above, below or around a letter
 LISTED = 40  # columns of a name in a list that would not fit on a line
 LINE = 66  # columns of such a list, beside what comes before it
-MOST_ROUNDS = 5  # of setting apart names that look alike when they are cut
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -70,38 +68,23 @@ def count(value: float | None, what: str = "") -> str:
 
 
 def likelier(gain: float | None) -> str:
-    """A gain in nats per basket as how likely a basket has become, compared with before.
+    """Return the ratio of probabilities that a gain in nats corresponds to.
 
-    >>> likelier(0.044), likelier(-0.05), likelier(1.2), likelier(0.0), likelier(None)
-    ('4.5% likelier', '4.9% less likely', '3.3 times as likely', 'as likely', '-')
-    >>> likelier(40.0), likelier(-12.0)
-    ('more than 1,000,000 times as likely', 'more than 99.9% less likely')
+    >>> likelier(0.044), likelier(-0.05), likelier(40.0), likelier(None)
+    ('1.04 times as likely', '0.951 times as likely', '2.35e+17 times as likely', '-')
     """
     if gain is None or not math.isfinite(gain):
         return MISSING
-    return _times(math.exp(min(gain, math.log(MOST_TIMES) + 1)), "likelier", "less likely", "as likely", 1)
+    return f"{math.exp(min(gain, LARGEST_EXPONENT)):.3g} times as likely"
 
 
 def as_often(lift: float | None) -> str:
-    """How often something happens, compared with chance.
+    """Return a lift in words.
 
-    >>> as_often(0.49), as_often(1.25), as_often(7.31), as_often(None)
-    ('51% less often', '25% more often', '7.3 times as often', '-')
+    >>> as_often(0.49), as_often(7.31), as_often(None)
+    ('0.49 times as often', '7.31 times as often', '-')
     """
-    if lift is None or not math.isfinite(lift):
-        return MISSING
-    return _times(lift, "more often", "less often", "as often", 0)
-
-
-def _times(factor: float, more: str, less: str, same: str, digits: int) -> str:
-    if factor > MOST_TIMES:
-        return f"more than {count(MOST_TIMES)} times {same}"
-    if factor >= TWICE:
-        return f"{number(factor, 1)} times {same}"
-    how_much = share(abs(factor - 1), digits)
-    if factor > 0 and how_much == share(1, digits):
-        return f"more than {share(1 - 10.0 ** -(digits + 2), digits)} {less}"
-    return same if how_much == share(0, digits) else f"{how_much} {more if factor > 1 else less}"
+    return MISSING if lift is None or not math.isfinite(lift) else f"{lift:.3g} times as often"
 
 
 def chance(value: float) -> str:
@@ -181,26 +164,12 @@ def wide(text: str) -> int:
 
 
 def shortened(labels: Sequence[Any], width: int) -> list[str]:
-    """Labels of at most `width` columns, cut in the middle once. Different ones that would then look alike keep what
-    sets them apart, if there is room for it.
+    """Return labels of at most `width` columns, cut in the middle.
 
     >>> shortened(["WHITE HANGING HEART T-LIGHT HOLDER", "cot"], 20)
     ['WHITE HANGING…HOLDER', 'cot']
     """
-    whole = [shown(label) for label in labels]
-    cut = {name: without_middle(name, width) for name in whole}
-    for _ in range(MOST_ROUNDS):
-        alike = [group for group in _alike(cut) if len(group) > 1]
-        cut |= {name: _set_apart(name, group, width) for group in alike for name in group}
-    return [cut[name] for name in whole]
-
-
-def _alike(cut: dict[str, str]) -> list[list[str]]:
-    """The names by what they became."""
-    groups: dict[str, list[str]] = {}
-    for name, short in cut.items():
-        groups.setdefault(short, []).append(name)
-    return list(groups.values())
+    return [without_middle(shown(label), width) for label in labels]
 
 
 def without_middle(name: str, width: int) -> str:
@@ -223,18 +192,6 @@ def _first(name: str, width: int) -> str:
         if taken > width:
             return name[:place]
     return name
-
-
-def _set_apart(name: str, others: Iterable[str], width: int) -> str:
-    """The beginning, then from the word on in which the names differ first; of a long word, from where they do."""
-    others = sorted(others)
-    letters = zip(*others, strict=False)
-    differ = next((place for place, each in enumerate(letters) if len(set(each)) > 1), min(map(len, others)))
-    word = name.rfind(" ", 0, differ + 1) + 1
-    rest = name[word if differ - word < width // 4 else differ :]
-    if wide(rest) > width // 2:
-        rest = f"{_first(rest, width // 2 - 1).rstrip()}{CUT}"
-    return f"{_first(name, width - 1 - wide(rest)).rstrip()}{CUT}{rest}"
 
 
 def _missing(value: float | None) -> bool:

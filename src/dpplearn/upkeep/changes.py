@@ -75,8 +75,8 @@ class Changes:
     >>> print(Changes(40, 200.0, 40.0, 10000, likelihood, (Counted("mobile", 7.0),), (), ()))
     Learned on from 40 new baskets, beside 200 from before, for which 10,000 sets
     drawn from the model stood in.
-    On 40 test baskets, a basket is 10.5% likelier, compared with before, on average
-    (log-likelihood -3.0000 before, -2.9000 after).
+    On 40 test baskets, a basket is 1.11 times as likely, compared with before, on
+    average (log-likelihood -3.0000 before, -2.9000 after).
     1 new item: mobile (in 7 baskets).
     No item has vanished.
     No recommendation for the most frequent items has moved.

@@ -13,16 +13,19 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, InputError, Kernel, Statistics, statistics, sum_statistics
+from dpplearn import Baskets, InputError, Kernel
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.kernels import passes
 from dpplearn.kernels.symmetric import bordered, definite
 from dpplearn.kernels.symmetric.statistics import (
+    Statistics,
     log_determinants,
     log_likelihood,
     log_probabilities,
     logdet_under_L,
     mean_log_likelihood,
+    statistics,
+    sum_statistics,
     sums_under_L,
 )
 from dpplearn.learners.symmetric.ascent import gradient

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpplearn.cli.commands.score import FixedSeed, Lengths, Resamples, described, evaluation_tables
+from dpplearn.cli.commands.score import FixedSeed, Lengths, described, evaluation_tables
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
     AsJson,
@@ -81,7 +81,6 @@ def compare(
     folds: Folds = 5,
     k: Lengths = None,
     seed: FixedSeed = 0,
-    resamples: Resamples = 1000,
     format: Format = "auto",
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
@@ -107,7 +106,7 @@ def compare(
         baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only, time, since, before).read(
             data
         )
-    found = cross_validate(baskets, options, folds=folds, k=k or KS, rng=seed, resamples=resamples, progress=progress)
+    found = cross_validate(baskets, options, folds=folds, k=k or KS, rng=seed, progress=progress)
     if as_json:
         write_json({"data": data, "folds": folds, "seed": seed, "models": options, **found.to_dict()})
         return

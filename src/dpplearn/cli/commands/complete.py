@@ -1,10 +1,9 @@
-"""dpplearn complete: a set of high probability that contains the items given."""
+"""dpplearn complete: a set of high probability that contains given items, or the most probable set found."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -12,8 +11,6 @@ import typer
 import dpplearn
 from dpplearn.cli.options import AsJson, Items, Model, Quiet
 from dpplearn.cli.output import Report, Shown, write
-from dpplearn.models.dpp import Selection
-from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, number, shown
 
@@ -26,22 +23,25 @@ FACTOR = (
 def complete(
     model: Model,
     items: Items = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Size of the whole set, the ITEMs included.")] = 10,
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "-k",
+            min=1,
+            help="Size of the set, including the ITEMs. By default the set grows until no item raises its probability.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Extend a basket to a set of high probability (greedy MAP)."""
+    """Extend a basket to a set of high probability (greedy MAP); without items, the most probable set found."""
     dpp = dpplearn.load(model)
-    write_selection(model, dpp, items or [], dpp.complete(items or [], k), as_json)
-
-
-def write_selection(model: Path, dpp: SetModel, given: Sequence[str], chosen: Selection, as_json: bool) -> None:
-    """The items given come first, in their order."""
-    expected = dpp.catalogue.select(dpp.catalogue.positions(given))
+    chosen = dpp.complete(items or [], k)
+    given = dpp.catalogue.select(dpp.catalogue.positions(items or []))
     report = {
         "model": str(model),
         "items": [
-            {"item": item, "gain": gain, "given": item in expected}
+            {"item": item, "gain": gain, "given": item in given}
             for item, gain in zip(chosen.items, chosen.gains, strict=True)
         ],
         "log_prob": chosen.log_prob,

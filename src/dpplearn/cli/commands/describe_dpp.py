@@ -1,4 +1,4 @@
-"""What dpplearn describe says of a DPP: which items it keeps apart, and how far to rely on that."""
+"""Sections of dpplearn describe for a DPP: substitute pairs, groups of substitutes, substitutes of one item."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from dpplearn.analysis.stability import Stability
-from dpplearn.analysis.substitutes import SubstituteGroup, SubstitutePair, substitute_groups, substitute_pairs
+from dpplearn.analysis.substitutes import SubstitutePair, substitute_groups, substitute_pairs
 from dpplearn.cli.commands.describe_mixture import by_chance, left_out
 from dpplearn.cli.output import Report, Shown
 from dpplearn.data.catalogue import Label
@@ -15,7 +14,6 @@ from dpplearn.models.dpp import DPP
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import briefly, chance, count, number, share, shown
 
-RELIABLE = 0.5  # groups that come back in fewer resamples are counted and not shown
 SHOWN = 12  # items of a group
 ALONE = "What goes together: a DPP cannot tell, as it only keeps items apart; a mixture can (fit --model mixture)."
 SURE = (
@@ -25,32 +23,25 @@ SURE = (
 APART = "apart: of the sets that would hold both items by chance, the share in which the model keeps them apart"
 
 
-def apart_report(dpp: DPP, top: int, at_least: float, stability: Stability | None) -> Report:
+def apart_report(dpp: DPP, top: int, at_least: float) -> Report:
     return {
         "rank": dpp.kernel.rank,
-        "repelling_pairs": [_pair(dpp, each, stability) for each in substitute_pairs(dpp, top, stability)],
+        "repelling_pairs": [_pair(dpp, each) for each in substitute_pairs(dpp, top)],
         "groups_at_least": at_least,
-        "groups": [_group(each, stability) for each in substitute_groups(dpp, at_least)],
+        "groups": [{**each._asdict(), "items": list(each.items)} for each in substitute_groups(dpp, at_least)],
     }
 
 
-def _pair(dpp: DPP, pair: SubstitutePair, stability: Stability | None) -> Report:
+def _pair(dpp: DPP, pair: SubstitutePair) -> Report:
     weight = dpp.training.weight if dpp.training is not None else np.nan
     return {
         "items": [pair.first, pair.second],
         "substitution": pair.substitution,
-        "interval": stability.interval(pair.first, pair.second) if stability is not None else None,
-        "again": stability.again(pair.first, pair.second) if stability is not None else None,
         "probability_of_both": pair.probability,
         "by_chance": pair.chance,
         "met": pair.met,
         "expected": pair.chance * weight,
     }
-
-
-def _group(group: SubstituteGroup, stability: Stability | None) -> Report:
-    again = stability.in_one_group(group.items) if stability is not None else None
-    return {**group._asdict(), "items": list(group.items), "again": again}
 
 
 def dpp_item_report(dpp: DPP, item: str, top: int) -> Report:
@@ -66,53 +57,43 @@ def dpp_item_report(dpp: DPP, item: str, top: int) -> Report:
 def apart_tables(report: Report) -> Iterator[Shown]:
     yield from _pair_tables(report)
     yield from _group_tables(report)
-    yield from _reliance(report)
+    yield "met and by chance: baskets of the training data that hold both."
+    yield ALONE
 
 
 def _pair_tables(report: Report) -> Iterator[Shown]:
-    sure = report["resamples"]["n"] > 0
-    columns = ["pair&", "apart>", *(["90% of\nresamples>", "again>"] if sure else []), "met>", "by chance>"]
     rows = [
         (
             "{}\n{}".format(*map(shown, each["items"])),
             share(each["substitution"]),
-            *((f"{share(each['interval'][0])} to {share(each['interval'][1])}", share(each["again"]))
-              if sure else ()),
             *_counts(each["met"], each["expected"], each["probability_of_both"], each["by_chance"]),
         )
         for each in report["repelling_pairs"]
-    ]  # fmt: skip
-    title = f"What competes: items that repel each other most{', the surest first' if sure else ''}"
-    yield TextTable(title, f"{APART}.", columns, rows) if rows else f"{title}: no two."
+    ]
+    title = "What competes: items that repel each other most"
+    yield (
+        TextTable(title, f"{APART}.", ["pair&", "apart>", "met>", "by chance>"], rows) if rows else f"{title}: no two."
+    )
 
 
 def _group_tables(report: Report) -> Iterator[Shown]:
-    sure = report["resamples"]["n"] > 0
-    reliable = [each for each in report["groups"] if not sure or each["again"] >= RELIABLE]
     rows = [
         (
             _lines(each["items"]),
             share(each["substitution"]),
-            *((share(each["again"]),) if sure else ()),
             *_counts(each["met"], each["expected"], None, each["missing"]),
         )
-        for each in reliable[: report["top"]]
+        for each in report["groups"][: report["top"]]
     ]
     if rows:
         last = ["met>", "by chance>"] if rows[0][-2] else ["", "missing\nper set>"]
-        columns = ["group", "apart>", *(["again>"] if sure else []), *last]
         meaning = "Whoever has one of a group hardly ever has another; the group that is kept apart most comes first."
-        yield TextTable("Items that stand in for each other", meaning, columns, rows)
+        yield TextTable("Groups of substitutes", meaning, ["group", "apart>", *last], rows)
     else:
-        yield "Items that stand in for each other: no group to rely on."
-    more, unsure = len(reliable) - len(rows), len(report["groups"]) - len(reliable)
+        yield "Groups of substitutes: none."
+    more = len(report["groups"]) - len(rows)
     if more:
         yield f"{count(more, 'more group')}, kept apart in fewer baskets: --top shows them."
-    if unsure:
-        yield (
-            f"{count(unsure, 'more group')} that came back in less than {share(RELIABLE)} of the resamples: --json has "
-            "them."
-        )
 
 
 def _lines(items: Sequence[Label]) -> str:
@@ -125,23 +106,6 @@ def _counts(met: float, expected: float, probability: float | None, by_chance: f
     if np.isnan(met):
         return "" if probability is None else chance(probability), chance(by_chance)
     return count(met), number(expected, 1)
-
-
-def _reliance(report: Report) -> Iterator[Shown]:
-    resamples = report["resamples"]
-    drawn = "drawn from the model" if resamples["of"] == "the model" else f"resampled from {shown(resamples['of'])}"
-    yield "met and by chance: baskets of the training data that hold both."
-    yield ALONE
-    if resamples["n"]:
-        yield (
-            f"Learned again {resamples['n']} times, from baskets {drawn}. again: the share of these models in which a "
-            "pair is apart at least half as much, or in which two items of a group are again in one."
-        )
-    else:
-        yield (
-            "How far to rely on these was not looked into: --resamples 20 learns the model again from resamples, of "
-            "--data FILE if the model does not tell how many baskets it was learned from."
-        )
 
 
 def dpp_item_tables(report: Report) -> Iterator[Shown]:

@@ -34,7 +34,7 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import as_often, count, likelier, number, share, shown, signed, small
+from dpplearn.tools.words import as_often, count, number, share, shown, signed, small
 
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the parts that baskets are divided into.")]
 MostItems = Annotated[
@@ -157,7 +157,7 @@ def diagnosis_tables(report: Report) -> Iterator[Shown]:
     yield from _strongest("Pairs that avoid each other most", report["repelling_pairs"])
     yield from _strongest("Pairs that go together most", report["attracting_pairs"])
     yield TextTable("Gain over independent items, on unseen baskets", GAINS, GAIN_COLUMNS, list(_gain_rows(report)))
-    yield Facts("What no single DPP can do", _bound_rows(report["bounds"]))
+    yield Facts("Variance of the basket size", _bound_rows(report["bounds"]))
     similarity = report["similarity"]
     if similarity is not None:
         rows = [_bin_row(each) for each in similarity["bins"]]
@@ -214,7 +214,7 @@ def _pair_rows(report: Report) -> list[tuple[str, str]]:
 
 
 GAINS = "What it brings in prediction to know that items avoid each other, go together, or that people come in kinds."
-GAIN_COLUMNS = ["what a model knows", "a basket is>", "nats per basket>", "model"]
+GAIN_COLUMNS = ["what a model knows", "nats per basket>", "model"]
 KNOWN = {
     SYMMETRIC: ("repulsion", "symmetric DPP"),
     NONSYMMETRIC: ("and attraction", "nonsymmetric DPP"),
@@ -227,22 +227,12 @@ def _gain_rows(report: Report) -> Iterator[tuple[str, ...]]:
     for case, (knows, model) in KNOWN.items():
         gain = report["gains"][case]
         error = number(2 * gain["standard_error"], 3)
-        yield knows, likelier(gain["mean"]), f"{signed(gain['mean'], 3)} ± {error}", model
+        yield knows, f"{signed(gain['mean'], 3)} ± {error}", model
 
 
 def _bound_rows(bounds: Report) -> list[tuple[str, str]]:
-    n, ratio, error = bounds["n_items"], bounds["size_ratio"], 2 * bounds["standard_error"]
-
-    def items(beyond: int) -> str:
-        part = f" ({share(beyond / n)})" if n else ""
-        return f"{beyond:,} of {n:,} items{part} clearly bring more others along than any"
-
-    return [
-        ("others along", f"{items(bounds['n_beyond'])} single DPP allows"),
-        ("", f"{items(bounds['n_beyond_symmetric'])} symmetric DPP allows"),
-        ("sizes", f"variance {number(ratio, 2)} ± {number(error, 2)} times the mean; at most 2 in a single DPP, "
-                  "and 1 in a symmetric one"),
-    ]  # fmt: skip
+    ratio, error = number(bounds["size_ratio"], 2), number(2 * bounds["standard_error"], 2)
+    return [("variance / mean", f"{ratio} ± {error}; at most 2 for a single DPP, at most 1 for a symmetric one")]
 
 
 def _side(strength: Report) -> str:

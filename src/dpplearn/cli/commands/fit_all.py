@@ -16,12 +16,12 @@ from dpplearn.pipeline.fit_all import fit_all as fit_categories
 from dpplearn.pipeline.shelf import Shelf
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.threads import MOST_THREADS
-from dpplearn.tools.words import count, likelier, number, shown, signed
+from dpplearn.tools.words import count, number, shown, signed
 
 MEANING = (
-    "By how much each makes a basket to test on likelier than independent items do. rank: of an item held out, 100 for "
-    "the first of all. loglik: mean log-likelihood per basket, in nats. vs last: loglik less that of the last shelf's "
-    "model, on the same baskets and by the items that both have."
+    "gain: log-likelihood per test basket minus that of independent items, in nats. rank: percentile rank of a "
+    "held-out item, 100 for the first of all. loglik: mean log-likelihood per basket, in nats. vs last: loglik minus "
+    "that of the last shelf's model, on the same baskets and the items that both models have."
 )
 ON_TRAINING = "* There is nothing to test on: measured on the baskets learned from, which flatters a model."
 
@@ -92,7 +92,7 @@ def shelf_tables(report: Report) -> Iterator[Shown]:
         ("seed", str(report["seed"])),
     ]
     yield Facts("Shelf", rows + ([("failed", count(len(failed)))] if failed else []))
-    columns = ["category", "items>", "baskets>", "a basket is>", "rank>", "loglik>", "vs last>", "model"]
+    columns = ["category", "items>", "baskets>", "gain>", "rank>", "loglik>", "vs last>", "model"]
     yield TextTable("Models", MEANING, columns, [_row(each, learned) for each in report["categories"]])
     yield ON_TRAINING if any(each["result"]["on"] == "train" for each in report["categories"]) else ""
     yield from _notes(report)
@@ -106,7 +106,7 @@ def _row(category: Mapping[str, Any], learned: set[str]) -> tuple[str, ...]:
         shown(category["slug"]),
         count(category["n_items"]),
         count(category["n_baskets"]["train"]),
-        likelier(_float(result["gain"])),
+        signed(_float(result["gain"]), 3),
         number(_float(result["percentile_rank"]), 1),
         _figure(result["log_likelihood"]) + ("*" if result["on"] == "train" else ""),
         signed(_float(last["difference"]), 3) if last else "",

@@ -146,7 +146,7 @@ def fit_tables(report: Report) -> Iterator[Shown]:
     yield TextTable(
         f"Beside independent items: mean log-likelihood per basket{_given(report)}",
         _in_words(*parts[-1]),
-        ["", "baskets>", "a basket is>", "gain>", "model>", "independent items>"],
+        ["", "baskets>", "gain>", "model>", "independent items>"],
         [(name, count(part["n_baskets"]), *_values(part)) for name, part in parts],
     )
     yield BASELINE
@@ -241,7 +241,7 @@ def _in_words(name: str, part: Report) -> str:
 
 def _values(part: Report) -> tuple[str, ...]:
     figures = number(part["log_likelihood"]), number(part["independent_log_likelihood"])
-    return likelier(part["gain"]), signed(part["gain"]), *figures
+    return signed(part["gain"]), *figures
 
 
 def _run(each: Report) -> tuple[str, ...]:

@@ -18,14 +18,11 @@ from dpplearn.cli.options import (
     Before,
     Format,
     ItemColumn,
-    MinCount,
     Model,
-    OnlyItems,
     Quiet,
     Reader,
     Since,
     TimeColumn,
-    TopItems,
     Unknown,
     WeightColumn,
     check_target,
@@ -37,6 +34,7 @@ from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
+from dpplearn.plots.figures import figure_format
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import listed, shown
 
@@ -51,7 +49,6 @@ class Asked(NamedTuple):
 
     model: DPP | Mixture
     top: int | None
-    around: str | None
     baskets: Baskets | None
 
 
@@ -73,13 +70,10 @@ KINDS: Mapping[str, Kind] = {
     "segments": Kind(lambda asked: plots.segments(asked.model, asked.top), (Mixture,)),
     "sizes": Kind(lambda asked: plots.sizes(asked.model)),
     "spectrum": Kind(lambda asked: plots.spectrum(asked.model), (DPP,)),
-    "kernel": Kind(lambda asked: plots.kernel_map(asked.model, asked.top), (DPP,)),
-    "substitutes": Kind(lambda asked: plots.substitutes_map(asked.model, asked.around, asked.top), (DPP,)),
     "reliability": Kind(_reliability),
 }
 TAKES = {
-    "--top": ("lift", "segments", "kernel", "substitutes"),
-    "--around": ("substitutes",),
+    "--top": ("lift", "segments"),
     "--data": ("reliability",),
 }
 
@@ -93,21 +87,14 @@ def plot(
             callback=one_of([*KINDS, ALL]),
             help="curve: likelihood while learning. lift: heat map of which items go together and which stand in for "
             "each other. segments: what each kind of people likes. sizes: of sets. reliability: whether probabilities "
-            "come true. Of a DPP: spectrum: eigenvalues. kernel: heat map of which items repel each other. "
-            "substitutes: a map of them. all: those that can be drawn, into a folder.",
+            "come true. Of a DPP: spectrum: eigenvalues. all: those that can be drawn, into a folder.",
         ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="A .png or .svg file; a folder for all.")
     ],
     top: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="How many items a lift (50), each segment (4), a kernel (all) or a map of substitutes (40) has."
-        ),
-    ] = None,
-    around: Annotated[
-        str | None, typer.Option(metavar="ITEM", help="Map this item and the 15 (or --top) that it repels most.")
+        int | None, typer.Option(min=1, help="Number of items of a lift (default 50) or of each segment (default 4).")
     ] = None,
     data: Annotated[
         str | None,
@@ -120,21 +107,18 @@ def plot(
     time: TimeColumn = None,
     since: Since = None,
     before: Before = None,
-    min_count: MinCount = None,
-    top_items: TopItems = None,
-    only: OnlyItems = None,
     unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Plot a model: spectrum, sizes, lift, segments."""
-    _check_options(kind, {"--top": top, "--around": around, "--data": data})
-    files = _files(kind, output, (model, data, only))
+    _check_options(kind, {"--top": top, "--data": data})
+    files = _files(kind, output, (model, data))
     found = dpplearn.load(model)
     with busy("drawing", wants_progress(quiet)):
-        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
+        reader = Reader(format, basket, item, weight, unknown, time=time, since=since, before=before)
         baskets = None if data is None else reader.read_warned(data, found.catalogue)
-        asked = Asked(found, top, around, baskets)
+        asked = Asked(found, top, baskets)
         lacking = _lacking(asked) if kind == ALL else {}
         wanted = {each: path for each, path in files.items() if kind != ALL or isinstance(found, KINDS[each].of)}
         drawn = _draw(asked, {each: path for each, path in wanted.items() if each not in lacking})
@@ -161,7 +145,7 @@ def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dic
             raise InputError(f"{output} cannot be the folder for all plots: {error.strerror}") from None
         files = {kind: output / f"{kind}.png" for kind in KINDS}
     for file in files.values():
-        plots.figure_format(file)
+        figure_format(file)
         check_target("--output", file, sources)
     return files
 

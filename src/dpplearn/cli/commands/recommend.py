@@ -20,14 +20,11 @@ from dpplearn.cli.options import (
     Format,
     ItemColumn,
     Items,
-    MinCount,
     Model,
-    OnlyItems,
     Quiet,
     Reader,
     Since,
     TimeColumn,
-    TopItems,
     Unknown,
     WeightColumn,
     check_target,
@@ -94,9 +91,6 @@ def recommend(
     time: TimeColumn = None,
     since: Since = None,
     before: Before = None,
-    min_count: MinCount = None,
-    top_items: TopItems = None,
-    only: OnlyItems = None,
     unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -104,11 +98,11 @@ def recommend(
     """Recommend items to add to a basket."""
     if baskets is not None and items:
         raise UsageError("give ITEMs or --baskets FILE, not both")
-    _check_output(output, baskets, (model, baskets, only))
+    _check_output(output, baskets, (model, baskets))
     dpp, mixed_in = dpplearn.load(model), _weight(blend)
     known_of_it = {"independent": dpp.independent, "caution": dpp.caution}
     if baskets is not None:
-        reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
+        reader = Reader(format, basket, item, weight, unknown, time=time, since=since, before=before)
         many = reader.read(baskets).over(dpp.catalogue, unknown)
         reports = _recommend_many(dpp, many, k, allow, deny or (), mixed_in, wants_progress(quiet))
         if output is not None:

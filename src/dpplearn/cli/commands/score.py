@@ -17,14 +17,11 @@ from dpplearn.cli.options import (
     Data,
     Format,
     ItemColumn,
-    MinCount,
     Model,
-    OnlyItems,
     Quiet,
     Reader,
     Since,
     TimeColumn,
-    TopItems,
     Unknown,
     WeightColumn,
     check_target,
@@ -83,7 +80,6 @@ FixedSeed = Annotated[
     int,
     typer.Option("--seed", min=0, rich_help_panel=MEASURING, help="Seed of what is held out and of all other draws."),
 ]
-Resamples = Annotated[int, typer.Option(min=1, rich_help_panel=MEASURING, help="Resamples of the bootstrap.")]
 
 
 def score(
@@ -96,7 +92,6 @@ def score(
     output: Output = None,
     k: Lengths = None,
     seed: FixedSeed = 0,
-    resamples: Resamples = 1000,
     format: Format = "auto",
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
@@ -104,9 +99,6 @@ def score(
     time: TimeColumn = None,
     since: Since = None,
     before: Before = None,
-    min_count: MinCount = None,
-    top_items: TopItems = None,
-    only: OnlyItems = None,
     unknown: Unknown = "error",
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -114,23 +106,15 @@ def score(
     """Evaluate a model on held-out baskets, next to baselines."""
     from dpplearn.evaluation.evaluation import KS, evaluate
 
-    _check(output, (model, *(against or ()), data, train, only), by, time)
+    _check(output, (model, *(against or ()), data, train), by, time)
     models = _loaded([model, *(against or [])])
     first = next(iter(models.values()))
-    cut, progress = (time, since, before), wants_progress(quiet)
-    reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, *cut)
+    progress = wants_progress(quiet)
+    reader = Reader(format, basket, item, weight, unknown, time=time, since=since, before=before)
     with busy(f"reading {data}", progress):
         baskets, left_out = reader.read_known(data, first.catalogue)
         learned_from = None if train is None else reader.read_for("--train", train, first.catalogue)
-    found = evaluate(
-        models,
-        baskets,
-        train=learned_from,
-        k=k or KS,
-        rng=seed,
-        resamples=resamples,
-        progress=progress,
-    )
+    found = evaluate(models, baskets, train=learned_from, k=k or KS, rng=seed, progress=progress)
     if output is not None:
         write_table(found.to_table(), output)
     periods = [] if by is None else [found.over_time(by, name) for name in found.models if name in models]
