@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.learners.problems import Case
 from benchmarks.measure import Result, best_seconds
 from dpplearn.kernels.symmetric.statistics import sums_under_L
-from dpplearn.learners.loop import NO_MEMORY, Limits, run
+from dpplearn.learners.loop import Limits, run
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.quasi_newton import PAIRS, Curvature
 from dpplearn.learners.registry import LEARNERS
@@ -38,7 +38,7 @@ def measured(problem: Case) -> Result:
         began = time.perf_counter()
         limits = Limits(still_to_gain, 0, STEPS, None)
         last = run(
-            LEARNERS["auto"].steps(start, Problem(data), NO_MEMORY),
+            LEARNERS["auto"].steps(start, Problem(data)),
             limits,
             lambda: time.perf_counter() - began,
             lambda _: False,
@@ -46,7 +46,7 @@ def measured(problem: Case) -> Result:
         return (last.seconds - last.record.seconds[0]) / (last.record.evaluations[-1] - last.record.evaluations[0])
 
     with suitable_blas(data.n_items, None):
-        B = factor(next(LEARNERS["auto"].steps(start, Problem(data), NO_MEMORY)).kernel)
+        B = factor(next(LEARNERS["auto"].steps(start, Problem(data))).kernel)
         L, likelihood = B @ B.T, FactorLikelihood(Problem(data))
         curvature, rng = Curvature.unknown(B.size), np.random.default_rng(0)
         for _ in range(PAIRS):

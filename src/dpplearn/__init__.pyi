@@ -17,6 +17,7 @@ from .evaluation.diversity import Diversity
 from .evaluation.evaluation import evaluate
 from .evaluation.over_time import OverTime, Period
 from .evaluation.result import Evaluation
+from .fitting.checkpoint import Checkpoint
 from .fitting.fit import fit
 from .fitting.quality_result import QualityWeights
 from .fitting.result import FitProgress, FitResult
@@ -54,6 +55,7 @@ __all__ = [
     "DPP",
     "Baskets",
     "Changes",
+    "Checkpoint",
     "DPPEstimator",
     "Diagnosis",
     "Difference",

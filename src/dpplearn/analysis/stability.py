@@ -16,8 +16,7 @@ from dpplearn.data.catalogue import Label
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.bootstrap import MOST_RESAMPLES
-from dpplearn.fitting.effort import tell_if_long, untold
-from dpplearn.fitting.fit import expected_effort, fit
+from dpplearn.fitting.fit import fit
 from dpplearn.learners.registry import QUALITY
 from dpplearn.models.dpp import DPP
 
@@ -162,17 +161,8 @@ def stability(
     rng, draw = np.random.default_rng(rng), _drawn(dpp, baskets)
     resamples = whole_number("resamples", resamples, 1, MOST_RESAMPLES)
     found, groups = [], []
-    for number in range(resamples):
-        drawn = draw(rng)
-        if not number:
-            effort = expected_effort(drawn, **_how(dpp), threads=threads)
-            tell_if_long(
-                effort._replace(seconds=resamples * effort.seconds),
-                "learning the model again",
-                "fewer resamples take less",
-            )
-        with untold():
-            again = _learned_again(dpp, drawn, threads)
+    for _ in range(resamples):
+        again = _learned_again(dpp, draw(rng), threads)
         found.append(again.together.substitution)
         groups.append(group_numbers(found[-1], again.marginals(), at_least))
         if done is not None:
@@ -183,7 +173,6 @@ def stability(
 def _learned_again(dpp: DPP, baskets: Baskets, threads: int | None) -> DPP:
     """As the model was, from the model itself: what is asked is how far the data determine it, not the start."""
     found = fit(baskets, start=dpp, threads=threads, **_how(dpp))
-    found.stop.raise_if_interrupted()
     return found.dpp
 
 

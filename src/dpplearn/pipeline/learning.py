@@ -13,7 +13,6 @@ from typing import Any
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.evaluation.headline import Headline, background, beside, headline
-from dpplearn.fitting.effort import untold
 from dpplearn.fitting.fit import asked_for, fit_with, model_of
 from dpplearn.fitting.options import FitOptions
 from dpplearn.models.model import SetModel
@@ -23,7 +22,7 @@ from dpplearn.tools.files import digest
 
 MODELS = "models"  # the folder of the models within that of the shelf
 LEARNING = ".learning-"  # what a model's file is called before its name is known
-NOT_OURS = ("threads", "progress", "checkpoint", "checkpoint_seconds", "resume")  # of the options of a fit
+NOT_OURS = ("threads", "progress")  # of the options of a fit
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def learn(job: Learning) -> dict[str, Any]:
         return {"result": result_of(model, last, test, train)}
     train = prepared.train(job.slug)
     began = time.perf_counter()
-    with untold(), warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         start = _start(job, last)
         options = asked_for(start, **{**job.options, "threads": 1})
