@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -225,15 +224,6 @@ def test_a_model_is_learned_again_as_it_was_learned(monkeypatch: pytest.MonkeyPa
     for call in calls:
         assert (call["learner"], call["prior"], call["nonempty"], call["start"]) == ("lbfgs", 0.5, True, model)
         assert (call["n"], call["smallest"]) == (n, 1)
-
-
-def test_an_interrupt_ends_it_although_a_fit_would_return_what_it_has(
-    dpp: DPP, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    interrupted = replace(dl.fit(shop(50, 0), prior=0.0, nonempty=False), stop=dl.Stop.INTERRUPTED)
-    monkeypatch.setattr("dpplearn.analysis.stability.fit", lambda *data, **options: interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        stability(dpp, resamples=2)
 
 
 def test_weights_that_are_counts_are_drawn_as_counts() -> None:

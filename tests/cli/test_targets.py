@@ -25,12 +25,8 @@ OVERWRITES: dict[str, list[str]] = {
     "baskets to test on": ["fit", "s.csv", "-o", "s2.csv", "--test", "s2.csv"],
     "baskets to test on with a checkpoint": ["fit", "s.csv", *NEW, "--test", "s2.csv", "--checkpoint", "s2.csv"],
     "the model to start from": ["fit", "s.csv", "--start", "m.safetensors", "-o", "m.safetensors"],
-    "the model to start from with a checkpoint": [
-        *("fit", "s.csv", *NEW, "--start", "m.safetensors", "--checkpoint", "m.safetensors")
-    ],
     "its own checkpoint": ["fit", "s.csv", "-o", "folder/new", "--checkpoint", "folder/../folder/new"],
-    "the checkpoint it goes on from": ["fit", "s.csv", "-o", "c", "--resume", "c"],
-    "the checkpoint it went on from": ["fit", "s.csv", "-o", "c", "--resume", "c", "--checkpoint", "d"],
+    "the checkpoint it starts from": ["fit", "s.csv", "-o", "c", "--start", "c", "--checkpoint", "d"],
     "the model it exports": ["export", "m.csv", "-o", "m.csv"],
     "the model it exports with the items": ["export", "k_items.txt", "-o", "k.npy"],
     "the matrix it imports": ["import", "k.csv", "-o", "k.csv"],
@@ -86,7 +82,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dl.write_kernel(dpp, home / "k.csv")
     dl.write_kernel(dpp, home / "n.npy")
     (home / "items.txt").write_text("a\nb\n")
-    dl.fit([["a", "b"], ["b"], ["a"]], rng=0, max_iter=1, checkpoint=home / "c", model="dpp", nonempty=False)
+    dpp.save(home / "c")
     write_results(home / "folder" / "report.html", made_results())
     (home / "registries" / "1_100_100_100_safety_regs.csv").write_text("1\n")
     (home / "registries" / "1_100_100_100_safety_item_names.txt").write_text("1 safety: crib\n")
@@ -134,12 +130,12 @@ def test_no_command_writes_over_a_pipe(
     check_refused(NOT_FILES[what], folder, capfd, 1, "it is a pipe, a device or the like")
 
 
-def test_a_checkpoint_may_be_the_one_that_the_fit_goes_on_from(
+def test_a_checkpoint_may_be_the_one_that_the_fit_starts_from(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "s.txt").write_text("a,b\nb\na\n")
     state, call = str(tmp_path / "c"), ["fit", str(tmp_path / "s.txt"), "-o", str(tmp_path / "m"), "--max-iter", "1"]
-    for options in ([], ["--resume", state]):
+    for options in ([], ["--start", state]):
         assert run([*call, "--checkpoint", state, *options]) == 0
     assert capfd.readouterr().err == ""
 
