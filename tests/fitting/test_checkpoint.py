@@ -5,9 +5,6 @@ from __future__ import annotations
 import errno
 import math
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -144,8 +141,8 @@ def test_an_interrupt_before_the_first_iteration_saves_nothing(tmp_path: Path, m
 def test_one_checkpoint_can_serve_several_fits(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "model")
     dl.fit(BASKETS, **DPP, callback=checkpoint)
-    dl.fit(sampled(0), "em", "wishart", rng=0, max_iter=2, callback=checkpoint)
-    assert dl.load(tmp_path / "model").learned.learner == "em"
+    worse = dl.fit(BASKETS, "em", "wishart", rng=0, max_iter=2, callback=checkpoint)
+    assert dl.load(tmp_path / "model").log_likelihood(BASKETS) == pytest.approx(worse.log_likelihood, abs=1e-9)
 
 
 def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
@@ -172,29 +169,6 @@ def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
     assert found == [0, 1, 1, 1, 1, 5, 5, 7, 8]
     assert result.n_iter == 8
     assert list(tmp_path.iterdir()) == [path]
-
-
-KILLED = """
-import sys
-import dpplearn as dl
-from dpplearn.datasets.registries import make_registries
-
-checkpoint = dl.Checkpoint(sys.argv[1], seconds=0)
-dl.fit(make_registries("safety", 300, rng=0), "picard", rng=0, tol=0, max_iter=10**6, callback=checkpoint)
-"""
-
-
-def test_a_killed_fit_leaves_a_whole_model_to_continue_from(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    with subprocess.Popen([sys.executable, "-c", KILLED, str(path)]) as process:
-        deadline = time.monotonic() + 60
-        while not path.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGKILL)
-    saved = dl.load(path)
-    again = dl.fit(BASKETS, "picard", start=path, max_iter=5)
-    assert again.log_likelihood >= saved.log_likelihood(BASKETS) - 1e-9
 
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), "10", None])

@@ -16,6 +16,7 @@ from dpplearn.tools.words import count
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
+SMALL_ANGLE = 0.1  # radians, by which directions of new items are rotated
 ZERO = 1e-12  # eigenvalues up to this count as 0
 NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
 
@@ -108,12 +109,12 @@ def _permuted(kernel: Kernel, order: np.ndarray[tuple[int], np.dtype[np.int64]])
     return Kernel(kernel.eigenvalues, kernel.eigenvectors[order])
 
 
-def small_rotation(n: int, n_old: int, rng: np.random.Generator, angle: float = 0.1) -> Floats:
-    """A random rotation by about that angle of the new directions against all others."""
+def small_rotation(n: int, n_old: int, rng: np.random.Generator) -> Floats:
+    """A random rotation, by about `SMALL_ANGLE` radians, of the new directions against all others."""
     from scipy.linalg import expm
 
     S = np.zeros((n, n))
-    S[:, n_old:] = rng.standard_normal((n, n - n_old)) * (angle / np.sqrt(n))
+    S[:, n_old:] = rng.standard_normal((n, n - n_old)) * (SMALL_ANGLE / np.sqrt(n))
     rotation: Floats = expm(S - S.T)
     return rotation
 
