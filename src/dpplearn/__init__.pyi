@@ -15,6 +15,7 @@ from .evaluation.evaluation import evaluate
 from .evaluation.intervals import Difference, Estimate
 from .evaluation.over_time import OverTime, Period
 from .evaluation.result import Evaluation
+from .fitting.checkpoint import Checkpoint
 from .fitting.fit import fit
 from .fitting.quality_result import QualityWeights
 from .fitting.result import FitProgress, FitResult
@@ -50,6 +51,7 @@ __all__ = [
     "DPP",
     "Baskets",
     "Changes",
+    "Checkpoint",
     "DPPEstimator",
     "Diagnosis",
     "Difference",

@@ -24,12 +24,8 @@ OVERWRITES: dict[str, list[str]] = {
     "baskets to test on": ["fit", "s.csv", "-o", "s2.csv", "--test", "s2.csv"],
     "baskets to test on with a checkpoint": ["fit", "s.csv", *NEW, "--test", "s2.csv", "--checkpoint", "s2.csv"],
     "the model to start from": ["fit", "s.csv", "--start", "m.safetensors", "-o", "m.safetensors"],
-    "the model to start from with a checkpoint": [
-        *("fit", "s.csv", *NEW, "--start", "m.safetensors", "--checkpoint", "m.safetensors")
-    ],
     "its own checkpoint": ["fit", "s.csv", "-o", "folder/new", "--checkpoint", "folder/../folder/new"],
-    "the checkpoint it goes on from": ["fit", "s.csv", "-o", "c", "--resume", "c"],
-    "the checkpoint it went on from": ["fit", "s.csv", "-o", "c", "--resume", "c", "--checkpoint", "d"],
+    "the checkpoint it starts from": ["fit", "s.csv", "-o", "c", "--start", "c", "--checkpoint", "d"],
     "the model it adds to": ["add-items", "m.safetensors", "toy", "-o", "m.safetensors"],
     "the features it adds by": ["add-items", "m.safetensors", "toy", "--features", "s.csv", "-o", "s.csv"],
     "the model it draws": ["plot", "m.png", "spectrum", "-o", "m.png"],
@@ -67,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.1], [0.1, 0.5]]), ["a", "b"])
     for name in ("m.safetensors", "m.csv", "m.png", "folder/spectrum.png"):
         dpp.save(home / name)
-    dl.fit([["a", "b"], ["b"], ["a"]], rng=0, max_iter=1, checkpoint=home / "c", model="dpp", nonempty=False)
+    dpp.save(home / "c")
     for link, file in {"soft": "s.csv", "soft.svg": "s.csv", "to_pipe": "pipe"}.items():
         (home / link).symlink_to(home / file)
     (home / "hard").hardlink_to(home / "s.csv")
@@ -109,11 +105,11 @@ def test_no_command_writes_over_a_pipe(
     check_refused(NOT_FILES[what], folder, capfd, 1, "it is a pipe, a device or the like")
 
 
-def test_a_checkpoint_may_be_the_one_that_the_fit_goes_on_from(
+def test_a_checkpoint_may_be_the_one_that_the_fit_starts_from(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "s.txt").write_text("a,b\nb\na\n")
     state, call = str(tmp_path / "c"), ["fit", str(tmp_path / "s.txt"), "-o", str(tmp_path / "m"), "--max-iter", "1"]
-    for options in ([], ["--resume", state]):
+    for options in ([], ["--start", state]):
         assert run([*call, "--checkpoint", state, *options]) == 0
     assert capfd.readouterr().err == ""

@@ -89,8 +89,6 @@ def test_options_are_for_all_models_unless_they_have_their_own(monkeypatch: pyte
 
 
 def test_ctrl_c_ends_all_of_it() -> None:
-    """A fit that is interrupted returns what it has; folds would go on with the next."""
-
     def interrupt(progress: dl.FitProgress) -> bool:
         raise KeyboardInterrupt
 

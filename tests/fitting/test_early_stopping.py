@@ -176,53 +176,6 @@ def test_given_that_baskets_are_not_empty_they_are_judged_so() -> None:
     assert abs(expected - dl.DPP(result.kernel, result.dpp.items).log_likelihood(aside)) > 1e-3
 
 
-class Killed(Exception):
-    """Stands for a process that dies."""
-
-
-@learners
-@pytest.mark.parametrize("killed_at", ["the start", "the best", "two after the best", "a later run"])
-def test_a_killed_fit_goes_on_to_the_same_model(learner: str, killed_at: str, tmp_path: Path) -> None:
-    settings = {**SETTINGS, "learner": learner, "restarts": 2}
-    whole = fit(BASKETS, **settings)
-    first = whole.restarts[0].n_iter
-    at = {"the start": (0, 0), "the best": (0, first), "two after the best": (0, first + 2), "a later run": (1, 2)}
-
-    def kill(now: FitProgress) -> None:
-        if (now.restart, now.iteration) == at[killed_at]:
-            raise Killed
-
-    path = tmp_path / "state"
-    with pytest.raises(Killed):
-        fit(BASKETS, **settings, callback=kill, checkpoint=path, checkpoint_seconds=0)
-    resumed = fit(BASKETS, **{**settings, "rng": None}, resume=path)
-    same_model(whole, resumed)
-    assert [(line.n_iter, line.stop, line.log_likelihood) for line in whole.restarts] == [
-        (line.n_iter, line.stop, line.log_likelihood) for line in resumed.restarts
-    ]
-
-
-def test_ctrl_c_returns_the_best_so_far_and_the_checkpoint_goes_on(tmp_path: Path) -> None:
-    whole, path = fit(BASKETS, **SETTINGS), tmp_path / "state"
-
-    def interrupt(now: FitProgress) -> None:
-        if now.iteration == whole.n_iter + 2:
-            raise KeyboardInterrupt
-
-    result = fit(BASKETS, **SETTINGS, callback=interrupt, checkpoint=path)
-    assert result.stop is Stop.INTERRUPTED
-    np.testing.assert_array_equal(result.kernel.eigenvalues, whole.kernel.eigenvalues)
-    same_model(whole, fit(BASKETS, **{**SETTINGS, "rng": None}, resume=path))
-
-
-def test_a_finished_fit_resumes_to_itself(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    done = fit(BASKETS, **SETTINGS, checkpoint=path)
-    same_model(done, fit(BASKETS, **{**SETTINGS, "rng": None}, resume=path))
-    with pytest.raises(InputError, match=r"validation=0.25, not validation=0.5"):
-        fit(BASKETS, **{**SETTINGS, "validation": 0.5}, resume=path)
-
-
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan"), "a", True])
 def test_a_share_that_is_none_is_refused(share: Any) -> None:
     with pytest.raises(InputError, match="validation is"):
@@ -249,7 +202,6 @@ def test_the_share_may_be_any_number_and_is_kept_with_the_model(tmp_path: Path) 
         validation=np.float32(0.25),
         rng=0,
         max_iter=2,
-        checkpoint=tmp_path / "state",
         model="dpp",
         nonempty=False,
     )

@@ -1,8 +1,7 @@
-"""Fits in factors: a known mixture found from its samples, chosen by size, resumable, no worse than it should be."""
+"""Low-rank fits: a known mixture is found from its samples, and the learner is chosen by the number of items."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Stop
-from dpplearn.fitting import effort, options
+from dpplearn.fitting import options
 from dpplearn.fitting.options import share_aside
 from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 from dpplearn.kernels.families import law_of
@@ -78,14 +77,6 @@ def test_a_number_of_columns_is_for_factors_alone() -> None:
         dl.fit(FEW, attraction=-1)
 
 
-@pytest.mark.parametrize("stopped_after", [0, 3, 30, 60, 61, 64, 70])
-def test_a_fit_that_was_cut_short_goes_on_to_the_same_model(stopped_after: int, tmp_path: Path) -> None:
-    whole = dl.fit(FEW, **ASKED, rng=0)
-    cut = dl.fit(FEW, **ASKED, rng=0, max_iter=stopped_after, checkpoint=tmp_path / "state")
-    assert cut.stop in {Stop.MAX_ITER, Stop.VALIDATION}
-    same(dl.fit(FEW, **ASKED, resume=tmp_path / "state"), whole)
-
-
 def test_the_result_is_the_same_to_the_last_bit_for_a_number_of_threads() -> None:
     same(*(dl.fit(FEW, **ASKED, rng=0, threads=2) for _ in range(2)))
 
@@ -133,13 +124,10 @@ def test_a_start_that_is_not_in_factors_gives_its_segments() -> None:
     np.testing.assert_allclose(back.model.kernel.log_odds, there.model.kernel.log_odds, rtol=1e-6)
 
 
-def test_a_plan_says_what_it_will_take_and_refuses_what_cannot_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = options.FitOptions(learner="factored").for_baskets(FEW)
+def test_what_cannot_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "memory_limit", lambda: 1000.0)
-    with pytest.raises(InputError, match=r"10 items and 30 segments needs about .* of memory, and there are 1 kB"):
-        effort.check_fit_memory(FEW, asked)
-    one, two = (effort.fit_effort(FEW, options.FitOptions(learner="factored", restarts=n)) for n in (1, 2))
-    assert two.seconds == pytest.approx(2 * one.seconds)
+    with pytest.raises(InputError, match=r"10 items and 30 segments .* 1 kB"):
+        dl.fit(FEW, learner="factored")
 
 
 def test_a_share_is_set_aside_that_tells_steps_apart_and_costs_little() -> None:

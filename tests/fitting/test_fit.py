@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,15 +12,11 @@ import pytest
 from scipy.sparse import csr_array
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, FitProgress, InputError, InputWarning, Kernel, Stop
+from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop
 from dpplearn.arrays import Seed
 from dpplearn.datasets.registries import make_registries
-from dpplearn.fitting import checkpoint, phases, runs
-from dpplearn.fitting.result import Agreement
-from dpplearn.learners.problem import Problem
 from dpplearn.learners.registry import learners_of
 from dpplearn.learners.stopping import still_to_gain
-from dpplearn.tools.tensor_file import read_tensors
 from helpers.problems import PROBLEMS, random_kernel, sampled
 from helpers.registries import registry
 
@@ -32,10 +26,6 @@ BASKETS = sampled(0, n=300)
 NAMED = Baskets.from_lists(
     [[f"item {i}" for i in basket] for basket in BASKETS], items=[f"item {i}" for i in range(BASKETS.n_items)]
 )
-
-
-class Killed(Exception):
-    """Stands for a process that dies."""
 
 
 def same_model(a: dl.FitResult, b: dl.FitResult) -> None:
@@ -199,208 +189,10 @@ def test_the_callback_sees_every_iteration_and_can_stop() -> None:
     assert len(result.restarts) == 2
 
 
-def test_ctrl_c_returns_the_best_so_far() -> None:
-    def interrupt(now: FitProgress) -> None:
-        if now.restart == 1 and now.iteration == 3:
-            raise KeyboardInterrupt
-
-    result = fit(BASKETS, rng=0, restarts=5, callback=interrupt, model="dpp", nonempty=False)
-    assert result.stop is Stop.INTERRUPTED
-    assert not result.converged
-    assert len(result.restarts) == 2
-    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(BASKETS))
-
-
 def test_the_time_limit_counts_the_whole_fit() -> None:
     result = fit(BASKETS, rng=0, restarts=1000, max_seconds=0.3, tol=0, model="dpp", nonempty=False)
     assert result.stop is Stop.MAX_SECONDS
     assert len(result.restarts) < 1000
-
-
-@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
-@pytest.mark.parametrize("killed_at", [(0, 0), (0, 3), (1, 0), (1, 2)])
-def test_a_killed_fit_goes_on_to_the_same_result(tmp_path: Path, learner: str, killed_at: tuple[int, int]) -> None:
-    def kill(now: FitProgress) -> None:
-        if (now.restart, now.iteration) == killed_at:
-            raise Killed
-
-    path = tmp_path / "state"
-    settings = {"learner": learner, "rng": 7, "restarts": 2, "tol": 1e-6, "max_iter": 9}
-    whole = fit(BASKETS, **settings)
-    with pytest.raises(Killed):
-        fit(BASKETS, **settings, callback=kill, checkpoint=path, checkpoint_seconds=0)
-    resumed = fit(BASKETS, **{**settings, "rng": None}, resume=path)
-    same_model(whole, resumed)
-    assert [(line.start, line.n_iter, line.stop) for line in whole.restarts] == [
-        (line.start, line.n_iter, line.stop) for line in resumed.restarts
-    ]
-    assert np.all(np.diff(resumed.history.seconds) > 0)
-
-
-@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
-def test_a_fit_killed_after_many_steps_goes_on_to_the_same_result(tmp_path: Path, learner: str) -> None:
-    """More steps than any learner remembers, and than it takes one to give up columns."""
-
-    def kill(now: FitProgress) -> None:
-        if now.iteration == 25:
-            raise Killed
-
-    path = tmp_path / "state"
-    baskets = make_registries("safety", 100, rng=3)
-    settings = {"learner": learner, "init": "wishart", "rng": 7, "tol": 0, "max_iter": 45}
-    whole = fit(baskets, **settings)
-    with pytest.raises(Killed):
-        fit(baskets, **settings, callback=kill, checkpoint=path, checkpoint_seconds=0)
-    resumed = fit(baskets, **{**settings, "rng": None}, resume=path)
-    same_model(whole, resumed)
-    np.testing.assert_array_equal(whole.history.evaluations, resumed.history.evaluations)
-    assert whole.restarts[0].n_iter == 45
-
-
-def test_a_checkpoint_after_an_interrupt_goes_on_as_well(tmp_path: Path) -> None:
-    def interrupt(now: FitProgress) -> None:
-        if now.iteration == 4:
-            raise KeyboardInterrupt
-
-    path = tmp_path / "state"
-    assert (
-        fit(BASKETS, rng=1, callback=interrupt, checkpoint=path, model="dpp", nonempty=False).stop is Stop.INTERRUPTED
-    )
-    same_model(fit(BASKETS, rng=1, model="dpp", nonempty=False), fit(BASKETS, resume=path, model="dpp", nonempty=False))
-
-
-def test_a_finished_fit_resumes_to_itself_or_further_with_a_smaller_tolerance(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    done = fit(BASKETS, rng=1, checkpoint=path, model="dpp", nonempty=False)
-    same_model(done, fit(BASKETS, resume=path, model="dpp", nonempty=False))
-    same_model(
-        fit(BASKETS, rng=1, tol=1e-6, model="dpp", nonempty=False),
-        fit(BASKETS, resume=path, tol=1e-6, model="dpp", nonempty=False),
-    )
-
-
-def test_checkpoints_are_not_written_more_often_than_asked(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    written = []
-
-    def callback(now: FitProgress) -> None:
-        written.append(path.stat().st_mtime_ns)
-
-    fit(
-        BASKETS,
-        rng=0,
-        callback=callback,
-        checkpoint=path,
-        checkpoint_seconds=1000,
-        max_iter=6,
-        tol=0,
-        model="dpp",
-        nonempty=False,
-    )
-    assert len(set(written)) == 1
-
-
-def test_resuming_another_fit_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    fit(BASKETS, "em", rng=0, max_iter=2, checkpoint=path)
-    with pytest.raises(InputError, match="other baskets"):
-        fit(sampled(5), "em", resume=path)
-    with pytest.raises(InputError, match="learner='em', not learner='k-ascent'"):
-        fit(BASKETS, "k-ascent", resume=path)
-    with pytest.raises(InputError, match="restarts=1, not restarts=2"):
-        fit(BASKETS, "em", restarts=2, resume=path)
-    model = tmp_path / "model"
-    fit(BASKETS, rng=0, max_iter=1, model="dpp", nonempty=False).dpp.save(model)
-    with pytest.raises(InputError, match="expected a dpplearn checkpoint file"):
-        fit(BASKETS, resume=model, model="dpp", nonempty=False)
-
-
-def test_a_checkpoint_that_cannot_be_written_says_so_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be written"):
-        fit(BASKETS, checkpoint=tmp_path / "missing" / "state", model="dpp", nonempty=False)
-
-
-def test_a_full_disk_at_a_checkpoint_ends_neither_the_fit_nor_the_attempts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The old checkpoint stays whole; there is one warning each time that the disk fills up."""
-    path, done = tmp_path / "state", []
-    whole = fit(BASKETS, rng=1, tol=0, max_iter=9, model="dpp", nonempty=False)
-
-    def fsync(handle: int) -> None:
-        if 2 <= len(done) <= 4 or len(done) in (6, 10):  # iterations; 10 is what is written at the end
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    def resumable(now: FitProgress) -> None:
-        done.append(read_tensors(path, "checkpoint")[0]["running.log_likelihood"].size - 1)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.warns(InputWarning, match="No space left on device; learning goes on, and so do attempts") as warned:
-        result = fit(
-            BASKETS,
-            rng=1,
-            tol=0,
-            max_iter=9,
-            checkpoint=path,
-            checkpoint_seconds=0,
-            callback=resumable,
-            model="dpp",
-            nonempty=False,
-        )
-    assert len(warned) == 3
-    assert done == [0, 1, 1, 1, 1, 5, 5, 7, 8, 9]
-    same_model(result, whole)
-    monkeypatch.undo()
-    same_model(fit(BASKETS, tol=0, max_iter=9, resume=path, model="dpp", nonempty=False), whole)
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_ctrl_c_beside_a_saddle_ends_the_whole_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not just the run that was to find out whether there is something better."""
-    starts = []
-
-    def interrupt(now: FitProgress) -> None:
-        starts.append(now.restart) if now.iteration == 0 else None
-        if len(starts) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Problem, "off_saddle", lambda problem, kernel: kernel)
-    result = fit(BASKETS, rng=0, restarts=3, callback=interrupt, model="dpp", nonempty=False)
-    assert starts == [0, 0]
-    assert result.stop is Stop.INTERRUPTED
-    assert len(result.restarts) == 1
-
-
-INTERRUPTIBLE = {
-    "the last checkpoint": (checkpoint, "write_checkpoint", 12),
-    "beside a saddle": (Problem, "off_saddle", 1),
-    "the comparison with the start": (runs.Method, "ended_at", 1),
-    "the figures of the result": (phases, "independent_log_likelihood", 1),
-}
-AFTER_ALL_RUNS = {"the comparison with the start", "the figures of the result"}
-
-
-@pytest.mark.parametrize("what", INTERRUPTIBLE)
-def test_ctrl_c_after_learning_loses_no_model(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    where, name, number = INTERRUPTIBLE[what]
-    real, calls = getattr(where, name), []
-
-    def interrupt(*args: object, **kwargs: object) -> object:
-        calls.append(1)
-        if len(calls) == number:
-            raise KeyboardInterrupt
-        return real(*args, **kwargs)
-
-    start = dl.fit(BASKETS, rng=0, prior=1, max_iter=1, nonempty=False).dpp
-    settings = {"start": start, "restarts": 2, "tol": 1e9 if name == "off_saddle" else 0, "max_iter": 10, "rng": 1}
-    with monkeypatch.context() as patch:
-        patch.setattr(where, name, interrupt)
-        result = fit(BASKETS, **settings, checkpoint=tmp_path / "state", checkpoint_seconds=0)
-    assert len(calls) >= number
-    assert result.stop is Stop.INTERRUPTED
-    assert len(result.restarts) == (2 if what in AFTER_ALL_RUNS else 1)
-    whole = fit(BASKETS, **{**settings, "restarts": len(result.restarts)})
-    assert result.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -417,8 +209,6 @@ def test_ctrl_c_after_learning_loses_no_model(what: str, tmp_path: Path, monkeyp
         ({"max_iter": -1}, "max_iter is -1; expected a whole number, 0 or more"),
         ({"max_seconds": 0.0}, "max_seconds is 0.0; expected a positive number"),
         ({"threads": 0}, "threads is 0; expected a whole number, 1 or more"),
-        ({"checkpoint_seconds": float("nan")}, "checkpoint_seconds is nan; expected 0 or more"),
-        ({"checkpoint_seconds": "10"}, "checkpoint_seconds is '10'; expected a number"),
     ],
 )
 def test_wrong_options_say_what_was_expected(wrong: dict[str, object], message: str) -> None:
@@ -505,18 +295,6 @@ def test_an_earlier_result_is_a_start_and_anything_else_is_refused() -> None:
         fit(BASKETS, start=np.eye(6), model="dpp", nonempty=False)
 
 
-def test_runs_already_finished_stay_as_they_are_when_limits_change(tmp_path: Path) -> None:
-    def stop(now: FitProgress) -> bool:
-        return now.restart == 1 and now.iteration == 1
-
-    path = tmp_path / "state"
-    fit(BASKETS, rng=0, restarts=2, tol=0, max_iter=3, callback=stop, checkpoint=path, model="dpp", nonempty=False)
-    assert [
-        line.n_iter
-        for line in fit(BASKETS, restarts=2, tol=0, max_iter=5, resume=path, model="dpp", nonempty=False).restarts
-    ] == [3, 5]
-
-
 def test_without_choices_it_is_auto_from_moments() -> None:
     result = dl.fit(BASKETS, rng=0, model="dpp", nonempty=False)
     same_model(result, fit(BASKETS, "auto", "moments", prior="auto", rng=0, nonempty=False))
@@ -529,44 +307,6 @@ def test_auto_finds_better_models_than_em_where_each_stops_by_itself(n_baskets: 
     auto = fit(baskets, model="dpp", nonempty=False).log_likelihood
     assert auto > fit(baskets, "em", "moments").log_likelihood + 0.01
     assert auto > fit(baskets, "em", "wishart", rng=0).log_likelihood + 0.01
-
-
-def test_agreement_counts_the_runs_at_the_optimum() -> None:
-    every, some, single = (
-        Agreement.of(runs, 0.01) for runs in ([-2, -2.005, -1.995], [-2, -2.5, -2.005, -2.015], [-2])
-    )
-    assert (every.agreeing, every.runs, every.reached) == (3, 3, True)
-    assert every.lowest == pytest.approx(0.01)
-    assert str(every) == "all 3 are within 0.01 nats of the best; the lowest is 0.01 below"
-    assert (some.agreeing, some.runs, some.reached) == (2, 4, False)
-    assert str(some) == "2 of 4 are within 0.01 nats of the best; the lowest is 0.5 below"
-    assert single.reached is None
-    assert str(single) == "a single run"
-
-
-def test_restarts_agree_on_an_easy_problem() -> None:
-    easy = sampled(0, n=400, n_items=5)
-    result = fit(easy, rng=0, restarts=4, tol=1e-6, model="dpp", nonempty=False)
-    assert result.agreement.reached
-    assert result.agreement.within == 2e-6
-    assert "all 4 are within 2e-06 nats of the best" in repr(result)
-    once = fit(easy, model="dpp", nonempty=False)
-    assert once.agreement.reached is None
-    assert "nats of the best" not in repr(once)
-
-
-def test_restarts_that_ended_elsewhere_do_not_agree() -> None:
-    """Runs cut short are at no optimum."""
-    result = fit(BASKETS, rng=0, restarts=3, max_iter=1, tol=1e-6, model="dpp", nonempty=False)
-    assert result.agreement.reached is False
-    likelihoods = [line.log_likelihood for line in result.restarts]
-    assert result.agreement.lowest == pytest.approx(max(likelihoods) - min(likelihoods))
-    assert "1 of 3 are within" in repr(result)
-
-
-def test_em_s_tolerance_is_relative_so_agreement_is_within_as_much_of_the_likelihood() -> None:
-    result = fit(BASKETS, "em", rng=0, restarts=2, tol=1e-3)
-    assert result.agreement.within == pytest.approx(2e-3 * abs(result.log_likelihood))
 
 
 @pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))

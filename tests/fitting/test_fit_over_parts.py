@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Parts
-from dpplearn.fitting.effort import pass_seconds
 from dpplearn.learners.registry import FACTORED, LEARNERS, QUALITY
 from helpers.parts import in_parts
 from helpers.problems import sampled
@@ -95,26 +92,6 @@ def test_restarts_are_the_same_however_many_threads_work() -> None:
     one, two = (dl.fit(PARTS, rng=0, segments=2, restarts=2, max_iter=3, threads=threads) for threads in (1, 2))
     same(one, two)
     assert len(one.restarts) == 2
-
-
-@pytest.mark.parametrize("options", [{"learner": "em"}, {"segments": 2}], ids=str)
-def test_a_fit_over_parts_goes_on_from_its_checkpoint_to_the_same_bits(tmp_path: Path, options: dict) -> None:
-    state = tmp_path / "state"
-    options = {**options, "rng": 0, "max_iter": 6, "tol": 0.0}
-    dl.fit(PARTS, **{**options, "max_iter": 3}, checkpoint=state)
-    same(dl.fit(PARTS, **options, resume=state), dl.fit(PARTS, **options))
-    others = Parts.of([BASKETS.subset(np.arange(150)), BASKETS.subset(np.arange(150, 300))])
-    with pytest.raises(InputError, match="belongs to a fit with other baskets"):
-        dl.fit(others, **options, resume=state)
-
-
-def test_a_long_fit_over_parts_is_told_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpplearn.fitting.effort.LONG", 1e-9)
-    with pytest.warns(UserWarning, match="this fit will take about"):
-        dl.fit(PARTS, "em", max_iter=1)
-    before_sets, work = pass_seconds(PARTS, 1)
-    assert before_sets == 0
-    assert work > 0
 
 
 def test_what_is_no_sum_over_parts_is_refused() -> None:

@@ -92,7 +92,7 @@ def test_every_step_ascends_to_an_optimum_that_no_other_weights_exceed(seed: int
     values = [step.log_likelihood for step in steps]
     assert np.all(np.diff(values) >= -1e-14)
     assert len(steps) < 10  # EM alone takes 20 and more
-    w = steps[-1].memory["weights"]
+    w = steps[-1].parameters["weights"]
     assert these.excess(w) <= 1e-8
     for other in [*np.eye(6), *np.random.default_rng(seed).dirichlet(np.ones(6), 50)]:
         assert these.log_likelihood(0.999 * w + 0.001 * other) <= values[-1] + 1e-10

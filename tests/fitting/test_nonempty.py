@@ -183,17 +183,6 @@ def test_with_a_prior_it_is_the_likelihood_of_the_data_given_that_they_are_not_e
     assert result.history.log_likelihood[-1] == pytest.approx(result.dpp.log_likelihood(both), rel=1e-9)
 
 
-def test_a_checkpoint_knows_what_was_learned(tmp_path: object) -> None:
-    path = f"{tmp_path}/state"
-    whole = fit(BASKETS, nonempty=True, max_iter=9, tol=0, model="dpp")
-    fit(BASKETS, nonempty=True, max_iter=4, tol=0, checkpoint=path, model="dpp")
-    np.testing.assert_array_equal(
-        fit(BASKETS, nonempty=True, max_iter=9, tol=0, resume=path, model="dpp").kernel.K, whole.kernel.K
-    )
-    with pytest.raises(InputError, match="nonempty=True, not nonempty=False"):
-        fit(BASKETS, resume=path, model="dpp", nonempty=False)
-
-
 def test_single_items_have_their_frequencies_and_no_rounding_is_learned() -> None:
     single = Baskets.from_lists([[0], [1], [1], [2]], n_items=3)
     entropy = float(-(np.array([0.25, 0.5, 0.25]) @ np.log([0.25, 0.5, 0.25])))

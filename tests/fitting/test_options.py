@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields, replace
 from inspect import signature
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dpplearn as dl
 from dpplearn.datasets.registries import make_registries
-from dpplearn.fitting.checkpoint import FitState, Setting, read_checkpoint, write_checkpoint
 from dpplearn.fitting.fit import asked_for, fit_with
 from dpplearn.fitting.options import FitOptions
-from dpplearn.learners.loop import Record, Run, Step, Stop
-from helpers.problems import random_kernel
 
 BASKETS = make_registries("safety", 200, rng=0)
 NOT_OPTIONS = {"baskets", "start", "kernels", "k", "rng", "callback"}
@@ -41,26 +37,6 @@ def test_fit_with_options_is_fit() -> None:
     )
     np.testing.assert_array_equal(one.kernel.eigenvalues, other.kernel.eigenvalues)
     assert one.dpp.learned == replace(other.dpp.learned, seconds=one.dpp.learned.seconds)
-
-
-SETTING = Setting("auto", "moments", 3, 0.0, 0.5, False, "")
-
-
-def run_of(log_likelihood: float, validation: float) -> Run:
-    record = Record()
-    step = Step(random_kernel(np.random.default_rng(0), 3), log_likelihood, 0.0, 1)
-    record.add(step, 0.0, validation)
-    return Run(step, record, 0, Stop.TOLERANCE)
-
-
-def test_the_best_run_is_known_by_its_number_where_another_has_the_same_likelihood(tmp_path: Path) -> None:
-    """Two runs of one log-likelihood, of which the second is better on the baskets set aside."""
-    state = FitState(SETTING, (1, 2, 3))
-    for start, validation in (("moments", -2.0), ("wishart", -1.5), ("another", -3.0)):
-        state = state.with_finished(run_of(-1.0, validation), start)
-    assert state.best_start == "wishart"
-    write_checkpoint(tmp_path / "state", state)
-    assert read_checkpoint(tmp_path / "state", SETTING).best_start == "wishart"
 
 
 def test_a_start_decides_what_was_not_asked_for() -> None:

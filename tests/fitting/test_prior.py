@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets, InputError, Stop, fit
+from dpplearn import DPP, Baskets, InputError, Stop, fit, load
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.datasets.registries import make_registries
 from dpplearn.fitting import prior
@@ -292,26 +292,10 @@ def test_a_prior_that_is_none_is_refused(prior: Any) -> None:
 
 @pytest.mark.parametrize("prior", [1, np.int64(1), np.float32(1)])
 def test_any_number_is_a_strength_and_is_kept_with_the_model(prior: Any, tmp_path: Any) -> None:
-    result = fit(SMALL["weighted"], prior=prior, max_iter=2, checkpoint=tmp_path / "state", nonempty=False)
+    result = fit(SMALL["weighted"], prior=prior, max_iter=2, nonempty=False)
     assert result.prior == 1
     result.dpp.save(tmp_path / "model")
-    again = fit(SMALL["weighted"], prior=1.0, max_iter=2, resume=tmp_path / "state", nonempty=False)
-    np.testing.assert_array_equal(again.kernel.K, result.kernel.K)
-
-
-def test_a_checkpoint_of_an_infinitely_strong_prior_goes_on_too(tmp_path: Any) -> None:
-    path = tmp_path / "state"
-    whole = fit(SMALL["weighted"], prior=np.inf, checkpoint=path, nonempty=False)
-    np.testing.assert_array_equal(
-        fit(SMALL["weighted"], prior=np.inf, resume=path, nonempty=False).kernel.K, whole.kernel.K
-    )
-
-
-def test_a_checkpoint_of_another_prior_is_refused(tmp_path: Any) -> None:
-    path = tmp_path / "state"
-    fit(SMALL["weighted"], prior=1.0, max_iter=2, checkpoint=path, nonempty=False)
-    with pytest.raises(InputError, match=r"prior=1.0, not prior=2.0"):
-        fit(SMALL["weighted"], prior=2.0, resume=path, nonempty=False)
+    assert load(tmp_path / "model").learned.prior == 1
 
 
 @pytest.mark.parametrize("start", ["independent items", "the best"])

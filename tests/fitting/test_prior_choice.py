@@ -7,16 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpplearn
-from dpplearn import DPP, Baskets, FitResult, InputError, Kernel, Stop, fit
-from dpplearn.fitting import checkpoint, prior_choice
-from dpplearn.fitting.checkpoint import FitState, Search
+from dpplearn import DPP, Baskets, FitResult, Kernel, Stop, fit
+from dpplearn.fitting import prior_choice
 from dpplearn.fitting.prior_choice import STRENGTHS, PriorChoice, choose_prior
 from dpplearn.fitting.runs import Method
 from dpplearn.kernels.independent import before_truncation
@@ -162,8 +160,8 @@ def method(**changes: Any) -> Method:
 def test_the_figures_are_of_models_that_did_not_see_the_basket(nonempty: bool) -> None:
     """With four baskets each is left out once; the model of an infinitely strong prior is known."""
     baskets = Baskets.from_lists([[0, 1], [1], [0, 2], [1, 2] if nonempty else []], n_items=3)
-    kept: list[Search] = []
-    choice = choose_prior(Problem(baskets, 1, nonempty), method(), 0, None, kept.append)
+    shown: list[int] = []
+    choice = choose_prior(Problem(baskets, 1, nonempty), method(), 0, shown.append)
     expected = []
     for row in range(4):
         others = baskets.subset(np.arange(4) != row)
@@ -172,8 +170,7 @@ def test_the_figures_are_of_models_that_did_not_see_the_basket(nonempty: bool) -
         log_p = sum(np.log(p[i] if i in baskets[row] else 1 - p[i]) for i in range(3))
         expected.append(log_p - np.log(1 - np.prod(1 - p)) if nonempty else log_p)
     np.testing.assert_allclose(sorted(choice.held_out[0]), sorted(expected), rtol=1e-9)
-    assert [len(search.held_out) for search in kept] == list(range(1, len(choice.strengths) + 1))
-    assert [len(search.kernels) for search in kept] == [4] * (len(kept) - 1) + [0]
+    assert shown == list(range(1, len(choice.strengths) + 1))
 
 
 def test_unseen_baskets_speak_for_a_weak_prior_where_items_repel_and_for_a_strong_one_where_they_do_not() -> None:
@@ -252,7 +249,7 @@ def test_counts_are_judged_as_the_same_baskets_one_by_one(monkeypatch: pytest.Mo
             [
                 (choice.log_likelihood[0], choice.held_out[0] ** 2 @ choice.weights / 100)
                 for baskets in (single, counted)
-                for choice in [choose_prior(Problem(baskets, 1), method(), seed, None, lambda search: None)]
+                for choice in [choose_prior(Problem(baskets, 1), method(), seed, lambda n: None)]
             ]
             for seed in range(100)
         ]
@@ -273,11 +270,6 @@ def test_thirty_million_baskets_by_weight_choose_as_their_kinds_deserve() -> Non
     assert choice is not None
     assert choice.weights.sum() == 6_000_000  # one fold is enough
     assert len(choice.weights) <= len(counts)
-
-
-def test_a_checkpoint_with_other_folds_is_refused() -> None:
-    with pytest.raises(InputError, match="another version"):
-        choose_prior(Problem(FEW, 1), method(), 0, Search(np.zeros((1, 3))), lambda search: None)
 
 
 def test_a_few_baskets_of_enormous_weight_are_not_taken_one_by_one() -> None:
@@ -305,52 +297,6 @@ def test_strengths_whose_models_were_cut_short_by_the_time_limit_do_not_count() 
     plenty = fit(FEW, rng=3, threads=1, max_seconds=1e9, model="dpp", nonempty=False).prior_choice
     assert plenty is not None
     assert chosen_for_few().prior == plenty.strength
-
-
-class Killed(Exception):
-    """Stands for a process that dies."""
-
-
-@pytest.mark.parametrize("when", ["after the first strength", "amid the strengths", "after the choice"])
-def test_a_fit_killed_while_it_chooses_goes_on_to_the_same_result(
-    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, written, whole = tmp_path / "state", [], chosen_for_few()
-    assert whole.prior_choice is not None
-    n_strengths = len(whole.prior_choice.strengths)
-    at = {"after the first strength": 1, "amid the strengths": n_strengths - 2, "after the choice": n_strengths}[when]
-    write = checkpoint.write_checkpoint
-
-    def kill(path: Any, state: FitState) -> None:
-        write(path, state)
-        written.append(state)
-        if len(written) == at:
-            raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write_checkpoint", kill)
-        with pytest.raises(Killed):
-            fit(FEW, rng=3, threads=1, checkpoint=path, checkpoint_seconds=0, model="dpp", nonempty=False)
-    assert written[-1].search is not None
-    assert len(written[-1].search.held_out) == at
-    assert written[-1].running is None
-    resumed = fit(FEW, threads=1, resume=path, model="dpp", nonempty=False)
-    assert resumed.prior_choice is not None
-    np.testing.assert_array_equal(whole.prior_choice.held_out, resumed.prior_choice.held_out)
-    for name in ("eigenvalues", "eigenvectors"):
-        np.testing.assert_array_equal(getattr(whole.kernel, name), getattr(resumed.kernel, name))
-    np.testing.assert_array_equal(whole.history.log_likelihood, resumed.history.log_likelihood)
-
-
-def test_what_was_tried_before_a_kill_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "state"
-    done = fit(FEW, rng=3, threads=1, checkpoint=path, model="dpp", nonempty=False)
-
-    def never(*_: Any) -> None:
-        raise AssertionError("tried again")
-
-    monkeypatch.setattr("dpplearn.fitting.prior_choice.learned_at", never)
-    assert fit(FEW, threads=1, resume=path, model="dpp", nonempty=False).prior == done.prior
 
 
 def test_ctrl_c_ends_the_choice_and_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
-"""No fit ends below independent items on what it maximises, nor below the model that it was given."""
+"""The returned model is never worse on the training objective than independent items or `start`."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,10 +112,36 @@ def test_a_run_that_converged_below_its_start_does_not_make_the_start_converged(
     assert method.at_least(worse, kept, Problem(BASKETS, 1)) is kept
 
 
-def test_a_killed_fit_that_ends_at_independent_items_goes_on_to_the_same_result(tmp_path: Path) -> None:
-    path, settings = tmp_path / "state", {"init": "wishart", "prior": 0, "max_iter": 2, "restarts": 2}
-    whole = dl.fit(DATA["shopping"], rng=0, checkpoint=path, **settings)
-    again = dl.fit(DATA["shopping"], resume=path, **settings)
-    np.testing.assert_array_equal(whole.history.log_likelihood, again.history.log_likelihood)
-    further = dl.fit(DATA["shopping"], resume=path, **{**settings, "max_iter": 200})
-    assert further.log_likelihood > whole.log_likelihood
+def stuck_at(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make "lbfgs" a learner that converges to this kernel, whatever it starts from."""
+
+    def steps(start: Kernel, problem: Problem) -> Iterator[Step]:
+        return itertools.repeat(Step(kernel, problem.log_likelihood(kernel), 0.0, 1))
+
+    monkeypatch.setitem(LEARNERS, "lbfgs", replace(LEARNERS["lbfgs"], steps=steps))
+
+
+def test_where_learning_converges_to_less_the_better_of_start_and_independent_items_is_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    best, poor = dl.fit(BASKETS, "lbfgs"), random_kernel(np.random.default_rng(9))
+    worst = Kernel(np.full(6, 0.9), np.eye(6))
+    stuck_at(worst, monkeypatch)
+    for start, name, expected in (
+        (None, "independent", best.independent_log_likelihood),
+        (best, "given", best.log_likelihood),
+        (poor, "independent", best.independent_log_likelihood),
+    ):
+        result = dl.fit(BASKETS, "lbfgs", start=start)
+        assert (result.stop, result.converged, result.dpp.learned.start) == (Stop.NOT_BETTER, False, name)
+        assert result.log_likelihood == pytest.approx(expected, abs=1e-6)
+        assert result.dpp.log_likelihood(BASKETS) == pytest.approx(expected, abs=1e-6)
+        assert result.restarts[0].stop is Stop.TOLERANCE
+
+
+def test_learning_that_is_better_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = dl.fit(BASKETS, "lbfgs")
+    stuck_at(best.kernel, monkeypatch)
+    result = dl.fit(BASKETS, "lbfgs", start=random_kernel(np.random.default_rng(9)))
+    assert (result.stop, result.dpp.learned.start) == (Stop.TOLERANCE, "given")
+    assert result.log_likelihood == pytest.approx(best.log_likelihood, abs=1e-9)

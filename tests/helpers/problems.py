@@ -55,13 +55,6 @@ def shopping(seed: int = 1, n: int = 1500, n_items: int = 40) -> Baskets:
     return Baskets.from_lists(lists, n_items=n_items)
 
 
-def low_rank_truth(seed: int, n: int = 2000) -> tuple[Kernel, Baskets]:
-    """Twelve items that repel so strongly that no set is larger than six, and sets drawn from them."""
-    rng = np.random.default_rng(seed)
-    kernel = Kernel.from_factor(rng.standard_normal((12, 6)))
-    return kernel, Baskets.from_lists(DPP(kernel).sample(n, rng=rng), n_items=12)
-
-
 PROBLEMS: dict[str, Baskets] = {
     "sampled from a DPP": sampled(0),
     "weighted": _weighted(),

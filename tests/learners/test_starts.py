@@ -13,8 +13,7 @@ from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.kernels.independent import before_truncation, independent
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners.saddles import joined, prepared
-from dpplearn.learners.starts import INITIALISERS, adapted, moments, moments_kernel, wishart
+from dpplearn.learners.starts import INITIALISERS, adapted, moments, moments_kernel, prepared, wishart
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel, sampled
 
@@ -230,42 +229,3 @@ def test_fast_learners_get_as_far_from_the_independent_model_as_from_anywhere(le
     baskets = sampled(seed, n=400, n_items=5)
     saddle, wishart = fit(baskets, learner, start=independent(baskets)), fit(baskets, learner, "wishart", rng=0)
     assert saddle.log_likelihood >= wishart.log_likelihood - 1e-3
-
-
-def two_blocks() -> Kernel:
-    K = np.zeros((4, 4))
-    K[:2, :2] = K[2:, 2:] = [[0.2, 0.1], [0.1, 0.2]]
-    return Kernel.from_K(K)
-
-
-ONE_OF_FOUR = Baskets.from_lists([[0], [1], [2], [3], []], n_items=4)
-
-
-def test_blocks_are_joined_and_a_kernel_in_one_piece_is_not_touched() -> None:
-    found = joined(two_blocks(), ONE_OF_FOUR)
-    assert found is not None
-    assert np.abs(found.K[:2, 2:]).min() > 1e-3
-    np.testing.assert_allclose(found.K, two_blocks().K, atol=0.15)
-    assert joined(random_kernel(np.random.default_rng(0), 4), ONE_OF_FOUR) is None
-    assert joined(Kernel(np.array([0.5]), np.eye(1)), Baskets.from_lists([[0], []], n_items=1)) is None
-
-
-def test_items_that_never_occur_are_not_joined_to_the_others() -> None:
-    baskets = Baskets.from_lists([[0], [1], []], n_items=3)
-    found = joined(independent(baskets), baskets)
-    assert found is not None
-    np.testing.assert_array_equal(found.K[2], 0)
-
-
-@pytest.mark.parametrize("learner", ["auto", "lbfgs", "adam"])
-def test_learners_step_off_a_saddle_of_independent_blocks_before_they_say_converged(learner: str) -> None:
-    result = fit(ONE_OF_FOUR, learner, start=two_blocks())
-    assert result.converged
-    assert result.log_likelihood == pytest.approx(-np.log(5), abs=1e-3)
-
-
-@pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
-def test_auto_leaves_the_independent_model_where_every_pair_occurs_as_often_as_by_chance() -> None:
-    """Three items of which two or none are chosen: any two are independent, all three are not."""
-    result = fit([[], [0, 1], [0, 2], [1, 2]], model="dpp", nonempty=False)
-    assert result.log_likelihood > result.independent_log_likelihood + 0.1

@@ -10,7 +10,6 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,13 @@ from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 import dpplearn
-from dpplearn import DPP, Baskets, InputError, Kernel, Stop, load
-from dpplearn.fitting.checkpoint import FitState, Restart, Search, Setting, read_checkpoint, write_checkpoint
-from dpplearn.learners.loop import NO_MEMORY, Memory, Record, Run, Step
+from dpplearn import DPP, Baskets, InputError, Kernel, load
 from dpplearn.models.history import History
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools import tensor_file
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
-from helpers.strategies import kernels, models
+from helpers.strategies import models
 
 KERNEL = Kernel.from_L([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])
 MODEL = DPP(KERNEL, ["crib", "monitor", "bottle"], learned=Provenance("em", n_iter=17, log_likelihood=-1.5))
@@ -241,14 +238,6 @@ def test_a_file_of_a_newer_format_asks_for_an_upgrade(tmp_path: Path, monkeypatc
         MODEL.save(tmp_path / "m")
     with pytest.raises(InputError, match=r"has format 2, written by dpplearn 9\.9; .*upgrade dpplearn"):
         load(tmp_path / "m")
-
-
-def test_a_checkpoint_is_no_model_and_a_model_no_checkpoint(saved: Path, tmp_path: Path) -> None:
-    write_checkpoint(tmp_path / "c", FitState(SETTING, (1,)))
-    with pytest.raises(InputError, match="is a dpplearn checkpoint file; expected a dpplearn model file"):
-        load(tmp_path / "c")
-    with pytest.raises(InputError, match="is a dpplearn model file; expected a dpplearn checkpoint file"):
-        read_checkpoint(saved, SETTING)
 
 
 def test_a_path_that_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -476,128 +465,6 @@ def test_a_learned_model_with_one_bit_flipped_is_refused_or_the_same(tmp_path: P
             name: array.tobytes() for name, array in before[0].items()
         }
     assert refused > 200
-
-
-SETTING = Setting("em", "wishart", restarts=3, prior=0.0, validation=0.0, nonempty=False, data="abc")
-
-
-def run_to(kernel: Kernel, history: History, stop: Stop | None = None, memory: Memory = NO_MEMORY) -> Run:
-    last = Step(kernel, history.log_likelihood[-1], history.step_size[-1], 1, memory)
-    return Run(last, Record.of(history), len(history) - 1, stop)
-
-
-@given(best=kernels(), running=kernels(), n=st.integers(1, 5))
-def test_a_checkpoint_gives_back_the_state_of_the_fit(
-    best: Kernel, running: Kernel, n: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    history = History(
-        -1.0 / np.arange(1.0, n + 1), np.arange(n) / 7, np.full(n, 0.5), np.arange(n) + 1.5, np.full(n, np.nan)
-    )
-    line = Restart("wishart", -0.25, n - 1, 1 / 7, Stop.MAX_ITER)
-    memory = {"vectors": running.eigenvectors[:, ::-1], "count": np.array([n])}
-    state = FitState(
-        SETTING,
-        (2**63, 5),
-        Search(np.arange(6.0).reshape(2, 3), (best, running)),
-        (line,),
-        run_to(best, history, Stop.MAX_ITER),
-        run_to(running, history, None, memory),
-        1 / 3,
-    )
-    path = tmp_path_factory.getbasetemp() / "checkpoint"
-    write_checkpoint(path, state)
-    found = read_checkpoint(path, SETTING)
-    assert (found.setting, found.seeds, found.finished, found.elapsed) == (SETTING, (2**63, 5), (line,), 1 / 3)
-    assert found.search is not None
-    assert found.search.held_out.tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert all(map(same, map(DPP, found.search.kernels), (DPP(best), DPP(running))))
-    for mine, theirs in ((state.best, found.best), (state.running, found.running)):
-        assert mine is not None
-        assert theirs is not None
-        assert theirs.stop == mine.stop
-        assert same(DPP(theirs.kernel), DPP(mine.kernel))
-        assert (theirs.n_iter, theirs.log_likelihood) == (n - 1, -1 / n)
-        for name, column in mine.history.columns.items():
-            np.testing.assert_array_equal(theirs.history.columns[name], column)
-        assert {name: array.tolist() for name, array in theirs.step.memory.items()} == {
-            name: array.tolist() for name, array in mine.step.memory.items()
-        }
-
-
-@settings(max_examples=25)
-@given(running=kernels(), leader=kernels())
-def test_a_checkpoint_gives_back_the_step_that_leads_beside_the_last_one(
-    running: Kernel, leader: Kernel, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    columns = np.arange(20.0).reshape(5, 4)
-    behind = run_to(leader, History(*columns[:, :2]), None, {"Z": leader.eigenvectors})
-    now = replace(run_to(running, History(*columns), None, {"Z": running.eigenvectors}), best_so_far=behind)
-    path = tmp_path_factory.getbasetemp() / "checkpoint"
-    write_checkpoint(path, FitState(SETTING, (1,), running=now))
-    found = read_checkpoint(path, SETTING).running
-    assert found is not None
-    assert found.best_so_far is not None
-    for mine, theirs in ((now, found), (behind, found.best_so_far)):
-        assert same(DPP(theirs.kernel), DPP(mine.kernel))
-        assert (theirs.n_iter, theirs.score) == (mine.n_iter, mine.score)
-        np.testing.assert_array_equal(theirs.step.memory["Z"], mine.step.memory["Z"])
-    assert found.best_so_far.best_so_far is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"prior": "auto"}, "a fit with prior=0.0, not prior='auto'"),
-        ({"prior": np.inf}, "a fit with prior=0.0, not prior=inf"),
-        ({"validation": 0.1}, "a fit with validation=0.0, not validation=0.1"),
-        ({"nonempty": True}, "a fit with nonempty=False, not nonempty=True"),
-    ],
-)
-def test_a_checkpoint_of_other_data_to_learn_from_is_refused(
-    changes: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    write_checkpoint(tmp_path / "c", FitState(SETTING, (1,)))
-    with pytest.raises(InputError, match=said):
-        read_checkpoint(tmp_path / "c", replace(SETTING, **changes))
-
-
-def test_a_checkpoint_before_the_first_step_has_no_runs(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path / "c", FitState(SETTING, (1, 2)))
-    assert read_checkpoint(tmp_path / "c", SETTING) == FitState(SETTING, (1, 2))
-
-
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        (Setting("k-ascent", "wishart", 3, 0.0, 0.0, False, "abc"), "a fit with learner='em', not learner='k-ascent'"),
-        (Setting("em", "moments", 3, 0.0, 0.0, False, "abc"), "a fit with init='wishart', not init='moments'"),
-        (Setting("em", "wishart", 4, 0.0, 0.0, False, "abc"), "a fit with restarts=3, not restarts=4"),
-        (Setting("em", "wishart", 3, 0.0, 0.0, False, "abd"), "a fit with other baskets"),
-    ],
-)
-def test_a_checkpoint_of_another_fit_is_refused(setting: Setting, said: str, tmp_path: Path) -> None:
-    write_checkpoint(tmp_path / "c", FitState(SETTING, (1,)))
-    with pytest.raises(InputError, match=said):
-        read_checkpoint(tmp_path / "c", setting)
-
-
-def test_a_truncated_or_changed_checkpoint_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "c"
-    write_checkpoint(path, FitState(SETTING, (12345,), running=run_to(KERNEL, History(*np.ones((5, 1))))))
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1])
-    with pytest.raises(InputError, match="is not a whole dpplearn checkpoint file"):
-        read_checkpoint(path, SETTING)
-    path.write_bytes(whole.replace(b"12345", b"12346"))
-    with pytest.raises(InputError, match="its checksum does not match"):
-        read_checkpoint(path, SETTING)
-
-
-@pytest.mark.parametrize("document", [{}, {"setting": {}}, {"setting": None}, {"setting": SETTING.__dict__}])
-def test_a_whole_file_that_holds_no_checkpoint_is_refused(document: dict[str, Any], tmp_path: Path) -> None:
-    write_tensors(tmp_path / "c", "checkpoint", {}, document)
-    with pytest.raises(InputError, match="does not hold a checkpoint"):
-        read_checkpoint(tmp_path / "c", SETTING)
 
 
 def test_saving_through_a_link_keeps_the_link(tmp_path: Path) -> None:

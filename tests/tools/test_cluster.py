@@ -110,11 +110,6 @@ def test_workers_learn_what_this_process_learns_to_the_last_bit(
     same(dl.fit(there, **options), dl.fit(here, **options))
 
 
-def test_a_fit_that_workers_began_goes_on_here_to_the_same_bits(there: Parts, here: Parts, tmp_path: Path) -> None:
-    dl.fit(there, **{**MIXTURE, "max_iter": 3}, checkpoint=tmp_path / "state")
-    same(dl.fit(here, **MIXTURE, resume=tmp_path / "state"), dl.fit(here, **MIXTURE))
-
-
 @pytest.mark.parametrize(
     ("options", "before", "seed"),
     [(MIXTURE, 0, 0), (MIXTURE, 5, 1), (EM, 5, 2), (EM, 10, 3)],

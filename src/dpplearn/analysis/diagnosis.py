@@ -23,7 +23,7 @@ from dpplearn.analysis.gains import (
     SYMMETRIC,
     Gain,
     Unseen,
-    gains_effort,
+    check_gains_memory,
     predicted,
 )
 from dpplearn.analysis.similarity import LiftBySimilarity, lift_by_similarity
@@ -31,7 +31,6 @@ from dpplearn.analysis.substitutes import AT_LEAST, SubstituteGroup, substitute_
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import whole_number
-from dpplearn.fitting.effort import tell_if_long
 from dpplearn.fitting.fit import fit
 from dpplearn.models.dpp import DPP
 from dpplearn.models.independence import WORTH_HAVING
@@ -311,8 +310,7 @@ def diagnose(
     by_similarity = lift_by_similarity(baskets, similarity, rng=rng) if similarity is not None else None
     looked_at = baskets.most_frequent(whole_number("most_items", most_items, 2))
     if baskets.total_weight > 0:
-        effort = gains_effort(looked_at, threads)
-        tell_if_long(effort, "this diagnosis", "fewer items (most_items, --most-items) take less")
+        check_gains_memory(looked_at, threads)
     pairs = pair_tests(baskets, level)
     unseen = predicted(looked_at, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
     return Diagnosis(Overview.of(baskets, looked_at), pairs, unseen, bounds(baskets), looked_at, by_similarity)

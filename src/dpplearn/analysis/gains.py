@@ -17,9 +17,8 @@ from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
 from dpplearn.errors import InputWarning
-from dpplearn.fitting.data import units_of
-from dpplearn.fitting.effort import Effort
-from dpplearn.fitting.fit import expected_effort, fit_with
+from dpplearn.fitting.data import check_fit_memory, units_of
+from dpplearn.fitting.fit import fit_with
 from dpplearn.fitting.options import FitOptions
 from dpplearn.kernels.independent import IndependentItems, chances
 from dpplearn.models.independence import WORTH_HAVING
@@ -112,12 +111,11 @@ class Unseen:
         return max(self.log_probs, key=lambda case: self.gain(case).mean)
 
 
-def gains_effort(baskets: Baskets, threads: int | None) -> Effort:
-    """What `predicted` will take. What there is no memory for is refused."""
-    folds = _folds_needed(baskets)
-    each = [expected_effort(baskets, threads=1, **way) for _, way in WAYS]
-    at_once = min(thread_count(threads), folds * len(WAYS))
-    return Effort(folds * sum(one.seconds for one in each) / at_once, at_once * max(one.memory for one in each))
+def check_gains_memory(baskets: Baskets, threads: int | None) -> None:
+    """Raise an error if the fits of `predicted` need more memory than there is."""
+    at_once = min(thread_count(threads), _folds_needed(baskets) * len(WAYS))
+    for _, way in WAYS:
+        check_fit_memory(baskets, FitOptions(threads=1, **way).for_baskets(baskets), at_once)
 
 
 def predicted(

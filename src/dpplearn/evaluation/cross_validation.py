@@ -25,8 +25,8 @@ from dpplearn.evaluation.evaluation import (
 )
 from dpplearn.evaluation.outcomes import Outcomes, ask
 from dpplearn.evaluation.result import Evaluation
-from dpplearn.fitting.effort import Effort, tell_if_long, untold
-from dpplearn.fitting.fit import asked_for, expected_effort, fit
+from dpplearn.fitting.data import check_fit_memory
+from dpplearn.fitting.fit import asked_for, fit
 from dpplearn.kernels.interface import Law
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import listed
@@ -85,9 +85,10 @@ def cross_validate(
     rng = np.random.default_rng(rng)
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
-    tell_if_long(_effort(baskets, options.values(), folds), "this comparison", "fewer folds or models take less")
+    for each in options.values():
+        check_fit_memory(baskets, asked_for(**each).for_baskets(baskets))
     tested, parts, ridges = baskets.folds(folds, rng), [], []
-    with untold(), shown_progress(progress) as shown:
+    with shown_progress(progress) as shown:
         advance = shown.grouped(dict.fromkeys(options, folds))
         for weights in tested:
             train, test = baskets.weighted(baskets.weights - weights), baskets.weighted(weights)
@@ -108,12 +109,6 @@ def cross_validate(
     return summary(joined, every, setting, notes, folds=fold, rows=counted[row])
 
 
-def _effort(baskets: Baskets, models: Iterable[Mapping[str, Any]], folds: int) -> Effort:
-    """Of all fits to all folds: the times add up, and the memory is that of the largest."""
-    each = [expected_effort(baskets, **options) for options in models]
-    return Effort((folds - 1) * sum(one.seconds for one in each), max(one.memory for one in each))
-
-
 def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
     """With the law that the data as a whole have: a fold may be the only one that holds an empty basket."""
     return {**options, "nonempty": asked_for(**options).for_baskets(baskets).given_nonempty}
@@ -121,7 +116,6 @@ def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Law:
     result = fit(train, **{"rng": int(rng.integers(2**63)), **options})
-    result.stop.raise_if_interrupted()
     return result.model.law
 
 

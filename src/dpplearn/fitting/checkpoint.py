@@ -1,225 +1,159 @@
-"""The state of a fit in a file, so that a killed one goes on to the same result."""
+"""Checkpoint: a callback that saves the best model so far."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
+import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from itertools import count, takewhile
-from os import PathLike, fspath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from numbers import Real
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from dpplearn.arrays import Floats
-from dpplearn.data.parts import AnyBaskets, Parts
+from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.kernels.families import AnyKernel, kernel_from, law_of
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import Record, Run, Step, Stop
-from dpplearn.models.history import History
-from dpplearn.tools.tensor_file import read_tensors, write_tensors
-
-LATER = {"segments": None, "attraction": True, "rank": None}  # what files from before there were mixtures do not say
-COLUMNS = tuple(field.name for field in fields(History))
+from dpplearn.fitting.options import FitOptions
+from dpplearn.fitting.result import FitProgress
+from dpplearn.learners.loop import Arrays
+from dpplearn.learners.registry import FACTORED
+from dpplearn.models.mixture import Mixture
+from dpplearn.tools.files import check_writable
 
 
-@dataclass(frozen=True)
-class Restart:
-    """One line about one run from one start."""
+class Checkpoint:
+    """Callback for `fit` that saves the best model so far to a file.
 
-    start: str
-    log_likelihood: float
-    n_iter: int
-    seconds: float
-    stop: Stop
+    The file is a normal model file, replaced atomically. `fit(..., start=path)` continues from it. It is written every
+    `seconds` seconds, at the end of the fit, and when the fit is interrupted by Ctrl-C. If writing fails, for example
+    because the disk is full, a warning is given and the fit goes on.
 
-    def __str__(self) -> str:
-        return (
-            f"{self.start:<8} {self.log_likelihood:>12.6f}  {self.n_iter:>5} iterations  {self.seconds:>8.2f} s  "
-            f"{self.stop.name.lower().replace('_', ' ')}"
-        )
+    Fits with more than 300 items follow a fixed schedule of passes over the baskets. Their checkpoints also hold the
+    state of the schedule, and `start=path` with the same baskets and options continues it.
 
+    Parameters
+    ----------
+    path : path
+        The file.
+    seconds : float, default 60
+        Time between two saves. With `math.inf` the model is saved only when the fit is interrupted.
 
-@dataclass(frozen=True)
-class Setting:
-    """What must be the same for a fit to be continued."""
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import dpplearn as dl
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
+    >>> with TemporaryDirectory() as folder:
+    ...     path = f"{folder}/model.safetensors"
+    ...     first = dl.fit(baskets, "lbfgs", max_iter=3, callback=dl.Checkpoint(path))
+    ...     second = dl.fit(baskets, "lbfgs", start=path)
+    >>> second.log_likelihood >= first.log_likelihood
+    True
+    """
 
-    learner: str
-    init: str
-    restarts: int
-    prior: float | str
-    validation: float
-    nonempty: bool
-    data: str
-    segments: int | None = None
-    attraction: bool | int = True
-    rank: int | None = None
+    def __init__(self, path: str | PathLike[str], seconds: float = 60.0) -> None:
+        if not isinstance(seconds, Real) or not seconds >= 0:
+            raise InputError(f"seconds must be a number, 0 or more, got {seconds!r}")
+        self.path: Path = Path(path)
+        self.seconds: float = float(seconds)
+        check_writable(self.path)
+        self.saved: bool = False  # whether the file holds a model of the current fit
+        self._best: FitProgress | None = None
+        self._latest: FitProgress | None = None
+        self._due: float = math.inf
+        self._failed: bool = False
 
+    def __call__(self, now: FitProgress) -> None:
+        """Keep the model if it is the best so far, and save if it is time.
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Where the choice of the prior stands: the log-probabilities of unseen baskets under each strength tried, and the
-    model of each fold, from which the next strength starts; none once the choice is made."""
+        Parameters
+        ----------
+        now
+            The state of the fit.
 
-    held_out: Floats  # (n_strengths, n_baskets)
-    kernels: tuple[Kernel, ...] = ()
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dl.fit([["cot"], ["crib", "bib"]], "em", "wishart", max_iter=1, callback=lambda now: None).n_iter
+        1
+        """
+        if not now.restart and not now.iteration:  # a new fit
+            self.saved = self._failed = False
+            self._best = None
+            self._due = time.monotonic() + self.seconds
+        if self._best is None or now.score > self._best.score:
+            self._best = now
+        self._latest = now
+        if time.monotonic() >= self._due:
+            self.save()
 
+    def save(self) -> None:
+        """Save the best model so far now, if there is one.
 
-@dataclass(frozen=True)
-class FitState:
-    """Finished runs, the best of them, and the one under way."""
-
-    setting: Setting
-    seeds: tuple[int, ...]  # of the random starts, then of the folds and of what is set aside for validation
-    search: Search | None = None  # of the strength of the prior, as far as done
-    finished: tuple[Restart, ...] = ()
-    best: Run | None = None
-    running: Run | None = None
-    elapsed: float = 0.0  # seconds since the fit began
-    best_number: int | None = None  # of the best among the finished
-
-    def with_running(self, run: Run) -> FitState:
-        return replace(self, running=run, elapsed=run.seconds)
-
-    def with_finished(self, run: Run, start: str) -> FitState:
-        assert run.stop is not None
-        seconds = run.seconds - run.record.seconds[0]
-        line = Restart(start, run.log_likelihood, run.n_iter, seconds, run.stop)
-        state = replace(self.with_running(run), finished=(*self.finished, line), running=None)
-        if self.best is not None and not run.score > self.best.score:
-            return state
-        return replace(state, best=run, best_number=len(self.finished))
-
-    @property
-    def best_start(self) -> str:
-        """What the best of the finished runs started from."""
-        assert self.best_number is not None
-        return self.finished[self.best_number].start
-
-
-Saver = Callable[[FitState, bool], None]  # the state, and whether it is to be written whatever the time
-
-
-def fingerprint(baskets: AnyBaskets) -> str:
-    """A digest of deduplicated baskets, equal for equal data in any order; of parts, in the order of these."""
-    if isinstance(baskets, Parts):
-        return hashlib.sha256("".join(baskets.held.apply(fingerprint)).encode()).hexdigest()
-    digest = hashlib.sha256(json.dumps(baskets.items).encode())
-    for array in (baskets.indices, baskets.offsets, baskets.weights):
-        digest.update(array.data if array.size else b"")
-    return digest.hexdigest()
-
-
-def write_checkpoint(path: str | PathLike[str], state: FitState) -> None:
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    if state.search is not None:
-        arrays["search"] = state.search.held_out
-        for fold, kernel in enumerate(state.search.kernels):
-            arrays |= _kernel_arrays(f"fold.{fold}", kernel)
-    best_so_far = state.running.best_so_far if state.running is not None else None
-    # "leader" is what files have called the best step so far from the first
-    for name, run in (("best", state.best), ("running", state.running), ("leader", best_so_far)):
-        if run is not None:
-            arrays |= {
-                **_kernel_arrays(name, run.kernel),
-                **{f"{name}.{column}": values for column, values in run.history.columns.items()},
-                **{f"{name}.memory.{key}": np.ascontiguousarray(array) for key, array in run.step.memory.items()},
-            }
-    document = {
-        "setting": asdict(state.setting),
-        "seeds": list(state.seeds),
-        "elapsed": state.elapsed,
-        "finished": [{**asdict(line), "stop": line.stop.name} for line in state.finished],
-        "best_number": state.best_number,
-        "best_stop": state.best.stop.name if state.best is not None and state.best.stop is not None else None,
-    }
-    write_tensors(path, "checkpoint", arrays, document)
-
-
-def read_checkpoint(path: str | PathLike[str], setting: Setting) -> FitState:
-    """The state in a file, which must belong to this setting."""
-    arrays, document = read_tensors(path, "checkpoint")
-    try:
-        _check_setting(fspath(path), document["setting"], setting)
-        return _state(setting, arrays, document)
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{fspath(path)} does not hold a checkpoint: {error}") from None
-
-
-def _check_setting(path: str, found: Mapping[str, Any], setting: Setting) -> None:
-    for name, expected in asdict(setting).items():
-        if (found[name] if name not in LATER else found.get(name, LATER[name])) != expected:
-            what = "other baskets" if name == "data" else f"{name}={found.get(name)!r}, not {name}={expected!r}"
-            raise InputError(
-                f"{path} belongs to a fit with {what}; repeat the call that wrote it, with resume= (--resume)"
-            )
-
-
-def _state(setting: Setting, arrays: Mapping[str, npt.NDArray[Any]], document: Mapping[str, Any]) -> FitState:
-    finished = tuple(Restart(**{**line, "stop": Stop[line["stop"]]}) for line in document["finished"])
-    best, running = _run(arrays, "best"), _run(arrays, "running")
-    if best is not None:
-        best = replace(best, stop=Stop[document["best_stop"]])
-    if running is not None:
-        running = replace(running, best_so_far=_run(arrays, "leader"))
-    seeds, search = tuple(document["seeds"]), _search(arrays)
-    number = document.get("best_number")
-    if number is None and finished:  # an older file, which does not say
-        number = max(range(len(finished)), key=lambda each: finished[each].log_likelihood)
-    return FitState(setting, seeds, search, finished, best, running, document["elapsed"], number)
-
-
-def _kernel_arrays(name: str, kernel: AnyKernel) -> dict[str, npt.NDArray[Any]]:
-    return {f"{name}.{array}": values for array, values in law_of(kernel).arrays().items()}
-
-
-def _kernel(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> AnyKernel:
-    own = {array.removeprefix(f"{name}."): values for array, values in arrays.items() if array.startswith(f"{name}.")}
-    return kernel_from(own)
-
-
-def _search(arrays: Mapping[str, npt.NDArray[Any]]) -> Search | None:
-    if "search" not in arrays:
-        return None
-    folds = takewhile(lambda fold: f"fold.{fold}.eigenvalues" in arrays, count())
-    kernels = (_kernel(arrays, f"fold.{fold}") for fold in folds)
-    return Search(arrays["search"], tuple(each for each in kernels if isinstance(each, Kernel)))
-
-
-def _run(arrays: Mapping[str, npt.NDArray[Any]], name: str) -> Run | None:
-    if f"{name}.log_likelihood" not in arrays:
-        return None
-    kernel = _kernel(arrays, name)
-    history = History(**{column: arrays[f"{name}.{column}"] for column in COLUMNS})
-    prefix = f"{name}.memory."
-    memory = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-    last = Step(kernel, float(history.log_likelihood[-1]), float(history.step_size[-1]), 0, memory)
-    return Run(last, Record.of(history), len(history) - 1)
-
-
-def saver(path: str | PathLike[str] | None, every: float) -> Saver | None:
-    """To write the state if it is time or asked for. Where that fails, learning goes on, and the next may do better."""
-    if path is None:
-        return None
-    tried, failed = -np.inf, False
-
-    def save(state: FitState, now: bool) -> None:
-        nonlocal tried, failed
-        if not now and state.elapsed - tried < every:
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     checkpoint = Checkpoint(f"{folder}/model.safetensors")
+        ...     checkpoint.save()
+        ...     checkpoint.saved
+        False
+        """
+        if self._best is None or self._latest is None:
             return
-        tried = state.elapsed
+        model = self._best.model
+        if model.training is not None:
+            model.training = replace(model.training, schedule=self._latest.schedule)
         try:
-            write_checkpoint(path, state)
-            failed = False
+            model.save(self.path)
+            self.saved, self._failed = True, False
         except InputError as error:
-            if not failed:
-                warnings.warn(
-                    f"no checkpoint: {error}; learning goes on, and so do attempts", InputWarning, stacklevel=2
-                )
-            failed = True
+            if not self._failed:
+                warnings.warn(f"checkpoint not saved: {error}; the fit goes on", InputWarning, stacklevel=2)
+            self._failed = True
+        self._due = time.monotonic() + self.seconds
 
-    return save
+
+@contextmanager
+def saved_on_exit(callback: object) -> Iterator[None]:
+    """Save a last time at the end of a fit, and when it is interrupted, if the callback is a checkpoint."""
+    if not isinstance(callback, Checkpoint):
+        yield
+        return
+    try:
+        yield
+    except KeyboardInterrupt:
+        callback.save()
+        raise
+    if callback.seconds < math.inf:
+        callback.save()
+
+
+def fingerprint(baskets: Baskets, options: FitOptions) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """A digest of deduplicated baskets and of the options that decide which of them are learned from and how."""
+    settings = [list(baskets.items), options.given_nonempty, options.aside]
+    digest = hashlib.sha256(json.dumps(settings).encode())
+    for array in (baskets.indices, baskets.offsets, baskets.weights):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
+def schedule_to_continue(start: object, options: FitOptions, baskets: object) -> Arrays | None:
+    """Return the schedule in a checkpoint, if it belongs to these deduplicated baskets and options."""
+    if options.how is not FACTORED or not isinstance(start, Mixture) or start.training is None:
+        return None
+    found = start.training.schedule
+    if found is None or not isinstance(baskets, Baskets):
+        return None
+    same = (
+        np.array_equal(found["data"], fingerprint(baskets, options))
+        and found["columns"].tolist() == [options.n_columns, options.n_pairs]
+        and found["log_odds"].shape == (options.n_segments, baskets.n_items)
+    )
+    return found if same else None

@@ -9,10 +9,17 @@ from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError
 from dpplearn.fitting.options import FitOptions
+from dpplearn.fitting.prior_choice import FOLDS
+from dpplearn.learners.factored.plan import Plan
 from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.mixture.problem import MixtureProblem
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.registry import FACTORED
+from dpplearn.tools.memory import NUMBER, check_memory, in_bytes
+from dpplearn.tools.threads import thread_count
+from dpplearn.tools.words import count
+
+MATRICES_OF_SEGMENT = 2  # N×N matrices per segment of a dense mixture, in addition to those of the learner
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,3 +84,23 @@ def units_of(baskets: Baskets) -> Baskets:
 def _positive(scale: float, baskets: Baskets) -> Baskets:
     """Those of positive weight, multiplied."""
     return baskets.weighted(baskets.weights if scale == 1 else scale * baskets.weights)
+
+
+def check_fit_memory(baskets: AnyBaskets, options: FitOptions, at_once: int = 1) -> None:
+    """Raise an error if so many fits at a time need more memory than there is."""
+    n_items, low_rank = baskets.n_items, options.how is FACTORED
+    kind = {"dpp": "DPP"}.get(options.how.model, options.how.model)
+    kernel = "" if low_rank else f" (a kernel of {in_bytes(NUMBER * n_items**2)})"
+    by = f" by {options.how.name!r}" if options.how.model == "dpp" else f" and {options.n_segments} segments"
+    what = f"learning a {kind} of {count(n_items, 'item')}{kernel}{by}"
+    check_memory(at_once * _fit_memory(baskets, options), what, "keep the most frequent items alone")
+
+
+def _fit_memory(baskets: AnyBaskets, options: FitOptions) -> float:
+    """Bytes at the peak. The folds that choose a prior are learned at the same time."""
+    if options.how is FACTORED and isinstance(baskets, Baskets):
+        shape = options.n_segments, options.n_columns, options.n_pairs
+        return Plan.of(FactoredProblem(baskets, options.threads, False, *shape)).memory
+    folds = min(thread_count(options.threads), FOLDS) if options.strength == "auto" else 1
+    of_segments = MATRICES_OF_SEGMENT * options.n_segments if options.how.model == "mixture" else 0
+    return float(NUMBER * baskets.n_items**2 * (options.how.matrices + of_segments) * folds)

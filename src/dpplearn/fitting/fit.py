@@ -1,4 +1,4 @@
-"""fit: from baskets to a model, phase after phase."""
+"""fit: learn a model from baskets."""
 
 from __future__ import annotations
 
@@ -6,50 +6,41 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpplearn.arrays import Seed
-from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.data.baskets import as_baskets
 from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError
-from dpplearn.fitting.checkpoint import saver
-from dpplearn.fitting.data import Data
-from dpplearn.fitting.effort import (
-    LONG,
-    Effort,
-    check_fit_memory,
-    fit_effort,
-    tell_if_long,
-)
+from dpplearn.fitting.checkpoint import saved_on_exit, schedule_to_continue
+from dpplearn.fitting.data import Data, check_fit_memory
 from dpplearn.fitting.fixed_kernels import fit_kernels
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.phases import (
+    ModelBuilder,
     baskets_with_prior,
-    best_run,
     independent_items,
     method_of,
     prior_of,
     result_of,
-    state_of,
 )
 from dpplearn.fitting.quality import fit_quality
 from dpplearn.fitting.result import FitResult
-from dpplearn.fitting.runs import Work
+from dpplearn.fitting.runs import Work, best_run
 from dpplearn.fitting.watching import Callback, observers_of
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.weighted.kernel import WeightedKernel
+from dpplearn.learners.factored.place import Place
 from dpplearn.learners.factored.starts import columns_of
-from dpplearn.learners.loop import Stop
+from dpplearn.learners.loop import Run
 from dpplearn.learners.registry import FACTORED, QUALITY
 from dpplearn.models.dpp import DPP
-from dpplearn.models.mixture import Mixture, SegmentKernel
-from dpplearn.tools.files import check_writable
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.model_file import load
 from dpplearn.tools.threads import suitable_blas
-from dpplearn.tools.words import duration
 
 Start = Kernel | DPP | Mixture | FitResult | None
 
@@ -67,7 +58,7 @@ def fit(
     rank: int | None = None,
     kernels: Sequence[Kernel | DPP | Mixture] | None = None,
     k: int | None = None,
-    start: Start = None,
+    start: Start | str | PathLike[str] = None,
     restarts: int = 1,
     rng: Seed = None,
     tol: float | None = None,
@@ -80,20 +71,17 @@ def fit(
     nonempty: bool | str = "auto",
     callback: Callback | None = None,
     progress: bool = False,
-    checkpoint: str | PathLike[str] | None = None,
-    checkpoint_seconds: float = 10.0,
-    resume: str | PathLike[str] | None = None,
     features: Any = None,
     similarity: Any = None,
     ridge: float | str = "evidence",
 ) -> FitResult:
     """Learn a model of sets from baskets.
 
-    No fit ends below independent items on what it maximises, but for "em" and "k-ascent", which do as published; nor
-    below the model given as a start.
+    The returned model is never worse on the training objective than independent items or `start`. Exceptions: "em" and
+    "k-ascent", which follow the paper.
 
-    Ctrl-C returns the best model so far, with `stop` set to `Stop.INTERRUPTED`. While a prior is chosen there is none
-    yet, and `KeyboardInterrupt` is raised; with a checkpoint, what is known of the strengths is kept.
+    Ctrl-C raises `KeyboardInterrupt`. With `callback=Checkpoint(path)` the best model so far is saved first, and
+    `start=path` continues from it.
 
     Parameters
     ----------
@@ -106,8 +94,7 @@ def fit(
         docs/results/learners.md describes them. "quality" learns how much each item is worth, or each feature of items,
         where it is known how alike items are; docs/guide/items.md says when that is the right choice.
     init
-        Where a DPP starts: "moments", a start from item and pair frequencies, or "wishart", a random one. With "auto"
-        on up to 30 items, "moments" is the best of that and some random ones after short runs.
+        Initial kernel of a DPP: "moments", from item and pair frequencies, or "wishart", a random one.
     model
         "mixture", segments of people that share how items repel and attract and differ in what they like, which
         predicts best; or "dpp", a symmetric DPP, in which items repel each other. docs/results/models.md compares them.
@@ -122,11 +109,12 @@ def fit(
         `tol`, by default 1e-8 nats per basket. With k, every basket has k items, and the weights are those of k-DPPs:
         the law of the model given that size. docs/guide/items.md says more.
     start
-        A kernel, or a model whose items are matched by label: items that it lacks start nearly independent at
-        their frequency, items that the baskets lack are marginalised out. Replaces `init` in the first run.
+        Initial model of the first run, instead of `init`: a kernel, a model, the result of a fit, or the file of a
+        model, such as one that `Checkpoint` wrote. Items are matched by label: items that the model lacks start nearly
+        independent at their frequency, items that the baskets lack are marginalised out. For a checkpoint, pass the
+        same options and the same `rng`, so that `validation` holds out the same baskets.
     restarts
-        How many runs, of which the best is returned. A start that is not random is used once; the others are
-        drawn at random. `FitResult.agreement` says whether they found the same optimum.
+        Number of runs. The best is returned. A start that is not random is used once; the other runs start at random.
     rng
         Seed or generator of the random starts, and of the parts for cross-validation and validation.
     tol
@@ -136,11 +124,9 @@ def fit(
         itself, which says little about how much is still to be gained. A mixture in factors is learned in as many
         passes over the baskets as are planned.
     max_iter, max_seconds
-        Limits of a run, and of the whole fit. With `max_iter=0` the model is the start. Time is looked at between the
-        parts of a fit, and what cannot be ended in it, to judge by a short measurement, is not begun: where there is
-        none for a first step, the model is the start or that of independent items, whichever is likelier. Of a fit that
-        will take longer than a minute a warning tells about how long, and one that needs more memory than there is is
-        refused.
+        Maximum number of iterations of a run, and time limit of the whole fit. With `max_iter=0` the model is the
+        start. Time is checked after every iteration, so that a fit may take longer by one iteration and the final
+        evaluation. A fit that needs more memory than there is raises an error at once.
     threads
         How many threads (default: all cores). The result is the same to the last bit for the same number.
     prior
@@ -158,16 +144,10 @@ def fit(
         then about. By default they cannot where none is; but "em", "k-ascent" and the others published since learn
         P(Y), and of those "lbfgs" and "adam" alone can do otherwise.
     callback
-        Called with a `FitProgress` after every iteration; a true return value stops the fit.
+        Called with a `FitProgress` after every iteration; a true return value stops the fit. A `Checkpoint` saves the
+        best model so far.
     progress
         Show a progress bar on standard error.
-    checkpoint, checkpoint_seconds
-        Write the state to this file every so many seconds, and at the end. Where that fails, as on a full disk, there
-        is a warning, learning goes on, and so do the attempts.
-    resume
-        Continue from this file, in a call that is otherwise the same, to the result of an uninterrupted run.
-        The random starts come from the file. Limits may differ: they apply to the run under way, its past included;
-        runs already finished stay as they are.
     features
         Of "quality": a table with one row per item, or what `read_features` made of it; the quality of an item is then
         a weighted sum of its features. By default every item has a weight of its own. Such a fit may end below
@@ -191,8 +171,9 @@ def fit(
     >>> [each.item for each in result.dpp.recommend(["cot"])]
     ['bib', 'crib']
     """
+    given = opened_start(start)
     options = asked_for(
-        start,
+        given,
         model=model,
         segments=segments,
         attraction=attraction,
@@ -209,18 +190,16 @@ def fit(
         patience=patience,
         nonempty=nonempty,
         progress=progress,
-        checkpoint=checkpoint,
-        checkpoint_seconds=checkpoint_seconds,
-        resume=resume,
         features=features,
         similarity=similarity,
         ridge=ridge,
     )
     if kernels is not None:
-        return fit_kernels(options, baskets, kernels, k, start=start, callback=callback)
+        with saved_on_exit(callback):
+            return fit_kernels(options, baskets, kernels, k, start=given, callback=callback)
     if k is not None:
         raise InputError(f"k is {k!r}, which belongs to given kernels (kernels=); leave it out")
-    return fit_with(options, baskets, start=start, rng=rng, callback=callback)
+    return fit_with(options, baskets, start=given, rng=rng, callback=callback)
 
 
 def model_of(start: Any) -> str | None:
@@ -232,87 +211,97 @@ def asked_for(start: Any = None, **options: Any) -> FitOptions:
     """The options of a call of `fit`. Unless they name a model or what only a DPP has, a start decides what is learned,
     and of how many segments."""
     options = {name: value for name, value in options.items() if name not in NOT_OPTIONS}
-    start = start.model if isinstance(start, FitResult) else start
+    start = opened_start(start)
     named = any(options.get(name) is not None for name in ("model", "learner", "init", "prior"))
     if not named:
         options["model"] = model_of(start)
     asked = FitOptions(**options)
-    return _shaped_like(start.kernel, asked) if isinstance(start, Mixture) and asked.how.model == "mixture" else asked
+    return _shaped_like(start, asked) if isinstance(start, Mixture) and asked.how.model == "mixture" else asked
 
 
-def _shaped_like(start: SegmentKernel, asked: FitOptions) -> FitOptions:
-    """With what a start says of what was not asked for: how many segments, and in factors of how many columns."""
+def _shaped_like(start: Mixture, asked: FitOptions) -> FitOptions:
+    """Take the number of segments, and of columns of a low-rank mixture, from the start unless they were given."""
     asked = replace(asked, segments=start.n_segments) if asked.segments is None else asked
-    columns = columns_of(start) if isinstance(start, FactoredKernel) else None
+    columns = columns_of(start.kernel) if isinstance(start.kernel, FactoredKernel) else None
+    if start.training is not None and start.training.schedule is not None:  # the kernel may not have its columns yet
+        repelling, attracting = start.training.schedule["columns"].tolist()
+        columns = repelling, attracting
     named = asked.rank is not None or asked.attraction is not True or asked.learner not in (None, FACTORED.name)
     return asked if columns is None or named else replace(asked, rank=columns[0], attraction=columns[1])
+
+
+def opened_start(start: Start | str | PathLike[str]) -> Any:
+    """Load a start that is a file; of the result of a fit, take the model."""
+    if isinstance(start, str | PathLike):
+        return load(start)
+    return start.model if isinstance(start, FitResult) else start
 
 
 def fit_with(
     options: FitOptions,
     baskets: AnyBaskets | Iterable[Iterable[Any]],
     *,
-    start: Start = None,
+    start: Start | str | PathLike[str] = None,
     rng: Seed = None,
     callback: Callback | None = None,
     as_weighed: bool = False,
 ) -> FitResult:
-    """`fit`, with its options in one value; and with weights that say how many baskets there were even where they are
-    no whole numbers, if that is asked for."""
+    """`fit` with its options in one value. With `as_weighed`, weights that are no integers count baskets, too."""
+    with saved_on_exit(callback):
+        return _fit_with(options, baskets, opened_start(start), rng, callback, as_weighed=as_weighed)
+
+
+def _fit_with(
+    options: FitOptions,
+    baskets: AnyBaskets | Iterable[Iterable[Any]],
+    start: Any,
+    rng: Seed,
+    callback: Callback | None,
+    *,
+    as_weighed: bool,
+) -> FitResult:
     baskets = baskets if isinstance(baskets, Parts) else as_baskets(baskets)
-    start = start.model if isinstance(start, FitResult) else start
-    if not isinstance(start, Kernel | DPP | Mixture | None):
-        expected = "expected a Kernel, a DPP, a Mixture or the result of an earlier fit"
-        raise InputError(f"start is a {type(start).__name__}; {expected}")
-    if isinstance(start, Mixture) and isinstance(start.kernel, WeightedKernel):
-        raise InputError("start is a mixture of given laws, of which nothing but the weights is learned (kernels=)")
-    if model_of(start) not in (None, options.how.model):
-        raise InputError(f"start is a {type(start).__name__}, from which no {options.how.model} can be learned")
+    _check_start(start, options)
     options = options.for_baskets(baskets)
     check_fit_memory(baskets, options)
     if options.how is QUALITY:
         if start is not None:
             raise InputError(f"start is a {type(start).__name__}, and learner 'quality' looks at none; leave it out")
         return fit_quality(options, baskets, rng, callback)
-    if options.checkpoint is not None:
-        check_writable(Path(options.checkpoint))
+    began = time.perf_counter()
     data = Data.of(baskets, as_weighed=as_weighed)
-    state = state_of(options, data.distinct, "given" if start is not None else options.first_start, rng)
-    began = time.perf_counter() - state.elapsed
-    if options.resume is None:
-        _tell_if_long(options, data.distinct)
-    with suitable_blas(baskets.n_items, options.threads):
-        data = data.without(options.aside, state.seeds[-1])
-        method = method_of(options, data, lambda: time.perf_counter() - began)
-        save = saver(options.checkpoint, options.checkpoint_seconds)
-        choice, state = prior_of(options, data, method, state, save)
-        strength = choice.strength if choice is not None else float(options.strength)
-        if np.isinf(strength):
-            end = independent_items(options, data, method, state, save, choice)
-        else:
-            problem = data.problem(options, baskets_with_prior(options, data.distinct, strength))
-            with observers_of(options.restarts, options.progress, callback) as observers:
-                end = best_run(Work(method, problem, start, observers, save), state)
-        try:
-            return result_of(options, data, method, end, strength, choice)
-        except KeyboardInterrupt:  # the model is there; a second Ctrl-C would be heard
-            return result_of(options, data, method, replace(end, stop=Stop.INTERRUPTED), strength, choice)
-
-
-def expected_effort(baskets: Baskets, **options: Any) -> Effort:
-    """What `fit` with these options will take; what it refuses is refused."""
-    asked = asked_for(**{name: value for name, value in options.items() if name not in NOT_OPTIONS}).for_baskets(
-        baskets
+    *seeds, for_prior, seed = (
+        int(each) for each in np.random.default_rng(rng).integers(2**63, size=options.restarts + 2)
     )
-    check_fit_memory(baskets, asked)
-    found = fit_effort(baskets.deduplicated(), asked)
-    return found._replace(seconds=min(found.seconds, asked.max_seconds or np.inf))
+    whole = data.distinct
+    schedule = schedule_to_continue(start, options, whole)
+    if schedule is not None:  # the same validation set as before
+        seed = int(schedule["seed"][0])
+    with suitable_blas(baskets.n_items, options.threads):
+        data = data.without(options.aside, seed)
+        method = method_of(options, data, lambda: time.perf_counter() - began)
+        choice = prior_of(options, data, method, for_prior)
+        strength = choice.strength if choice is not None else float(options.strength)
+        builder = ModelBuilder(options, data, whole, method.clock, seed, strength, choice)
+        if np.isinf(strength):
+            return result_of(builder, independent_items(options, data, method, choice))
+        problem = data.problem(options, baskets_with_prior(options, data.distinct, strength))
+        continued = None if schedule is None else Place.from_arrays(schedule)
+        work = Work(method, problem, options.first_start, start, continued, seeds)
+
+        def build(restart: int, now: Run) -> DPP | Mixture:
+            return builder.model_so_far(work.start_name(restart), restart + 1, now)
+
+        with observers_of(options.restarts, options.progress, callback, build, builder.schedule) as observers:
+            end = best_run(work, observers)
+        return result_of(builder, end)
 
 
-def _tell_if_long(options: FitOptions, distinct: AnyBaskets) -> None:
-    limit = options.max_seconds
-    if limit is not None and limit < LONG:
-        return
-    limited = "sets a limit" if limit is None else f"ends it after {duration(limit)}"
-    instead = f"max_seconds (--max-seconds) {limited}, with the best model so far"
-    tell_if_long(fit_effort(distinct, options), "this fit", instead)
+def _check_start(start: Any, options: FitOptions) -> None:
+    if not isinstance(start, Kernel | DPP | Mixture | None):
+        expected = "expected a Kernel, a DPP, a Mixture, the result of an earlier fit, or the file of a model"
+        raise InputError(f"start is a {type(start).__name__}; {expected}")
+    if isinstance(start, Mixture) and isinstance(start.kernel, WeightedKernel):
+        raise InputError("start is a mixture of given laws, of which nothing but the weights is learned (kernels=)")
+    if model_of(start) not in (None, options.how.model):
+        raise InputError(f"start is a {type(start).__name__}, from which no {options.how.model} can be learned")

@@ -14,10 +14,10 @@ from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError, whole_number
-from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.data import units_of
 from dpplearn.fitting.options import FitOptions
-from dpplearn.fitting.result import Agreement, FitResult
+from dpplearn.fitting.result import FitResult
+from dpplearn.fitting.runs import Restart
 from dpplearn.fitting.watching import Callback, observers_of
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.families import AnyKernel, kernel_of, law_of
@@ -105,7 +105,13 @@ def fit_kernels(
     fixed = _fixed(given, kernels, k, options)
     tol = TOLERANCE if options.tol is None else options.tol
     limits = Limits(never, tol, options.max_iter, options.max_seconds)
-    with observers_of(1, options.progress, callback) as observers:
+
+    def build(restart: int, now: Run) -> Mixture:
+        learned = Provenance(learner=LEARNER, start="even", n_iter=now.n_iter, nonempty=fixed.nonempty, size=fixed.k)
+        training = Training.of(units_of(given), now.history)
+        return Mixture.of_law(fixed.law_at(now.step.parameters["weights"]), given.items, learned, training)
+
+    with observers_of(1, options.progress, callback, build) as observers:
 
         def observe(now: Run) -> bool:
             answers = [observer(0, now) for observer in observers]
@@ -186,7 +192,7 @@ def _of_size(law: Law, k: int, number: int) -> Law:
 
 def _result(fixed: FixedKernels, given: Baskets, end: Run, seconds: float) -> FitResult:
     assert end.stop is not None
-    w, baseline = np.asarray(end.step.memory["weights"], float), fixed.independent_log_likelihood()
+    w, baseline = np.asarray(end.step.parameters["weights"], float), fixed.independent_log_likelihood()
     learned = Provenance(
         learner=LEARNER,
         start="even",
@@ -208,5 +214,4 @@ def _result(fixed: FixedKernels, given: Baskets, end: Run, seconds: float) -> Fi
     )
     training = Training.of(units_of(given), end.history)
     model = Mixture.of_law(fixed.law_at(w), given.items, learned, training)
-    line = Restart("even", end.log_likelihood, end.n_iter, end.seconds, end.stop)
-    return FitResult(model, end.history, end.stop, (line,), baseline, Agreement.of([end.log_likelihood], TOLERANCE))
+    return FitResult(model, end.history, end.stop, (Restart.of(end, "even"),), baseline)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ MOST_DENSE = 300  # items; above, a mixture is learned in factors, unless asked 
 MOST_SEGMENTS = 1000
 PATIENCE, UNENDING = 10, 10**9  # iterations
 RIDGES = ("evidence", "cross-validation")  # how it can be chosen
-NOT_OF_QUALITY = ("init", "restarts", "validation", "patience", "checkpoint", "resume")
+NOT_OF_QUALITY = ("init", "restarts", "validation", "patience")
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,6 @@ class FitOptions:
     patience: int | None = None
     nonempty: bool | str = "auto"
     progress: bool = False
-    checkpoint: str | PathLike[str] | None = None
-    checkpoint_seconds: float = 10.0
-    resume: str | PathLike[str] | None = None
     features: Any = field(default=None, repr=False, compare=False)
     similarity: Any = field(default=None, repr=False, compare=False)
     ridge: float | str = "evidence"
@@ -189,14 +185,12 @@ class FitOptions:
         whole_number("rank", 0 if self.rank is None else self.rank, 0)
         self._settle(attraction=_as_attraction(self.attraction))
         thread_count(self.threads)
-        for what in ("tol", "max_seconds", "checkpoint_seconds", "validation"):
+        for what in ("tol", "max_seconds", "validation"):
             number = getattr(self, what)
-            if not isinstance(number, Real) and not (number is None and what != "checkpoint_seconds"):
+            if number is not None and not isinstance(number, Real):
                 raise InputError(f"{what} is {number!r}; expected a number")
-        for what in ("tol", "checkpoint_seconds"):
-            number = getattr(self, what)
-            if number is not None and not number >= 0:
-                raise InputError(f"{what} is {number}; expected 0 or more")
+        if self.tol is not None and not self.tol >= 0:
+            raise InputError(f"tol is {self.tol}; expected 0 or more")
         if self.max_seconds is not None and not self.max_seconds > 0:
             raise InputError(f"max_seconds is {self.max_seconds}; expected a positive number, or None")
         if self.validation is not None and not 0 <= self.validation < 1:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Label
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.fitting.checkpoint import FitState, Saver, Search, Setting, fingerprint, read_checkpoint
+from dpplearn.fitting.checkpoint import fingerprint
 from dpplearn.fitting.data import Data
-from dpplearn.fitting.effort import NO_TIME, around_a_run
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.prior import centre, pseudo_baskets, with_prior
 from dpplearn.fitting.prior_choice import PriorChoice, choose_prior
-from dpplearn.fitting.result import Agreement, FitResult
-from dpplearn.fitting.runs import Method, Work, all_runs, outcome
+from dpplearn.fitting.result import FitResult
+from dpplearn.fitting.runs import End, Method, Restart
 from dpplearn.fitting.unseen import with_unseen
 from dpplearn.fitting.watching import choice_progress
 from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.kernels.independent import independent_log_likelihood
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import Limits, Record, Run, Stop, Validation
+from dpplearn.learners.loop import Arrays, Limits, Record, Run, Stop, Validation
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.registry import FACTORED
 from dpplearn.models.blending import blend_weight
@@ -36,120 +33,108 @@ from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 
 
-def state_of(options: FitOptions, distinct: AnyBaskets, first_start: str, rng: Seed) -> FitState:
-    """Where the fit begins, or goes on."""
-    setting = Setting(
-        options.how.name,
-        first_start,
-        options.restarts,
-        options.strength,
-        options.aside,
-        options.given_nonempty,
-        fingerprint(distinct),
-        *((options.n_segments, options.attraction, options.n_columns) if options.how.model == "mixture" else ()),
-    )
-    if options.resume is not None:
-        return read_checkpoint(options.resume, setting)
-    seeds = np.random.default_rng(rng).integers(2**63, size=options.restarts + 2)
-    return FitState(setting, tuple(int(seed) for seed in seeds))
-
-
 def method_of(options: FitOptions, data: Data, clock: Callable[[], float]) -> Method:
-    expected = around_a_run(data.distinct.n_items, options) if options.max_seconds is not None else NO_TIME
     validation = None
     if data.aside is not None:
         validation = Validation(partial(_of_data, data.problem(options, data.aside)), options.waits)
-    return Method(
-        options.how,
-        Limits(options.how.rule, options.tolerance, options.max_iter, options.max_seconds, expected.ending),
-        clock,
-        validation,
-        expected.starting,
-    )
+    limits = Limits(options.how.rule, options.tolerance, options.max_iter, options.max_seconds)
+    return Method(options.how, limits, clock, validation)
 
 
-def prior_of(
-    options: FitOptions, data: Data, method: Method, state: FitState, save: Saver | None
-) -> tuple[PriorChoice | None, FitState]:
-    """The strength by cross-validation, if that is asked for; what is done of it is kept."""
+def prior_of(options: FitOptions, data: Data, method: Method, seed: int) -> PriorChoice | None:
+    """The strength by cross-validation, if that is asked for."""
     if options.strength != "auto":
-        return None, state
-
-    def keep(search: Search) -> None:
-        nonlocal state
-        state = replace(state, search=search, elapsed=method.clock())
-        if save is not None:
-            save(state, True)
-        show(len(search.held_out))
-
+        return None
     with choice_progress(options.progress) as show:
-        choice = choose_prior(data.problem(options, data.units), method, state.seeds[-2], state.search, keep)
-    return choice, state
+        return choose_prior(data.problem(options, data.units), method, seed, show)
 
 
-@dataclass(frozen=True)
-class End:
-    """The run whose model is returned, what that started from, all runs, and why the fit ended if not as that run."""
-
-    run: Run
-    start: str
-    state: FitState
-    stop: Stop | None = None
-
-
-def independent_items(
-    options: FitOptions, data: Data, method: Method, state: FitState, save: Saver | None, choice: PriorChoice | None
-) -> End:
+def independent_items(options: FitOptions, data: Data, method: Method, choice: PriorChoice | None) -> End:
     """What an infinitely strong prior gives, without a run."""
-    in_time = choice is None or choice.complete
-    why = Stop.CLOSED_FORM if in_time else Stop.MAX_SECONDS
+    why = Stop.CLOSED_FORM if choice is None or choice.complete else Stop.MAX_SECONDS
     kernel = centre(data.distinct, nonempty=options.given_nonempty)
     run = method.ended_at(kernel, data.problem(options), why, Record())
-    if save is not None:  # what was cut short goes on with the choice, and then from a start of its own
-        save(state.with_running(run) if in_time else state, True)
-    return End(run, "prior", state.with_finished(run, "prior"))
+    return End(run, "prior", (Restart.of(run, "prior"),))
 
 
-def best_run(work: Work, state: FitState) -> End:
-    state, stop = all_runs(work, state)
-    return End(*outcome(work, state), state, stop)
+@dataclass(frozen=True, eq=False)
+class ModelBuilder:
+    """Makes models, with their training record, from the state of a run."""
+
+    options: FitOptions
+    data: Data
+    whole: AnyBaskets  # distinct baskets of the training and the validation set
+    clock: Callable[[], float]
+    seed: int  # of the split into training and validation set
+    strength: float
+    choice: PriorChoice | None
+
+    @cached_property
+    def problem(self) -> Problem:
+        return self.data.problem(self.options)
+
+    @cached_property
+    def baseline(self) -> float:
+        return independent_log_likelihood(self.problem.baskets, nonempty=self.problem.nonempty)
+
+    @cached_property
+    def training(self) -> Training:
+        return Training.of(self.data.units)
+
+    def learned(self, run: Run, start: str, restarts: int, stop: Stop | None = None) -> Provenance:
+        options, data = self.options, self.data
+        of_data = bool(self.strength) or options.how.model == "mixture"  # the objective is then not the likelihood
+        return Provenance(
+            learner=options.how.name,
+            start=start,
+            restarts=restarts,
+            n_iter=run.n_iter,
+            evaluations=float(run.history.evaluations[-1]),
+            stop=None if stop is None else stop.name,
+            prior=self.strength,
+            prior_chosen=self.choice is not None,
+            nonempty=options.given_nonempty,
+            log_likelihood=_of_data(self.problem, run.kernel) if of_data else run.log_likelihood,
+            independent_log_likelihood=self.baseline,
+            n_baskets=len(data.given),
+            n_distinct=len(data.distinct),
+            weight=data.given.total_weight,
+            seconds=self.clock(),
+            validation=options.aside if data.aside is not None else None,
+            validation_log_likelihood=run.score if data.aside is not None else None,
+        )
+
+    def model(self, run: Run, learned: Provenance, training: Training) -> DPP | Mixture:
+        make: Any = DPP if isinstance(run.kernel, Kernel) else Mixture
+        items, nonempty = self.data.distinct.items, self.options.given_nonempty
+        model: DPP | Mixture = make(run.kernel, items, nonempty=nonempty, learned=learned, training=training)
+        return model
+
+    def model_so_far(self, start: str, restarts: int, run: Run) -> DPP | Mixture:
+        return self.model(run, self.learned(run, start, restarts), replace(self.training, history=run.history))
+
+    @cached_property
+    def _data_mark(self) -> Arrays:
+        assert isinstance(self.whole, Baskets)  # the options refuse low-rank fits of baskets in parts
+        return {"data": fingerprint(self.whole, self.options), "seed": np.array([self.seed])}
+
+    def schedule(self, run: Run) -> Arrays | None:
+        """The state of the schedule of a low-rank fit, as a checkpoint saves it."""
+        return None if run.step.schedule is None else {**run.step.schedule, **self._data_mark}
 
 
-def result_of(
-    options: FitOptions, data: Data, method: Method, end: End, strength: float, choice: PriorChoice | None
-) -> FitResult:
-    run, problem = end.run, data.problem(options)
+def result_of(builder: ModelBuilder, end: End) -> FitResult:
+    run, options, data = end.run, builder.options, builder.data
     stop = end.stop or run.stop
     assert stop is not None
-    baseline = independent_log_likelihood(problem.baskets, nonempty=problem.nonempty)
-    of_data = _of_data(problem, run.kernel)
-    learned = Provenance(
-        learner=options.how.name,
-        start=end.start,
-        restarts=len(end.state.finished),
-        n_iter=run.n_iter,
-        evaluations=float(run.history.evaluations[-1]),
-        stop=stop.name,
-        prior=strength,
-        prior_chosen=choice is not None,
-        nonempty=options.given_nonempty,
-        log_likelihood=of_data if strength or options.how.model == "mixture" else run.log_likelihood,
-        independent_log_likelihood=baseline,
-        n_baskets=len(data.given),
-        n_distinct=len(data.distinct),
-        weight=data.given.total_weight,
-        seconds=method.clock(),
-        validation=options.aside if data.aside is not None else None,
-        validation_log_likelihood=run.score if data.aside is not None else None,
-    )
-    within = 2 * options.how.in_nats(options.tolerance, run.log_likelihood)
-    agreement = Agreement.of([line.log_likelihood for line in end.state.finished], within)
-    training = with_blend(Training.of(data.units, run.history), run.kernel, options, data, end.state.seeds[-1])
+    learned = builder.learned(run, end.start, len(end.restarts), stop)
+    training = replace(builder.training, history=run.history)
+    training = with_blend(training, run.kernel, options, data, builder.seed)
     if isinstance(data.aside, Baskets):
         law = law_of(run.kernel, nonempty=options.given_nonempty)
         learned = with_unseen(learned, law, training, data.aside, nonempty=options.given_nonempty)
-    model = _model(run.kernel, data.distinct.items, options, learned, training)
-    return FitResult(model, run.history, stop, end.state.finished, baseline, agreement, choice)
+    model = builder.model(run, learned, training)
+    return FitResult(model, run.history, stop, end.restarts, builder.baseline, builder.choice)
 
 
 def with_blend(training: Training, kernel: AnyKernel, options: FitOptions, data: Data, seed: int) -> Training:
@@ -164,14 +149,6 @@ def with_blend(training: Training, kernel: AnyKernel, options: FitOptions, data:
 def _of_data(problem: Problem, kernel: AnyKernel) -> float:
     """The mean log-likelihood under the law, whatever else learning counted."""
     return law_of(kernel, nonempty=problem.nonempty).mean_log_likelihood(problem.baskets, problem.threads)
-
-
-def _model(
-    kernel: AnyKernel, items: Sequence[Label], options: FitOptions, learned: Provenance, training: Training
-) -> DPP | Mixture:
-    make: Any = DPP if isinstance(kernel, Kernel) else Mixture
-    model: DPP | Mixture = make(kernel, items, nonempty=options.given_nonempty, learned=learned, training=training)
-    return model
 
 
 def baskets_with_prior(options: FitOptions, distinct: AnyBaskets, strength: float) -> AnyBaskets:

@@ -14,8 +14,6 @@ import numpy as np
 from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
-from dpplearn.errors import InputError
-from dpplearn.fitting.checkpoint import Search
 from dpplearn.fitting.prior import centre, pseudo_baskets, with_prior
 from dpplearn.fitting.runs import Method
 from dpplearn.kernels.families import law_of
@@ -31,6 +29,15 @@ CLEARLY, WEAK = 3, 0.3  # standard errors, and the strength that is always tried
 POLL = 0.1  # seconds
 ENOUGH = 2000  # unseen baskets; once the folds so far have as many, the others are not needed
 TOLERANCE, MAX_ITER = 1e-3, 100  # of the fits to a fold: what strengths differ by is more than is then still to gain
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """The log-probabilities of unseen baskets under each strength tried, and the model of each fold, from which the
+    next strength starts."""
+
+    held_out: Floats  # (n_strengths, n_baskets)
+    kernels: tuple[Kernel, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,13 +143,11 @@ class PriorChoice:
         return "\n".join(lines)
 
 
-def choose_prior(
-    problem: Problem, method: Method, rng: Seed, earlier: Search | None, keep: Callable[[Search], None]
-) -> PriorChoice:
+def choose_prior(problem: Problem, method: Method, rng: Seed, show: Callable[[int], None]) -> PriorChoice:
     """Cross-validate strength after strength, the folds in parallel, until one is clearly worse than the best.
 
     Or until the time of the fit is over; then the choice is among the strengths that were tried.
-    `keep` is given the search after every strength; an earlier one goes on from there.
+    `show` is called with the number of strengths tried.
     """
     baskets = problem.baskets
     assert isinstance(baskets, Baskets)  # as options for parts see to
@@ -152,9 +157,7 @@ def choose_prior(
     used = min(n_folds, -(-ENOUGH * n_folds // baskets.n_units))
     unseen = baskets.folds(n_folds, np.random.default_rng(rng))[:used]
     weights = unseen[unseen > 0]
-    search = earlier if earlier is not None else Search(np.empty((0, len(weights))))
-    if search.held_out.shape[1] != len(weights):
-        raise InputError("the checkpoint is of another version of dpplearn, with other folds; begin without it")
+    search = Search(np.empty((0, len(weights))))
     choice = _choice(search, weights)
     if not choice.complete:
         with _folds(problem, baskets, unseen, method) as of_folds:
@@ -166,7 +169,7 @@ def choose_prior(
                 choice = _choice(Search(np.vstack([search.held_out, row])), weights)
                 kernels = () if choice.complete else tuple(kernel for kernel, _ in found)
                 search = Search(choice.held_out, kernels)
-                keep(search)
+                show(len(search.held_out))
     return choice
 
 

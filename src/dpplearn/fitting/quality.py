@@ -13,14 +13,15 @@ from dpplearn.data.features import Features, as_features
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.data.similarity import read_similarity
 from dpplearn.errors import InputError
-from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.data import Data
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.prior import SMOOTHING
 from dpplearn.fitting.quality_result import QualityWeights
-from dpplearn.fitting.result import Agreement, FitResult
+from dpplearn.fitting.result import FitResult
+from dpplearn.fitting.runs import Restart
 from dpplearn.fitting.watching import Callback, observers_of
 from dpplearn.kernels.independent import independent_log_likelihood
+from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Limits, Run, run
 from dpplearn.learners.quality.blend import Blend
 from dpplearn.learners.quality.design import Design
@@ -66,9 +67,18 @@ def fit_quality(
     check_possible(problem, data.distinct)
     seed = int(np.random.default_rng(rng).integers(2**63))
     limits = Limits(options.how.rule, options.tolerance, options.max_iter, options.max_seconds)
+
+    def build(restart: int, now: Run) -> DPP:
+        learned = Provenance(
+            learner=options.how.name, start=START, n_iter=now.n_iter, nonempty=problem.nonempty, seconds=now.seconds
+        )
+        assert isinstance(now.kernel, Kernel)
+        training = Training.of(data.units, now.history)
+        return DPP(now.kernel, data.distinct.items, nonempty=problem.nonempty, learned=learned, training=training)
+
     with (
         suitable_blas(baskets.n_items, options.threads),
-        observers_of(1, options.progress, callback) as observers,
+        observers_of(1, options.progress, callback, build) as observers,
     ):
 
         def observe(now: Run) -> bool:
@@ -78,7 +88,7 @@ def fit_quality(
         problem = _with_ridge(problem, problem.blend.starts()[0], options, seed)
         end = run(quality(None, problem), limits, lambda: time.perf_counter() - began, observe)
         if problem.ridge and options.ridge == "evidence":  # what the strengths that were learned make of it
-            problem = problem.with_ridge(by_evidence(problem, end.step.memory["phi"]))
+            problem = problem.with_ridge(by_evidence(problem, end.step.parameters["phi"]))
         return _result(options, data, problem, end, features, time.perf_counter() - began)
 
 
@@ -106,7 +116,7 @@ def _result(
     options: FitOptions, data: Data, problem: QualityProblem, end: Run, features: Features | None, seconds: float
 ) -> FitResult:
     assert end.stop is not None
-    last = problem.profile(end.step.memory["phi"], end.step.memory["theta"])
+    last = problem.profile(end.step.parameters["phi"], end.step.parameters["theta"])
     final, best = _final(options, problem, last)
     kernel = final.kernel(last.phi, best.theta)
     baseline = independent_log_likelihood(data.distinct, nonempty=problem.nonempty)
@@ -129,11 +139,9 @@ def _result(
     )
     training = Training.of(data.units, end.history)
     model = DPP(kernel, data.distinct.items, nonempty=problem.nonempty, learned=learned, training=training)
-    agreement = Agreement.of([end.log_likelihood], 2 * options.tolerance)
-    restart = Restart(START, end.log_likelihood, end.n_iter, end.seconds - end.record.seconds[0], end.stop)
     errors = standard_errors(problem, final, last, best.theta)
     weights = _weights(final, last.phi, best, errors, features)
-    return FitResult(model, end.history, end.stop, (restart,), baseline, agreement, weights=weights)
+    return FitResult(model, end.history, end.stop, (Restart.of(end, START),), baseline, weights=weights)
 
 
 def _weights(

@@ -1,20 +1,20 @@
-"""What a fit tells: after every iteration, and at its end."""
+"""What a fit reports: after every iteration, and at its end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from textwrap import fill
 
 import numpy as np
 
 from dpplearn.errors import InputError
-from dpplearn.fitting.checkpoint import Restart
 from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.fitting.quality_result import QualityWeights
+from dpplearn.fitting.runs import Restart
 from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import Step, Stop
+from dpplearn.learners.loop import Arrays, Step, Stop
 from dpplearn.learners.registry import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.history import History
@@ -44,66 +44,23 @@ class FitProgress:
     evaluations: float
     validation: float  # the mean log-likelihood of the baskets set aside; NaN where none are
     step: Step = field(repr=False)
+    build: Callable[[], DPP | Mixture] = field(repr=False)
+    schedule: Arrays | None = field(default=None, repr=False)  # state of a fit with a fixed schedule
+
+    @property
+    def score(self) -> float:
+        """The validation log-likelihood, or without a validation set the training objective."""
+        return self.log_likelihood if np.isnan(self.validation) else self.validation
 
     @property
     def kernel(self) -> AnyKernel:
-        """The model so far; found only when asked for, which may take longer than an iteration."""
+        """The kernel so far. It is computed on access, which may take longer than an iteration."""
         return self.step.kernel
 
-
-@dataclass(frozen=True)
-class Agreement:
-    """Whether the runs from different starts found the same optimum. In nats per basket.
-
-    A run that stopped by its tolerance may be that much short of its optimum, so that two at the same optimum lie
-    within twice as much. The rule of "em" and "k-ascent" promises no such thing: runs of theirs that do not agree may
-    still be on their way to the same optimum.
-
-    Examples
-    --------
-    >>> print(Agreement.of([-2.0, -2.0001, -2.5], within=0.001))
-    2 of 3 are within 0.001 nats of the best; the lowest is 0.5 below
-    """
-
-    within: float
-    agreeing: int  # runs within that of the best, itself included
-    runs: int
-    lowest: float  # how far the lowest run is below the best
-
-    @classmethod
-    def of(cls, likelihoods: Sequence[float], within: float) -> Agreement:
-        """Of the runs with these mean log-likelihoods.
-
-        Parameters
-        ----------
-        likelihoods
-            One per run.
-        within
-            How far below the best a run may be to agree with it.
-
-        Returns
-        -------
-        Agreement
-
-        Examples
-        --------
-        >>> Agreement.of([-2.0, -2.5], within=0.001).reached
-        False
-        """
-        below = max(likelihoods) - np.array(likelihoods)
-        return cls(within, int((below <= within).sum()), len(below), float(below.max()))
-
     @property
-    def reached(self) -> bool | None:
-        """None of a single run, which has nothing to agree with."""
-        return self.agreeing == self.runs if self.runs > 1 else None
-
-    def __str__(self) -> str:
-        if self.reached is None:
-            return "a single run"
-        how_many = "all" if self.reached else f"{self.agreeing} of"
-        below = f"the lowest is {self.lowest:.2g} below"
-        return f"{how_many} {self.runs} are within {self.within:.2g} nats of the best; {below}"
+    def model(self) -> DPP | Mixture:
+        """The model so far, with item names and training record. It is computed on access."""
+        return self.build()
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +82,6 @@ class FitResult:
     stop: Stop
     restarts: tuple[Restart, ...]
     independent_log_likelihood: float
-    agreement: Agreement
     prior_choice: PriorChoice | None = None  # how the strength of the prior was chosen, if by cross-validation
     weights: QualityWeights | None = None  # of learner="quality"
 
@@ -201,14 +157,13 @@ class FitResult:
             facts["to be gained"] = f"{how.to_gain:.1g} at most, by other weights of these kernels"
         if how.validation is not None:
             facts["set aside"] = f"{how.validation:.0%}, {how.validation_log_likelihood:.4f} per basket"
-        if len(self.restarts) > 1:
-            facts["restarts"] = str(self.agreement)
         lines = [
             f"FitResult: {how.learner} from {how.start}, {count(how.n_baskets, 'basket')} "
             f"({how.n_distinct:,} distinct) of {count(len(self.model.items), 'item')}",
             *(_fact(name, said) for name, said in facts.items() if said),
         ]
         if len(self.restarts) > 1:
+            lines.append(f"  runs (the best of {len(self.restarts)} is returned)")
             lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
         if self.model.independent:
             lines.append(fill(self.model.caution, WIDTH, initial_indent="  ", subsequent_indent="  "))

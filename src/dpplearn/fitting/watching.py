@@ -1,31 +1,50 @@
-"""Who is told how a fit goes on: the progress bar, the callback."""
+"""Observers of a fit: the progress bar and the callback."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from dpplearn.fitting.prior_choice import STRENGTHS
 from dpplearn.fitting.result import FitProgress
 from dpplearn.fitting.runs import Observer
-from dpplearn.learners.loop import Run
+from dpplearn.learners.loop import Arrays, Run
+from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import duration
 
 Callback = Callable[[FitProgress], Any]
+Build = Callable[[int, Run], DPP | Mixture]  # from the number of the run and its state
 
 
 @contextmanager
-def observers_of(restarts: int, progress: bool, callback: Callback | None) -> Iterator[Sequence[Observer]]:
-    """Who is told after every iteration: the progress bar, the callback."""
+def observers_of(
+    restarts: int,
+    progress: bool,
+    callback: Callback | None,
+    build: Build,
+    schedule: Callable[[Run], Arrays | None] = lambda now: None,
+) -> Iterator[Sequence[Observer]]:
+    """Return the functions that are called after every iteration. `build` makes a model for the callback."""
 
     def tell(restart: int, now: Run) -> Any:
         assert callback is not None
         step, evaluations = now.step, now.record.evaluations[now.n_iter]
         validation = now.record.validation[now.n_iter]
         news = FitProgress(
-            restart, now.n_iter, step.log_likelihood, now.seconds, step.step_size, evaluations, validation, step
+            restart,
+            now.n_iter,
+            step.log_likelihood,
+            now.seconds,
+            step.step_size,
+            evaluations,
+            validation,
+            step,
+            partial(build, restart, now),
+            schedule(now),
         )
         return callback(news)
 

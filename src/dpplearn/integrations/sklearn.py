@@ -168,7 +168,6 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.stop_ = result.stop
         self._tol = options.tolerance
         self._fitted_on_sparse = issparse(matrix)
-        self.stop_.raise_if_interrupted()
         if self.stop_ in REMEDIES:
             warnings.warn(self._not_converged(), ConvergenceWarning, stacklevel=2)
         return self

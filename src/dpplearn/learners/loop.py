@@ -1,4 +1,4 @@
-"""One loop for all learners: stopping, history and time."""
+"""The loop that runs every learner: stopping rules, history, time limits."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from dpplearn.errors import InputError
 from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.models.history import History
 
-Memory = Mapping[str, npt.NDArray[Any]]
+Arrays = Mapping[str, npt.NDArray[Any]]
 Rule = Callable[[Sequence[float]], float]
-
-NO_MEMORY: Memory = {}
 
 
 class Stop(Enum):
@@ -42,38 +40,23 @@ class Stop(Enum):
     PLANNED = "all passes over the baskets that were planned are done"
     NO_ASCENT = "no step, however small, raised the log-likelihood"
     CALLBACK = "the callback asked to stop"
-    INTERRUPTED = "interrupted; this is the best model so far"
-
-    def raise_if_interrupted(self) -> None:
-        """A fit that Ctrl-C ends returns what it has. Where it is a part of something, Ctrl-C is for the whole.
-
-        Examples
-        --------
-        >>> Stop.TOLERANCE.raise_if_interrupted()
-        >>> try:
-        ...     Stop.INTERRUPTED.raise_if_interrupted()
-        ... except KeyboardInterrupt as why:
-        ...     print(why)
-        interrupted; this is the best model so far
-        """
-        if self is Stop.INTERRUPTED:
-            raise KeyboardInterrupt(self.value)
 
 
 @dataclass(frozen=True)
 class Step:
-    """Where a learner stands, and the mean log-likelihood of the data there.
+    """One iteration of a learner: the kernel, or a function that computes it, and the mean log-likelihood of the data.
 
-    A learner that does not work with eigenvectors says how to find the kernel; it is then found only if asked for.
-    `memory` is what the learner needs beside the kernel to go on as if it had never stopped.
+    `parameters` are the arrays that some learners optimise instead of the kernel. `schedule` is the state of a learner
+    that follows a fixed schedule; a checkpoint saves it so that `start` does not repeat finished passes.
     """
 
     form: AnyKernel | Callable[[], AnyKernel]
     log_likelihood: float
     step_size: float
     evaluations: float  # of the statistics that the step took; one for the likelihood alone counts one half
-    memory: Memory = field(default_factory=dict, repr=False)
-    share: float | None = None  # of the work that is done, where there is a plan
+    parameters: Arrays = field(default_factory=dict, repr=False)
+    share: float | None = None  # fraction of the schedule that is done, for learners with a schedule
+    schedule: Arrays | None = field(default=None, repr=False)
 
     @cached_property
     def kernel(self) -> AnyKernel:
@@ -141,13 +124,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: a rule's figure at most the tolerance, and limits."""
+    """When to stop: the value of a rule at most the tolerance, and limits."""
 
     rule: Rule
     tol: float
     max_iter: int
     max_seconds: float | None
-    ending: float = 0.0  # seconds that the end of a run is expected to take
 
     def reached(self, record: Record) -> Stop | None:
         if self.rule(record.log_likelihood) <= self.tol:
@@ -157,7 +139,7 @@ class Limits:
         return Stop.MAX_SECONDS if self.out_of_time(record.seconds[-1]) else None
 
     def out_of_time(self, seconds: float) -> bool:
-        return self.max_seconds is not None and seconds + self.ending >= self.max_seconds
+        return self.max_seconds is not None and seconds >= self.max_seconds
 
 
 @dataclass(frozen=True)
@@ -173,41 +155,29 @@ def run(
     limits: Limits,
     clock: Callable[[], float],
     observe: Callable[[Run], bool],
-    earlier: Run | None = None,
     validation: Validation | None = None,
     at_end: Stop = Stop.NO_ASCENT,
 ) -> Run:
-    """Follow a learner until a limit is reached, `observe` says stop, it ends (`at_end` says what that means), or
-    Ctrl-C comes.
+    """Run a learner until a limit is reached, `observe` returns true, or the learner ends (`at_end` is the reason).
 
-    With a validation, until that says stop; then the step that was best by it is the result, whatever ended the run.
-
-    A learner depends on its kernel and its memory alone, so a run continues from an earlier one by starting the
-    learner there; the step that the learner then yields first is the last of the earlier history.
+    With a validation set, also stop when that has not improved for `patience` iterations. The result is then the best
+    step on the validation set, whatever ended the run.
     """
-    record = Record() if earlier is None else Record.of(earlier.history)
-    state = earlier
-    resumed = earlier is not None
-    try:
-        for step in steps:
-            if state is None:
-                _check_start(step)
-            if not resumed:
-                record.add(step, clock(), validation.score(step.kernel) if validation is not None else np.nan)
-            resumed = False
-            state = _followed(state, Run(step, record, len(record.log_likelihood) - 1), validation)
-            stop = limits.reached(record)
-            if validation is not None and state.best_so_far is not None:
-                waited = state.n_iter - state.best_so_far.n_iter
-                stop = stop or (Stop.VALIDATION if waited >= validation.patience else None)
-            if observe(state) and stop is None:
-                stop = Stop.CALLBACK
-            if stop is not None:
-                return _stopped(state, stop)
-    except KeyboardInterrupt:
+    record = Record()
+    state: Run | None = None
+    for step in steps:
         if state is None:
-            raise
-        return _stopped(state, Stop.INTERRUPTED)
+            _check_start(step)
+        record.add(step, clock(), validation.score(step.kernel) if validation is not None else np.nan)
+        state = _followed(state, Run(step, record, len(record.log_likelihood) - 1), validation)
+        stop = limits.reached(record)
+        if validation is not None and state.best_so_far is not None:
+            waited = state.n_iter - state.best_so_far.n_iter
+            stop = stop or (Stop.VALIDATION if waited >= validation.patience else None)
+        if observe(state) and stop is None:
+            stop = Stop.CALLBACK
+        if stop is not None:
+            return _stopped(state, stop)
     assert state is not None
     return _stopped(state, at_end)
 

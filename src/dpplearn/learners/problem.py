@@ -11,7 +11,6 @@ from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
-from dpplearn.learners.saddles import joined
 from dpplearn.learners.starts import INITIALISERS, adapted
 
 
@@ -45,8 +44,3 @@ class Problem:
         """A kernel over another catalogue as a start, its items found by label."""
         assert isinstance(kernel, Kernel)
         return adapted(kernel, catalogue, self.baskets, rng)
-
-    def off_saddle(self, kernel: AnyKernel) -> AnyKernel | None:
-        """A start beside a kernel from which no gradient leads on; None if it is not such a one."""
-        assert isinstance(kernel, Kernel)
-        return joined(kernel, self.baskets)

@@ -1,7 +1,6 @@
-"""L-BFGS, whatever it climbs: what the last steps tell of the curvature, and how far to go. [LN89], in the compact form
-of [BNS94]
+"""L-BFGS: curvature from the last steps, and the line search. [LN89], in the compact form of [BNS94]
 
-Our own rather than scipy's because a fit must be able to stop after any step, and go on from a file to the same result.
+Not scipy's, because the loop decides after every step whether to go on.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.learners.loop import Memory
 
 PAIRS = 10  # how many steps are remembered
 FIRST_SCALE = 0.5  # times the gradient: the first step, where nothing is known of the curvature
@@ -22,7 +20,7 @@ SUFFICIENT = 1e-4  # share of the promised ascent that a step must bring
 SHORTEST = 1e-10
 CONCAVE = 1e-10  # the least cosine between a step and the change of the gradient along it
 
-ROWS = PAIRS + 1  # one to write into, so that the memory of a step stays as it was until the next step is there
+ROWS = PAIRS + 1  # of the ring buffer: the pairs in use, and one spare row
 _PLACES = [np.arange(count - PAIRS, count) % ROWS for count in range(ROWS)]
 
 Objective = Callable[[Floats], tuple[float, Floats]]
@@ -67,15 +65,6 @@ class Curvature:
     @classmethod
     def unknown(cls, n: int) -> Curvature:
         return cls(np.zeros((2 * ROWS, n)), np.zeros((PAIRS, PAIRS)), np.zeros((PAIRS, PAIRS)), 0)
-
-    @classmethod
-    def remembered(cls, memory: Memory) -> Curvature:
-        vectors, SY, YY = (memory[name].copy() for name in ("vectors", "SY", "YY"))
-        return cls(vectors, SY, YY, int(memory["count"][0]))
-
-    @property
-    def memory(self) -> Memory:
-        return {"vectors": self.vectors, "SY": self.SY, "YY": self.YY, "count": np.array([self.count])}
 
     @property
     def rows(self) -> Ints:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from dpplearn.learners.factored.factored import factored
-from dpplearn.learners.loop import Memory, Rule, Step, Stop
+from dpplearn.learners.loop import Rule, Step, Stop
 from dpplearn.learners.mixture.mixture import mixture
 from dpplearn.learners.quality.quality import quality
 from dpplearn.learners.stopping import last_gain, never, relative_change, still_to_gain
@@ -19,20 +19,7 @@ from dpplearn.learners.symmetric.mm import mm
 from dpplearn.learners.symmetric.natural_em import natural_em
 from dpplearn.learners.symmetric.picard import picard
 
-Steps = Callable[[Any, Any, Memory], Iterator[Step]]  # from a kernel and a problem of the learner's kind
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a run takes, as far as it can be told beforehand."""
-
-    evaluations: int = 200  # of the statistics until it converges, typically
-    decompositions: float = 2.0  # the time of an evaluation beside the pass over the baskets, in eigendecompositions
-    matrices: int = 37  # N×N, at once: by the growth of resident memory from N = 300 to 700
-    at_the_end: float = 0.0  # eigendecompositions to find the kernel, by learners that do without
-    of_segment: float = 0.0  # eigendecompositions beside, and matrices, for every segment
-    matrices_of_segment: int = 0
-    narrow: float | None = None  # instead of `decompositions` without a prior, where a factor loses columns
+Steps = Callable[[Any, Any], Iterator[Step]]  # from a kernel and a problem of the learner's kind
 
 
 @dataclass(frozen=True)
@@ -42,12 +29,10 @@ class Learner:
     name: str
     steps: Steps
     rule: Rule
-    cost: Cost = Cost()
+    matrices: int = 23  # N×N matrices at the peak, by the growth of resident memory from N = 300 to 700
     as_published: bool = False  # its runs are the authors' step by step, end where theirs do, and by a relative rule
     learns_nonempty: bool = False  # whether it can learn P(Y given Y ≠ ∅)
     usually_nonempty: bool = False  # whether it does where no basket is empty, unless told otherwise
-    tries_starts: bool = False  # whether `fit` may look for a better start than the one asked for
-    leaves_saddles: bool = True  # whether a run that converged beside a saddle may go on
     model: str = "dpp"  # what it learns
     whole_kernel: bool = True  # all of it is learned, from a start; otherwise some of it is given
     at_end: Stop = Stop.NO_ASCENT  # why a run stops that ends by itself
@@ -58,32 +43,24 @@ class Learner:
     usual_start: str = "moments"
     random_start: str = "wishart"
 
-    def in_nats(self, tol: float, log_likelihood: float) -> float:
-        """The tolerance in nats per basket, of a run that ended at this log-likelihood."""
-        return tol * abs(log_likelihood) if self.as_published else tol
-
-
-SVD = 2.0  # of a factor, in eigendecompositions
 
 OURS = (
     Learner(
         "auto",
         auto,
         still_to_gain,
-        Cost(300, 0.9, 37, SVD, narrow=0.25),
+        matrices=37,
         learns_nonempty=True,
         usually_nonempty=True,
-        tries_starts=True,
         usual_prior="auto",
     ),
     Learner(
         "mixture",
         mixture,
         partial(still_to_gain, fewest_steps=30),  # what segments learned alone leave is slow at first
-        Cost(150, 0.3, 30, of_segment=0.4, matrices_of_segment=2),
+        matrices=30,
         learns_nonempty=True,
         usually_nonempty=True,
-        leaves_saddles=False,
         model="mixture",
         usual_tol=2e-3,
         usual_start="random",
@@ -96,7 +73,6 @@ FACTORED = Learner(
     never,
     learns_nonempty=True,
     usually_nonempty=True,
-    leaves_saddles=False,
     model="mixture",
     at_end=Stop.PLANNED,
     usual_segments=30,
@@ -106,23 +82,21 @@ FACTORED = Learner(
     random_start="random",
 )
 PUBLISHED = (
-    Learner("em", em, relative_change, Cost(40, 1.0, 23), as_published=True, leaves_saddles=False),
-    Learner("k-ascent", k_ascent, relative_change, Cost(40, 2.2, 23), as_published=True, leaves_saddles=False),
-    Learner("natural-em", natural_em, still_to_gain, Cost(150, 1.2, 17)),
-    Learner("lbfgs", lbfgs, still_to_gain, Cost(300, 0.9, 37, SVD), learns_nonempty=True),
-    Learner("picard", picard, still_to_gain, Cost(1000, 0.6, 14, 1.0)),
-    Learner("mm", mm, still_to_gain, Cost(500, 2.7, 18, 1.0)),
+    Learner("em", em, relative_change, as_published=True),
+    Learner("k-ascent", k_ascent, relative_change, as_published=True),
+    Learner("natural-em", natural_em, still_to_gain),
+    Learner("lbfgs", lbfgs, still_to_gain, matrices=37, learns_nonempty=True),
+    Learner("picard", picard, still_to_gain),
+    Learner("mm", mm, still_to_gain),
     # a few steps of Adam without a new best mean nothing
-    Learner("adam", adam, partial(still_to_gain, fewest_steps=100), Cost(1000, 0.6, 18, SVD), learns_nonempty=True),
+    Learner("adam", adam, partial(still_to_gain, fewest_steps=100), learns_nonempty=True),
 )
 QUALITY = Learner(
     "quality",
     quality,
     last_gain,
-    Cost(40, 0.5, 20, 1.0),
     learns_nonempty=True,
     usually_nonempty=True,
-    leaves_saddles=False,
     whole_kernel=False,
     usual_tol=1e-9,
 )

@@ -1,4 +1,4 @@
-"""Starting kernels: a random one, one from the data's moments, one from another model."""
+"""Initial kernels: random, from the moments of the data, or from another model."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
+from dpplearn.kernels.symmetric.kernel import BORDER, Kernel, eigh_apart
 from dpplearn.tools.words import count
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
+SMALL_ANGLE = 0.1  # radians, by which directions of new items are rotated
+ZERO = 1e-12  # eigenvalues up to this count as 0
+NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
 
 
 def wishart(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
@@ -106,11 +109,50 @@ def _permuted(kernel: Kernel, order: np.ndarray[tuple[int], np.dtype[np.int64]])
     return Kernel(kernel.eigenvalues, kernel.eigenvectors[order])
 
 
-def small_rotation(n: int, n_old: int, rng: np.random.Generator, angle: float = 0.1) -> Floats:
-    """A random rotation by about that angle of the new directions against all others."""
+def small_rotation(n: int, n_old: int, rng: np.random.Generator) -> Floats:
+    """A random rotation, by about `SMALL_ANGLE` radians, of the new directions against all others."""
     from scipy.linalg import expm
 
     S = np.zeros((n, n))
-    S[:, n_old:] = rng.standard_normal((n, n - n_old)) * (angle / np.sqrt(n))
+    S[:, n_old:] = rng.standard_normal((n, n - n_old)) * (SMALL_ANGLE / np.sqrt(n))
     rotation: Floats = expm(S - S.T)
     return rotation
+
+
+def prepared(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
+    """Return an initial kernel from which every direction can be learned.
+
+    Items that never occur are marginalised out. Eigenvalues of 0 are raised to 0.001, because the updates would leave
+    them at 0. Items that are independent of all others in the kernel get the off-diagonals of the moments
+    initialisation, because the gradient in these directions is zero. Eigenvalues are capped at 1 − 1e-5. A kernel that
+    needs none of this is returned unchanged.
+    """
+    kernel = _coupled(_occurring(kernel, baskets), baskets)
+    lam, V = kernel.eigenvalues, kernel.eigenvectors
+    of_occurring = (V[baskets.frequencies() > 0] != 0).any(axis=0)
+    raised = np.minimum(np.where(of_occurring & (lam <= ZERO), FLOOR, lam), 1 - BORDER)
+    return kernel if np.array_equal(raised, lam) else Kernel(raised, V)
+
+
+def _occurring(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
+    never = baskets.frequencies() == 0
+    if not never.any() or not kernel.eigenvectors[never][:, kernel.eigenvalues > 0].any():
+        return kernel
+    K = np.where(np.logical_or.outer(never, never), 0, kernel.K)
+    return _decomposed(K)
+
+
+def _coupled(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
+    """Add the off-diagonals of the moments initialisation for items whose row of K is nearly diagonal."""
+    variance = kernel.K.diagonal() * (1 - kernel.K.diagonal())
+    off_diagonal = kernel.K - np.diag(kernel.K.diagonal())
+    alone = (off_diagonal**2).sum(axis=1) <= NEARLY_ALONE * variance
+    if not alone.any():
+        return kernel
+    coupling = np.where(np.logical_or.outer(alone, alone), repelling(baskets.pair_frequencies()), 0)
+    return _decomposed(kernel.K + coupling) if coupling.any() else kernel
+
+
+def _decomposed(K: Floats) -> Kernel:
+    lam, V = eigh_apart(K)
+    return Kernel(np.clip(lam, 0, 1), V)

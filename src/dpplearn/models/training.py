@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,7 +31,8 @@ class Training:
     Weights that are no counts are scaled to the number of baskets that they are worth. Of pairs, at most five million
     are kept: where there are more, those of less weight than `least` are left out, and count as never together.
 
-    `blend` is how much of item-to-item is best mixed into the ranking of the model (`blend_weight`).
+    `blend` is how much of item-to-item is best mixed into the ranking of the model (`blend_weight`). `schedule` is the
+    state of an unfinished fit of a low-rank mixture, in a checkpoint.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Training:
     history: History | None = None
     blend: float | None = None  # from 0 to 1; None where it was not learned
     least: float = 0.0  # pairs of less weight are left out
+    schedule: Mapping[str, npt.NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:
         for what, weights in (("items", self.item_weights), ("pairs", self.pair_weights)):
@@ -133,7 +136,7 @@ class Training:
         >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).with_items(1).item_weights.tolist()
         [1.0, 2.0, 0.0]
         """
-        return replace(self, item_weights=np.append(self.item_weights, np.zeros(n)))
+        return replace(self, item_weights=np.append(self.item_weights, np.zeros(n)), schedule=None)
 
     @property
     def frequencies(self) -> Floats:
@@ -222,6 +225,8 @@ class Training:
             kept["training.least"] = np.array([self.least])
         if self.history is not None:
             kept |= {f"history.{name}": column for name, column in self.history.columns.items()}
+        if self.schedule is not None:
+            kept |= {f"schedule.{name}": array for name, array in self.schedule.items()}
         return kept
 
     @classmethod
@@ -246,9 +251,10 @@ class Training:
         """
         if "training.weight" not in arrays:
             return None
-        columns = {
-            name.removeprefix("history."): array for name, array in arrays.items() if name.startswith("history.")
-        }
+        columns, schedule = (
+            {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            for prefix in ("history.", "schedule.")
+        )
         single = {
             name: arrays[f"training.{name}"] for name in ("weight", "blend", "least") if f"training.{name}" in arrays
         }
@@ -266,6 +272,7 @@ class Training:
             History(**columns) if columns else None,
             float(single["blend"][0]) if "blend" in single else None,
             float(single["least"][0]) if "least" in single else 0.0,
+            schedule or None,
         )
 
 

@@ -17,7 +17,6 @@ from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.outcomes import PERCENTILE_RANK
 from dpplearn.evaluation.result import Evaluation
-from dpplearn.fitting.effort import untold
 from dpplearn.fitting.fit import asked_for, fit_with, model_of
 from dpplearn.fitting.options import FitOptions
 from dpplearn.models.model import SetModel
@@ -28,7 +27,7 @@ from dpplearn.tools.files import digest
 MODEL = "model"  # its name in the evaluation
 MODELS = "models"  # the folder of the models within that of the shelf
 LEARNING = ".learning-"  # what a model's file is called before its name is known
-NOT_OURS = ("threads", "progress", "checkpoint", "checkpoint_seconds", "resume")  # of the options of a fit
+NOT_OURS = ("threads", "progress")  # of the options of a fit
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def learn(job: Learning) -> dict[str, Any]:
         return {"result": result_of(model, last, test, train)}
     train = prepared.train(job.slug)
     began = time.perf_counter()
-    with untold(), warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         start = _start(job, last)
         options = asked_for(start, **{**job.options, "threads": 1})

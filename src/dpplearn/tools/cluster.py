@@ -120,7 +120,7 @@ class Cluster:
             lost = 0.0 if self.workers() else lost + time.monotonic() - began
         raise InputError(
             f"all workers are gone, and for {WITHOUT_WORKERS:g} seconds none has come; start some, and repeat the call "
-            "(with --resume, if there is a checkpoint)"
+            "(with --start, if there is a checkpoint)"
         )
 
     @contextmanager
@@ -145,7 +145,7 @@ class Cluster:
                 raise
             raise InputError(
                 "the scheduler of the cluster is gone, and with it what its workers held; start it again, and repeat "
-                "the call (with --resume, if there is a checkpoint)"
+                "the call (with --start, if there is a checkpoint)"
             ) from None
 
 

@@ -89,18 +89,6 @@ def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: 
         np.testing.assert_allclose(last.interaction[0], last.interaction[0].T, atol=1e-12)
 
 
-def test_it_goes_on_from_what_it_remembers_to_the_same_numbers() -> None:
-    given = problem()
-    start = given.start("random", np.random.default_rng(0))
-    whole, memories = [], []
-    for step in islice(mixture(start, given), 30):  # what a step remembers is overwritten by later ones
-        whole.append(step.log_likelihood)
-        memories.append({name: array.copy() for name, array in step.memory.items()})
-    for at in (1, 9, 19, 20, 24):
-        rest = islice(mixture(start, given, memories[at]), 30 - at)
-        assert [step.log_likelihood for step in rest] == whole[at:]
-
-
 def test_scaled_numbers_are_learned_in_fewer_steps_than_plain_ones() -> None:
     """Of frequent and rare items together, for which the scale is there."""
     rng = np.random.default_rng(0)

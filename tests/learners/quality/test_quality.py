@@ -139,20 +139,18 @@ def test_every_step_ascends_and_its_likelihood_is_that_of_its_kernel(nonempty: b
     steps = list(itertools.islice(quality(None, problem), 12))
     values = np.array([step.log_likelihood for step in steps])
     assert np.all(np.diff(values) >= 0)
-    last = problem.profile(steps[-1].memory["phi"])
+    last = problem.profile(steps[-1].parameters["phi"])
     assert np.abs(last.gradient).max() < 1e-6  # the KKT conditions: inside, no slope is left
     doubt = last.phi[1] / problem.number
     assert values[-1] + doubt == pytest.approx(problem.log_likelihood(steps[-1].kernel), abs=1e-10)
-    again = list(itertools.islice(quality(None, problem, steps[2].memory), 3))
-    np.testing.assert_allclose([step.log_likelihood for step in again], values[2:5], atol=1e-12)
 
 
 def test_a_strength_that_the_data_speak_against_is_exactly_zero_and_wants_to_be_less() -> None:
     together = Baskets.from_lists([[0, 1], [2, 3], [4, 5], [0], [3], [0, 1], []] * 20, n_items=N)
     problem = QualityProblem(together, 1, False, None, Blend((ALIKE,), uniform=True, names=("kind",)))
     *_, last = itertools.islice(quality(None, problem), 12)
-    assert last.memory["phi"][1] == 0
-    assert problem.profile(last.memory["phi"]).gradient[1] < 0
+    assert last.parameters["phi"][1] == 0
+    assert problem.profile(last.parameters["phi"]).gradient[1] < 0
 
 
 def test_repulsion_is_found_although_nothing_leads_away_from_where_no_items_are_alike() -> None:
@@ -161,7 +159,7 @@ def test_repulsion_is_found_although_nothing_leads_away_from_where_no_items_are_
     slopes = problem.profile(np.zeros(2)).gradient
     np.testing.assert_allclose(slopes, [0, -1 / problem.number], atol=1e-9)  # but for the doubt
     *_, last = itertools.islice(quality(None, problem), 12)
-    assert last.memory["phi"][1] == pytest.approx(0.6, abs=0.15)
+    assert last.parameters["phi"][1] == pytest.approx(0.6, abs=0.15)
 
 
 def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
@@ -170,7 +168,7 @@ def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     blend = Blend((alike,), uniform=True, names=("kind",))
     problem = QualityProblem(baskets, 1, False, None, blend)
     *_, last = itertools.islice(quality(None, problem), 15)
-    end = problem.profile(last.memory["phi"])
+    end = problem.profile(last.parameters["phi"])
     assert (end.phi > 0).all()
     theta = end.optimum.theta
     found = standard_errors(problem, problem, end, theta)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +10,9 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, Kernel
-from dpplearn.learners.loop import Step
-from dpplearn.learners.problem import Problem
-from dpplearn.learners.race import race
-from dpplearn.learners.symmetric.auto import RACE, SMALL, auto, column_scale, with_empty_share, without_lost_columns
+from dpplearn.learners.symmetric.auto import SMALL, column_scale, with_empty_share, without_lost_columns
 from dpplearn.learners.symmetric.factor import factor
-from helpers.problems import low_rank_truth, random_kernel, sampled, shopping
+from helpers.problems import random_kernel, sampled, shopping
 
 fit = partial(dl.fit, prior=0)  # to maximum likelihood, which is what these tests are about
 
@@ -161,58 +156,3 @@ def test_auto_is_above_independent_items_and_as_good_as_lbfgs_on_groceries(share
         result = fit(train, init=init, rng=0, nonempty=False)
         assert result.log_likelihood > result.independent_log_likelihood + 0.05
         assert result.log_likelihood >= yardstick - 1e-3
-
-
-@pytest.mark.parametrize("seed", [2, 4, 5])
-def test_few_items_that_repel_strongly_are_learned_as_well_as_from_the_truth(seed: int) -> None:
-    """From the moments start alone, a run ends 0.07 to 0.1 below."""
-    truth, baskets = low_rank_truth(seed)
-    assert (
-        fit(baskets, model="dpp", nonempty=False).log_likelihood
-        >= fit(baskets, start=truth, model="dpp", nonempty=False).log_likelihood - 0.03
-    )
-
-
-def test_a_short_fit_is_one_run_from_the_start_asked_for() -> None:
-    _, baskets = low_rank_truth(2)
-    long, short, other = (
-        fit(baskets, max_iter=n, model="dpp", nonempty=False).history.log_likelihood[0] for n in (61, 60, 5)
-    )
-    assert short == pytest.approx(other)
-    assert abs(long - short) > 0.1  # here another start shows more promise
-
-
-def test_a_fit_that_looks_for_a_start_is_the_same_every_time() -> None:
-    _, baskets = low_rank_truth(2, n=300)
-    one, other = fit(baskets, model="dpp", nonempty=False), fit(baskets, model="dpp", nonempty=False)
-    np.testing.assert_array_equal(one.kernel.eigenvectors, other.kernel.eigenvectors)
-
-
-def runner(*likelihoods: float) -> Iterator[Step]:
-    return (Step(KERNEL, likelihood, 1.0, 1, {"at": np.array([likelihood])}) for likelihood in likelihoods)
-
-
-def told(steps: Iterator[Step]) -> list[tuple[float, float]]:
-    return [(step.log_likelihood, step.evaluations) for step in steps]
-
-
-def test_the_better_runner_is_told_of_and_goes_on_alone_when_the_race_is_over() -> None:
-    found = told(race([runner(-9, -5, -4, -3), runner(-6, -6, -2, -1)], 2))
-    assert found == [(-6, 2), (-5, 2), (-2, 2), (-1, 1)]
-    assert told(race([runner(-3, -2, -1), runner(-4, -3, -2)], 0)) == [(-3, 2), (-2, 1), (-1, 1)]
-
-
-def test_a_runner_that_gives_up_waits_for_the_end_of_the_race() -> None:
-    assert told(race([runner(-3, -2), runner(-4, -3, -2.5, -1, 0)], 3)) == [(-3, 2), (-2, 2), (-2, 1), (-1, 1), (0, 1)]
-
-
-@pytest.mark.parametrize("at", [0, 5, RACE - 1, RACE, RACE + 3])
-def test_auto_goes_on_from_within_a_race_as_if_it_had_never_stopped(at: int) -> None:
-    steps = []
-    for step in islice(auto(random_kernel(np.random.default_rng(1), 40), Problem(SHOPPING, 1)), RACE + 6):
-        steps.append(step.log_likelihood)
-        if len(steps) == at + 1:
-            kernel, memory = step.kernel, {name: array.copy() for name, array in step.memory.items()}
-    assert ("race" in memory) == (at < RACE)
-    rest = islice(auto(kernel, Problem(SHOPPING, 1), memory), RACE + 6 - at)
-    assert [step.log_likelihood for step in rest] == steps[at:]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpplearn import Baskets, Kernel
-from dpplearn.learners.loop import Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.symmetric.mm import ACCELERATED_STEPS, acceleration, solution
@@ -20,8 +20,8 @@ START = random_kernel(np.random.default_rng(0))
 L, ONE = START.L, np.eye(START.n_items)
 
 
-def two_steps(learner: str, memory: Memory | None = None) -> list[Step]:
-    return list(itertools.islice(LEARNERS[learner].steps(START, Problem(PROBLEM, 1), memory or {}), 2))
+def first_steps(learner: str, n: int = 2) -> list[Step]:
+    return list(itertools.islice(LEARNERS[learner].steps(START, Problem(PROBLEM, 1)), n))
 
 
 def mean_inverse(L: np.ndarray, baskets: Baskets) -> np.ndarray:
@@ -44,7 +44,7 @@ def random_positive(seed: int, rank: int = 6) -> np.ndarray:
 @pytest.mark.parametrize("bold", [1.0, 1.3, 1.7])
 def test_a_picard_step_is_the_printed_one(bold: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["dpplearn.learners.symmetric.picard"], "BOLD", bold)
-    start, step = two_steps("picard")
+    start, step = first_steps("picard")
     np.testing.assert_allclose(start.kernel.L, L, atol=1e-12)
     assert step.step_size == bold
     np.testing.assert_allclose(step.kernel.L, L + bold * L @ (DELTA - np.linalg.inv(ONE + L)) @ L, atol=1e-10)
@@ -52,7 +52,7 @@ def test_a_picard_step_is_the_printed_one(bold: float, monkeypatch: pytest.Monke
 
 def test_picard_takes_the_safe_step_where_the_bold_one_leaves_the_cone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["dpplearn.learners.symmetric.picard"], "BOLD", 50.0)
-    _, step = two_steps("picard")
+    _, step = first_steps("picard")
     assert step.step_size == 1
     assert step.evaluations == 1  # outside, there is nothing to evaluate
     np.testing.assert_allclose(step.kernel.L, L + L @ (DELTA - np.linalg.inv(ONE + L)) @ L, atol=1e-10)
@@ -68,14 +68,15 @@ def test_the_solution_solves_its_equation_and_is_positive_semidefinite(rank: int
 
 
 def test_a_plain_mm_step_solves_the_printed_equation() -> None:
-    _, step = two_steps("mm", {"L": np.array(L), "step": np.array([ACCELERATED_STEPS])})
-    X = step.kernel.L
+    *_, before, step = first_steps("mm", ACCELERATED_STEPS + 2)  # the first steps are accelerated
+    L, X = before.kernel.L, step.kernel.L
+    delta = mean_inverse(L, PROBLEM)
     assert step.step_size == 1
-    np.testing.assert_allclose(X @ np.linalg.inv(ONE + L) @ X, L @ DELTA @ L, atol=1e-10)
+    np.testing.assert_allclose(X @ np.linalg.inv(ONE + L) @ X, L @ delta @ L, atol=1e-10)
 
 
 def test_an_accelerated_mm_step_solves_the_equation_with_both_terms() -> None:
-    _, step = two_steps("mm")
+    _, step = first_steps("mm")
     mu, X = acceleration(np.array(L), DELTA), step.kernel.L
     assert mu < 0
     assert step.step_size == pytest.approx(1 - mu, rel=1e-12)  # an eigenvalue of 6 by 6, found twice

@@ -46,16 +46,6 @@ def test_the_compact_form_is_the_two_loop_recursion_over_the_last_pairs(n: int) 
     np.testing.assert_allclose(taught(pairs).times(gradient), two_loops(pairs[-PAIRS:], gradient), rtol=1e-9)
 
 
-@pytest.mark.parametrize("n", [3, PAIRS, PAIRS + 5])
-def test_what_a_step_remembers_is_not_changed_by_what_is_learned_after_it(n: int) -> None:
-    """An interrupt may come when a pair has been learned and the step that it belongs to has not been told."""
-    pairs, gradient = pairs_of_a_bowl(n + 1), np.random.default_rng(2).standard_normal(SHAPE)
-    curvature = taught(pairs[:n])
-    remembered, before = curvature.memory, curvature.times(gradient)
-    curvature.learn(*pairs[n])
-    np.testing.assert_array_equal(Curvature.remembered(remembered).times(gradient), before)
-
-
 def test_without_pairs_the_direction_is_the_gradient_scaled() -> None:
     gradient = np.ones(SHAPE)
     np.testing.assert_array_equal(Curvature.unknown(20).times(gradient), FIRST_SCALE * gradient)
@@ -70,17 +60,6 @@ def test_pairs_without_positive_curvature_are_not_learned(turned: float) -> None
     curvature.learn(s, turned * y)
     assert curvature.count == 4
     np.testing.assert_array_equal(curvature.times(gradient), before)
-
-
-def test_a_remembered_curvature_is_the_same_and_leaves_the_memory_alone() -> None:
-    pairs, gradient = pairs_of_a_bowl(PAIRS + 2), np.ones(SHAPE)
-    curvature = taught(pairs)
-    memory = {name: array.copy() for name, array in curvature.memory.items()}
-    again = Curvature.remembered(memory)
-    np.testing.assert_array_equal(again.times(gradient), curvature.times(gradient))
-    again.learn(*pairs_of_a_bowl(1, seed=3)[0])
-    for name, array in curvature.memory.items():
-        np.testing.assert_array_equal(memory[name], array)
 
 
 def dome(x: np.ndarray) -> tuple[float, np.ndarray]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -40,10 +41,10 @@ from dpplearn.cli.options import (
 from dpplearn.cli.output import busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
+from dpplearn.fitting.checkpoint import Checkpoint
 from dpplearn.fitting.fit import asked_for, fit_with, model_of
 from dpplearn.fitting.quality import UNIFORM
 from dpplearn.fitting.unseen import with_unseen
-from dpplearn.learners.loop import Stop
 from dpplearn.learners.registry import QUALITY
 from dpplearn.models.model import SetModel
 from dpplearn.tools.words import listed
@@ -51,16 +52,15 @@ from dpplearn.tools.words import listed
 Start = Annotated[
     Path | None,
     typer.Option(
-        metavar="MODEL", rich_help_panel=LEARNING, help="Start the first run from this model, not from --init."
+        metavar="MODEL",
+        rich_help_panel=LEARNING,
+        help="Start the first run from this model or checkpoint, instead of --init.",
     ),
 ]
-Checkpoint = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Save the state of learning to this file as it goes.")
-]
-Resume = Annotated[
+CheckpointFile = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Go on from this checkpoint, in a call that is otherwise the same; it is kept up to date."
+        metavar="FILE", help="Save the best model so far to this file every minute. --start FILE continues from it."
     ),
 ]
 Test = Annotated[str | None, typer.Option(metavar="FILE", help="Baskets to report the log-likelihood of, too.")]
@@ -108,8 +108,7 @@ def fit(
     similarity: Similarity = None,
     seed: Seed = None,
     threads: Threads = None,
-    checkpoint: Checkpoint = None,
-    resume: Resume = None,
+    checkpoint: CheckpointFile = None,
     test: Test = None,
     holdout: Holdout = None,
     parts: InParts = False,
@@ -128,10 +127,13 @@ def fit(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a mixture (default) or a DPP to baskets and save it."""
+    """Fit a mixture (default) or a DPP to baskets and save it.
+
+    Ctrl-C and SIGTERM save the best model so far.
+    """
     in_parts = parts or cluster is not None
-    check_holdout(holdout, test, seed, checkpoint or resume, in_parts=in_parts)
-    check_targets(output, checkpoint, resume, (data, test, start, only, features))
+    check_holdout(holdout, test, seed, checkpoint, in_parts=in_parts)
+    check_targets(output, checkpoint, start, (data, test, only, features))
     progress = wants_progress(quiet)
     given = dpplearn.load(start) if start is not None else None
     options = asked_for(
@@ -140,23 +142,30 @@ def fit(
         **of_quality(learning.learner, features, similarity),
         threads=threads,
         progress=progress,
-        checkpoint=checkpoint or resume,
-        resume=resume,
     )
-    reported = seed if resume else some_seed(seed)  # the random starts of a fit that goes on come from the file
-    seed = some_seed(reported)
+    seed = some_seed(seed)
+    best_so_far = Checkpoint(output, math.inf) if checkpoint is None else Checkpoint(checkpoint)
     reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
     source = Source(reader, data, test, holdout, seed, in_parts, cluster)
     with ExitStack() as ending:
         with busy(f"reading {data}", progress):
             train, held_out = ending.enter_context(source.opened())
-        result = fit_with(options, train, start=given, rng=seed)
-        judge(result.model, held_out)
-        save_model(result.model, output, checkpoint or resume)
+        try:
+            result = fit_with(options, train, start=given, rng=seed, callback=best_so_far)
+            judge(result.model, held_out)
+        except KeyboardInterrupt:
+            if not best_so_far.saved:  # the signal came after learning
+                with INTERRUPTS.held():
+                    best_so_far.save()
+            if best_so_far.saved:
+                leave_interrupted(best_so_far.path)
+            raise
+        save_model(result.model, output, checkpoint)
         files = {"model": str(output), "data": data, "test_data": test}
-        report = fit_report(result, options, train, held_out, **files, seed=reported)
+        report = fit_report(result, options, train, held_out, **files, seed=seed)
     write(report, fit_tables, as_json)
-    leave_if_interrupted(result.stop, output)
+    if INTERRUPTS.received is not None:  # while the model was saved
+        leave_interrupted(output)
 
 
 def judge(model: SetModel, held_out: Baskets | None) -> None:
@@ -186,12 +195,11 @@ def save_model(model: SetModel, output: Path, state: Path | None) -> None:
         if state is None or not state.is_file():
             raise
         raise InputError(
-            f"{error}; what was learned is kept in {state}: make room, then repeat with --resume"
+            f"{error}; the best model so far is in {state}: free some space, then continue with --start {state}"
         ) from None
 
 
-def leave_if_interrupted(stop: Stop, output: Path) -> None:
-    """With the exit code of the signal."""
-    if stop is Stop.INTERRUPTED or INTERRUPTS.received is not None:
-        complain("interrupted", f"the best model so far was saved to {output}")
-        raise typer.Exit(INTERRUPTS.exit_code)
+def leave_interrupted(path: Path) -> NoReturn:
+    """Report where the model is, and exit with the code of the signal."""
+    complain("interrupted", f"the best model so far was saved to {path}")
+    raise typer.Exit(INTERRUPTS.exit_code)

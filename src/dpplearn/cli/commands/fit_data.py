@@ -29,18 +29,15 @@ def check_holdout(
     if not 0 < holdout < 1:
         raise UsageError(f"--holdout is {holdout:g}; expected a number between 0 and 1")
     if state is not None and seed is None:
-        raise UsageError("--holdout with --checkpoint or --resume needs --seed: the split must be the same again")
+        raise UsageError("--holdout with --checkpoint needs --seed, so that --start holds out the same baskets")
 
 
 def check_targets(
-    output: Path, checkpoint: Path | None, resume: Path | None, sources: Sequence[str | Path | None]
+    output: Path, checkpoint: Path | None, start: Path | None, sources: Sequence[str | Path | None]
 ) -> None:
-    """A checkpoint that a fit goes on from is kept up to date, unless another is named."""
-    check_target("--output", output, (*sources, checkpoint, resume))
-    if checkpoint is None:
-        check_target("--resume", resume, sources)
-    else:
-        check_target("--checkpoint", checkpoint, sources)
+    """Refuse to overwrite input files. A fit may continue from a checkpoint and save to the same file."""
+    check_target("--output", output, (*sources, checkpoint, start))
+    check_target("--checkpoint", checkpoint, sources)
 
 
 class Source(NamedTuple):

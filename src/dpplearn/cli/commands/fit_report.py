@@ -56,7 +56,6 @@ def fit_report(result: FitResult, options: FitOptions, train: AnyBaskets, test: 
         "independent": result.model.independent,
         "caution": result.model.caution,
         "restarts": [{**asdict(each), "stop": each.stop.name} for each in result.restarts],
-        "agreement": {**asdict(result.agreement), "reached": result.agreement.reached, "text": str(result.agreement)},
     }
 
 
@@ -155,7 +154,7 @@ def fit_tables(report: Report) -> Iterator[Shown]:
     if len(report["restarts"]) > 1:
         yield TextTable(
             "Runs",
-            f"Of the runs, {report['agreement']['text']}.",
+            "The best run is returned.",
             ["run>", "start", "log-likelihood>", "iterations>", "seconds>", "stopped"],
             [(str(run), *_run(each)) for run, each in enumerate(report["restarts"], start=1)],
         )

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.commands.fit import leave_if_interrupted, save_model
+from dpplearn.cli.commands.fit import leave_interrupted, save_model
 from dpplearn.cli.commands.fit_data import check_holdout
+from dpplearn.cli.errors import INTERRUPTS
 from dpplearn.cli.learning import MaxSeconds
 from dpplearn.cli.options import (
     AsJson,
@@ -121,7 +122,8 @@ def update(
         write_json({**files, **found.changes.to_dict(), "n_items": len(found.model.items)})
     else:
         show(_shown(files, found))
-    leave_if_interrupted(found.fit.stop, output)
+    if INTERRUPTS.received is not None:  # while the model was saved
+        leave_interrupted(output)
 
 
 def _shown(files: Report, found: Update) -> Iterator[Shown]:

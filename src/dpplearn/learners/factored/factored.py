@@ -19,16 +19,19 @@ from dpplearn.learners.factored.place import Place
 from dpplearn.learners.factored.plan import BATCHES, BETWEEN, PASSES, SEGMENTS, Plan
 from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.factored.segments import Division, divide
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 
 TEMPERED, COLDEST = 10, 0.3  # the first of them, with responsibilities taken to a power that rises from this to 1
 WATCHED = 100_000  # baskets whose minors are looked at when the likelihood is told on the way; at the end it is all
 
 
-def factored(kernel: FactoredKernel, problem: FactoredProblem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
-    """Segments of independent items first, then what items do to each other, while the segments follow."""
+def factored(start: FactoredKernel | Place, problem: FactoredProblem) -> Iterator[Step]:
+    """Learn segments of independent items first, then the interaction of items together with the segments.
+
+    From a kernel the schedule begins anew; from the state in a checkpoint it continues.
+    """
     learning = Learning(problem)
-    at = Place.remembered(memory) if memory else Place.first(kernel, problem)
+    at = start.copy() if isinstance(start, Place) else Place.first(start, problem)
     while at.factors is None:
         division = learning.division(at)
         yield learning.step(at, division.log_sum)
@@ -103,7 +106,8 @@ class Learning:
     def step(self, at: Place, log_likelihood: float, rate: float = 0.0) -> Step:
         now = at.copy()
         share = self.plan.share(now.passes, now.batches)
-        return Step(partial(now.kernel, self.problem), log_likelihood, rate, 1, now.memory, share)
+        schedule = {**now.arrays, "columns": np.array([self.problem.repelling, self.problem.attracting])}
+        return Step(partial(now.kernel, self.problem), log_likelihood, rate, 1, share=share, schedule=schedule)
 
     def interaction(self, at: Place) -> Iterator[Step]:
         """From a place whose segments have been learned."""

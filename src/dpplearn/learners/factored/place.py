@@ -1,4 +1,4 @@
-"""Place: where the learner of mixtures in factors stands, all of it."""
+"""Place: the complete state of the low-rank learner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpplearn.learners.factored.interaction import Moments
 from dpplearn.learners.factored.plan import PASSES
 from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.factored.starts import random_rows
-from dpplearn.learners.loop import Memory
+from dpplearn.learners.loop import Arrays
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class Place:
         return replace(self, factors=Moments(Z, np.zeros_like(Z), np.zeros_like(Z)))
 
     @classmethod
-    def remembered(cls, memory: Memory) -> Place:
-        passes, batches, seed = memory["place"].tolist()
-        factors = Moments(*(np.array(memory[name]) for name in Moments.NAMES)) if "Z" in memory else None
-        return cls(passes, batches, seed, memory["weights"], np.array(memory["log_odds"]), factors)
+    def from_arrays(cls, arrays: Arrays) -> Place:
+        passes, batches, seed = arrays["place"].tolist()
+        factors = Moments(*(np.array(arrays[name]) for name in Moments.NAMES)) if "Z" in arrays else None
+        return cls(passes, batches, seed, arrays["weights"], np.array(arrays["log_odds"]), factors)
 
     @property
-    def memory(self) -> Memory:
+    def arrays(self) -> Arrays:
         place = np.array([self.passes, self.batches, self.seed])
         kept = {"place": place, "weights": self.weights, "log_odds": self.log_odds}
         return kept if self.factors is None else {**kept, **self.factors.arrays}
 
     def copy(self) -> Place:
-        return self.remembered(self.memory)
+        return self.from_arrays(self.arrays)
 
     def kernel(self, problem: FactoredProblem) -> FactoredKernel:
         columns = 0 if self.factors is None else problem.columns

@@ -73,6 +73,3 @@ class FactoredProblem(Problem):
         check_known(here, catalogue, self.baskets)
         known = over_items(kernel, here, self.frequencies)
         return fitted(known, self.segments, self.coupling, self.active, rng)
-
-    def off_saddle(self, kernel: AnyKernel) -> None:
-        return None

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.learners.loop import Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.mixture.objective import Objective
 from dpplearn.learners.mixture.parameters import Parameters, Shape
 from dpplearn.learners.quasi_newton import Curvature, line_search
@@ -17,19 +17,19 @@ from dpplearn.learners.quasi_newton import Curvature, line_search
 FIRST_STEP = 0.3  # its length, in the scaled numbers
 
 
-def climb(objective: Objective, y: Floats, scale: Floats, curvature: Curvature | None = None) -> Iterator[Step]:
+def climb(objective: Objective, y: Floats, scale: Floats) -> Iterator[Step]:
     """Steps in y = s ∘ x, s the scale."""
 
     def scaled(y: Floats) -> tuple[float, Floats]:
         value, gradient = objective(y / scale)
         return value, gradient / scale
 
-    curvature = curvature or Curvature.unknown(len(y))
+    curvature = Curvature.unknown(len(y))
     value, gradient = scaled(y)
     step_size, evaluations = 0.0, 1
     while True:
         found_at = partial(kernel_at, y, scale, objective.shape)
-        yield Step(found_at, value, step_size, evaluations, {"y": y, "scale": scale, **curvature.memory})
+        yield Step(found_at, value, step_size, evaluations, {"y": y, "scale": scale})
         rounding = 1e3 * EPSILON * max(1, abs(value))
         if float(gradient @ gradient) <= rounding:  # second derivatives are about 1 in y: nothing is left to be gained
             step_size, evaluations = 0.0, 0
@@ -49,18 +49,13 @@ def climb(objective: Objective, y: Floats, scale: Floats, curvature: Curvature |
         y, value, gradient = found.x, found.value, found.gradient
 
 
-def climb_on(objective: Objective, memory: Memory) -> Iterator[Step]:
-    """From what a step remembers."""
-    return climb(objective, memory["y"], memory["scale"], Curvature.remembered(memory))
-
-
 def first_step(gradient: Floats) -> Floats:
     """Along the gradient, where nothing is known of the curvature."""
     return np.asarray(gradient * (FIRST_STEP / max(float(np.linalg.norm(gradient)), EPSILON)))
 
 
 def numbers_at(step: Step, shape: Shape) -> Parameters:
-    return Parameters.of(step.memory["y"] / step.memory["scale"], shape)
+    return Parameters.of(step.parameters["y"] / step.parameters["scale"], shape)
 
 
 def kernel_at(y: Floats, scale: Floats, shape: Shape) -> MixtureKernel:

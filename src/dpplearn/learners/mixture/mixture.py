@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
-from dpplearn.learners.mixture.climbing import climb, climb_on
+from dpplearn.learners.loop import Step
+from dpplearn.learners.mixture.climbing import climb
 from dpplearn.learners.mixture.parameters import Parameters
 from dpplearn.learners.mixture.problem import MixtureProblem
 
 
-def mixture(kernel: MixtureKernel, problem: MixtureProblem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def mixture(kernel: MixtureKernel, problem: MixtureProblem) -> Iterator[Step]:
     """From the kernel, on numbers scaled by the frequencies that its segments give the items."""
-    if memory:
-        return climb_on(problem.objective, memory)
     at = Parameters.from_kernel(kernel, problem.shape, problem.penalty)
     scale = problem.scale_at(at)
     return climb(problem.objective, at.flat(problem.shape) * scale, scale)

@@ -110,6 +110,3 @@ class MixtureProblem(Problem):
         here = catalogue.translation(self.baskets.catalogue)
         check_known(here, catalogue, self.baskets)
         return with_segments(over_items(kernel, here, self.independent_items()), self.segments, rng)
-
-    def off_saddle(self, kernel: AnyKernel) -> None:
-        return None

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpplearn.arrays import Bools, Floats
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.quality.blend import MOST
 from dpplearn.learners.quality.problem import Profile, QualityProblem
 
@@ -19,13 +19,13 @@ SMALLEST_STEP = 2.0**-20
 FARTHEST = 0.2  # how far a strength may move in a step, not to end beside it where no items are alike
 
 
-def quality(kernel: Kernel | None, problem: QualityProblem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def quality(kernel: Kernel | None, problem: QualityProblem) -> Iterator[Step]:
     """Newton's method within bounds for the strengths of similarities, each at its best weights. [KT11a]
 
     The weights have one optimum, so that no start matters to them, and none is looked at.
     """
-    starts = [(memory["phi"], memory["theta"])] if memory else [(phi, None) for phi in problem.blend.starts()]
-    now = max((problem.profile(phi, theta) for phi, theta in starts), key=lambda profile: profile.value)
+    starts = problem.blend.starts()
+    now = max((problem.profile(phi) for phi in starts), key=lambda profile: profile.value)
     step_size, evaluations = 0.0, float(len(starts))
     while True:
         found = {"phi": now.phi, "theta": now.optimum.theta}

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.saddles import prepared
+from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 
 RATE = 0.05
@@ -18,33 +18,16 @@ MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999
 TINY = 1e-8
 
 
-def adam(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def adam(kernel: Kernel, problem: Problem) -> Iterator[Step]:
     """Yields the best point so far after every step, since steps of a fixed rate do not always ascend."""
     likelihood = FactorLikelihood(problem)
-    if memory:
-        B, best, mean, square = (memory[name].copy() for name in ("B", "best", "mean", "square"))
-        step, highest = int(memory["step"][0]), float(memory["highest"][0])
-    else:
-        B = best = factor(prepared(kernel, problem.baskets))
-        mean, square, step, highest = np.zeros_like(B), np.zeros_like(B), 0, -np.inf
+    B = best = factor(prepared(kernel, problem.baskets))
+    mean, square, step, highest = np.zeros_like(B), np.zeros_like(B), 0, -np.inf
     while True:
         value, gradient = likelihood(B)
         if value > highest:
             highest, best = value, B
-        yield Step(
-            partial(Kernel.from_factor, best),
-            highest,
-            RATE if step else 0.0,
-            1,
-            {
-                "B": B,
-                "best": best,
-                "mean": mean,
-                "square": square,
-                "step": np.array([step]),
-                "highest": np.array([highest]),
-            },
-        )
+        yield Step(partial(Kernel.from_factor, best), highest, RATE if step else 0.0, 1)
         step += 1
         mean = MEAN_DECAY * mean + (1 - MEAN_DECAY) * gradient
         square = SQUARE_DECAY * square + (1 - SQUARE_DECAY) * gradient**2

@@ -10,11 +10,11 @@ from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
 from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.line_search import step_sizes
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
 
 
-def k_ascent(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def k_ascent(kernel: Kernel, problem: Problem) -> Iterator[Step]:
     """Step along the gradient in K, clip the eigenvalues to [0, 1], halve the step until the likelihood rises."""
     step_size, tried = 0.0, 0
     while True:

@@ -1,7 +1,7 @@
-"""The learner that `fit` uses unless told otherwise: the one that reached the best kernels soonest in our benchmark.
+"""The default learner of a symmetric DPP: L-BFGS on the factor of L.
 
-L-BFGS on the factor, from a start that already gives the empty set the data's share; with columns scaled so that the
-eigenvalues near 1 that this needs do not spoil the geometry; and with ever fewer columns as eigenvalues go to zero.
+Columns are scaled so that eigenvalues near 1 do not slow the search down, and columns whose eigenvalues go to zero are
+dropped.
 """
 
 from __future__ import annotations
@@ -15,49 +15,33 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.quasi_newton import Curvature
-from dpplearn.learners.race import of_each, race
-from dpplearn.learners.saddles import prepared
+from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 from dpplearn.learners.symmetric.lbfgs import ascend
 
 SMALL = 1e-4  # odds of an eigenvector that may be given up
 ROOM, FEWEST = 2, 20  # the rank that is always left: twice the size of the largest basket, and at least this
-NEGLIGIBLE = 0.01  # change of an eigenvalue that makes no other start
-RACE = 12  # steps; which start is ahead then was so after 30 on all data tried, and after 8 on some was not
 
 
-def auto(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
-    """L-BFGS in Z where B = Z diag(1/√(1 − λ)) with the λ of the start, so that Z Zᵀ begins as K.
-
-    An eigenvalue at 1 may be a basin of its own, of which no step leads out. Where it takes much to give the empty set
-    the data's share, a start that does and the start as it is race.
-    """
-    likelihood = FactorLikelihood(problem)
+def auto(kernel: Kernel, problem: Problem) -> Iterator[Step]:
+    """L-BFGS in Z where B = Z diag(1/√(1 − λ)) with the λ of the initial kernel, so that Z Zᵀ begins as K."""
+    kernel = initial_kernel(prepared(kernel, problem.baskets), problem)
+    B, columns = factor(kernel), column_scale(kernel.eigenvalues)
     fewest = max(ROOM * problem.baskets.totals.largest, FEWEST)
-    fewer_columns = partial(without_lost_columns, fewest=fewest)
+    return ascend(FactorLikelihood(problem), B / columns, columns, partial(without_lost_columns, fewest=fewest))
 
-    def from_memory(memory: Memory) -> Iterator[Step]:
-        curvature, step = Curvature.remembered(memory), int(memory["step"][0])
-        return ascend(likelihood, memory["Z"], memory["columns"], curvature, fewer_columns, step)
 
-    def from_kernel(kernel: Kernel) -> Iterator[Step]:
-        B, columns = factor(kernel), column_scale(kernel.eigenvalues)
-        return ascend(likelihood, B / columns, columns, Curvature.unknown(B.size), fewer_columns)
+def initial_kernel(kernel: Kernel, problem: Problem) -> Kernel:
+    """Return the more likely of the kernel and the kernel with the data's probability of the empty set.
 
-    if "race" in memory:
-        return race([from_memory(each) for each in of_each(memory)], RACE, int(memory["race"][0]))
-    if memory:
-        return from_memory(memory)
-    kernel = prepared(kernel, problem.baskets)
-    if problem.nonempty:  # the likelihood does not ask how likely the empty set is
-        return from_kernel(kernel)
-    shared = with_empty_share(kernel, problem.baskets)
-    if np.abs(shared.eigenvalues - kernel.eigenvalues).max() <= NEGLIGIBLE:
-        return from_kernel(shared)
-    return race([from_kernel(shared), from_kernel(kernel)], RACE)
+    The latter saves iterations on data without empty baskets, but where items attract each other, its eigenvalue near 1
+    leads to a worse optimum.
+    """
+    if problem.nonempty:  # given Y ≠ ∅, the likelihood does not depend on the probability of the empty set
+        return kernel
+    return max(with_empty_share(kernel, problem.baskets), kernel, key=problem.log_likelihood)
 
 
 def column_scale(lam: Floats) -> Floats:

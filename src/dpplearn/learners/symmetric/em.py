@@ -10,12 +10,12 @@ from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.line_search import step_sizes
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import CAP
 
 
-def em(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def em(kernel: Kernel, problem: Problem) -> Iterator[Step]:
     """Alternate the eigenvalue update and the eigenvector step; each raises the likelihood or leaves it."""
     step_size, tried = 0.0, 0
     while True:

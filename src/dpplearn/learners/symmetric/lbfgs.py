@@ -9,10 +9,10 @@ import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.quasi_newton import Curvature, Objective, line_search
-from dpplearn.learners.saddles import prepared
+from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
 
 SMALL_SLOPE = 1e-3  # above, a promise is beyond any rounding
@@ -21,22 +21,14 @@ SHRINK_EVERY = 20  # steps
 FewerColumns = Callable[[Floats, Floats], tuple[Floats, Floats] | None]
 
 
-def lbfgs(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def lbfgs(kernel: Kernel, problem: Problem) -> Iterator[Step]:
     """L-BFGS on B as it is."""
-    likelihood = FactorLikelihood(problem)
-    if memory:
-        return ascend(likelihood, memory["Z"], memory["columns"], Curvature.remembered(memory))
     B = factor(prepared(kernel, problem.baskets))
-    return ascend(likelihood, B, np.ones(len(B)), Curvature.unknown(B.size))
+    return ascend(FactorLikelihood(problem), B, np.ones(len(B)))
 
 
 def ascend(
-    objective: Objective,
-    Z: Floats,
-    columns: Floats,
-    curvature: Curvature,
-    fewer_columns: FewerColumns | None = None,
-    step: int = 0,
+    objective: Objective, Z: Floats, columns: Floats, fewer_columns: FewerColumns | None = None
 ) -> Iterator[Step]:
     """Steps in Z where B = Z diag(columns): the scale of the columns is the geometry of the search.
 
@@ -48,11 +40,11 @@ def ascend(
         gradient *= columns
         return value, gradient
 
+    curvature, step = Curvature.unknown(Z.size), 0
     value, gradient = scaled(Z)
     step_size, evaluations = 0.0, 1
     while True:
-        memory = {"Z": Z, "columns": columns, "step": np.array([step]), **curvature.memory}
-        yield Step(partial(Kernel.from_factor, Z, columns), value, step_size, evaluations, memory)
+        yield Step(partial(Kernel.from_factor, Z, columns), value, step_size, evaluations)
         step += 1
         extra = 0
         if fewer_columns is not None and step % SHRINK_EVERY == 0:

@@ -10,23 +10,23 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
 from dpplearn.learners.line_search import has_fallen
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.saddles import prepared
+from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.factor import in_L
 
 ACCELERATED_STEPS = 5
 MARGIN = 0.15  # what keeps the accelerated equation away from the end of where it has a solution
 
 
-def mm(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def mm(kernel: Kernel, problem: Problem) -> Iterator[Step]:
     """The first five steps solve the accelerated equation X G X = Q, with the plain one where that does not ascend."""
-    L = memory["L"] if memory else np.array(prepared(kernel, problem.baskets).L)
-    step = int(memory["step"][0]) if memory else 0
+    L = np.array(prepared(kernel, problem.baskets).L)
+    step = 0
     value, delta, inverse = in_L(L, problem)
     step_size, evaluations = 0.0, 1
     while True:
-        yield Step(partial(Kernel.from_L, L), value, step_size, evaluations, {"L": L, "step": np.array([step])})
+        yield Step(partial(Kernel.from_L, L), value, step_size, evaluations)
         step += 1
         tries = (acceleration(L, delta), 0.0) if step <= ACCELERATED_STEPS else (0.0,)
         for number, mu in enumerate(tries, 1):

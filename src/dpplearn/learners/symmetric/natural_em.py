@@ -10,23 +10,23 @@ from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
 from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics
 from dpplearn.learners.line_search import has_fallen, step_sizes
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.saddles import prepared
+from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.em import posterior
 
 LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
 
 
-def natural_em(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def natural_em(kernel: Kernel, problem: Problem) -> Iterator[Step]:
     """The paper's eigenvalue update and the natural rotation, in full; a step that falls is taken back and halved."""
-    kernel = kernel if memory else prepared(kernel, problem.baskets)
+    kernel = prepared(kernel, problem.baskets)
     stats = statistics(kernel, problem.baskets, problem.threads)
     value = log_likelihood(kernel, stats)
     step_size, evaluations = 0.0, 1
     while True:
-        yield Step(kernel, value, step_size, evaluations, {"begun": np.ones(1)})
+        yield Step(kernel, value, step_size, evaluations)
         T = posterior(kernel, stats)
         marginals = np.clip(T.diagonal(), 0, np.maximum(LARGEST_EIGENVALUE, kernel.eigenvalues))
         angles = natural_angles(kernel.eigenvalues, T)

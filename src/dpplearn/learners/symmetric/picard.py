@@ -10,21 +10,21 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.line_search import has_fallen
-from dpplearn.learners.loop import NO_MEMORY, Memory, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.saddles import prepared
+from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.factor import in_L
 
 BOLD, SAFE = 1.3, 1.0  # values of a: above 1 often faster; at 1 the likelihood cannot fall
 
 
-def picard(kernel: Kernel, problem: Problem, memory: Memory = NO_MEMORY) -> Iterator[Step]:
+def picard(kernel: Kernel, problem: Problem) -> Iterator[Step]:
     """With a = 1.3 where that ascends, and else with a = 1."""
-    L = memory["L"] if memory else np.array(prepared(kernel, problem.baskets).L)
+    L = np.array(prepared(kernel, problem.baskets).L)
     value, delta, inverse = in_L(L, problem)
     step_size, evaluations = 0.0, 1
     while True:
-        yield Step(partial(Kernel.from_L, L), value, step_size, evaluations, {"L": L})
+        yield Step(partial(Kernel.from_L, L), value, step_size, evaluations)
         move = L @ (delta - inverse) @ L
         evaluations = 0
         for step_size in (BOLD, SAFE):

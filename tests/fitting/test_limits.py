@@ -1,0 +1,88 @@
+"""Limits on the time of a fit, and the check that there is enough memory for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import InputError, Stop
+from dpplearn.datasets.registries import make_registries
+from dpplearn.learners.registry import learners_of
+from dpplearn.tools import memory
+from helpers.program import run
+
+BASKETS = make_registries("safety", 300, rng=0)
+
+
+@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
+def test_without_time_the_model_is_the_initial_kernel_or_independent_items(learner: str) -> None:
+    result = dl.fit(BASKETS, learner, prior=0, max_seconds=1e-9)
+    assert (result.stop, len(result.restarts), result.converged) == (Stop.MAX_SECONDS, 1, False)
+    assert result.restarts[0].n_iter == 0
+    if learner not in ("em", "k-ascent"):
+        assert result.log_likelihood >= result.independent_log_likelihood - 1e-9
+
+
+def test_a_model_given_as_a_start_is_what_there_is_without_time() -> None:
+    given = dl.fit(BASKETS, "em")
+    result = dl.fit(BASKETS, "em", start=given, max_seconds=1e-9)
+    assert result.stop is Stop.MAX_SECONDS
+    assert result.log_likelihood == pytest.approx(given.log_likelihood, abs=1e-9)
+
+
+def test_time_that_is_up_in_the_first_run_ends_the_fit_with_it() -> None:
+    result = dl.fit(BASKETS, "em", restarts=2, max_seconds=1e-9)
+    assert (result.stop, len(result.restarts)) == (Stop.MAX_SECONDS, 1)
+
+
+LARGE = dl.Baskets.from_lists([[0, 1], [1, 99_999], [2]])
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: dl.fit(LARGE, model="dpp", nonempty=False),
+        lambda: dl.fit(LARGE, "em"),
+        lambda: dl.diagnose(LARGE.together([LARGE, dl.Baskets.from_lists([range(100_000)])]), most_items=100_000),
+        lambda: dl.cross_validate(LARGE, {"mixture": {"learner": "mixture"}}, folds=2),
+        lambda: dl.cross_validate(LARGE, {"em": {"learner": "em"}}, folds=2),
+    ],
+)
+def test_what_cannot_fit_in_memory_is_refused_at_once(
+    work: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel of 100,000 items alone takes 80 GB."""
+    monkeypatch.setattr(memory, "memory_limit", lambda: 64e9)
+    with pytest.raises(InputError, match=r"100,000 items .*80 GB.* TB.* 64 GB"):
+        work()
+
+
+def test_the_program_refuses_in_one_line_what_cannot_fit(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("basket,item\n" + "".join(f"{i},x{i}\n" for i in range(200_000)))
+    answer = run("fit", tmp_path / "s.csv", "--model", "dpp", "-o", tmp_path / "m")
+    assert answer.returncode == 1
+    assert "200,000 items" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_a_sparse_kernel_is_not_made_dense_where_that_cannot_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from scipy.sparse import eye_array
+
+    monkeypatch.setattr(memory, "memory_limit", lambda: 64e9)
+    with pytest.raises(InputError, match=r"320 GB.* 64 GB"):
+        dl.Kernel.from_L(eye_array(100_000))
+
+
+def test_the_memory_needed_grows_with_items_and_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 40 items, 10 segments fit into a megabyte, and 100 do not."""
+    baskets = dl.Baskets.from_lists([[i, (i + 1) % 40] for i in range(40)])
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1e6)
+    assert dl.fit(baskets, segments=10, rng=0, max_iter=0).n_iter == 0
+    with pytest.raises(InputError, match=r"40 items .*100 segments"):
+        dl.fit(baskets, segments=100, rng=0, max_iter=0)
+    with pytest.raises(InputError, match="400 items"):
+        dl.fit(np.eye(400, dtype=bool).nonzero()[1][:, None].tolist(), "em")

@@ -1,0 +1,44 @@
+"""How much memory there is, and how sizes and durations are written."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpplearn.tools import memory
+from dpplearn.tools.words import duration
+
+
+def test_a_limit_on_the_process_counts() -> None:
+    pytest.importorskip("resource")
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**31, -1)); "
+        "from dpplearn.tools.memory import memory_limit"
+    )
+    done = subprocess.run([sys.executable, "-c", f"{code}; print(memory_limit())"], capture_output=True, text=True)
+    assert float(done.stdout) == 2**31, done.stderr
+
+
+def test_the_least_limit_of_the_control_groups_around_counts(tmp_path: Path) -> None:
+    (tmp_path / "service" / "job").mkdir(parents=True)
+    for group, text in (("service/job", "max\n"), ("service", "3000000\n"), (".", "9223372036854771712\n")):
+        (tmp_path / group / "memory.max").write_text(text)
+    assert sorted(memory.group_limits(tmp_path, "/service/job", "memory.max")) == [3e6, 9223372036854771712]
+    assert list(memory.group_limits(tmp_path, "/elsewhere", "memory.max")) == [9223372036854771712]
+
+
+@pytest.mark.parametrize(
+    ("size", "said"), [(512e3, "512 kB"), (3e6, "3 MB"), (80e9, "80 GB"), (2.96e12, "2.96 TB"), (1.2e15, "1,200 TB")]
+)
+def test_sizes_are_in_the_unit_that_reads_best(size: float, said: str) -> None:
+    assert memory.in_bytes(size) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(75, "75 seconds"), (300, "5 minutes"), (10_000, "3 hours"), (1e6, "12 days")]
+)
+def test_durations_are_in_the_unit_that_reads_best(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
