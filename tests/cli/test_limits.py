@@ -49,7 +49,6 @@ def test_a_count_beyond_64_bits_is_refused_saying_what_may_be(what: str) -> None
     [
         lambda: dl.fit(BASKETS, restarts=10**9, model="dpp", nonempty=False),
         lambda: dl.fit(BASKETS, threads=10**5, model="dpp", nonempty=False),
-        lambda: dl.evaluate(MODEL, BASKETS**9),
     ],
 )
 def test_what_would_fill_the_memory_is_refused_at_less(ask: Callable[[], Any]) -> None:
