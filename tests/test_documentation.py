@@ -41,7 +41,8 @@ def missing_in(function: Callable[..., Any]) -> list[str]:
         "Returns": signature.return_annotation not in (None, "None"),
         "Examples": True,
     }
-    named = {name.strip() for line in lines for name in line.split(",")}
+    # "name", "first, second" or "name : type", as numpydoc has them
+    named = {name.strip() for line in lines for name in line.partition(" : ")[0].split(",")}
     titles = {title for title, rule in pairwise(lines) if rule == "-" * len(title) and title}
     return [
         *(section for section, needed in wanted.items() if needed and section not in titles),

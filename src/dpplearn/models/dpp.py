@@ -78,6 +78,10 @@ class DPP(SetModel):
         nonempty : bool, default False
             Whether the distribution is conditioned on the set not being empty.
 
+        Returns
+        -------
+        DPP
+
         Raises
         ------
         InputError
@@ -104,6 +108,10 @@ class DPP(SetModel):
         nonempty : bool, default False
             Whether the distribution is conditioned on the set not being empty. K is the marginal kernel before
             conditioning.
+
+        Returns
+        -------
+        DPP
 
         Raises
         ------
