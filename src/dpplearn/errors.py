@@ -10,6 +10,10 @@ class InputError(ValueError):
     """Something that came in cannot be used: the message says what came, what was expected and what to do."""
 
 
+class OutputExistsError(InputError):
+    """The output path holds something that the output must not replace without `force`."""
+
+
 class InputWarning(UserWarning):
     """Something that came in was usable only after a change, or deserves a second look."""
 

@@ -411,7 +411,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(saved: Path) -> None:
 
 def test_a_path_that_can_be_no_file_is_refused(saved: Path) -> None:
     for path, said in (
-        (saved.parent / "none" / "m", "No such file or directory"),
+        (saved.parent / "none" / "m", "there is no folder"),
         (saved / "m", "Not a directory"),
         (saved.parent, "it is a folder; name a file"),
         (saved.parent / ("m" * 300), "File name too long"),

@@ -244,8 +244,9 @@ def test_what_was_prepared_again_meanwhile_is_not_taken_for_what_was(prepared: d
 
 def test_a_folder_that_is_no_shelf_is_never_written_to(prepared: dl.Prepared, tmp_path: Path) -> None:
     before = state(prepared.folder)
-    with pytest.raises(dl.InputError):
-        dl.fit_all(prepared, prepared.folder)
+    for force in (False, True):  # what is read is never replaced
+        with pytest.raises(dl.InputError, match=str(prepared.folder)):
+            dl.fit_all(prepared, prepared.folder, force=force)
     with pytest.raises(dl.InputError):
         dl.fit_all(prepared, tmp_path / "orders.csv")
     assert state(prepared.folder) == before

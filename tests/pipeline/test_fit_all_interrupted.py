@@ -153,7 +153,7 @@ def test_every_option_of_learning_is_one_of_both_commands() -> None:
 def test_the_command_refuses_what_makes_no_sense(prepared: dl.Prepared, tmp_path: Path) -> None:
     for arguments, code, message in (
         ((tmp_path / "nowhere", "-o", tmp_path / "out"), 1, "holds no manifest.json"),
-        ((prepared.folder, "-o", prepared.folder), 1, "folder of another kind"),
+        ((prepared.folder, "-o", prepared.folder, "--force"), 2, str(prepared.folder)),
         ((prepared.folder, "-o", tmp_path / "out", "--prior", 1, "--segments", 2), 2, "--segments is for a mixture"),
         ((prepared.folder, "-o", tmp_path / "out", "--learner", "em", "--nonempty"), 2, "--nonempty is not for"),
         ((prepared.folder, "-o", tmp_path / "out", "--processes", 0), 2, "'--processes'"),

@@ -268,7 +268,7 @@ def test_the_command_refuses_in_one_line(fitted: dl.DPP, tmp_path: Path) -> None
         ("spectrum", "-o", "a.jpg"): (1, "must end in .png or .svg"),
         ("sizes", "-o", "a.png", "--top", "3"): (2, "--top is for lift"),
         ("reliability", "-o", "a.png"): (2, "--data"),
-        ("all", "-o", "m.safetensors"): (1, "cannot be the folder"),
+        ("all", "-o", "m.safetensors"): (2, "m.safetensors is a file"),
     }
     for arguments, (code, message) in refused.items():
         done = run("plot", "m.safetensors", *arguments, cwd=tmp_path)

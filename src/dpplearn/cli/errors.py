@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from dpplearn.errors import InputError, InputWarning
+from dpplearn.errors import InputError, InputWarning, OutputExistsError
 from dpplearn.tools.threads import ENDING
 
 FAILED, WRONG_USAGE, DRIFTED = 1, 2, 3
@@ -89,7 +89,7 @@ def exit_code(command: Callable[[], int]) -> int:
         return _failed("the output was closed before all of it was written", FAILED)
     except KeyboardInterrupt:
         return _failed("interrupted", INTERRUPTS.exit_code)
-    except UsageError as error:
+    except (UsageError, OutputExistsError) as error:
         return _failed(str(error), WRONG_USAGE)
     except InputError as error:
         return _failed(str(error), FAILED)

@@ -18,7 +18,7 @@ from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_it
 from dpplearn.data.unknown import UNKNOWN, LeftOut
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.fitting.prior import STRONGEST, as_strength
-from dpplearn.tools.files import check_writable, same_file
+from dpplearn.tools.files import OutputKind, check_replaceable, same_file
 from dpplearn.tools.threads import MOST_THREADS
 from dpplearn.tools.words import listed
 
@@ -63,6 +63,10 @@ Items = Annotated[
 ]
 ModelOutput = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write; an old one is replaced.")
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace an existing file or folder that is not an earlier output of this type."),
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -235,20 +239,28 @@ def some_seed(seed: int | None) -> int:
     return int(np.random.default_rng().integers(2**31)) if seed is None else seed
 
 
-def check_target(option: str, target: Path | None, sources: Iterable[str | Path | None]) -> None:
-    """That what a command writes is none of what it reads, and can be written; before anything is read.
+def check_target(
+    option: str,
+    target: Path | None,
+    sources: Iterable[str | Path | None],
+    kind: OutputKind,
+    *,
+    force: bool,
+) -> None:
+    """Check, before anything is read, that a command can write `target` and may replace what is there.
 
-    `sources` are all other files that the call names, data as patterns.
+    `sources` are all other files that the call names, data as patterns; none of them is replaced, even with `force`.
+    `kind` is the type of the output, for `check_replaceable`.
     """
     if target is None:
         return
-    check_writable(target)
     for source in sources:
         for file in _files(source):
             if same_file(target, file):
                 raise UsageError(
                     f"{option} {target} would overwrite {file}, which this call reads or writes, too; name another file"
                 )
+    check_replaceable(target, kind, force=force)
 
 
 def _files(source: str | Path | None) -> list[str]:

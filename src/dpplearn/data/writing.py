@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from dpplearn.data.tables import sql_text
+from dpplearn.data.tables import names_of_parquet, sql_text
 from dpplearn.errors import InputError
-from dpplearn.tools.files import new_file
+from dpplearn.tools.files import OutputKind, new_file
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 PARQUET = "FORMAT parquet, COMPRESSION zstd"
+MAX_HEADER_BYTES = 1_000_000  # a longer first line is no header of ours
 FORMATS = {".parquet": PARQUET, ".pq": PARQUET, ".csv": "FORMAT csv, HEADER", ".jsonl": "FORMAT json"}
 
 
@@ -23,6 +26,34 @@ def check_format(target: Path) -> None:
     """That the ending tells a format."""
     if target.suffix.lower() not in FORMATS:
         raise InputError(f"{target}: expected a file that ends in {', '.join(FORMATS)}")
+
+
+def result_table(name: str, columns_match: Callable[[tuple[str, ...]], bool]) -> OutputKind:
+    """Return the output type of result tables, which are identified by the names of their columns, in order."""
+    return OutputKind(name, lambda path: columns_match(_column_names(path)))
+
+
+def _column_names(path: Path) -> tuple[str, ...]:
+    """Return the column names of a table in the format of its ending; none if it does not have that format."""
+    if FORMATS[path.suffix.lower()] == PARQUET:
+        return _parquet_names(path)
+    with open(path, "rb") as file:
+        line = file.readline(MAX_HEADER_BYTES)
+    try:
+        text = line.decode()
+        return tuple(json.loads(text).keys() if path.suffix.lower() == ".jsonl" else next(csv.reader([text])))
+    except (ValueError, AttributeError, csv.Error):  # not UTF-8, not JSON, no JSON object, no line of CSV
+        return ()
+
+
+def _parquet_names(path: Path) -> tuple[str, ...]:
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            return names_of_parquet(connection, [str(path)])[str(path)]
+    except duckdb.Error:
+        return ()
 
 
 def copy_table(connection: DuckDBPyConnection, table: str, target: Path) -> None:

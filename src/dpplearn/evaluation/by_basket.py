@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpplearn.data.writing import result_table
+
 if TYPE_CHECKING:
     from dpplearn.evaluation.result import Evaluation
+
+
+# The columns of `by_basket`: time is optional, and the measures depend on the models and on k.
+COLUMNS = re.compile(r"basket,weight,(time,)?model(,(log_likelihood|percentile_rank|auc|(recall|ndcg)@\d+))+")
+SCORE_TABLE = result_table("a table of scores", lambda columns: bool(COLUMNS.fullmatch(",".join(columns))))
 
 
 def by_basket(found: Evaluation) -> dict[str, npt.NDArray[Any]]:

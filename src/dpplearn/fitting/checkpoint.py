@@ -24,7 +24,8 @@ from dpplearn.fitting.result import FitProgress
 from dpplearn.learners.loop import Arrays
 from dpplearn.learners.registry import FACTORED
 from dpplearn.models.mixture import Mixture
-from dpplearn.tools.files import check_writable
+from dpplearn.models.model_file import MODEL_FILE
+from dpplearn.tools.files import check_replaceable
 
 
 class Checkpoint:
@@ -40,9 +41,11 @@ class Checkpoint:
     Parameters
     ----------
     path : path
-        The file.
+        The file. An existing model file is replaced.
     seconds : float, default 60
         Time between two saves. With `math.inf` the model is saved only when the fit is interrupted.
+    force : bool, default False
+        Replace an existing file of any other type, too.
 
     Examples
     --------
@@ -57,12 +60,13 @@ class Checkpoint:
     True
     """
 
-    def __init__(self, path: str | PathLike[str], seconds: float = 60.0) -> None:
+    def __init__(self, path: str | PathLike[str], seconds: float = 60.0, *, force: bool = False) -> None:
         if not isinstance(seconds, Real) or not seconds >= 0:
             raise InputError(f"seconds must be a number, 0 or more, got {seconds!r}")
         self.path: Path = Path(path)
         self.seconds: float = float(seconds)
-        check_writable(self.path)
+        self.force: bool = force
+        check_replaceable(self.path, MODEL_FILE, force=force)
         self.saved: bool = False  # whether the file holds a model of the current fit
         self._best: FitProgress | None = None
         self._latest: FitProgress | None = None
@@ -111,7 +115,7 @@ class Checkpoint:
         if model.training is not None:
             model.training = replace(model.training, schedule=self._latest.schedule)
         try:
-            model.save(self.path)
+            model.save(self.path, force=self.force)
             self.saved, self._failed = True, False
         except InputError as error:
             if not self._failed:

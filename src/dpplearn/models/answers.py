@@ -9,6 +9,7 @@ from textwrap import fill
 from typing import NamedTuple
 
 from dpplearn.data.catalogue import Label
+from dpplearn.data.writing import result_table
 from dpplearn.tools.tables import WIDTH
 from dpplearn.tools.words import as_often, count, number, share, shortened, shown, without_middle
 
@@ -47,6 +48,12 @@ class ShelfRecommendation(NamedTuple):
     score: float
     probability: float
     category: str
+
+
+RECOMMENDATION_TABLE = result_table(
+    "a table of recommendations",
+    lambda columns: columns in [("basket", "rank", *each._fields) for each in (Recommendation, ShelfRecommendation)],
+)
 
 
 class Substitute(NamedTuple):

@@ -369,13 +369,15 @@ class SetModel(NamedLaw):
         """What tells how often items met: baskets, or those learned from if these are known."""
         return self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write the model to one safetensors file; `dpplearn.load` reads it.
 
         Parameters
         ----------
         path
-            The file; one that is there is replaced.
+            The file. An existing model file is replaced.
+        force
+            Replace an existing file of any other type, too.
 
         Examples
         --------
@@ -386,4 +388,4 @@ class SetModel(NamedLaw):
         """
         from dpplearn.models.model_file import save
 
-        save(self, path)
+        save(self, path, force=force)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike, fspath
+from pathlib import Path
 
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError
@@ -18,7 +19,8 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
-from dpplearn.tools.tensor_file import read_tensors, write_tensors
+from dpplearn.tools.files import check_replaceable
+from dpplearn.tools.tensor_file import read_tensors, tensor_file, write_tensors
 
 MODELS: dict[str, type[DPP | Mixture]] = {
     SymmetricLaw.family: DPP,
@@ -26,11 +28,13 @@ MODELS: dict[str, type[DPP | Mixture]] = {
     FactoredLaw.family: Mixture,
     WeightedLaw.family: Mixture,
 }
+MODEL_FILE = tensor_file("model")
 FIRST_FAMILY = SymmetricLaw.family  # of files written before there were others, which do not say
 
 
-def save(model: SetModel, path: str | PathLike[str]) -> None:
+def save(model: SetModel, path: str | PathLike[str], *, force: bool = False) -> None:
     """Items, law, how it was learned and from what, in one safetensors file, written atomically."""
+    check_replaceable(Path(path), MODEL_FILE, force=force)
     arrays = model.law.arrays() | (model.training.arrays if model.training is not None else {})
     document = {"family": model.law.family, "items": list(model.items), "learned": model.learned.to_dict()}
     write_tensors(path, "model", arrays, document)

@@ -12,12 +12,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dpplearn.errors import InputError, whole_number
+from dpplearn.errors import InputError, OutputExistsError, whole_number
 from dpplearn.models.shelf import FORMAT
 from dpplearn.pipeline.learning import Learning, fit_options, learn
 from dpplearn.pipeline.manifest import Category, Prepared
 from dpplearn.pipeline.shelf import Shelf
-from dpplearn.pipeline.shelf_files import Entry, Finished, clean, is_there, open_folder, write_shelf
+from dpplearn.pipeline.shelf_files import STORE_FOLDER, Entry, Finished, clean, is_there, open_folder, write_shelf
+from dpplearn.tools.files import check_replaceable, same_file
 from dpplearn.tools.jobs import Failure, Over, run_with_retries
 from dpplearn.tools.manifest import strict
 from dpplearn.tools.progress import SILENT, Progress, shown_progress
@@ -34,6 +35,7 @@ def fit_all(
     cluster: str | None = None,
     fresh: bool = False,
     warm_start: bool = False,
+    force: bool = False,
     progress: bool = False,
     **options: Any,
 ) -> Shelf:
@@ -51,7 +53,7 @@ def fit_all(
     prepared
         What `prepare` made, or its folder.
     output
-        The folder of the shelf.
+        The folder of the shelf: a new or empty folder, or the output of an earlier run.
     seed
         Of the random numbers; every category is learned as `fit` with this seed learns it.
     processes
@@ -64,6 +66,8 @@ def fit_all(
         Learn all categories, also those that have not changed.
     warm_start
         Start from the shelf's model of the category, where that is of the kind that is learned.
+    force
+        Write into an existing folder whatever it holds. Other files in it are kept, except manifest.json.
     progress
         Show on standard error what is being done.
     options
@@ -96,8 +100,9 @@ def fit_all(
     plan = Plan(
         prepared, Path(output), whole_number("seed", seed, 0), fit_options(options), bool(fresh), bool(warm_start)
     )
-    if plan.output.exists() and not plan.output.is_dir():
-        raise InputError(f"{plan.output} is a file; name a folder")
+    if same_file(prepared.folder, plan.output):
+        raise OutputExistsError(f"{plan.output} holds the prepared baskets that are read; name another folder")
+    check_replaceable(plan.output, STORE_FOLDER, force=force)
     over = _over(processes, cluster)
     with open_folder(plan.output) as last, shown_progress(progress, transient=True) as shown:
         return learn_plan(plan, last, over, shown)

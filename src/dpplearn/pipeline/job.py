@@ -58,8 +58,6 @@ def job_of(
     names: str | None,
     name: str,
 ) -> Job:
-    if output.exists() and not output.is_dir():
-        raise InputError(f"{output} is a file; name a folder")
     paths = find_files(inputs, output)
     read = paths if names is None else [*paths, *find_files(names, output)]
     try:

@@ -13,9 +13,11 @@ from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError
 from dpplearn.tools.files import digest
-from dpplearn.tools.manifest import read_manifest
+from dpplearn.tools.manifest import manifest_folder, read_manifest
 
 FORMAT = 1
+WORK = ".prepare"  # the folder of an unfinished run within the output
+PREPARED_FOLDER = manifest_folder("prepared", WORK, "dpplearn prepare")
 
 
 @dataclass(frozen=True)

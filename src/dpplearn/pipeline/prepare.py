@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import warnings
@@ -20,12 +21,13 @@ from dpplearn.pipeline.bad_rows import BadRow
 from dpplearn.pipeline.filtering import Work
 from dpplearn.pipeline.inputs import as_memory
 from dpplearn.pipeline.job import RUN, Job, job_of
-from dpplearn.pipeline.manifest import FORMAT, Prepared
+from dpplearn.pipeline.manifest import FORMAT, PREPARED_FOLDER, Prepared
 from dpplearn.pipeline.reading import read
 from dpplearn.pipeline.rules import STAGE, Rules
 from dpplearn.pipeline.source import Inputs
 from dpplearn.pipeline.stage import open_stage, remove_stage
 from dpplearn.pipeline.writing import SIDES, make_labels, slugs, write_category
+from dpplearn.tools.files import check_replaceable
 from dpplearn.tools.manifest import write_manifest
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import contents
@@ -57,6 +59,7 @@ def prepare(
     items: Iterable[str | int] = (),
     memory: str | float | None = None,
     threads: int | None = None,
+    force: bool = False,
     progress: bool = False,
 ) -> Prepared:
     """Make baskets per category of a table of raw orders, which may be larger than memory.
@@ -71,7 +74,7 @@ def prepare(
         Files, folders and patterns such as `orders/*.parquet`, one or several: CSV (.csv, .tsv), Parquet and JSON
         lines (.jsonl, .ndjson, .json); text may be gzipped (.gz). One row per item of a basket.
     output
-        The folder to write.
+        The folder to write: a new or empty folder, or the output of an earlier run.
     basket, item
         The columns that tell which basket, and which item.
     category
@@ -109,6 +112,8 @@ def prepare(
         What the whole process may use, in bytes or as "4GB"; by default half of what there is.
     threads
         How many; by default one per core.
+    force
+        Write into an existing folder whatever it holds. Other files in it are kept, except manifest.json.
     progress
         Show on standard error what is being done.
 
@@ -146,6 +151,7 @@ def prepare(
         raise InputError("split_time needs the column of times; name it with time= (--time)")
     if threads is not None:
         whole_number("threads", threads, 1)
+    check_replaceable(Path(output), PREPARED_FOLDER, force=force)
     columns = Columns(basket, item, weight, None, time)
     job = job_of(inputs, Path(output), columns, category, rules, None if names is None else fspath(names), name)
     old = _unchanged(job)
@@ -175,7 +181,8 @@ def _clean(job: Job) -> None:
     """Remove what is not part of the result: the stage, and the files of runs before."""
     remove_stage(job.output)
     for each in job.output.glob(f"{RUN}*"):
-        if each.name != job.folder:
+        # Another folder whose name starts alike, such as baskets-2024, is the user's.
+        if each.name != job.folder and re.fullmatch(f"{RUN}[0-9a-f]{{8}}", each.name):
             shutil.rmtree(each, ignore_errors=True)
 
 

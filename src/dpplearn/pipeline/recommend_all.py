@@ -17,6 +17,7 @@ from dpplearn.data.tables import Columns, explained, one_number
 from dpplearn.data.unknown import check_unknown
 from dpplearn.data.writing import check_format, copy_table
 from dpplearn.errors import InputError, whole_number
+from dpplearn.models.answers import RECOMMENDATION_TABLE
 from dpplearn.models.many_baskets import OfModel, OfShelf, Recommender, Suggested
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
@@ -26,7 +27,7 @@ from dpplearn.pipeline.inputs import as_memory
 from dpplearn.pipeline.source import Inputs, find_files, open_groups, rows_query
 from dpplearn.pipeline.stage import within_means
 from dpplearn.pipeline.writing import LONGEST_INTEGER
-from dpplearn.tools.files import check_writable, same_file
+from dpplearn.tools.files import check_replaceable, same_file
 from dpplearn.tools.progress import Progress, shown_progress
 from dpplearn.tools.threads import thread_count
 from dpplearn.tools.words import count
@@ -71,6 +72,7 @@ def recommend_all(
     unknown: str = "error",
     memory: str | float | None = None,
     threads: int | None = None,
+    force: bool = False,
     progress: bool = False,
 ) -> Recommended:
     """Recommend items for every basket of a table, which may be larger than memory.
@@ -95,6 +97,8 @@ def recommend_all(
         What duckdb may use, in bytes or as "4GB"; by default half of what there is.
     threads
         How many; by default one per core.
+    force
+        Replace an existing file of any type. By default only a table of recommendations is replaced.
     progress
         Show on standard error how far it is.
 
@@ -120,7 +124,7 @@ def recommend_all(
     k, target = whole_number("k", k, 1), Path(output)
     check_unknown(unknown)
     paths = find_files(baskets, target)
-    _check_target(target, paths)
+    _check_target(target, paths, force)
     recommender = _recommender(shelf)
     threads, size = thread_count(threads), as_memory(memory)
     means = within_means(f"recommending for {paths[0]}", size)
@@ -143,12 +147,12 @@ def recommend_all(
         )
 
 
-def _check_target(target: Path, paths: list[str]) -> None:
+def _check_target(target: Path, paths: list[str], force: bool) -> None:
     check_format(target)
-    check_writable(target)
     source = next((path for path in paths if same_file(path, target)), None)
     if source is not None:
         raise InputError(f"{target} would overwrite {source}, which is read; name another file")
+    check_replaceable(target, RECOMMENDATION_TABLE, force=force)
 
 
 def _recommender(shelf: Shelf | SetModel | str | PathLike[str]) -> Recommender:

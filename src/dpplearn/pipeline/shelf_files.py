@@ -7,6 +7,7 @@ shelf/.fit-all/                            a lock, and the journal of a run that
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,10 +20,13 @@ from dpplearn.pipeline.learning import LEARNING, MODELS
 from dpplearn.pipeline.shelf import Shelf
 from dpplearn.tools.files import digest, only_one
 from dpplearn.tools.journal import Journal
-from dpplearn.tools.manifest import OtherKind, write_manifest
+from dpplearn.tools.manifest import manifest_folder, write_manifest
 
 WORK, LOCK, JOURNAL = ".fit-all", "lock", "journal.jsonl"
 FINISHED = ("key", "fresh", "entry")  # what the journal has of a category
+
+STORE_FOLDER = manifest_folder("shelf", WORK, "dpplearn fit-all")
+MODEL_NAME = re.compile(r".+-[0-9a-f]{12}\.safetensors")  # as `saved_model` names them
 
 Entry = dict[str, Any]
 
@@ -32,14 +36,12 @@ def open_folder(output: Path) -> Iterator[Shelf | None]:
     """What is on the shelf, None where that is nothing. Within, no other run writes to it."""
     try:
         last: Shelf | None = Shelf.open(output)
-    except OtherKind:
-        raise
     except InputError:  # there is none, or none that can be read
         last = None
     new = not output.exists()
     try:
-        (output / MODELS).mkdir(parents=True, exist_ok=True)
-        (output / WORK).mkdir(exist_ok=True)
+        (output / WORK).mkdir(parents=True, exist_ok=True)  # first, as it identifies the folder after a kill
+        (output / MODELS).mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror or error}") from None
     refusal = f"another run is writing the shelf {output}; wait until it has ended, or name another folder"
@@ -103,6 +105,6 @@ def clean(output: Path, manifest: Mapping[str, Any]) -> None:
     """Remove models that are neither on this shelf nor on the one before it, of which somebody may still read."""
     kept = {*files_of(manifest), *manifest["previous"]}
     for path in (output / MODELS).iterdir():
-        ours = path.suffix == ".safetensors" or path.name.startswith(LEARNING)
+        ours = MODEL_NAME.fullmatch(path.name) or path.name.startswith(LEARNING)
         if ours and f"{MODELS}/{path.name}" not in kept:
             path.unlink(missing_ok=True)

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpplearn.errors import InputError
+from dpplearn.pipeline.manifest import WORK
 from dpplearn.tools.memory import in_bytes
 from dpplearn.tools.progress import Bar, Progress
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-WORK = ".prepare"
 DATABASE = "stage.duckdb"
 OURS = 250e6  # bytes of this process beside what duckdb counts
 SHARE = 0.85  # of the memory that duckdb is told of: it goes some percent above

@@ -15,13 +15,22 @@ from dpplearn.errors import InputError, InputWarning
 from dpplearn.models.dpp import DPP
 from dpplearn.models.model import SetModel
 from dpplearn.plots.style import STYLE
-from dpplearn.tools.files import replace_file
+from dpplearn.tools.files import OutputKind, check_replaceable, replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+
+
+def _is_picture(path: Path) -> bool:
+    with open(path, "rb") as file:
+        start = file.read(1024)
+    return start.startswith(b"\x89PNG\r\n\x1a\n") or (start.startswith((b"<?xml", b"<svg")) and b"<svg" in start)
+
+
+PICTURE = OutputKind("a PNG or SVG picture", _is_picture)
 
 
 @contextmanager
@@ -85,7 +94,7 @@ def whole_numbers(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
-def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
+def write_figure(figure: Figure, path: str | PathLike[str], *, force: bool = False) -> None:
     """Write a figure to a file; the same figure gives the same file.
 
     Parameters
@@ -93,7 +102,9 @@ def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
     figure
         From a function of `dpplearn.plots`, or any of matplotlib.
     path
-        A file that ends in .png or .svg.
+        A file that ends in .png or .svg. An existing picture is replaced.
+    force
+        Replace an existing file of any other type, too.
 
     Examples
     --------
@@ -106,6 +117,7 @@ def write_figure(figure: Figure, path: str | PathLike[str]) -> None:
     """
     path = Path(path)
     format = figure_format(path)
+    check_replaceable(path, PICTURE, force=force)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         content = _drawn(figure, format)

@@ -7,12 +7,13 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, OutputExistsError
 
 try:
     import fcntl
@@ -58,6 +59,42 @@ def check_writable(path: Path) -> None:
         raise InputError(f"{path} cannot be written: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
         raise InputError(f"{path} cannot be written: no permission to write in {folder}")
+
+
+@dataclass(frozen=True)
+class OutputKind:
+    """A type of output file or folder.
+
+    `matches` returns whether an existing, non-empty file or folder has this type. `name` follows "is not" in the error
+    message.
+    """
+
+    name: str
+    matches: Callable[[Path], bool]
+    is_folder: bool = False
+
+
+def check_replaceable(path: Path, kind: OutputKind, *, force: bool = False) -> None:
+    """Raise an error unless an output of type `kind` may be written to `path`.
+
+    An existing file or folder may be replaced if it is empty, if it has the type `kind`, or with `force`. Call this
+    before the work that produces the output.
+    """
+    if not kind.is_folder:
+        check_writable(path)
+    elif path.exists() and not path.is_dir():
+        raise OutputExistsError(f"{path} is a file; name a folder")
+    if force or not path.exists():
+        return
+    try:
+        empty = next(path.iterdir(), None) is None if kind.is_folder else path.stat().st_size == 0
+        if empty or kind.matches(path):
+            return
+    except OSError as error:  # the type of an unreadable file is unknown
+        found = f"cannot be read ({error.strerror or error})"
+    else:
+        found = f"is not {kind.name}"
+    raise OutputExistsError(f"{path} exists and {found}; choose another path or pass force=True (--force)")
 
 
 @contextmanager

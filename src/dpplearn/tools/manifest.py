@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dpplearn.errors import InputError
-from dpplearn.tools.files import replace_file
+from dpplearn.tools.files import OutputKind, replace_file
 
 MANIFEST = "manifest.json"
-
-
-class OtherKind(InputError):
-    """The folder is of another kind, and not to be written to."""
 
 
 def strict(value: Any) -> Any:
@@ -43,10 +39,28 @@ def read_manifest(folder: str | PathLike[str], kind: str, format: int, wrote: st
     except ValueError:
         raise InputError(f"{path} is not JSON; {again}") from None
     if isinstance(manifest, dict) and manifest.get("kind", kind) != kind:
-        raise OtherKind(f"{folder} is a folder of another kind ({manifest['kind']}); expected one that {wrote} wrote")
+        raise InputError(f"{folder} is a folder of another kind ({manifest['kind']}); expected one that {wrote} wrote")
     if not isinstance(manifest, dict) or manifest.get("format") != format or "kind" not in manifest:
         raise InputError(f"{path} is not a manifest of format {format}; {again}")
     return manifest
+
+
+def manifest_folder(kind: str, work: str, wrote: str) -> OutputKind:
+    """Return the output type of folders with a manifest of this kind; `wrote` is the command that writes them.
+
+    Without a manifest, the folder `work` identifies the output of an interrupted run.
+    """
+
+    def matches(folder: Path) -> bool:
+        try:
+            manifest = json.loads((folder / MANIFEST).read_bytes())
+        except FileNotFoundError:
+            return (folder / work).is_dir()
+        except ValueError:
+            return False
+        return isinstance(manifest, dict) and manifest.get("kind") == kind
+
+    return OutputKind(f"a folder that {wrote} wrote", matches, is_folder=True)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.errors import InputError
-from dpplearn.tools.files import replace_file
+from dpplearn.tools.files import OutputKind, replace_file
 from dpplearn.version import __version__
 
 FORMAT_VERSION = 1
@@ -90,6 +90,24 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
         return arrays, dict(json.loads(text))
     except (TypeError, ValueError):
         raise InputError(f"{path} does not hold a {kind}: its document is {text[:80]!r}") from None
+
+
+def tensor_file(kind: str) -> OutputKind:
+    """Return the output type of the files that `write_tensors` writes for `kind`."""
+    return OutputKind(f"a dpplearn {kind} file", lambda path: _kind_of(path) == f"dpplearn {kind}")
+
+
+def _kind_of(path: Path) -> str | None:
+    """Return the kind that the metadata names; None if this is no safetensors file. The arrays may be damaged."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > os.path.getsize(path):
+            return None
+        try:
+            kind = json.loads(file.read(length))["__metadata__"]["kind"]
+        except (ValueError, LookupError, TypeError):
+            return None
+    return kind if isinstance(kind, str) else None
 
 
 def _mapped(path: str) -> dict[str, npt.NDArray[Any]]:

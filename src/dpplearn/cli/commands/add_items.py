@@ -10,8 +10,9 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import AsJson, Quiet, check_target
+from dpplearn.cli.options import AsJson, Force, Quiet, check_target
 from dpplearn.cli.output import Report, Shown, write
+from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import chance, shown
 
@@ -40,6 +41,7 @@ def add_items(
             "where it predicts no better than their average, that is taken.",
         ),
     ] = None,
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,9 +57,9 @@ def add_items(
         found = dpplearn.add_to_shelf(model, category, items, **how)[category]
     else:
         assert output is not None
-        check_target("--output", output, (model, features))
+        check_target("--output", output, (model, features), MODEL_FILE, force=force)
         found = dpplearn.load(model).with_items(items, **how)
-        found.save(output)
+        found.save(output, force=force)
     p = dict(zip(found.items, found.marginals().tolist(), strict=True))
     report = {
         "model": str(output or model),

@@ -22,6 +22,7 @@ from dpplearn.cli.options import (
     Before,
     ClusterAddress,
     Data,
+    Force,
     Format,
     ItemColumn,
     MinCount,
@@ -124,6 +125,7 @@ def fit(
     top_items: TopItems = None,
     only: OnlyItems = None,
     unknown: Unknown = "error",
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -133,7 +135,7 @@ def fit(
     """
     in_parts = parts or cluster is not None
     check_holdout(holdout, test, seed, checkpoint, in_parts=in_parts)
-    check_targets(output, checkpoint, start, (data, test, only, features))
+    check_targets(output, checkpoint, start, (data, test, only, features), force)
     progress = wants_progress(quiet)
     given = dpplearn.load(start) if start is not None else None
     options = asked_for(
@@ -144,7 +146,10 @@ def fit(
         progress=progress,
     )
     seed = some_seed(seed)
-    best_so_far = Checkpoint(output, math.inf) if checkpoint is None else Checkpoint(checkpoint)
+    if checkpoint is None:
+        best_so_far = Checkpoint(output, math.inf, force=force)
+    else:
+        best_so_far = Checkpoint(checkpoint, force=force)
     reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
     source = Source(reader, data, test, holdout, seed, in_parts, cluster)
     with ExitStack() as ending:
@@ -160,7 +165,7 @@ def fit(
             if best_so_far.saved:
                 leave_interrupted(best_so_far.path)
             raise
-        save_model(result.model, output, checkpoint)
+        save_model(result.model, output, checkpoint, force)
         files = {"model": str(output), "data": data, "test_data": test}
         report = fit_report(result, options, train, held_out, **files, seed=seed)
     write(report, fit_tables, as_json)
@@ -186,11 +191,11 @@ def of_quality(learner: str | None, features: Path | None, similarity: str | Non
     return {"features": features, "similarity": {Path(similarity or "").stem: similarity} if of_file else similarity}
 
 
-def save_model(model: SetModel, output: Path, state: Path | None) -> None:
+def save_model(model: SetModel, output: Path, state: Path | None, force: bool) -> None:
     """Whatever signal comes. If it fails, as on a full disk, say where else the work of perhaps hours is."""
     try:
         with INTERRUPTS.held():
-            model.save(output)
+            model.save(output, force=force)
     except InputError as error:
         if state is None or not state.is_file():
             raise

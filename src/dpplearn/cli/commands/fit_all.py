@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpplearn.cli.learning import Learning, with_learning
-from dpplearn.cli.options import LEARNING, AsJson, ClusterAddress, Quiet
+from dpplearn.cli.options import LEARNING, AsJson, ClusterAddress, Force, Quiet
 from dpplearn.cli.output import Report, Shown, wants_progress, write
 from dpplearn.errors import InputError
 from dpplearn.pipeline.fit_all import fit_all as fit_categories
@@ -50,6 +50,7 @@ def fit_all(
     processes: Processes = None,
     cluster: ClusterAddress = None,
     fresh: Fresh = False,
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -66,6 +67,7 @@ def fit_all(
         cluster=cluster,
         fresh=fresh,
         warm_start=warm_start,
+        force=force,
         progress=wants_progress(quiet),
         **learning.checked(),
     )

@@ -13,6 +13,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
+from dpplearn.models.model_file import MODEL_FILE
 
 
 def check_holdout(
@@ -33,11 +34,11 @@ def check_holdout(
 
 
 def check_targets(
-    output: Path, checkpoint: Path | None, start: Path | None, sources: Sequence[str | Path | None]
+    output: Path, checkpoint: Path | None, start: Path | None, sources: Sequence[str | Path | None], force: bool
 ) -> None:
     """Refuse to overwrite input files. A fit may continue from a checkpoint and save to the same file."""
-    check_target("--output", output, (*sources, checkpoint, start))
-    check_target("--checkpoint", checkpoint, sources)
+    check_target("--output", output, (*sources, checkpoint, start), MODEL_FILE, force=force)
+    check_target("--checkpoint", checkpoint, sources, MODEL_FILE, force=force)
 
 
 class Source(NamedTuple):

@@ -16,6 +16,7 @@ from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
     Before,
+    Force,
     Format,
     ItemColumn,
     Model,
@@ -30,11 +31,11 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, Shown, busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, OutputExistsError
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
-from dpplearn.plots.figures import figure_format
+from dpplearn.plots.figures import PICTURE, figure_format
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import listed, shown
 
@@ -108,12 +109,13 @@ def plot(
     since: Since = None,
     before: Before = None,
     unknown: Unknown = "error",
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Plot a model: spectrum, sizes, lift, segments."""
     _check_options(kind, {"--top": top, "--data": data})
-    files = _files(kind, output, (model, data))
+    files = _files(kind, output, (model, data), force)
     found = dpplearn.load(model)
     with busy("drawing", wants_progress(quiet)):
         reader = Reader(format, basket, item, weight, unknown, time=time, since=since, before=before)
@@ -121,7 +123,7 @@ def plot(
         asked = Asked(found, top, baskets)
         lacking = _lacking(asked) if kind == ALL else {}
         wanted = {each: path for each, path in files.items() if kind != ALL or isinstance(found, KINDS[each].of)}
-        drawn = _draw(asked, {each: path for each, path in wanted.items() if each not in lacking})
+        drawn = _draw(asked, {each: path for each, path in wanted.items() if each not in lacking}, force)
     notes = [f"no {kind}: {why}" for kind, why in lacking.items()]
     known = {"independent": found.independent, "caution": found.caution}
     write({"model": str(model), "files": drawn, "notes": notes, **known}, plot_tables, as_json)
@@ -135,18 +137,20 @@ def _check_options(kind: str, options: Mapping[str, object]) -> None:
         raise UsageError("reliability needs baskets that the model was not learned from: name a file of them, --data")
 
 
-def _files(kind: str, output: Path, sources: Sequence[str | Path | None]) -> dict[str, Path]:
+def _files(kind: str, output: Path, sources: Sequence[str | Path | None], force: bool) -> dict[str, Path]:
     """Where each picture goes; found out before anything is drawn that it cannot be written."""
     files = {kind: output}
     if kind == ALL:
         try:
             output.mkdir(exist_ok=True)
+        except FileExistsError:
+            raise OutputExistsError(f"{output} is a file; name a folder") from None
         except OSError as error:
             raise InputError(f"{output} cannot be the folder for all plots: {error.strerror}") from None
         files = {kind: output / f"{kind}.png" for kind in KINDS}
     for file in files.values():
         figure_format(file)
-        check_target("--output", file, sources)
+        check_target("--output", file, sources, PICTURE, force=force)
     return files
 
 
@@ -166,9 +170,9 @@ def _lacking(asked: Asked) -> dict[str, str]:
     return lacking
 
 
-def _draw(asked: Asked, files: Mapping[str, Path]) -> list[str]:
+def _draw(asked: Asked, files: Mapping[str, Path], force: bool) -> list[str]:
     for kind, path in files.items():
-        plots.write_figure(KINDS[kind].draw(asked), path)
+        plots.write_figure(KINDS[kind].draw(asked), path, force=force)
     return [str(path) for path in files.values()]
 
 

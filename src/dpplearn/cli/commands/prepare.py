@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import READING, AsJson, BasketColumn, ItemColumn, Quiet, one_of
+from dpplearn.cli.options import READING, AsJson, BasketColumn, Force, ItemColumn, Quiet, one_of
 from dpplearn.cli.output import Report, Shown, wants_progress, write
 from dpplearn.data.readers import read_items
 from dpplearn.pipeline.manifest import Prepared
@@ -110,6 +110,7 @@ def prepare(
         str | None, typer.Option(metavar="SIZE", help="What it may use, as 4GB; by default half of what there is.")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="How many threads; by default all cores.")] = None,
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -148,6 +149,7 @@ def prepare(
             items=() if only is None else read_items(only),
             memory=memory,
             threads=threads,
+            force=force,
             progress=wants_progress(quiet),
         )
     write(prepare_report(prepared), report_tables if report else prepare_tables, as_json)

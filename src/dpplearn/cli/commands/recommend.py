@@ -17,6 +17,7 @@ from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
     Before,
+    Force,
     Format,
     ItemColumn,
     Items,
@@ -38,7 +39,7 @@ from dpplearn.data.unknown import SHOWN, known_items
 from dpplearn.data.writing import check_format, write_table
 from dpplearn.errors import InputError
 from dpplearn.kernels.compiling import few_answers
-from dpplearn.models.dpp import Recommendation
+from dpplearn.models.answers import RECOMMENDATION_TABLE, Recommendation
 from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import briefly, chance, contents, count, shown
@@ -92,13 +93,14 @@ def recommend(
     since: Since = None,
     before: Before = None,
     unknown: Unknown = "error",
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Recommend items to add to a basket."""
     if baskets is not None and items:
         raise UsageError("give ITEMs or --baskets FILE, not both")
-    _check_output(output, baskets, (model, baskets))
+    _check_output(output, baskets, (model, baskets), force)
     dpp, mixed_in = dpplearn.load(model), _weight(blend)
     known_of_it = {"independent": dpp.independent, "caution": dpp.caution}
     if baskets is not None:
@@ -197,14 +199,14 @@ def recommend_tables(report: Report) -> Iterator[Shown]:
     yield f"Left out, as the model does not have them: {briefly(report['unknown'])}." if report["unknown"] else ""
 
 
-def _check_output(output: Path | None, baskets: str | None, sources: Sequence[str | Path | None]) -> None:
+def _check_output(output: Path | None, baskets: str | None, sources: Sequence[str | Path | None], force: bool) -> None:
     """Before anything is read."""
     if output is None:
         return
     if baskets is None:
         raise UsageError("--output is a table for --baskets FILE; give that")
     check_format(output)
-    check_target("--output", output, sources)
+    check_target("--output", output, sources, RECOMMENDATION_TABLE, force=force)
 
 
 def _written(reports: Sequence[Report], baskets: str, output: Path) -> Report:

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from dpplearn.cli.options import AsJson, BasketColumn, ItemColumn, Quiet, Unknown, check_target
+from dpplearn.cli.options import AsJson, BasketColumn, Force, ItemColumn, Quiet, Unknown, check_target
 from dpplearn.cli.output import Report, Shown, wants_progress, write
+from dpplearn.models.answers import RECOMMENDATION_TABLE
 from dpplearn.pipeline.recommend_all import recommend_all as recommend_baskets
 from dpplearn.pipeline.source import find_files
 from dpplearn.tools.tables import Facts
@@ -53,11 +54,13 @@ def recommend_all(
     unknown: Unknown = "error",
     memory: Memory = None,
     threads: Threads = None,
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Recommend items for every basket of a table."""
-    check_target("--output", output, [shelf, *map(Path, find_files(baskets, output))])
+    sources = [shelf, *map(Path, find_files(baskets, output))]
+    check_target("--output", output, sources, RECOMMENDATION_TABLE, force=force)
     began = time.perf_counter()
     found = recommend_baskets(
         shelf,
@@ -69,6 +72,7 @@ def recommend_all(
         unknown=unknown,
         memory=memory,
         threads=threads,
+        force=force,
         progress=wants_progress(quiet),
     )
     seconds = time.perf_counter() - began

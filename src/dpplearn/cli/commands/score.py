@@ -15,6 +15,7 @@ from dpplearn.cli.options import (
     BasketColumn,
     Before,
     Data,
+    Force,
     Format,
     ItemColumn,
     Model,
@@ -100,13 +101,14 @@ def score(
     since: Since = None,
     before: Before = None,
     unknown: Unknown = "error",
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a model on held-out baskets, next to baselines."""
     from dpplearn.evaluation.evaluation import KS, evaluate
 
-    _check(output, (model, *(against or ()), data, train), by, time)
+    _check(output, (model, *(against or ()), data, train), force, by, time)
     models = _loaded([model, *(against or [])])
     first = next(iter(models.values()))
     progress = wants_progress(quiet)
@@ -139,13 +141,17 @@ def score(
     show([*([_each_table(baskets, found)] if each else []), *_tables(facts, found), *over_time])
 
 
-def _check(output: Path | None, sources: Sequence[str | Path | None], by: str | None, time: str | None) -> None:
+def _check(
+    output: Path | None, sources: Sequence[str | Path | None], force: bool, by: str | None, time: str | None
+) -> None:
     """Before anything is read."""
     if by is not None and time is None:
         raise UsageError(f"--by {by} needs the column of times; name it with --time")
     if output is not None:
+        from dpplearn.evaluation.by_basket import SCORE_TABLE
+
         check_format(output)
-        check_target("--output", output, sources)
+        check_target("--output", output, sources, SCORE_TABLE, force=force)
 
 
 def _loaded(paths: Sequence[Path]) -> dict[str, SetModel]:

@@ -17,6 +17,7 @@ from dpplearn.cli.options import (
     BasketColumn,
     Before,
     Data,
+    Force,
     Format,
     ItemColumn,
     Model,
@@ -33,6 +34,7 @@ from dpplearn.cli.options import (
 )
 from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
 from dpplearn.errors import InputError
+from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import shown
 from dpplearn.upkeep.update import Update
@@ -87,12 +89,13 @@ def update(
     time: TimeColumn = None,
     since: Since = None,
     before: Before = None,
+    force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Update a model with new baskets and report what changed."""
     check_holdout(holdout, test, seed, None, in_parts=False)
-    check_target("--output", output, (model, data, old, test))
+    check_target("--output", output, (model, data, old, test), MODEL_FILE, force=force)
     given, progress, seed = dpplearn.load(model), wants_progress(quiet), some_seed(seed)
     reader = Reader(format, basket, item, weight, time=time, since=since, before=before)
     others = Reader(format, basket, item, weight, time=time)  # of any time
@@ -116,7 +119,7 @@ def update(
         max_seconds=max_seconds,
         progress=progress,
     )
-    save_model(found.model, output, None)
+    save_model(found.model, output, None, force)
     files = {"before": str(model), "data": data, "model": str(output), "seed": seed}
     if as_json:
         write_json({**files, **found.changes.to_dict(), "n_items": len(found.model.items)})

@@ -1,0 +1,219 @@
+"""A command replaces an existing file only if that has the type of its output, or with --force."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pytest
+import typer
+
+import dpplearn as dl
+from dpplearn.cli.app import COMMANDS, program
+from helpers.command import run
+
+BASKETS = ("a", "b", "c", "ab", "bc", "ac", "ab", "abc") * 5
+ORDERS = "basket,item\n" + "".join(f"{number},{item}\n" for number, items in enumerate(BASKETS) for item in items)
+FOREIGN = ("orders.csv", "orders.parquet", "notes.txt")  # what a user may have at the output path
+QUICK_FIT = ("--model", "dpp", "--max-iter", "1", "--seed", "0", "-q")
+RULES = ("--min-products", "1", "--min-count", "1", "--min-items", "2", "--min-baskets-per-item", "1", "-q")
+
+
+class Call(NamedTuple):
+    """The arguments of a command before -o, and the name of its output if that needs a certain ending.
+
+    {model} and the like are files that the command reads. A folder command writes `file` into the folder `output`.
+    """
+
+    arguments: tuple[str, ...]
+    output: str | None = None
+    file: str | None = None
+
+
+def table_calls(name: str, *arguments: str) -> dict[str, Call]:
+    return {f"{name} {ending}": Call((name, *arguments), f"out{ending}") for ending in (".csv", ".parquet", ".jsonl")}
+
+
+CALLS = {
+    "fit": Call(("fit", "{data}", *QUICK_FIT)),
+    "update": Call(("update", "{model}", "{data}", "--seed", "0", "-q")),
+    "add-items": Call(("add-items", "{model}", "toy")),
+    **table_calls("recommend", "{model}", "--baskets", "{data}", "-q"),
+    **table_calls("recommend-all", "{model}", "{data}", "-q"),
+    **table_calls("score", "{model}", "{data}", "-q"),
+    "plot png": Call(("plot", "{model}", "sizes", "-q"), "out.png"),
+    "plot svg": Call(("plot", "{model}", "sizes", "-q"), "out.svg"),
+    "plot all": Call(("plot", "{model}", "all", "-q"), "folder", "sizes.png"),
+    "prepare": Call(("prepare", "{data}", *RULES), "folder", "manifest.json"),
+    "fit-all": Call(("fit-all", "{prepared}", *QUICK_FIT, "--processes", "1"), "folder", "manifest.json"),
+}
+
+
+class Inputs(NamedTuple):
+    """Files that commands read, sound and damaged; and the foreign files."""
+
+    sound: dict[str, Path]
+    damaged: dict[str, Path]
+    foreign: dict[str, Path]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    home = tmp_path_factory.mktemp("inputs")
+    names = {"data": "data.csv", "model": "m", "prepared": "prepared"}
+    sound, damaged = ({key: home / state / name for key, name in names.items()} for state in ("sound", "damaged"))
+    for paths in (sound, damaged):
+        paths["data"].parent.mkdir()
+    sound["data"].write_text(ORDERS)
+    dl.fit(dl.read_baskets(sound["data"]), model="dpp", rng=0, max_iter=1, prior=0).model.save(sound["model"])
+    dl.prepare(sound["data"], sound["prepared"], min_products=1, min_count=1, min_items=2, min_baskets_per_item=1)
+    shutil.copytree(sound["prepared"], damaged["prepared"])
+    for path in damaged["prepared"].rglob("*.parquet"):
+        path.write_text("damaged")
+    for key in names.keys() - {"prepared"}:
+        damaged[key].write_text("damaged")
+    foreign = {name: home / name for name in FOREIGN}
+    foreign["orders.csv"].write_text("basket,item,rank\n1,crib,1\n1,cot,2\n")
+    foreign["notes.txt"].write_text("Call the supplier on Monday.\n")
+    duckdb.sql(f"COPY (SELECT 1 AS basket, 'crib' AS item) TO '{foreign['orders.parquet']}' (FORMAT parquet)")
+    return Inputs(sound, damaged, foreign)
+
+
+def content(path: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*") if each.is_file()}
+
+
+def place(call: Call, foreign: Path, folder: Path) -> Path:
+    """Put the foreign file where the command writes, and return what to pass as --output."""
+    output = folder / (call.output or foreign.name)
+    if call.file is not None:
+        output.mkdir()
+    shutil.copy(foreign, output if call.file is None else output / call.file)
+    return output
+
+
+def arguments(call: Call, files: dict[str, Path], output: Path) -> list[str]:
+    return [*(each.format(**files) for each in call.arguments), "-o", str(output)]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+@pytest.mark.parametrize("name", CALLS)
+def test_a_foreign_file_is_kept_and_the_refusal_comes_before_the_inputs_are_read(
+    name: str, foreign: str, inputs: Inputs, tmp_path: Path
+) -> None:
+    output = place(CALLS[name], inputs.foreign[foreign], tmp_path)
+    before = content(tmp_path)
+    done = run(*arguments(CALLS[name], inputs.damaged, output))
+    assert content(tmp_path) == before
+    assert (done.returncode, done.stdout) == (2, "")
+    assert str(output) in done.stderr
+    assert "--force" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_foreign_file_is_replaced_with_force_and_an_output_without(name: str, inputs: Inputs, tmp_path: Path) -> None:
+    call = CALLS[name]
+    output = place(call, inputs.foreign["orders.csv"], tmp_path)
+    written = output if call.file is None else output / call.file
+    call_of_it = arguments(call, inputs.sound, output)
+    forced = run(*call_of_it, "--force")
+    assert forced.returncode == 0, forced.stderr
+    assert written.read_bytes() != inputs.foreign["orders.csv"].read_bytes()
+    again = run(*call_of_it)
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("name", [name for name, call in CALLS.items() if call.file is None])
+def test_an_empty_file_is_replaced(name: str, inputs: Inputs, tmp_path: Path) -> None:
+    output = tmp_path / (CALLS[name].output or "m")
+    output.touch()
+    done = run(*arguments(CALLS[name], inputs.sound, output))
+    assert done.returncode == 0, done.stderr
+    assert output.stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", ["prepare", "fit-all", "plot all"])
+def test_a_file_is_never_replaced_by_a_folder(name: str, inputs: Inputs, tmp_path: Path) -> None:
+    output = tmp_path / "orders.csv"
+    shutil.copy(inputs.foreign["orders.csv"], output)
+    before = content(tmp_path)
+    assert run(*arguments(CALLS[name], inputs.sound, output), "--force").returncode == 2
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["prepare", "fit-all"])
+def test_a_folder_of_the_users_files_is_kept(name: str, inputs: Inputs, tmp_path: Path) -> None:
+    output = tmp_path / "shop"
+    for file in ("notes.txt", "models/mine.safetensors", "baskets-2024/january.csv"):
+        (output / file).parent.mkdir(parents=True, exist_ok=True)
+        (output / file).write_text("mine")
+    before = content(output)
+    call = arguments(CALLS[name], inputs.sound, output)
+    assert run(*call).returncode == 2
+    assert content(output) == before
+    assert run(*call, "--force").returncode == 0
+    assert before.items() <= content(output).items()
+
+
+def test_a_model_store_is_not_replaced_by_prepared_baskets_nor_they_by_it(inputs: Inputs, tmp_path: Path) -> None:
+    prepared, store = tmp_path / "prepared", tmp_path / "store"
+    assert run(*arguments(CALLS["prepare"], inputs.sound, prepared)).returncode == 0
+    assert run(*arguments(CALLS["fit-all"], inputs.sound, store)).returncode == 0
+    before = content(tmp_path)
+    assert run(*arguments(CALLS["prepare"], inputs.sound, store)).returncode == 2
+    assert run(*arguments(CALLS["fit-all"], inputs.sound, prepared)).returncode == 2
+    assert content(tmp_path) == before
+
+
+def test_a_table_of_another_command_is_kept(inputs: Inputs, tmp_path: Path) -> None:
+    for name, other in (("score .csv", "recommend-all .csv"), ("recommend .parquet", "score .parquet")):
+        output = tmp_path / str(CALLS[name].output)
+        assert run(*arguments(CALLS[name], inputs.sound, output)).returncode == 0
+        before = content(tmp_path)
+        assert run(*arguments(CALLS[other], inputs.sound, output)).returncode == 2
+        assert content(tmp_path) == before
+
+
+def test_a_checkpoint_replaces_a_foreign_file_only_with_force(inputs: Inputs, tmp_path: Path) -> None:
+    state = tmp_path / "notes.txt"
+    shutil.copy(inputs.foreign["notes.txt"], state)
+    call = [*arguments(CALLS["fit"], inputs.sound, tmp_path / "new"), "--prior", "0", "--checkpoint", str(state)]
+    assert run(*call).returncode == 2
+    with pytest.raises(dl.InputError, match=r"notes\.txt"):
+        dl.Checkpoint(state)
+    assert state.read_bytes() == inputs.foreign["notes.txt"].read_bytes()
+    assert run(*call, "--force").returncode == 0
+    assert dl.load(state).items == ("a", "b", "c")
+    assert run(*call).returncode == 0
+
+
+def test_every_command_that_writes_is_tested_and_has_force() -> None:
+    commands = typer.main.get_command(program()).commands  # type: ignore[attr-defined]
+    options = {name: {each for one in commands[name].params for each in one.opts} for name in COMMANDS}
+    writing = {name for name in COMMANDS if "--output" in options[name]}
+    assert writing == {call.arguments[0] for call in CALLS.values()}
+    assert writing == {name for name in COMMANDS if "--force" in options[name]}
+
+
+WRITERS: dict[str, Callable[[Inputs, Path, bool], object]] = {
+    "save": lambda inputs, path, force: dl.load(inputs.sound["model"]).save(path, force=force),
+    "recommend_all": lambda inputs, path, force: dl.recommend_all(
+        inputs.sound["model"], inputs.sound["data"], path, force=force
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_functions_of_the_library_keep_a_foreign_file_too(name: str, inputs: Inputs, tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    shutil.copy(inputs.foreign["orders.csv"], path)
+    with pytest.raises(dl.InputError, match=r"orders\.csv"):
+        WRITERS[name](inputs, path, False)
+    assert path.read_bytes() == inputs.foreign["orders.csv"].read_bytes()
+    for force in (True, False):  # the second time it replaces its own output
+        WRITERS[name](inputs, path, force)
+    assert path.read_bytes() != inputs.foreign["orders.csv"].read_bytes()
