@@ -154,7 +154,11 @@ def test_the_command_refuses_what_makes_no_sense(prepared: dl.Prepared, tmp_path
     for arguments, code, message in (
         ((tmp_path / "nowhere", "-o", tmp_path / "out"), 1, "holds no manifest.json"),
         ((prepared.folder, "-o", prepared.folder), 1, "folder of another kind"),
-        ((prepared.folder, "-o", tmp_path / "out", "--prior", 1, "--segments", 2), 2, "--segments is for a mixture"),
+        (
+            (prepared.folder, "-o", tmp_path / "out", "--shrinkage", 1, "--segments", 2),
+            2,
+            "--segments is for a mixture",
+        ),
         ((prepared.folder, "-o", tmp_path / "out", "--learner", "em", "--nonempty"), 2, "--nonempty is not for"),
         ((prepared.folder, "-o", tmp_path / "out", "--processes", 0), 2, "'--processes'"),
     ):
