@@ -126,7 +126,7 @@ def test_a_callback_is_told_and_may_stop_it() -> None:
         ({"restarts": 3}, "restarts is 3, and learner 'quality' has no use for it"),
         ({"init": "wishart"}, "init is 'wishart'"),
         ({"validation": 0.2}, r"validation is 0\.2"),
-        ({"shrinkage": 0.5}, "expected of learner 'quality' 0"),
+        ({"shrinkage": 0.5}, "shrinkage .* got 0.5"),
         ({"ridge": "lasso"}, "expected 'evidence' or 'cross-validation'"),
         ({"start": dl.DPP(dl.Kernel.from_K(np.eye(6) / 2))}, "looks at none"),
         ({"similarity": {"uniform": KINDS}}, "names of your own"),

@@ -150,8 +150,8 @@ def test_it_recommends_what_its_model_does_by_the_names_of_the_columns() -> None
 @pytest.mark.parametrize(("learner", "init"), [("em", "wishart"), ("k-ascent", "moments"), ("auto", "wishart")])
 def test_an_integer_random_state_gives_the_model_of_fit_with_that_seed(learner: str, init: str) -> None:
     X = draws()
-    there = dl.fit(dl.Baskets.from_matrix(X), learner, init, restarts=2, tol=1e-3, max_iter=77, rng=3)
-    here = estimator(learner=learner, init=init, restarts=2, max_iter=77, random_state=3).fit(X)
+    there = dl.fit(dl.Baskets.from_matrix(X), learner, init, restarts=2, tol=1e-3, max_iter=200, rng=3)
+    here = estimator(learner=learner, init=init, restarts=2, max_iter=200, random_state=3).fit(X)
     np.testing.assert_array_equal(here.dpp_.kernel.K, there.kernel.K)
     assert here.dpp_.learned.restarts == 2
     assert (here.n_iter_, here.converged_, here.stop_) == (there.n_iter, there.converged, there.stop)

@@ -104,7 +104,7 @@ def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path
     for name, column in result.history.columns.items():
         np.testing.assert_array_equal(found.training.history.columns[name], column)
     dpplearn.fit([[0], [1]], shrinkage=1, nonempty=False).dpp.save(tmp_path / "m")
-    assert load(tmp_path / "m").learned.shrinkage == np.inf
+    assert load(tmp_path / "m").learned.shrinkage == 1
 
 
 def test_a_file_without_training_is_a_model_without(saved: Path) -> None:

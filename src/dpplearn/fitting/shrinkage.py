@@ -74,9 +74,8 @@ def with_frequencies(K: Floats, m: Floats, *, nonempty: bool) -> Floats:
 
     The kernels D L D with diagonal D form an exponential family with the item indicators as sufficient statistics.
     Newton's method on log D² solves its moment equations: the Hessian is the covariance matrix of the indicators.
+    Frequencies that add up to 1 or less are impossible given Y ≠ ∅; there the last round is returned.
     """
-    if nonempty and m.sum() <= 1 + FREQUENCY_TOL:  # a nonempty set has at least one item, so no kernel reaches this
-        return K
     for number in range(MAX_ROUNDS):
         # P(Y ≠ ∅) = 1 − det(I − K)
         q = -np.expm1(np.linalg.slogdet(np.eye(len(K)) - K)[1]) if nonempty else 1.0
