@@ -78,7 +78,7 @@ bench: $(VENV)/.installed-bench
 bench-learners: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.learners
 
-# Priors on 2N, 5N, 20N and all baskets of every category; half an hour on 2 cores. A second call goes on.
+# Shrinkage on 2N, 5N, 20N and all baskets of eight categories; a few minutes. A second call continues.
 bench-small-data: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.small_data --processes 2
 

@@ -7,7 +7,7 @@ import dpplearn as dl
 
 registries = dl.datasets.make_registries("carseats", 4000, rng=3)
 train, test = registries.split(0.7, rng=3)
-as_published = {"prior": 0, "nonempty": False}  # P(Y) by maximum likelihood, which all learners can do
+as_published = {"shrinkage": 0, "nonempty": False}  # P(Y) by maximum likelihood, which all learners can do
 dl.fit(train, "auto", max_iter=1, **as_published)  # compiles the loops, so that no learner pays for it
 
 # tol is in nats per basket that are still to be gained; em and k-ascent have the rule of their paper, which stops

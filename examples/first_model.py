@@ -39,7 +39,7 @@ for other in dpp.substitutes(monitor, k=3):
 
 # What counts is data that no model has seen. Log-likelihoods are means per basket, in nats; more is better. No registry
 # is empty, so all three are given that a basket is not.
-independent = dl.fit(train, prior=float("inf")).model
+independent = dl.fit(train, shrinkage=1).model
 print("\nlog-likelihood of test data:")
 for name, each in (("mixture", model), ("DPP", dpp), ("independent items", independent)):
     print(f"  {name:18} {each.log_likelihood(test):.3f}")

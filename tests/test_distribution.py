@@ -70,5 +70,5 @@ def test_the_wheel_installs_and_runs_in_an_empty_environment(built: Path, tmp_pa
     (tmp_path / "orders.txt").write_text("crib,monitor\ncot\ncrib\nmonitor,cot\n" * 5, encoding="utf-8")
     assert output(programs / "python", "-c", "import dpplearn; print(dpplearn.__file__)").startswith(site)
     assert output(programs / "dpplearn", "--version") == f"dpplearn {dpplearn.__version__}\n"
-    output(programs / "dpplearn", "fit", "orders.txt", "-o", "model", "--prior", "inf")  # compiles little
+    output(programs / "dpplearn", "fit", "orders.txt", "-o", "model", "--shrinkage", 1)  # compiles little
     assert "monitor" in output(programs / "dpplearn", "recommend", "model", "crib")

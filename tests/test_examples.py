@@ -127,11 +127,11 @@ def test_small_data(tmp_path: Path) -> None:
     for name in ("maximum likelihood", "early stopping"):
         assert after(name, out) == -float("inf")
         assert after(name, out, 1) > 0
-    chosen, independent, mixture = (after(name, out) for name in ("prior chosen", "independent items", "mixture"))
+    chosen, independent, mixture = (after(name, out) for name in ("shrinkage chosen", "independent items", "mixture"))
     assert mixture > chosen + 0.03
     assert chosen > independent
-    assert all(after(name, out, 1) == 0 for name in ("prior chosen", "independent items", "mixture"))
-    assert after("strength of the prior chosen", out) > 0
+    assert all(after(name, out, 1) == 0 for name in ("shrinkage chosen", "independent items", "mixture"))
+    assert after("the shrinkage that was chosen", out) > 0
 
 
 def test_comparing_learners(tmp_path: Path) -> None:

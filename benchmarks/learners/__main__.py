@@ -101,7 +101,7 @@ def wall_time(scores: Scores) -> Result:
         for problem, train in trains:
             enough = scores.best(problem) - GAP
             fit = dl.fit(
-                train, prior=0, callback=lambda now, enough=enough: now.log_likelihood >= enough, nonempty=False
+                train, shrinkage=0, callback=lambda now, enough=enough: now.log_likelihood >= enough, nonempty=False
             )
             assert fit.log_likelihood >= enough, f"{problem}: fit stopped by itself before {GAP} nats"
 

@@ -240,7 +240,7 @@ def test_gains_are_those_of_unseen_baskets() -> None:
     popular = dl.DPP(dl.Kernel(m, np.eye(len(m)))).log_prob(test)
     gain = found("bundles").gains["mixture"]
     assert gain.mean == pytest.approx((learned - popular).mean(), abs=6 * gain.standard_error)
-    assert found("bundles").repulsion == (0, 0)  # a prior that leaves nothing of it is one of those tried
+    assert found("bundles").repulsion == (0, 0)  # independent items are one of the cases tried
 
 
 def test_of_many_baskets_enough_are_judged_and_of_few_all() -> None:

@@ -40,54 +40,32 @@ def test_fit_reports_on_baskets_held_out_and_every_restart(shop: Path, orders: d
     assert [line.split()[1] for line in out.splitlines() if "max iter" in line] == ["moments", "wishart"]
 
 
-def test_fit_reports_how_the_prior_was_chosen(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
+def test_fit_reports_the_shrinkage_that_cross_validation_chose(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
     report = parsed((shop / "model.json").read_text())
     same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
-    assert same.prior_choice is not None
-    assert report["prior"] == dpp.learned.prior == same.prior
-    lines = report["prior_choice"]
-    assert [line["strength"] for line in lines] == ["inf", *same.prior_choice.strengths[1:].tolist()]
-    np.testing.assert_allclose(
-        [line["log_likelihood"] for line in lines if line["log_likelihood"] != "-inf"],
-        same.prior_choice.log_likelihood[np.isfinite(same.prior_choice.log_likelihood)],
-        atol=1e-9,
-    )
-    assert [line["taken"] for line in lines].index(True) == same.prior_choice.chosen
+    assert report["shrinkage"] == dpp.learned.shrinkage == same.shrinkage > 0
+    assert report["shrinkage_chosen"] is dpp.learned.shrinkage_chosen is True
     assert [report["validation"], report["validation_log_likelihood"], report["nonempty"]] == [None, None, False]
 
 
-def test_fit_takes_prior_validation_and_nonempty(shop: Path, orders: dl.Baskets) -> None:
+def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Baskets) -> None:
     filled = orders.subset(orders.sizes > 0)
     assert len(filled) == len(orders)
     call = ("fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--seed", 1, "--threads", 1)
-    closed = answer(*call[:3], shop / "inf.safetensors", *call[4:], "--prior", "inf")
-    report, out = both(*call, "--prior", 0.5, "--validation", 0.25, "--patience", 3, "--nonempty")
-    same = dl.fit(orders, prior=0.5, validation=0.25, patience=3, nonempty=True, rng=1, threads=1)
-    assert (report["prior"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
-    assert (report["prior_choice"], report["stop"], report["n_iter"]) == (None, same.stop.name, same.n_iter)
+    closed = answer(*call[:3], shop / "inf.safetensors", *call[4:], "--shrinkage", 1)
+    report, out = both(*call, "--shrinkage", 0.5, "--validation", 0.25, "--patience", 3, "--nonempty")
+    same = dl.fit(orders, shrinkage=0.5, validation=0.25, patience=3, nonempty=True, rng=1, threads=1)
+    assert (report["shrinkage"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
+    assert (report["shrinkage_chosen"], report["stop"], report["n_iter"]) == (False, same.stop.name, same.n_iter)
     held = same.dpp.learned.validation_log_likelihood
     assert report["validation_log_likelihood"] == pytest.approx(held, abs=1e-9)
     assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
     np.testing.assert_array_equal(dl.load(shop / "p.safetensors").kernel.K, same.kernel.K)
     words = " ".join(out.split())
-    assert "0.5 of the data's weight" in words
+    assert "shrinkage 0.5" in words
     assert f"25% of the baskets, of mean log-likelihood {held:.4f}" in words
     assert "given that it is not empty" in words
-    assert (closed["prior"], closed["stop"], closed["converged"]) == ("inf", "CLOSED_FORM", True)
-
-
-def test_a_strength_under_which_a_basket_is_impossible_is_told_without_a_warning(tmp_path: Path) -> None:
-    lines = ["a", "b", "c", "d", "b,c", "a,c", "c", "a", "b", "d", "a,d", "b,d"] * 20
-    (tmp_path / "b.txt").write_text("\n".join([*lines, "e,a"]))  # e is in one basket alone
-    call = ("fit", tmp_path / "b.txt", "-o", tmp_path / "m.safetensors", "--seed", 0)
-    report, _ = both(*call, "--model", "dpp", "--may-be-empty")
-    assert report["prior_choice"][-1] == {
-        "strength": 0.0,
-        "log_likelihood": "-inf",
-        "below_the_best": "inf",
-        "standard_error": None,
-        "taken": False,
-    }
+    assert (closed["shrinkage"], closed["stop"], closed["converged"]) == (1, "CLOSED_FORM", True)
 
 
 def test_fit_starts_from_a_model_and_reports_on_a_test_file(shop: Path, model: Path, dpp: dl.DPP) -> None:
@@ -103,7 +81,7 @@ def test_fit_and_score_compare_all_baskets_with_the_same_independent_items(
     given: tuple[str, ...], shop: Path, tmp_path: Path
 ) -> None:
     saved, data = tmp_path / "m.safetensors", shop / "orders.csv"
-    report = answer("fit", data, "-o", saved, "--test", data, "--prior", 0, "--max-iter", 0, *given)
+    report = answer("fit", data, "-o", saved, "--test", data, "--shrinkage", 0, "--max-iter", 0, *given)
     score = answer("score", saved, data)
     assert score["nonempty"] == report["nonempty"]
     for part in ("train", "test"):

@@ -12,7 +12,6 @@ import dpplearn as dl
 from dpplearn import Baskets, InputError, Kernel
 from dpplearn.datasets.registries import make_registries
 from dpplearn.evaluation.metrics import Ranks
-from dpplearn.fitting.prior import STRONGEST
 from helpers.problems import sampled
 
 ENORMOUS = 99999999999999999999  # more than 64 bits hold
@@ -59,8 +58,3 @@ def test_what_would_fill_the_memory_is_refused_at_less(ask: Callable[[], Any]) -
 def test_a_list_longer_than_all_candidates_costs_no_more_than_all_of_them() -> None:
     ranks = Ranks(np.array([0, 3]), np.array([1, 0]), np.array([5, 5]))
     np.testing.assert_allclose(ranks.ndcg(10**9), ranks.ndcg(5))
-
-
-def test_the_strongest_prior_that_may_be_asked_for_gives_independent_items() -> None:
-    items = dl.fit(BASKETS, prior=np.inf, nonempty=False).kernel.K
-    np.testing.assert_allclose(dl.fit(BASKETS, prior=STRONGEST, tol=1e-9, nonempty=False).kernel.K, items, atol=1e-3)

@@ -32,7 +32,7 @@ def test_fit_learns_a_mixture_given_that_no_basket_is_empty_and_reports_on_it(
     assert mixture.nonempty
     np.testing.assert_array_equal(mixture.kernel.log_odds, same.model.kernel.log_odds)
     assert (report["kind"], report["segments"], report["rank"], report["attraction"]) == ("mixture", 10, 20, True)
-    assert (report["prior"], report["prior_choice"], report["nonempty"]) == (None, None, True)
+    assert (report["shrinkage"], report["shrinkage_chosen"], report["nonempty"]) == (None, None, True)
     assert report["train"]["log_likelihood"] == pytest.approx(mixture.log_likelihood(orders), abs=1e-9)
     assert (report["stop"], report["n_iter"], report["seed"]) == (same.stop.name, same.n_iter, 5)
 
@@ -52,7 +52,7 @@ def test_fit_takes_segments_rank_and_attraction_and_compares_under_the_law_of_th
         assert report[part]["independent_log_likelihood"] == pytest.approx(items, abs=1e-9)
         assert report[part]["log_likelihood"] == pytest.approx(found.log_likelihood(orders), abs=1e-9)
     assert "mixture of 2 segments; items repel each other (rank 3)" in words(out)
-    assert "prior" not in out
+    assert "shrinkage" not in out
     assert "given that it is not empty" in words(out)
 
 
@@ -100,7 +100,7 @@ def test_describe_shows_segments_and_pairs_that_the_baskets_are_sure_of(mixture_
     first = report["complements"][0]
     assert f"{first['lift']:.2f} {first['low']:.2f} to {first['high']:.2f}" in words(out)
     assert "impossible: all is given that a set is not empty" in words(out)
-    assert "prior" not in out
+    assert "shrinkage" not in out
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -37,7 +37,7 @@ def test_every_file_is_a_part_and_a_test_is_over_the_items_of_all(files: str, tm
     [
         (["--parts", "--holdout", "0.2"], "--holdout is not for baskets in parts", 2),
         (["--cluster", "nowhere"], "cluster is 'nowhere'; expected local:4", 1),
-        (["--parts", "--prior", "auto"], "prior (--prior) is 'auto'", 1),
+        (["--parts", "--shrinkage", "auto"], "got 'auto'", 1),
     ],
 )
 def test_what_is_not_for_parts_is_one_line_of_error(

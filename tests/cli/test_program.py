@@ -58,7 +58,7 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "score none.safetensors orders.csv": (1, ["no file is called none.safetensors"]),
     "score model.safetensors orders.csv --train strange.txt": (1, ["--train strange.txt", "'hay'"]),
     "score model.safetensors orders.csv --against model.safetensors": (2, ["named twice"]),
-    "compare orders.csv --prior strong": (2, ["'--prior'", "'strong' is neither auto, nor a number"]),
+    "compare orders.csv --shrinkage strong": (2, ["'--shrinkage'", "'strong'"]),
     "compare orders.csv --learner em --learner guess": (2, ["--learner", "em, k-ascent"]),
     "compare orders.csv --folds 5000": (1, ["5000 folds of 400 baskets"]),
     "recommend model.safetensors Willow_video_monitor": (1, ["did you mean 'Willow video monitor'"]),
@@ -74,14 +74,14 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
         2,
         ["--rank and --no-attraction are for a mixture, and --learner for a DPP; leave out either"],
     ),
-    "fit other.csv -o x.safetensors --model mixture --prior 1": (2, ["--prior is for a DPP, and --model mixture for"]),
+    "fit other.csv -o x.safetensors --model mixture --shrinkage 1": (2, ["--shrinkage", "--model mixture"]),
     "fit orders.csv -o x.safetensors --segments 5000": (2, ["--segments", "1000"]),
     "fit orders.csv -o x.safetensors --threads 5000": (2, ["--threads", "1024"]),
     "fit orders.csv -o x.safetensors --segments 3 --start model.safetensors": (
         2,
         ["--segments is for a mixture, and --start model.safetensors for a DPP"],
     ),
-    "compare orders.csv --learner mixture --prior 1": (2, ["--prior is for DPPs, and --learner mixture learns none"]),
+    "compare orders.csv --learner mixture --shrinkage 1": (2, ["--shrinkage", "--learner mixture"]),
     "diagnose orders.csv --level 2": (2, ["--level", "2 is not between 0 and 1"]),
     "describe model.safetensors --groups-at-least 3": (2, ["--groups-at-least", "3 is not a number above 0, up to 1"]),
     "fit orders.csv -o x.safetensors --segments 0": (2, ["--segments", "1"]),
@@ -96,10 +96,7 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "plot mixture.safetensors spectrum -o a.png": (1, ["a spectrum is for DPPs", "'sizes'"]),
     "plot model.safetensors segments -o a.png": (1, ["learn a mixture to see segments"]),
     "fit orders.csv -o x.safetensors --holdout 1.5": (2, ["between 0 and 1"]),
-    "fit orders.csv -o x.safetensors --prior 1e308": (
-        2,
-        ["--prior", "'1e308' is neither auto, nor a number from 0 to"],
-    ),
+    "fit orders.csv -o x.safetensors --shrinkage 1.5": (2, ["--shrinkage", "'1.5'"]),
     "fit orders.csv -o x.safetensors --restarts 99999999999999999999": (
         2,
         ["--restarts", "100000"],
@@ -109,12 +106,9 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
         ["k is 99999999999999999999; expected", "from 1 to"],
     ),
     "sample model.safetensors -n 99999999999999999999": (1, ["n is 99999999999999999999; expected", "from 1 to"]),
-    "fit orders.csv -o x.safetensors --prior much": (2, ["--prior", "'much' is neither auto, nor a number"]),
-    "fit orders.csv -o x.safetensors --prior -1": (
-        2,
-        ["--prior", "'-1' is neither auto, nor a number from 0 to 1e+09, nor inf"],
-    ),
-    "fit orders.csv -o x.safetensors --prior nan": (2, ["--prior", "'nan'"]),
+    "fit orders.csv -o x.safetensors --shrinkage much": (2, ["--shrinkage", "'much'"]),
+    "fit orders.csv -o x.safetensors --shrinkage -1": (2, ["--shrinkage", "'-1'"]),
+    "fit orders.csv -o x.safetensors --shrinkage nan": (2, ["--shrinkage", "'nan'"]),
     "fit orders.csv -o x.safetensors --validation 1.5": (2, ["--validation", "0.99"]),
     "fit orders.csv -o x.safetensors --patience 0": (2, ["--patience", "1"]),
     "fit orders.csv -o x.safetensors --learner em --nonempty": (2, ["--learner em", "use one of auto, lbfgs, adam"]),
@@ -200,7 +194,7 @@ def test_progress_goes_to_a_terminal_only_and_quiet_turns_it_off(few_orders: Pat
         assert parsed(done.stdout.decode())["n_iter"] == 3
     assert "iteration" in shown[0]
     assert "log-likelihood -" in shown[0]
-    assert "choosing the prior" in shown[0]
+    assert "cross-validating the shrinkage" in shown[0]
     assert shown[1] == ""
 
 
@@ -211,7 +205,7 @@ def test_a_fit_asked_to_end_saves_the_best_model_so_far(
     """To the checkpoint, or without one to the output."""
     output, checkpoint, terminal = tmp_path / "m.safetensors", tmp_path / "c.safetensors", Terminal()
     endless = ["--tol", 0, "--max-iter", 10**8, "--json"]
-    endless += ["--prior", 0] if kind == "dpp" else ["--restarts", 1000, "--checkpoint", checkpoint]
+    endless += ["--shrinkage", 0] if kind == "dpp" else ["--restarts", 1000, "--checkpoint", checkpoint]
     saved, other = (output, checkpoint) if kind == "dpp" else (checkpoint, output)
     with begin("fit", shop / "orders.csv", "-o", output, *endless, stderr=terminal.theirs) as process:
         wait_for(lambda: "iteration" in terminal.shown, process)

@@ -41,14 +41,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.writerows((number, item) for number, basket in enumerate(shop()) for item in basket)
     baskets = dl.Baskets.from_lists(shop())
     dl.fit(baskets, segments=2, rank=4, rng=0).model.save(folder / "mixture.safetensors")
-    dl.fit(baskets, model="dpp", prior=0.1).model.save(folder / "dpp.safetensors")
+    dl.fit(baskets, model="dpp", shrinkage=0.1).model.save(folder / "dpp.safetensors")
     return folder
 
 
 def calls(folder: Path) -> dict[str, tuple[object, ...]]:
     model, dpp, orders = folder / "mixture.safetensors", folder / "dpp.safetensors", folder / "orders.csv"
     return {
-        "fit": ("fit", orders, "--model", "dpp", "--prior", 0.1, "-o", folder / "new.safetensors"),
+        "fit": ("fit", orders, "--model", "dpp", "--shrinkage", 0.1, "-o", folder / "new.safetensors"),
         "describe a mixture": ("describe", model),
         "describe a dpp": ("describe", dpp),
         "describe an item": ("describe", model, "--item", NAMES[0]),

@@ -204,7 +204,7 @@ def test_the_program_learns_from_the_time_that_is_asked_for(tmp_path: Path) -> N
     lists, days = [["bib"], ["bib", "cot"], ["cot"], ["bib", "crib"]] * 5, [f"2026-03-{day:02}" for day in range(1, 21)]
     table = pandas.DataFrame(dl.Baskets.from_lists(lists, times=days).to_table())
     table.to_csv(tmp_path / "orders.csv", index=False)
-    call = ("fit", tmp_path / "orders.csv", "-o", tmp_path / "m.safetensors", "--model", "dpp", "--prior", 1, "-q")
+    call = ("fit", tmp_path / "orders.csv", "-o", tmp_path / "m.safetensors", "--model", "dpp", "--shrinkage", 1, "-q")
     assert run(*call, "--time", "time", "--since", "2026-03-05", "--before", "2026-03-17").returncode == 0
     assert dl.load(tmp_path / "m.safetensors").learned.n_baskets == 12
     without = run(*call, "--since", "2026-03-05")

@@ -140,8 +140,8 @@ def test_sizes_differ_more_than_a_symmetric_dpp_can_say(category: str) -> None:
 
 def test_a_mixture_learns_more_from_them_than_a_symmetric_dpp() -> None:
     train, test = make_registries("safety", 4000, rng=0).split(0.7, rng=0)
-    independent = dl.fit(train, prior=float("inf"), nonempty=True).model.log_likelihood(test)
-    symmetric = dl.fit(train, model="dpp", prior=0, nonempty=True, rng=0).model.log_likelihood(test)
+    independent = dl.fit(train, shrinkage=1, nonempty=True).model.log_likelihood(test)
+    symmetric = dl.fit(train, model="dpp", shrinkage=0, nonempty=True, rng=0).model.log_likelihood(test)
     mixture = dl.fit(train, rng=0).model
     assert symmetric > independent + 0.2
     assert mixture.log_likelihood(test) > symmetric + 0.1

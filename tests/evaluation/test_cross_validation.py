@@ -13,7 +13,7 @@ from dpplearn.evaluation import cross_validation
 from dpplearn.kernels.independent import independent
 from helpers.problems import sampled
 
-QUICK: dict[str, Any] = {"max_iter": 10, "prior": 0}
+QUICK: dict[str, Any] = {"max_iter": 10, "shrinkage": 0}
 BASKETS = sampled(0, 301, 7)
 
 
@@ -29,11 +29,11 @@ def test_every_basket_is_tested_once_by_a_model_that_did_not_see_it(found: Evalu
     for fold in range(4):
         train, rows = BASKETS.subset(found.folds != fold), found.folds == fold
         for name, learner in (("em", "em"), ("auto", "auto")):
-            model = dl.fit(train, learner, max_iter=10, prior=0).dpp
+            model = dl.fit(train, learner, max_iter=10, shrinkage=0).dpp
             np.testing.assert_allclose(
                 found.outcomes[name]["log_likelihood"][rows], model.log_prob(BASKETS.subset(rows)), atol=1e-9
             )
-        seen = dl.fit(BASKETS, "em", max_iter=10, prior=0).dpp.log_prob(BASKETS.subset(rows))
+        seen = dl.fit(BASKETS, "em", max_iter=10, shrinkage=0).dpp.log_prob(BASKETS.subset(rows))
         differs |= not np.allclose(found.outcomes["em"]["log_likelihood"][rows], seen, atol=1e-3)
         items = DPP(independent(train, smoothing=0.5))
         np.testing.assert_allclose(
@@ -79,7 +79,7 @@ def test_options_are_for_all_models_unless_they_have_their_own(monkeypatch: pyte
 
     def fit(baskets: Baskets, **options: Any) -> dl.FitResult:
         asked.append(options)
-        return dl.fit(baskets, max_iter=0, prior=0, nonempty=False)
+        return dl.fit(baskets, max_iter=0, shrinkage=0, nonempty=False)
 
     monkeypatch.setattr(cross_validation, "fit", fit)
     dl.cross_validate(BASKETS, {"a": {}, "b": {"tol": 0.5, "rng": 3}}, folds=2, tol=0.1)
@@ -143,7 +143,7 @@ def test_folds_without_baskets_are_refused() -> None:
 
 
 def test_the_kinds_of_models_stand_side_by_side() -> None:
-    kinds = {"symmetric": {"model": "dpp", "prior": 0}, "nonsymmetric": {"segments": 1}, "mixture": {"segments": 2}}
+    kinds = {"symmetric": {"model": "dpp", "shrinkage": 0}, "nonsymmetric": {"segments": 1}, "mixture": {"segments": 2}}
     baskets = BASKETS.subset(BASKETS.sizes > 0)
     found = dl.cross_validate(baskets, kinds, folds=2, max_iter=5)
     assert found.nonempty  # as no basket is empty
@@ -163,7 +163,7 @@ def test_sizes_of_all_folds_are_compared_together() -> None:
     assert found.folds is not None
     predicted = sum(
         (found.folds == fold).mean()
-        * dl.fit(BASKETS.subset(found.folds != fold), "em", max_iter=10, prior=0).dpp.size_distribution
+        * dl.fit(BASKETS.subset(found.folds != fold), "em", max_iter=10, shrinkage=0).dpp.size_distribution
         for fold in range(2)
     )
     shares = np.bincount(BASKETS.sizes, minlength=8) / len(BASKETS)

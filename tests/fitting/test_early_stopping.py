@@ -13,7 +13,7 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, FitProgress, FitResult, InputError, Stop
 from helpers.problems import sampled
 
-fit = partial(dl.fit, prior=0)
+fit = partial(dl.fit, shrinkage=0)
 
 BASKETS = sampled(2, n=60)
 SETTINGS: dict[str, Any] = {"init": "wishart", "validation": 0.25, "patience": 5, "rng": 2, "tol": 1e-7}
@@ -158,10 +158,9 @@ def test_a_basket_set_aside_that_nothing_makes_possible_does_not_stop_learning_a
     assert result.log_likelihood == pytest.approx(fit(kept, model="dpp", nonempty=False).log_likelihood, abs=1e-3)
 
 
-def test_a_model_that_makes_the_baskets_possible_leads_over_those_that_do_not() -> None:
-    """An infinitely strong prior, and any other, makes every basket possible."""
-    for prior in (0.1, np.inf):
-        result = dl.fit(NEVER_SEEN, prior=prior, validation=0.3, rng=1, nonempty=False)
+def test_the_validation_likelihood_is_that_of_the_shrunk_model() -> None:
+    for shrinkage in (0.1, 1):
+        result = dl.fit(NEVER_SEEN, shrinkage=shrinkage, validation=0.3, rng=1, nonempty=False)
         assert np.isfinite(result.dpp.learned.validation_log_likelihood)
         _, aside = parts(NEVER_SEEN, 0.3, 1)
         assert result.dpp.learned.validation_log_likelihood == pytest.approx(result.dpp.log_likelihood(aside))

@@ -124,7 +124,7 @@ def limited(size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def maximum_likelihood(data: Path, folder: Path) -> list[object]:
-    return ["fit", data, "-o", folder / "model", "--checkpoint", folder / "state", "--prior", 0, "--json"]
+    return ["fit", data, "-o", folder / "model", "--checkpoint", folder / "state", "--shrinkage", 0, "--json"]
 
 
 def test_without_room_for_the_model_the_old_one_stays_and_the_program_says_so(data: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from dpplearn.learners.stopping import still_to_gain
 from helpers.problems import PROBLEMS, random_kernel, sampled
 from helpers.registries import registry
 
-fit = partial(dl.fit, prior=0)  # to maximum likelihood, which is what these tests are about
+fit = partial(dl.fit, shrinkage=0)  # to maximum likelihood, which is what these tests are about
 
 BASKETS = sampled(0, n=300)
 NAMED = Baskets.from_lists(
@@ -297,7 +297,7 @@ def test_an_earlier_result_is_a_start_and_anything_else_is_refused() -> None:
 
 def test_without_choices_it_is_auto_from_moments() -> None:
     result = dl.fit(BASKETS, rng=0, model="dpp", nonempty=False)
-    same_model(result, fit(BASKETS, "auto", "moments", prior="auto", rng=0, nonempty=False))
+    same_model(result, fit(BASKETS, "auto", "moments", shrinkage="auto", rng=0, nonempty=False))
     assert (result.dpp.learned.learner, result.dpp.learned.start) == ("auto", "moments")
 
 

@@ -27,7 +27,7 @@ def same(one: dl.FitResult, other: dl.FitResult) -> None:
 
 @pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in {FACTORED.name, QUALITY.name}])
 def test_every_learner_takes_the_same_steps_over_parts(learner: str) -> None:
-    given = {"prior": 0} if LEARNERS[learner].model == "dpp" else {"segments": 2}
+    given = {"shrinkage": 0} if LEARNERS[learner].model == "dpp" else {"segments": 2}
     parts, whole = (dl.fit(data, learner, rng=0, max_iter=4, **given) for data in (PARTS, BASKETS))
     np.testing.assert_allclose(parts.history.log_likelihood, whole.history.log_likelihood, atol=1e-7)
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-7)
@@ -65,17 +65,17 @@ def test_weights_that_are_no_counts_are_worth_as_much_as_together() -> None:
     np.testing.assert_allclose(ours.pair_weights, theirs.pair_weights)
 
 
-def test_a_prior_of_some_strength_counts_beside_all_parts() -> None:
-    parts, whole = (dl.fit(data, "em", prior=0.5, max_iter=5) for data in (PARTS, BASKETS))
+def test_shrinkage_uses_the_frequencies_of_all_parts() -> None:
+    parts, whole = (dl.fit(data, "em", shrinkage=0.5, max_iter=5) for data in (PARTS, BASKETS))
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-9)
-    independent = [dl.fit(data, "em", prior=np.inf).kernel.eigenvalues for data in (PARTS, BASKETS)]
+    independent = [dl.fit(data, "em", shrinkage=1).kernel.eigenvalues for data in (PARTS, BASKETS)]
     np.testing.assert_allclose(*independent, rtol=1e-12)
 
 
-def test_without_a_word_about_a_prior_there_is_none_over_parts() -> None:
+def test_the_default_over_parts_is_no_shrinkage() -> None:
     result = dl.fit(PARTS, model="dpp", max_iter=3)
-    assert result.prior == 0
-    assert result.prior_choice is None
+    assert result.shrinkage == 0
+    assert not result.dpp.learned.shrinkage_chosen
 
 
 def test_a_share_of_every_part_is_set_aside_for_validation() -> None:
@@ -95,8 +95,8 @@ def test_restarts_are_the_same_however_many_threads_work() -> None:
 
 
 def test_what_is_no_sum_over_parts_is_refused() -> None:
-    with pytest.raises(InputError, match=r"prior \(--prior\) is 'auto'.*give a number"):
-        dl.fit(PARTS, prior="auto")
+    with pytest.raises(InputError, match="got 'auto'"):
+        dl.fit(PARTS, shrinkage="auto")
     many = Parts.of([Baskets.from_lists([[0, 1]], n_items=301)])
     with pytest.raises(InputError, match=r"a mixture of 301 items is learned in factors.*keep the 300 most frequent"):
         dl.fit(many)

@@ -20,7 +20,7 @@ BASKETS = make_registries("safety", 300, rng=0)
 
 @pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 def test_without_time_the_model_is_the_initial_kernel_or_independent_items(learner: str) -> None:
-    result = dl.fit(BASKETS, learner, prior=0, max_seconds=1e-9)
+    result = dl.fit(BASKETS, learner, shrinkage=0, max_seconds=1e-9)
     assert (result.stop, len(result.restarts), result.converged) == (Stop.MAX_SECONDS, 1, False)
     assert result.restarts[0].n_iter == 0
     if learner not in ("em", "k-ascent"):

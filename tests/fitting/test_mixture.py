@@ -44,7 +44,7 @@ def test_a_known_mixture_is_found_again_from_its_samples() -> None:
     found, unseen = dl.fit(DATA, segments=2, rng=0).model, drawn(4000, 5)
     truth = dl.Mixture(TRUTH)
     assert found.log_likelihood(unseen) > truth.log_likelihood(unseen) - 0.02
-    independent = dl.fit(DATA, prior=np.inf, nonempty=False).dpp
+    independent = dl.fit(DATA, shrinkage=1, nonempty=False).dpp
     assert found.log_likelihood(unseen) > independent.log_likelihood(unseen) + 0.5
     assert found.lift[0, 1] == pytest.approx(truth.lift[0, 1], rel=0.1)
     assert found.lift[2, 3] == pytest.approx(truth.lift[2, 3], rel=0.25)
@@ -72,7 +72,7 @@ def test_without_choices_it_is_a_mixture_under_the_law_of_the_data() -> None:
         ({"learner": "em"}, dl.DPP),
         ({"learner": "mixture"}, dl.Mixture),
         ({"init": "wishart", "rng": 0}, dl.DPP),
-        ({"prior": 0}, dl.DPP),
+        ({"shrinkage": 0}, dl.DPP),
         ({"model": "dpp"}, dl.DPP),
     ],
 )
@@ -90,7 +90,7 @@ def test_what_is_asked_for_decides_the_model(options: dict[str, Any], kind: type
         ),
         ({"model": "dpp", "segments": 3}, "segments is 3, which a mixture has and a DPP has not"),
         ({"learner": "em", "attraction": False}, "attraction is False, which a mixture has"),
-        ({"model": "mixture", "prior": 0.5}, "prior is 0.5, and a mixture has none"),
+        ({"model": "mixture", "shrinkage": 0.5}, "shrinkage=0.5"),
         ({"model": "mixture", "init": "moments"}, "init is 'moments'; expected one of random"),
         ({"segments": 0}, "segments is 0; expected a whole number, 1 or more"),
         ({"rank": 1.5}, "rank is 1.5; expected a whole number"),

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, InputError, Kernel, Stop
-from dpplearn.fitting.prior import pseudo_baskets, with_prior
+from dpplearn import DPP, Baskets, InputError, Kernel
 from dpplearn.kernels.families import law_of
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.learners.problem import Problem
@@ -20,7 +19,7 @@ from helpers import oracle, strategies
 from helpers.problems import PROBLEMS, random_kernel, sampled
 from helpers.slopes import assert_slope_two
 
-fit = partial(dl.fit, prior=0)
+fit = partial(dl.fit, shrinkage=0)
 
 ABLE = [name for name in learners_of("dpp", whole_kernel=True) if LEARNERS[name].learns_nonempty]
 DIAGONAL = "ignore:no pair of items occurs together less often"
@@ -165,22 +164,6 @@ def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:
     np.testing.assert_array_equal(
         fit(silent, nonempty=True, model="dpp").kernel.K, fit(without, nonempty=True, model="dpp").kernel.K
     )
-
-
-@pytest.mark.parametrize("strength", [0.3, np.inf])
-def test_with_a_prior_it_is_the_likelihood_of_the_data_given_that_they_are_not_empty(strength: float) -> None:
-    baskets = BASKETS.as_counts()
-    result = dl.fit(BASKETS, prior=strength, nonempty=True)
-    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(BASKETS), rel=1e-12)
-    assert np.all(conditional(result.kernel)[1:] > 0)
-    if np.isinf(strength):
-        assert result.stop is Stop.CLOSED_FORM
-        m = (baskets.frequencies() * baskets.total_weight + 0.5) / (baskets.total_weight + 1)
-        np.testing.assert_allclose(result.kernel.K, np.diag(before_truncation(m)), atol=1e-12)
-        return
-    both = with_prior(baskets, pseudo_baskets(baskets, nonempty=True), strength, nonempty=True)
-    assert not np.any(both.sizes == 0)
-    assert result.history.log_likelihood[-1] == pytest.approx(result.dpp.log_likelihood(both), rel=1e-9)
 
 
 def test_single_items_have_their_frequencies_and_no_rounding_is_learned() -> None:

@@ -30,17 +30,17 @@ def test_they_cannot_be_changed_after_they_were_checked() -> None:
 
 
 def test_fit_with_options_is_fit() -> None:
-    options = FitOptions(init="wishart", prior=0, max_iter=5, restarts=2)
+    options = FitOptions(init="wishart", shrinkage=0, max_iter=5, restarts=2)
     one, other = (
         fit_with(options, BASKETS, rng=3),
-        dl.fit(BASKETS, init="wishart", prior=0, max_iter=5, restarts=2, rng=3),
+        dl.fit(BASKETS, init="wishart", shrinkage=0, max_iter=5, restarts=2, rng=3),
     )
     np.testing.assert_array_equal(one.kernel.eigenvalues, other.kernel.eigenvalues)
     assert one.dpp.learned == replace(other.dpp.learned, seconds=one.dpp.learned.seconds)
 
 
 def test_a_start_decides_what_was_not_asked_for() -> None:
-    mixture, dpp = (dl.fit(BASKETS, max_iter=30, rng=0, **how) for how in ({"segments": 2}, {"prior": 0}))
+    mixture, dpp = (dl.fit(BASKETS, max_iter=30, rng=0, **how) for how in ({"segments": 2}, {"shrinkage": 0}))
     for start in (mixture, mixture.model):
         assert (asked_for(start).how.model, asked_for(start).n_segments) == ("mixture", 2)
     assert asked_for(mixture, segments=3).n_segments == 3

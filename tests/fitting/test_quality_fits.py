@@ -34,7 +34,7 @@ def fit(data: Any = BASKETS, **options: Any) -> dl.FitResult:
 
 
 def test_the_model_has_the_frequencies_of_the_items_and_repels_those_that_are_alike() -> None:
-    result = fit(prior=0)
+    result = fit(shrinkage=0)
     np.testing.assert_allclose(result.model.marginals(), BASKETS.frequencies(), atol=1e-7)
     assert (result.stop, result.converged) == (Stop.TOLERANCE, True)
     assert result.log_likelihood == pytest.approx(result.model.log_likelihood(BASKETS), abs=1e-10)
@@ -46,7 +46,7 @@ def test_the_model_has_the_frequencies_of_the_items_and_repels_those_that_are_al
 
 def test_given_that_baskets_are_not_empty_the_frequencies_are_those_of_that_law() -> None:
     data = baskets(empty=False)
-    result = fit(data, prior=0)
+    result = fit(data, shrinkage=0)
     assert result.model.nonempty
     np.testing.assert_allclose(result.model.marginals(), data.frequencies(), atol=1e-7)
 
@@ -56,7 +56,7 @@ def test_half_a_basket_more_with_and_without_each_item_leaves_none_impossible() 
     result = fit(data, similarity="uniform")
     expected = (data.frequencies() * 400 + 0.5) / 401
     np.testing.assert_allclose(result.model.marginals(), expected, atol=1e-7)
-    without = fit(data, similarity="uniform", prior=0)
+    without = fit(data, similarity="uniform", shrinkage=0)
     assert without.model.marginals()[-1] == 0
     assert without.quality.names == tuple(ITEMS)
 
@@ -64,7 +64,7 @@ def test_half_a_basket_more_with_and_without_each_item_leaves_none_impossible() 
 def test_one_similarity_is_taken_as_it_is() -> None:
     S = np.eye(6)
     S[1, 2] = S[2, 1] = 0.7
-    result = fit(similarity=S, prior=0)
+    result = fit(similarity=S, shrinkage=0)
     L = result.kernel.L
     np.testing.assert_allclose(L / np.sqrt(np.outer(L.diagonal(), L.diagonal())), S, atol=1e-9)
     assert result.quality.strength_names == ()
@@ -126,7 +126,7 @@ def test_a_callback_is_told_and_may_stop_it() -> None:
         ({"restarts": 3}, "restarts is 3, and learner 'quality' has no use for it"),
         ({"init": "wishart"}, "init is 'wishart'"),
         ({"validation": 0.2}, r"validation is 0\.2"),
-        ({"prior": 0.5}, "expected of learner 'quality' 0"),
+        ({"shrinkage": 0.5}, "shrinkage .* got 0.5"),
         ({"ridge": "lasso"}, "expected 'evidence' or 'cross-validation'"),
         ({"start": dl.DPP(dl.Kernel.from_K(np.eye(6) / 2))}, "looks at none"),
         ({"similarity": {"uniform": KINDS}}, "names of your own"),
@@ -152,19 +152,19 @@ def test_other_learners_have_no_weights_of_quality() -> None:
         _ = dl.fit(BASKETS, "em", max_iter=1).quality
 
 
-@pytest.mark.parametrize("prior", ["auto", 0])
-def test_an_item_that_is_in_every_basket_alone_is_learned(prior: Any) -> None:
-    result = fit([["cot"]] * 10, similarity="uniform", prior=prior)
+@pytest.mark.parametrize("shrinkage", ["auto", 0])
+def test_an_item_that_is_in_every_basket_alone_is_learned(shrinkage: Any) -> None:
+    result = fit([["cot"]] * 10, similarity="uniform", shrinkage=shrinkage)
     assert result.model.marginals().tolist() == [1]
     assert result.log_likelihood == pytest.approx(0, abs=1e-12)
     assert np.isnan(result.quality.standard_errors).all()
 
 
 @pytest.mark.parametrize("n", [2, 3])
-@pytest.mark.parametrize("prior", ["auto", 0])
-def test_no_errors_are_given_where_baskets_of_one_item_leave_the_level_open(n: int, prior: Any) -> None:
+@pytest.mark.parametrize("shrinkage", ["auto", 0])
+def test_no_errors_are_given_where_baskets_of_one_item_leave_the_level_open(n: int, shrinkage: Any) -> None:
     """That sets are not empty being known, the weights may fall together without end."""
-    result = fit([[item] for item in range(n)] * 10, similarity="uniform", prior=prior)
+    result = fit([[item] for item in range(n)] * 10, similarity="uniform", shrinkage=shrinkage)
     np.testing.assert_allclose(result.model.marginals(), 1 / n, atol=0.01)
     assert np.isnan(result.quality.standard_errors).all()
 

@@ -11,7 +11,6 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, FitResult, Kernel, Stop
-from dpplearn.fitting.prior import pseudo_baskets, with_prior
 from dpplearn.fitting.runs import Method
 from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import BORDER
@@ -39,18 +38,9 @@ def assert_not_below(result: FitResult, learned_from: Baskets, nonempty: bool = 
 @pytest.mark.parametrize("learner", OURS)
 @pytest.mark.parametrize("data", DATA)
 def test_no_fit_ends_below_independent_items(data: str, learner: str, init: str, max_iter: int) -> None:
-    result = dl.fit(DATA[data], learner, init, prior=0, rng=0, max_iter=max_iter)
+    result = dl.fit(DATA[data], learner, init, shrinkage=0, rng=0, max_iter=max_iter)
     assert_not_below(result, DATA[data].deduplicated())
     assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(DATA[data]), rel=1e-9, abs=1e-12)
-
-
-@pytest.mark.parametrize("max_iter", [3, 200])
-@pytest.mark.parametrize("learner", OURS)
-@pytest.mark.parametrize("data", ["attracting", "shopping", "weighted"])
-def test_nor_on_the_data_and_the_sets_of_a_prior(data: str, learner: str, max_iter: int) -> None:
-    baskets = DATA[data].deduplicated()
-    result = dl.fit(baskets, learner, prior=0.1, rng=0, max_iter=max_iter)
-    assert_not_below(result, with_prior(baskets, pseudo_baskets(baskets), 0.1))
 
 
 @pytest.mark.parametrize("max_iter", [3, 200])
@@ -58,25 +48,25 @@ def test_nor_on_the_data_and_the_sets_of_a_prior(data: str, learner: str, max_it
 @pytest.mark.parametrize("data", ["attracting", "shopping", "without empty baskets"])
 def test_nor_given_that_baskets_are_not_empty(data: str, learner: str, max_iter: int) -> None:
     baskets = DATA[data].subset(DATA[data].sizes > 0)
-    result = dl.fit(baskets, learner, prior=0, nonempty=True, rng=0, max_iter=max_iter)
+    result = dl.fit(baskets, learner, shrinkage=0, nonempty=True, rng=0, max_iter=max_iter)
     assert_not_below(result, baskets.deduplicated(), nonempty=True)
 
 
 def test_an_item_in_every_basket_is_not_made_certain() -> None:
-    result = dl.fit(PROBLEMS["an item that always occurs"], "mm", "wishart", prior=0, rng=0, max_iter=1)
+    result = dl.fit(PROBLEMS["an item that always occurs"], "mm", "wishart", shrinkage=0, rng=0, max_iter=1)
     assert result.dpp.learned.start == "independent"
     assert result.dpp.log_prob([1]) > -20
 
 
 @pytest.mark.parametrize("learner", OURS)
 def test_no_iteration_gives_the_start_also_below_independent_items(learner: str) -> None:
-    result = dl.fit(DATA["shopping"], learner, "wishart", prior=0, rng=0, max_iter=0, nonempty=False)
+    result = dl.fit(DATA["shopping"], learner, "wishart", shrinkage=0, rng=0, max_iter=0, nonempty=False)
     assert (result.n_iter, result.stop, result.dpp.learned.start) == (0, Stop.MAX_ITER, "wishart")
     assert result.log_likelihood < result.independent_log_likelihood
 
 
 def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> None:
-    result = dl.fit(DATA["shopping"], init="wishart", prior=0, rng=0, max_iter=1, nonempty=False)
+    result = dl.fit(DATA["shopping"], init="wishart", shrinkage=0, rng=0, max_iter=1, nonempty=False)
     assert (result.stop, result.converged) == (Stop.MAX_ITER, False)
     assert result.dpp.learned.start == "independent"
     np.testing.assert_allclose(result.dpp.marginals(), DATA["shopping"].frequencies())
@@ -103,7 +93,7 @@ def run_that_converged(kernel: Kernel) -> Run:
 
 
 def test_a_run_that_converged_below_its_start_does_not_make_the_start_converged() -> None:
-    better, worse = dl.fit(BASKETS, prior=0, nonempty=False).kernel, random_kernel(np.random.default_rng(9))
+    better, worse = dl.fit(BASKETS, shrinkage=0, nonempty=False).kernel, random_kernel(np.random.default_rng(9))
     for tol, stop in ((1e-4, Stop.NOT_BETTER), (10.0, Stop.TOLERANCE)):
         method = Method(LEARNERS["auto"], Limits(LEARNERS["auto"].rule, tol, 9, None), lambda: 1.0)
         found = method.at_least(better, run_that_converged(worse), Problem(BASKETS, 1))

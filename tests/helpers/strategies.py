@@ -86,7 +86,7 @@ def models(draw: st.DrawFn) -> DPP:
     numbers = st.none() | st.floats(allow_nan=False)
     counts, texts, either = st.none() | st.integers(), st.none() | st.text(), st.none() | st.booleans()
     learned = st.builds(
-        Provenance, learner=texts, start=texts, n_iter=counts, weight=numbers, prior=numbers, nonempty=either
+        Provenance, learner=texts, start=texts, n_iter=counts, weight=numbers, shrinkage=numbers, nonempty=either
     )
     return DPP(kernel, items, learned=draw(learned))
 

@@ -222,7 +222,7 @@ def test_larger_problems_ascend_on_two_threads_as_on_one() -> None:
     baskets = sampled(12, n=3000, n_items=12)
     start = random_kernel(np.random.default_rng(13), 12)
     one, two = (
-        dl.fit(baskets, start=start, prior=0, max_iter=20, threads=threads, nonempty=False) for threads in (1, 2)
+        dl.fit(baskets, start=start, shrinkage=0, max_iter=20, threads=threads, nonempty=False) for threads in (1, 2)
     )
     np.testing.assert_allclose(one.history.log_likelihood, two.history.log_likelihood, rtol=1e-12)
 
@@ -231,7 +231,7 @@ def assert_zero_exactly_where_items_never_occur(learner: str, init: str) -> None
     small = make_registries("carseats", 30, rng=3)
     never = small.frequencies() == 0
     assert never.sum() > 5
-    dpp = dl.fit(small, learner, init, prior=0, rng=0).dpp
+    dpp = dl.fit(small, learner, init, shrinkage=0, rng=0).dpp
     np.testing.assert_array_equal(dpp.marginals() == 0, never)
     np.testing.assert_array_equal([dpp.log_prob([item]) == -np.inf for item in np.array(dpp.items)[never]], True)
 

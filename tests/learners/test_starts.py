@@ -17,7 +17,7 @@ from dpplearn.learners.starts import INITIALISERS, adapted, moments, moments_ker
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel, sampled
 
-fit = partial(dl.fit, prior=0)  # to maximum likelihood, which is what these tests are about
+fit = partial(dl.fit, shrinkage=0)  # to maximum likelihood, which is what these tests are about
 
 RNG = np.random.default_rng(0)
 

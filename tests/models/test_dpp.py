@@ -462,7 +462,7 @@ def test_the_size_distribution_cannot_be_written_to() -> None:
 
 
 def test_what_is_one_is_told_in_the_singular() -> None:
-    one = dpplearn.fit([["crib"]], prior=0.1, nonempty=False)
+    one = dpplearn.fit([["crib"]], shrinkage=0.1, nonempty=False)
     assert repr(one.dpp).startswith("DPP(1 named item,")
     assert "1 baskets (" not in repr(one)
     assert "of 1 item\n" in repr(one)

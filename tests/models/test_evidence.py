@@ -16,7 +16,7 @@ from dpplearn.models.evidence import Evidence, told
 from helpers.command import both
 
 N_ITEMS = 14
-LEARNED = {"mixture": {"segments": 2, "rank": 4}, "dpp": {"model": "dpp", "prior": 0.0}}
+LEARNED = {"mixture": {"segments": 2, "rank": 4}, "dpp": {"model": "dpp", "shrinkage": 0.0}}
 
 
 def independent(n: int, p: Sequence[float], seed: int, *, nonempty: bool) -> dl.Baskets:

@@ -64,8 +64,8 @@ def test_eigenvalues_of_exactly_zero_and_one_are_still_so_after_loading(tmp_path
 
 
 def test_infinite_figures_in_how_it_was_learned_survive(tmp_path: Path) -> None:
-    DPP(KERNEL, learned=Provenance(prior=float("inf"), log_likelihood=float("-inf"))).save(tmp_path / "m")
-    assert load(tmp_path / "m").learned == Provenance(prior=float("inf"), log_likelihood=float("-inf"))
+    DPP(KERNEL, learned=Provenance(shrinkage=1, log_likelihood=float("-inf"))).save(tmp_path / "m")
+    assert load(tmp_path / "m").learned == Provenance(shrinkage=1, log_likelihood=float("-inf"))
 
 
 def with_training(history: bool = True) -> DPP:
@@ -95,7 +95,7 @@ def test_what_a_model_was_learned_from_is_loaded_to_the_last_bit(history: bool, 
 
 
 def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path) -> None:
-    result = dpplearn.fit([["crib", "cot"], ["cot"], ["mat"], []], prior=0.5, validation=0.3, rng=0, nonempty=False)
+    result = dpplearn.fit([["crib", "cot"], ["cot"], ["mat"], []], shrinkage=0.5, validation=0.3, rng=0, nonempty=False)
     result.dpp.save(tmp_path / "m")
     found = load(tmp_path / "m")
     assert same(found, result.dpp)
@@ -103,8 +103,8 @@ def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path
     assert found.training.history is not None
     for name, column in result.history.columns.items():
         np.testing.assert_array_equal(found.training.history.columns[name], column)
-    dpplearn.fit([[0], [1]], prior=np.inf, nonempty=False).dpp.save(tmp_path / "m")
-    assert load(tmp_path / "m").learned.prior == np.inf
+    dpplearn.fit([[0], [1]], shrinkage=1, nonempty=False).dpp.save(tmp_path / "m")
+    assert load(tmp_path / "m").learned.shrinkage == 1
 
 
 def test_a_file_without_training_is_a_model_without(saved: Path) -> None:
@@ -302,11 +302,11 @@ def test_a_file_of_a_family_that_is_not_known_is_refused(tmp_path: Path) -> None
 
 
 def test_a_file_from_before_families_had_names_still_loads(tmp_path: Path) -> None:
-    learned = {"learner": "em", "prior": 0.5, "something of a later version": 3}
+    learned = {"learner": "em", "shrinkage": 0.5, "something of a later version": 3}
     write_tensors(tmp_path / "m", "model", ARRAYS, {"items": ["a", "b", "c"], "learned": learned})
     dpp = load(tmp_path / "m")
     assert dpp.items == ("a", "b", "c")
-    assert dpp.learned == Provenance(learner="em", prior=0.5)
+    assert dpp.learned == Provenance(learner="em", shrinkage=0.5)
     np.testing.assert_array_equal(dpp.kernel.eigenvectors, ARRAYS["eigenvectors"])
 
 

@@ -83,9 +83,9 @@ def test_what_is_kept_cannot_be_written_to() -> None:
             array[...] = 0
 
 
-@pytest.mark.parametrize("prior", [0, 1.0, np.inf])
-def test_a_fit_keeps_the_counts_of_its_data_whatever_the_prior_and_its_history(prior: float) -> None:
-    result = fit(BASKETS, prior=prior, max_iter=3, nonempty=False)
+@pytest.mark.parametrize("shrinkage", [0, 0.5, 1])
+def test_a_fit_keeps_the_counts_of_its_data_and_its_history_with_any_shrinkage(shrinkage: float) -> None:
+    result = fit(BASKETS, shrinkage=shrinkage, max_iter=3, nonempty=False)
     training = result.dpp.training
     assert training is not None
     assert training.history is result.history
@@ -100,7 +100,7 @@ def test_weights_that_are_no_counts_are_scaled_once_to_the_baskets_that_they_are
     """And not again once equal sets are merged, which changes what weights seem to be worth."""
     weights = np.array([0.5, 0.25, 1.5, 0.7, 0.3, 0.2])
     baskets = Baskets.from_lists([[0], [0], [0, 1], [1], [], [0]], weights=weights)
-    training = fit(baskets, prior=1.0, max_iter=2, nonempty=False).dpp.training
+    training = fit(baskets, shrinkage=0.5, max_iter=2, nonempty=False).dpp.training
     assert training is not None
     assert training.weight == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), rel=1e-12)
     np.testing.assert_allclose(training.frequencies, baskets.frequencies(), rtol=1e-12)

@@ -154,7 +154,7 @@ def test_the_command_refuses_what_makes_no_sense(prepared: dl.Prepared, tmp_path
     for arguments, code, message in (
         ((tmp_path / "nowhere", "-o", tmp_path / "out"), 1, "holds no manifest.json"),
         ((prepared.folder, "-o", prepared.folder, "--force"), 2, str(prepared.folder)),
-        ((prepared.folder, "-o", tmp_path / "out", "--prior", 1, "--segments", 2), 2, "--segments is for a mixture"),
+        ((prepared.folder, "-o", tmp_path / "out", "--shrinkage", 0.5, "--segments", 2), 2, "--segments"),
         ((prepared.folder, "-o", tmp_path / "out", "--learner", "em", "--nonempty"), 2, "--nonempty is not for"),
         ((prepared.folder, "-o", tmp_path / "out", "--processes", 0), 2, "'--processes'"),
     ):

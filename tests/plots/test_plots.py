@@ -31,7 +31,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture(scope="module")
 def fitted() -> dl.DPP:
-    return dl.fit(dl.datasets.make_registries("safety", 600, rng=0), prior=0, nonempty=False).dpp
+    return dl.fit(dl.datasets.make_registries("safety", 600, rng=0), shrinkage=0, nonempty=False).dpp
 
 
 def rows(axes: Axes) -> list[str]:
@@ -92,13 +92,12 @@ def test_the_learning_curve_shows_what_was_set_aside_and_says_where_it_is_minus_
     assert names[1] == f"data set aside: −8.0000 at the end, minus infinity in 3 of {len(history)}"
 
 
-def test_the_learning_curve_with_a_prior_tells_the_data_alone_apart() -> None:
+def test_the_learning_curve_shows_the_likelihood_after_shrinkage() -> None:
     train = dl.datasets.make_registries("safety", 60, rng=0)
-    dpp = dl.fit(train, prior=0.5, nonempty=False).dpp
-    both, alone, independent = plots.learning_curve(dpp).axes[0].lines
-    np.testing.assert_array_equal(both.get_ydata(), dpp.training.history.log_likelihood)
-    assert both.get_label().startswith("training data and prior: ")
-    assert (alone.get_xdata()[0], alone.get_ydata()[0]) == (
+    dpp = dl.fit(train, shrinkage=0.5, nonempty=False).dpp
+    curve, returned, independent = plots.learning_curve(dpp).axes[0].lines
+    np.testing.assert_array_equal(curve.get_ydata(), dpp.training.history.log_likelihood)
+    assert (returned.get_xdata()[0], returned.get_ydata()[0]) == (
         len(dpp.training.history) - 1,
         pytest.approx(dpp.log_likelihood(train)),
     )

@@ -97,11 +97,11 @@ def same(one: dl.FitResult, other: dl.FitResult) -> None:
     "options",
     [
         EM,
-        {"learner": "em", "max_iter": 3, "prior": 0.1, "validation": 0.2},
+        {"learner": "em", "max_iter": 3, "shrinkage": 0.1, "validation": 0.2},
         {"model": "dpp", "max_iter": 5},
         MIXTURE,
     ],
-    ids=["em", "em with a prior and validation", "auto", "mixture"],
+    ids=["em", "em with shrinkage and validation", "auto", "mixture"],
 )
 def test_workers_learn_what_this_process_learns_to_the_last_bit(
     there: Parts, here: Parts, options: dict[str, Any]

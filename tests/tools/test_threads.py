@@ -92,11 +92,20 @@ def bits(result: FitResult) -> tuple[bytes, ...]:
 
 
 def test_fits_in_eight_threads_at_once_are_those_of_one_after_the_other_to_the_last_bit() -> None:
-    """Learners that use BLAS in different ways, with the choice of a prior in some."""
-    priors = {"auto": "auto", "em": 0, "k-ascent": 0, "lbfgs": 0.1, "picard": 0, "mm": 0, "adam": 0.3, "natural-em": 0}
+    """Learners that use BLAS in different ways, with cross-validated shrinkage in some."""
+    shrinkages = {
+        "auto": "auto",
+        "em": 0,
+        "k-ascent": 0,
+        "lbfgs": 0.1,
+        "picard": 0,
+        "mm": 0,
+        "adam": 0.3,
+        "natural-em": 0,
+    }
     settings = [
-        {"learner": learner, "prior": prior, "max_iter": 6, "rng": seed, "threads": 1 + seed % 2}
-        for seed, (learner, prior) in enumerate(priors.items())
+        {"learner": learner, "shrinkage": shrinkage, "max_iter": 6, "rng": seed, "threads": 1 + seed % 2}
+        for seed, (learner, shrinkage) in enumerate(shrinkages.items())
     ]
     registries = [make_registries("safety", 160, rng=seed) for seed in range(len(settings))]
     with ThreadPoolExecutor(len(settings)) as pool:

@@ -9,9 +9,9 @@ import pandas
 import pytest
 
 import dpplearn as dl
-from dpplearn.fitting.stand_in import stand_in
 from dpplearn.models.training import Training
 from dpplearn.upkeep.changes import Changes, changed_items, likelihoods, moved_recommendations
+from dpplearn.upkeep.drawn_sets import draw_training_sets, with_item_frequencies
 from helpers import program
 from helpers.command import answer, run, table
 
@@ -22,28 +22,50 @@ NEW = [["cot", "mobile"], ["crib", "mobile"], ["cup", "gate"]] * 20
 
 @pytest.fixture(scope="module", params=["dpp", "mixture"])
 def model(request: pytest.FixtureRequest) -> dl.DPP | dl.Mixture:
-    options = {"prior": 0.1} if request.param == "dpp" else {"segments": 2, "rank": 2}
+    options = {"shrinkage": 0.1} if request.param == "dpp" else {"segments": 2, "rank": 2}
     return dl.fit(dl.Baskets.from_lists(OLD, ITEMS), model=request.param, rng=0, threads=1, **options).model
 
 
-def test_sets_that_stand_in_have_items_and_pairs_as_frequent_as_the_baskets_had() -> None:
-    """Where the model itself is off."""
-    every = [["a"], ["b"], ["c"], ["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"], []]
-    known = dl.Baskets.from_lists(every, weights=[9, 12, 7, 8, 6, 9, 3, 20])
-    items = dl.Kernel.from_K(np.diag([0.4, 0.4, 0.3]))
-    drawn = stand_in(dl.DPP(items, known.items, training=Training.of(known)), rng=0, threads=1)
-    assert drawn.total_weight == pytest.approx(known.total_weight)
-    np.testing.assert_allclose(drawn.pair_frequencies(), known.pair_frequencies(), atol=1e-3)
-
-
-def test_sets_that_stand_in_keep_their_frequencies_where_some_would_weigh_less_than_nothing() -> None:
-    """Of 40 items and all their pairs: what sets that weigh nothing then miss, the others have to make up for."""
+def test_drawn_sets_have_the_weight_and_item_frequencies_of_the_training_baskets() -> None:
+    """Also where the model itself is far off."""
     known = dl.datasets.make_registries("feeding", 1000, rng=0).most_frequent(40)
-    model = dl.DPP(dl.Kernel.from_K(np.diag(known.frequencies())), known.items, training=Training.of(known))
-    drawn = stand_in(model, rng=0, threads=1)
-    assert len(drawn) < 10_000  # the others would
-    np.testing.assert_allclose(drawn.frequencies(), known.frequencies(), atol=1e-9)
+    wrong = np.clip(2 * known.frequencies(), 0.01, 0.9)
+    model = dl.DPP(dl.Kernel.from_K(np.diag(wrong)), known.items, training=Training.of(known))
+    drawn = draw_training_sets(model, rng=0, threads=1)
     assert drawn.total_weight == pytest.approx(known.total_weight)
+    # Rounds stop once no factor is further from 1 than 1e-6; a later item of the same round may undo that much.
+    np.testing.assert_allclose(drawn.frequencies(), known.frequencies(), rtol=1e-4)
+
+
+def test_reweighting_keeps_odds_ratios() -> None:
+    """Iterative proportional fitting multiplies by one factor per item, which odds ratios of pairs do not contain."""
+    every = [[], ["a"], ["b"], ["a", "b"]] * 20
+    weights = np.tile([9.0, 12.0, 7.0, 8.0], 20)
+    found = with_item_frequencies(dl.Baskets.from_lists(every, weights=weights), np.array([0.2, 0.7]))
+    np.testing.assert_allclose(found.frequencies(), [0.2, 0.7], rtol=1e-5)
+    none, a, b, both = found.weights[:4]
+    assert none * both / (a * b) == pytest.approx(9 * 8 / (12 * 7))
+
+
+def test_reweighting_leaves_weights_as_they_are_where_nothing_is_missing() -> None:
+    baskets = dl.Baskets.from_lists(OLD)
+    found = with_item_frequencies(baskets, baskets.frequencies())
+    np.testing.assert_allclose(found.weights / found.total_weight, 1 / len(baskets), rtol=1e-9)
+
+
+@pytest.mark.parametrize("frequencies", [[0.0, 0.5], [1.0, 0.5]], ids=["never", "always"])
+def test_reweighting_reaches_items_that_never_or_always_occurred(frequencies: list[float]) -> None:
+    baskets = dl.Baskets.from_lists([[], ["a"], ["b"], ["a", "b"]] * 20)
+    np.testing.assert_allclose(
+        with_item_frequencies(baskets, np.array(frequencies)).frequencies(), frequencies, atol=2e-6
+    )
+
+
+def test_rare_items_keep_their_frequency() -> None:
+    """To change it, a few sets would get very large weights."""
+    baskets = dl.Baskets.from_lists([["a"], ["b"], []] * 50 + [["c"]])
+    found = with_item_frequencies(baskets, np.array([0.3, 0.4, 0.2]))
+    assert found.weights.max() < 2 * found.weights.min() + 1e-9
 
 
 def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) -> None:
@@ -52,7 +74,7 @@ def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) 
     assert found.model.items == (*ITEMS, "mobile")
     both = dl.Baskets.together([dl.Baskets.from_lists(OLD, ITEMS), dl.Baskets.from_lists(NEW)])
     np.testing.assert_allclose(found.model.marginals(), both.frequencies(), atol=0.02)
-    alone = dl.fit(dl.Baskets.from_lists(NEW, (*ITEMS, "mobile")), model="dpp", prior=0.1, threads=1).model
+    alone = dl.fit(dl.Baskets.from_lists(NEW, (*ITEMS, "mobile")), model="dpp", shrinkage=0.1, threads=1).model
     assert found.model.log_likelihood(OLD) > alone.log_likelihood(OLD) + 0.5
     assert found.model.nonempty == model.nonempty
 
@@ -151,7 +173,7 @@ def test_an_item_has_vanished_only_if_it_was_expected() -> None:
 
 def test_a_model_that_does_not_know_its_past_needs_it() -> None:
     made = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2])), ["bib", "cot"])
-    with pytest.raises(dl.InputError, match="does not tell how many baskets"):
+    with pytest.raises(dl.InputError, match="old="):
         dl.update(made, [["bib"]])
     assert dl.update(made, [["bib"]] * 5, old=[["cot"]] * 5, rng=0, threads=1).model.items == ("bib", "cot")
     with pytest.raises(dl.InputError, match="nothing to learn from"):
@@ -180,7 +202,7 @@ def test_what_cannot_be_learned_or_compared_is_refused_before_anything_is_learne
 
 
 def test_an_item_that_was_impossible_before_can_come_up() -> None:
-    before = dl.fit(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), prior=0.0, rng=0, threads=1).model
+    before = dl.fit(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), shrinkage=0.0, rng=0, threads=1).model
     assert before.marginals()[-1] == 0
     found = dl.update(before, NEW, rng=0, threads=1)
     assert found.model.marginals()[-1] > 0.1
@@ -203,7 +225,7 @@ def files(tmp_path: Path) -> tuple[Path, Path, Path]:
         times = (np.datetime64("2026-01-01") + np.arange(len(lists))).astype(str).tolist()
         baskets = dl.Baskets.from_lists(lists, times=times)
         pandas.DataFrame(baskets.to_table()).to_csv(tmp_path / f"{name}.csv", index=False)
-    model = dl.fit(OLD, prior=0.1, threads=1).model
+    model = dl.fit(OLD, shrinkage=0.1, threads=1).model
     model.save(tmp_path / "model.safetensors")
     return tmp_path / "model.safetensors", tmp_path / "new.csv", tmp_path / "old.csv"
 
@@ -225,7 +247,7 @@ def test_the_program_updates_a_model_and_says_what_changed(files: tuple[Path, Pa
 def test_an_update_says_that_it_draws(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may take longer than to learn."""
     monkeypatch.setenv("DPPLEARN_PROGRESS_SECONDS", "0.001")
-    dl.update(dl.fit(OLD, prior=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
+    dl.update(dl.fit(OLD, shrinkage=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
     assert "drawing sets from the model" in capsys.readouterr().err
 
 

@@ -42,8 +42,8 @@ OF_A_DPP = {"learner": "lbfgs", "max_iter": 100, "tol": 1e-3}  # "auto" tries mo
 Ways = tuple[Mapping[str, Any], ...]  # to learn a case, of which the best on unseen baskets is taken
 CASES: Mapping[str, Ways] = MappingProxyType(
     {
-        # Two strengths of the prior instead of all; the third, an infinite one, is independent items.
-        SYMMETRIC: ({"prior": 1.0, **OF_A_DPP}, {"prior": 0.1, **OF_A_DPP}),
+        # Two shrinkages instead of cross-validation; a shrinkage of 1 is the case of independent items.
+        SYMMETRIC: ({"shrinkage": 0.5, **OF_A_DPP}, {"shrinkage": 0.1, **OF_A_DPP}),
         NONSYMMETRIC: ({"segments": 1, **LIMITS},),
         SEGMENTS: ({"attraction": False, "rank": 0, **LIMITS},),
         MIXTURE: (LIMITS,),

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import LEARNING, one_of, prior_strength
+from dpplearn.cli.options import LEARNING, one_of, parse_shrinkage
 from dpplearn.fitting.options import MODELS, MOST_DENSE, MOST_RESTARTS, MOST_SEGMENTS
 from dpplearn.learners.registry import FACTORED, LEARNERS
 from dpplearn.learners.starts import INITIALISERS
@@ -37,8 +37,8 @@ Kind = Annotated[
         callback=one_of(MODELS),
         rich_help_panel=LEARNING,
         help="mixture: segments of people, and items that go together or stand in for each other; it predicts best. "
-        "dpp: items stand in for each other. By default a mixture, or a dpp where --learner, --init, --prior or a "
-        "model to start from ask for one.",
+        "dpp: items stand in for each other. By default a mixture, or a dpp where --learner, --init, --shrinkage or "
+        "a model to start from ask for one.",
     ),
 ]
 Segments = Annotated[
@@ -112,14 +112,14 @@ MaxSeconds = Annotated[
         help="Limit on the time of the whole fit; the best model so far is saved.",
     ),
 ]
-Prior = Annotated[
+Shrinkage = Annotated[
     float | None,
     typer.Option(
-        metavar="auto|STRENGTH",
-        parser=prior_strength,
+        metavar="auto|NUMBER",
+        parser=parse_shrinkage,
         rich_help_panel=DPPS,
-        help="How much independent items count beside the data: 0 not at all; inf: they alone; auto: as "
-        "much as cross-validation finds best. By default auto for the learner auto, and 0 for the others.",
+        help="Shrink the learned DPP towards independent items: 0 not at all, 1 independent items, auto: by "
+        "cross-validation. By default auto for the learners auto and lbfgs, and 0 for the others.",
     ),
 ]
 ValidationShare = Annotated[
@@ -166,7 +166,7 @@ class Learning:
     tol: Tolerance = None
     max_iter: MaxIter = 1000
     max_seconds: MaxSeconds = None
-    prior: Prior = None
+    shrinkage: Shrinkage = None
     validation: ValidationShare = None
     patience: Patience = None
     nonempty: Nonempty = None
@@ -174,7 +174,7 @@ class Learning:
     def checked(self, start: Path | None = None, of_start: str | None = None) -> dict[str, Any]:
         """The options as `fit` takes them, if they go together and with a model to start from."""
         of_mixture = {"--segments": self.segments, "--rank": self.rank, "--no-attraction": self.no_attraction or None}
-        of_dpp = {"--learner": self.learner, "--init": self.init, "--prior": self.prior}
+        of_dpp = {"--learner": self.learner, "--init": self.init, "--shrinkage": self.shrinkage}
         check_kind(self.model, start, of_mixture, of_dpp, of_start)
         check_law(self.learner, self.nonempty)
         given = {each.name: getattr(self, each.name) for each in fields(self)}

@@ -17,7 +17,7 @@ from dpplearn.data.parts import Parts
 from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_items, read_parts
 from dpplearn.data.unknown import UNKNOWN, LeftOut
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.fitting.prior import STRONGEST, as_strength
+from dpplearn.fitting.shrinkage import check_shrinkage
 from dpplearn.tools.files import OutputKind, check_replaceable, same_file
 from dpplearn.tools.threads import MOST_THREADS
 from dpplearn.tools.words import listed
@@ -42,14 +42,12 @@ def share_of_one(value: float) -> float:
     return value
 
 
-def prior_strength(value: str) -> float | str:
-    """What `fit` takes as a prior."""
-    if value == "auto":
-        return value
+def parse_shrinkage(value: str) -> float | str:
+    """Return the value of --shrinkage as `fit` takes it."""
     try:
-        return as_strength(float(value))
-    except ValueError:
-        raise typer.BadParameter(f"{value!r} is neither auto, nor a number from 0 to {STRONGEST:g}, nor inf") from None
+        return check_shrinkage(value if value == "auto" else float(value))
+    except ValueError:  # an `InputError` is one
+        raise typer.BadParameter(f"expected auto or a number between 0 and 1, got {value!r}") from None
 
 
 READING, LEARNING = "Reading baskets", "Learning"

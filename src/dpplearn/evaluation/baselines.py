@@ -10,9 +10,8 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.fitting.prior import SMOOTHING
 from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.independent import IndependentItems, chances
+from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.kernels.interface import Law
 from dpplearn.models.blending import blended, ranking_scores
 from dpplearn.models.training import Training

@@ -89,7 +89,7 @@ def evaluate(
     --------
     >>> import dpplearn as dl
     >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
-    >>> found = evaluate(dl.fit(baskets, prior=0.1), baskets)
+    >>> found = evaluate(dl.fit(baskets, shrinkage=0.1), baskets)
     >>> found.names
     ('model', 'independent items', 'popularity', 'item-to-item', 'cosine', 'EASE')
     >>> found.difference("model", "independent items").verdict

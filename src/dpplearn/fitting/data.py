@@ -9,7 +9,7 @@ from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError
 from dpplearn.fitting.options import FitOptions
-from dpplearn.fitting.prior_choice import FOLDS
+from dpplearn.fitting.shrinkage import FOLDS
 from dpplearn.learners.factored.plan import Plan
 from dpplearn.learners.factored.problem import FactoredProblem
 from dpplearn.learners.mixture.problem import MixtureProblem
@@ -97,10 +97,10 @@ def check_fit_memory(baskets: AnyBaskets, options: FitOptions, at_once: int = 1)
 
 
 def _fit_memory(baskets: AnyBaskets, options: FitOptions) -> float:
-    """Bytes at the peak. The folds that choose a prior are learned at the same time."""
+    """Bytes at the peak. The folds that choose the shrinkage are learned at the same time."""
     if options.how is FACTORED and isinstance(baskets, Baskets):
         shape = options.n_segments, options.n_columns, options.n_pairs
         return Plan.of(FactoredProblem(baskets, options.threads, False, *shape)).memory
-    folds = min(thread_count(options.threads), FOLDS) if options.strength == "auto" else 1
+    folds = min(thread_count(options.threads), FOLDS) if options.resolved_shrinkage == "auto" else 1
     of_segments = MATRICES_OF_SEGMENT * options.n_segments if options.how.model == "mixture" else 0
     return float(NUMBER * baskets.n_items**2 * (options.how.matrices + of_segments) * folds)

@@ -20,11 +20,11 @@ from dpplearn.fitting.fixed_kernels import fit_kernels
 from dpplearn.fitting.options import FitOptions
 from dpplearn.fitting.phases import (
     ModelBuilder,
-    baskets_with_prior,
+    Shrinkage,
     independent_items,
     method_of,
-    prior_of,
     result_of,
+    shrunk,
 )
 from dpplearn.fitting.quality import fit_quality
 from dpplearn.fitting.result import FitResult
@@ -65,7 +65,7 @@ def fit(
     max_iter: int = 1000,
     max_seconds: float | None = None,
     threads: int | None = None,
-    prior: float | str | None = None,
+    shrinkage: float | str | None = None,
     validation: float | None = None,
     patience: int | None = None,
     nonempty: bool | str = "auto",
@@ -98,7 +98,7 @@ def fit(
     model
         "mixture", segments of people that share how items repel and attract and differ in what they like, which
         predicts best; or "dpp", a symmetric DPP, in which items repel each other. docs/results/models.md compares them.
-        By default a mixture, unless `learner`, `init`, `prior` or a start ask for a DPP.
+        By default a mixture, unless `learner`, `init`, `shrinkage` or a start ask for a DPP.
     segments, attraction, rank
         Of a mixture: how many segments, by default 10; whether items may attract each other; and of how many columns
         the part that repels is, by default 20. With more than 300 items a mixture is learned in factors, by default
@@ -129,12 +129,12 @@ def fit(
         evaluation. A fit that needs more memory than there is raises an error at once.
     threads
         How many threads (default: all cores). The result is the same to the last bit for the same number.
-    prior
-        How much the model of independent items counts beside the data: sets of it, of this many times the data's
-        weight (up to 1e9), are learned from as well. 0 is maximum likelihood; inf gives independent items; "auto" takes
-        the strongest prior that predicts unseen baskets as well as the best, by cross-validation. With any prior no set
-        has probability zero. By default "auto" for the learner of that name, and 0 for the others, which then do as
-        published, and for baskets in parts. docs/guide/small-data.md says what it brings, and what it costs.
+    shrinkage
+        Weight of independent items in the returned DPP, between 0 and 1. After learning, the marginal kernel becomes
+        (1 − s) K + s diag(p), with p the item frequencies, smoothed by half a basket, and the odds of the items are
+        rescaled to these frequencies. 0 returns the learned kernel and 1 independent items. "auto" chooses s by 5-fold
+        cross-validation. If s > 0, every set has a positive probability. Default: "auto" for the learners "auto" and
+        "lbfgs", 0 for all others and for baskets in parts. See docs/guide/small-data.md.
     validation, patience
         Set this share of the baskets aside, stop when they have become no likelier for `patience` iterations, by
         default 10, and return the model under which they were likeliest. By default none are set aside; of a mixture
@@ -167,7 +167,7 @@ def fit(
 
     Examples
     --------
-    >>> result = fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, prior=0.1)
+    >>> result = fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1)
     >>> [each.item for each in result.dpp.recommend(["cot"])]
     ['bib', 'crib']
     """
@@ -185,7 +185,7 @@ def fit(
         max_iter=max_iter,
         max_seconds=max_seconds,
         threads=threads,
-        prior=prior,
+        shrinkage=shrinkage,
         validation=validation,
         patience=patience,
         nonempty=nonempty,
@@ -212,7 +212,7 @@ def asked_for(start: Any = None, **options: Any) -> FitOptions:
     and of how many segments."""
     options = {name: value for name, value in options.items() if name not in NOT_OPTIONS}
     start = opened_start(start)
-    named = any(options.get(name) is not None for name in ("model", "learner", "init", "prior"))
+    named = any(options.get(name) is not None for name in ("model", "learner", "init", "shrinkage"))
     if not named:
         options["model"] = model_of(start)
     asked = FitOptions(**options)
@@ -270,7 +270,7 @@ def _fit_with(
         return fit_quality(options, baskets, rng, callback)
     began = time.perf_counter()
     data = Data.of(baskets, as_weighed=as_weighed)
-    *seeds, for_prior, seed = (
+    *seeds, for_folds, seed = (
         int(each) for each in np.random.default_rng(rng).integers(2**63, size=options.restarts + 2)
     )
     whole = data.distinct
@@ -280,21 +280,19 @@ def _fit_with(
     with suitable_blas(baskets.n_items, options.threads):
         data = data.without(options.aside, seed)
         method = method_of(options, data, lambda: time.perf_counter() - began)
-        choice = prior_of(options, data, method, for_prior)
-        strength = choice.strength if choice is not None else float(options.strength)
-        builder = ModelBuilder(options, data, whole, method.clock, seed, strength, choice)
-        if np.isinf(strength):
-            return result_of(builder, independent_items(options, data, method, choice))
-        problem = data.problem(options, baskets_with_prior(options, data.distinct, strength))
+        builder = ModelBuilder(options, data, whole, method.clock, seed)
+        if options.resolved_shrinkage == 1:
+            end = independent_items(options, data, method)
+            return result_of(builder, end, Shrinkage(end.run.kernel, 1.0))
         continued = None if schedule is None else Place.from_arrays(schedule)
-        work = Work(method, problem, options.first_start, start, continued, seeds)
+        work = Work(method, builder.problem, options.first_start, start, continued, seeds)
 
         def build(restart: int, now: Run) -> DPP | Mixture:
             return builder.model_so_far(work.start_name(restart), restart + 1, now)
 
         with observers_of(options.restarts, options.progress, callback, build, builder.schedule) as observers:
             end = best_run(work, observers)
-        return result_of(builder, end)
+        return result_of(builder, end, shrunk(options, data, method, end, for_folds))
 
 
 def _check_start(start: Any, options: FitOptions) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError, whole_number
-from dpplearn.fitting.prior import as_strength
+from dpplearn.fitting.shrinkage import check_shrinkage
 from dpplearn.learners.registry import FACTORED, LEARNERS, QUALITY, Learner, learners_of
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.tools.threads import thread_count
@@ -46,7 +46,7 @@ class FitOptions:
     max_iter: int = 1000
     max_seconds: float | None = None
     threads: int | None = None
-    prior: float | str | None = None
+    shrinkage: float | str | None = None
     validation: float | None = None
     patience: int | None = None
     nonempty: bool | str = "auto"
@@ -57,7 +57,7 @@ class FitOptions:
     how: Learner = field(init=False, repr=False)  # what all this comes to, also where nothing was asked for
     first_start: str = field(init=False, repr=False)
     tolerance: float = field(init=False, repr=False)
-    strength: float | str = field(init=False, repr=False)  # of the prior, "auto" or a number
+    resolved_shrinkage: float | str = field(init=False, repr=False)  # "auto" or a number
     n_segments: int = field(init=False, repr=False)
     n_columns: int = field(init=False, repr=False)  # of the part that repels
     n_pairs: int = field(init=False, repr=False)  # of columns of the part that attracts, in factors
@@ -70,7 +70,7 @@ class FitOptions:
             how=how,
             first_start=self._start(how),
             tolerance=how.usual_tol if self.tol is None else self.tol,
-            strength=self._strength(how),
+            resolved_shrinkage=self._shrinkage(how),
             n_segments=how.usual_segments if self.segments is None else self.segments,
             n_columns=how.usual_rank if self.rank is None else self.rank,
             n_pairs=PAIRS * self.attraction if isinstance(self.attraction, bool) else self.attraction,
@@ -83,7 +83,7 @@ class FitOptions:
 
     def _model(self) -> str:
         of_learner = LEARNERS[self.learner].model if self.learner in LEARNERS else None
-        asked_for_dpp = any(each is not None for each in (self.learner, self.init, self.prior))
+        asked_for_dpp = any(each is not None for each in (self.learner, self.init, self.shrinkage))
         model = self.model or of_learner or ("dpp" if asked_for_dpp else "mixture")
         if model not in MODELS:
             raise InputError(f"model is {model!r}; expected one of {', '.join(sorted(MODELS))}")
@@ -126,10 +126,10 @@ class FitOptions:
                     f"{name} is {getattr(self, name)!r}, and learner {QUALITY.name!r} has no use for it: its one "
                     "optimum takes seconds from anywhere; leave it out"
                 )
-        if not (self.prior in (None, "auto") or (isinstance(self.prior, Real) and self.prior == 0)):
+        if not (self.shrinkage in (None, "auto") or (isinstance(self.shrinkage, Real) and self.shrinkage == 0)):
             raise InputError(
-                f"prior is {self.prior!r}; expected of learner {QUALITY.name!r} 0, for maximum likelihood, or nothing, "
-                "for half a basket more with and without each item"
+                f"shrinkage must be 0 (maximum likelihood) or unset (item counts + ½) for learner {QUALITY.name!r}, "
+                f"got {self.shrinkage!r}"
             )
         if self.ridge not in RIDGES and not (isinstance(self.ridge, Real) and 0 <= self.ridge < np.inf):
             raise InputError(
@@ -139,25 +139,24 @@ class FitOptions:
     @property
     def smooths(self) -> bool:
         """Whether items of quality are learned as if half a basket more had, and half a basket more had not, each."""
-        return self.prior is None or self.prior == "auto"
+        return self.shrinkage is None or self.shrinkage == "auto"
 
-    def _strength(self, how: Learner) -> float | str:
+    def _shrinkage(self, how: Learner) -> float | str:
         if how.model == "mixture":
-            if self.prior is not None:
-                raise InputError(
-                    f"prior is {self.prior!r}, and a mixture has none; leave it out, or ask for model='dpp'"
-                )
+            if self.shrinkage is not None:
+                raise InputError(f"shrinkage={self.shrinkage!r} is only valid for model='dpp'")
             return 0.0
         for name, usual in (("segments", None), ("rank", None), ("attraction", True)):
             if getattr(self, name) != usual:
                 raise InputError(
                     f"{name} is {getattr(self, name)!r}, which a mixture has and a DPP has not; leave it out, or leave "
-                    "out model='dpp', learner, init and prior"
+                    "out model='dpp', learner, init and shrinkage"
                 )
         if how is QUALITY:
             return 0.0
-        prior = how.usual_prior if self.prior is None else self.prior
-        return "auto" if isinstance(prior, str) and prior == "auto" else as_strength(prior)
+        if self.shrinkage is not None:
+            return check_shrinkage(self.shrinkage)
+        return how.usual_shrinkage if self.max_iter else 0.0  # without iterations the model is the start
 
     @property
     def aside(self) -> float:
@@ -209,8 +208,8 @@ class FitOptions:
             return replace(self, model="mixture", learner=FACTORED.name).for_baskets(baskets)
         if isinstance(baskets, Parts):
             self._check_parts(baskets)
-            if self.strength == "auto":
-                return replace(self, prior=0.0).for_baskets(baskets)
+            if self.resolved_shrinkage == "auto":
+                return replace(self, shrinkage=0.0).for_baskets(baskets)
         if self.validation is None:
             share = share_aside(baskets.n_units) if isinstance(baskets, Baskets) and self.how is FACTORED else 0.0
             return replace(self, validation=share).for_baskets(baskets)
@@ -233,10 +232,10 @@ class FitOptions:
         """Refuse what is no sum over parts."""
         if self.how is QUALITY and self.ridge == "cross-validation":
             raise InputError("ridge is 'cross-validation', for which all baskets must be in one place; use 'evidence'")
-        if self.prior == "auto":
+        if self.shrinkage == "auto":
             raise InputError(
-                "prior (--prior) is 'auto', chosen by cross-validation, for which all baskets must be in one place; "
-                "for baskets in parts give a number (0: no prior), or leave it out, which is the same as 0"
+                "shrinkage (--shrinkage) must be a number between 0 and 1 for baskets in parts, got 'auto': "
+                "cross-validation needs all baskets in one place"
             )
         if self.how is FACTORED:
             raise InputError(

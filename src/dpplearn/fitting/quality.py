@@ -15,12 +15,11 @@ from dpplearn.data.similarity import read_similarity
 from dpplearn.errors import InputError
 from dpplearn.fitting.data import Data
 from dpplearn.fitting.options import FitOptions
-from dpplearn.fitting.prior import SMOOTHING
 from dpplearn.fitting.quality_result import QualityWeights
 from dpplearn.fitting.result import FitResult
 from dpplearn.fitting.runs import Restart
 from dpplearn.fitting.watching import Callback, observers_of
-from dpplearn.kernels.independent import independent_log_likelihood
+from dpplearn.kernels.independent import SMOOTHING, independent_log_likelihood
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Limits, Run, run
 from dpplearn.learners.quality.blend import Blend
@@ -103,8 +102,11 @@ def _with_ridge(problem: QualityProblem, phi: Floats, options: FitOptions, seed:
 
 
 def _final(options: FitOptions, problem: QualityProblem, end: Profile) -> tuple[QualityProblem, Optimum]:
-    """The weights for the strengths that were learned; a weight per item from smoothed frequencies, unless no prior was
-    asked for: smoothing beforehand would bias the strengths."""
+    """Return the weights for the learned strengths.
+
+    With one weight per item, the weights come from smoothed frequencies, unless shrinkage=0 was asked for. Smoothing
+    beforehand would bias the strengths.
+    """
     if problem.of_all.free and options.smooths:
         baskets = problem.baskets
         m = (baskets.frequencies() * problem.number + SMOOTHING) / (problem.number + 2 * SMOOTHING)
@@ -127,8 +129,8 @@ def _result(
         n_iter=end.n_iter,
         evaluations=float(end.history.evaluations[-1]),
         stop=end.stop.name,
-        prior=0.0,
-        prior_chosen=False,
+        shrinkage=0.0,
+        shrinkage_chosen=False,
         nonempty=problem.nonempty,
         log_likelihood=problem.log_likelihood(kernel),
         independent_log_likelihood=baseline,

@@ -9,7 +9,6 @@ from textwrap import fill
 import numpy as np
 
 from dpplearn.errors import InputError
-from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.fitting.quality_result import QualityWeights
 from dpplearn.fitting.runs import Restart
 from dpplearn.kernels.families import AnyKernel
@@ -70,8 +69,8 @@ class FitResult:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> result = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, prior=0.1)
-    >>> result.dpp.items, result.prior, result.converged
+    >>> result = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1)
+    >>> result.dpp.items, result.shrinkage, result.converged
     (('bib', 'cot', 'crib'), 0.1, True)
     >>> result.log_likelihood > result.independent_log_likelihood
     True
@@ -82,7 +81,6 @@ class FitResult:
     stop: Stop
     restarts: tuple[Restart, ...]
     independent_log_likelihood: float
-    prior_choice: PriorChoice | None = None  # how the strength of the prior was chosen, if by cross-validation
     weights: QualityWeights | None = None  # of learner="quality"
 
     @property
@@ -108,16 +106,16 @@ class FitResult:
     def log_likelihood(self) -> float:
         """Of the training data under the model returned, given that baskets are not empty if it was learned so.
 
-        The history has the likelihood that learning maximised: with a prior, of the data and its pseudo-baskets.
+        The history has the likelihood that learning maximised, before shrinkage.
         """
         assert self.model.learned.log_likelihood is not None
         return self.model.learned.log_likelihood
 
     @property
-    def prior(self) -> float:
-        """The strength of the prior; inf for independent items."""
-        assert self.model.learned.prior is not None
-        return self.model.learned.prior
+    def shrinkage(self) -> float:
+        """Shrinkage of the model towards independent items, from 0 (none) to 1 (independent items)."""
+        assert self.model.learned.shrinkage is not None
+        return self.model.learned.shrinkage
 
     @property
     def n_iter(self) -> int:
@@ -140,13 +138,14 @@ class FitResult:
         given = ", given that it is not empty" if how.nonempty else ""
         given = f", given that it has {count(how.size, 'item')}" if how.size is not None else given
         beside = f"{signed(gain)} nats{', BELOW independent items' if gain < -1e-9 else ''}"
-        if gain < 0 and not self.prior and how.learner in LEARNERS and LEARNERS[how.learner].as_published:
+        if gain < 0 and not self.shrinkage and how.learner in LEARNERS and LEARNERS[how.learner].as_published:
             beside += ": the paper's learners end where they end; learner='auto' does not end below"
-        if np.isinf(self.prior):
-            beside = "the model is independent items, but for its smoothing"
+        if self.shrinkage == 1:
+            beside = "the model is independent items with smoothed frequencies"
+        chosen = " (chosen by cross-validation)" if how.shrinkage_chosen else ""
         facts = {
             "a basket is": f"{likelier(gain)} under the model, compared with independent items ({beside})",
-            "prior": self._prior if self.prior or self.prior_choice is not None else "",
+            "shrinkage": f"{self.shrinkage:.3g}{chosen}" if self.shrinkage else "",
             "stopped": f"after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
             f"{' (converged)' if self.converged else ''}: {self.stop.value}",
             "log-likelihood": f"{self.log_likelihood:.4f} per basket{given}",
@@ -168,13 +167,6 @@ class FitResult:
         if self.model.independent:
             lines.append(fill(self.model.caution, WIDTH, initial_indent="  ", subsequent_indent="  "))
         return "\n".join(lines)
-
-    @property
-    def _prior(self) -> str:
-        how = " (chosen by cross-validation)" if self.prior_choice is not None else ""
-        if np.isinf(self.prior):
-            return f"infinitely strong: independent items{how}"
-        return f"{self.prior:g} of the data's weight{how}" if self.prior else f"none{how}"
 
 
 def _fact(name: str, said: str) -> str:

@@ -8,8 +8,7 @@ import numpy as np
 
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
-from dpplearn.fitting.prior import SMOOTHING
-from dpplearn.kernels.independent import IndependentItems, chances
+from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.kernels.interface import Law
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training

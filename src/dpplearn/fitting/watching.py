@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from dpplearn.fitting.prior_choice import STRENGTHS
 from dpplearn.fitting.result import FitProgress
 from dpplearn.fitting.runs import Observer
 from dpplearn.learners.loop import Arrays, Run
@@ -73,10 +72,3 @@ def _left(share: float, seconds: float) -> str:
     """How much of what is planned is done, and how long the rest will take."""
     left = f", {duration(seconds * (1 - share) / share)} left" if 0 < share < 1 and seconds > 1 else ""
     return f"{share:.0%} done{left}"
-
-
-@contextmanager
-def choice_progress(progress: bool) -> Iterator[Callable[[int], None]]:
-    """Within, call the function with the number of strengths tried."""
-    with shown_progress(progress, transient=True) as shown:
-        yield shown.bar("choosing the prior, strength", len(STRENGTHS)).update

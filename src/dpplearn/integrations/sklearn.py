@@ -48,7 +48,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    model, learner, init, segments, attraction, rank, restarts, tol, max_iter, max_seconds, prior
+    model, learner, init, segments, attraction, rank, restarts, tol, max_iter, max_seconds, shrinkage
         As `dpplearn.fit` takes them: by default a mixture is learned.
     validation, patience, nonempty
         As `dpplearn.fit` takes them.
@@ -67,7 +67,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_ : int
         Iterations of the best run.
     converged_ : bool
-        Whether the model is the optimum: the tolerance was met, or the prior is infinitely strong.
+        Whether the model is the optimum: the tolerance was met, or the shrinkage is 1.
     stop_ : Stop
         Why learning stopped.
     n_features_in_ : int
@@ -78,7 +78,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> import pandas
     >>> X = pandas.DataFrame([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10, columns=["cot", "crib", "bib"])
-    >>> estimator = DPPEstimator(prior=0.1).fit(X)
+    >>> estimator = DPPEstimator(shrinkage=0.1).fit(X)
     >>> [each.item for each in estimator.model_.recommend(["cot"])]
     ['bib', 'crib']
     """
@@ -101,7 +101,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         tol: float | None = None,
         max_iter: int = 1000,
         max_seconds: float | None = None,
-        prior: float | str | None = None,
+        shrinkage: float | str | None = None,
         validation: float | None = None,
         patience: int | None = None,
         nonempty: bool | str = "auto",
@@ -118,7 +118,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.max_iter = max_iter
         self.max_seconds = max_seconds
-        self.prior = prior
+        self.shrinkage = shrinkage
         self.validation = validation
         self.patience = patience
         self.nonempty = nonempty
@@ -154,7 +154,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Examples
         --------
         >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
-        >>> DPPEstimator(prior=0.1).fit(X).converged_
+        >>> DPPEstimator(shrinkage=0.1).fit(X).converged_
         True
         """
         matrix = self._validated(X, reset=True)
@@ -192,7 +192,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Examples
         --------
         >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
-        >>> estimator = DPPEstimator(prior=0.1).fit(X)
+        >>> estimator = DPPEstimator(shrinkage=0.1).fit(X)
         >>> round(abs(estimator.score(X) - estimator.log_likelihood_), 6)
         0.0
         """
@@ -215,7 +215,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Examples
         --------
         >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
-        >>> one, both = DPPEstimator(prior=0.1).fit(X).score_samples([[1, 0, 0], [1, 1, 0]])
+        >>> one, both = DPPEstimator(shrinkage=0.1).fit(X).score_samples([[1, 0, 0], [1, 1, 0]])
         >>> bool(one > both)  # a cot and a crib are hardly ever together
         True
         """
@@ -244,7 +244,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Examples
         --------
         >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
-        >>> DPPEstimator(prior=0.1).fit(X).sample(4, k=2, random_state=0).sum(axis=1).tolist()
+        >>> DPPEstimator(shrinkage=0.1).fit(X).sample(4, k=2, random_state=0).sum(axis=1).tolist()
         [2, 2, 2, 2]
         """
         check_is_fitted(self)
@@ -279,7 +279,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Examples
         --------
         >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1]] * 10)  # cot, crib, bib
-        >>> estimator = DPPEstimator(prior=0.1).fit(X)
+        >>> estimator = DPPEstimator(shrinkage=0.1).fit(X)
         >>> [each.item for each in estimator.recommend([[1, 0, 0]])[0]]
         [2, 1]
         """

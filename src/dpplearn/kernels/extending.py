@@ -69,7 +69,7 @@ def _symmetric_copy(kernel: Kernel, item: int) -> Kernel:
     if kernel.at_one.any():
         raise InputError(
             "some items are certain under this model (eigenvalues of K are 1), so that none can be copied; leave like "
-            "out, or learn the model with a prior or given that sets are not empty"
+            "out, or fit the model with shrinkage or given that sets are not empty"
         )
     B = kernel.eigenvectors * np.sqrt(kernel.odds)
     others = np.delete(B, item, axis=0)

@@ -12,6 +12,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 
+SMOOTHING = 0.5  # pseudo-count of baskets with, and of baskets without, each item
 RAREST = 1e-6  # the least share of sets that are not empty
 CONVERGED = 1e-12  # of Newton's method, on a share
 FAR = 12  # standard deviations, and 40 items more: further above the mean, double precision sees no chance of a size

@@ -35,7 +35,7 @@ class Stop(Enum):
     VALIDATION = (
         "the baskets set aside have become no likelier for a while; this is the model under which they were likeliest"
     )
-    CLOSED_FORM = "there was nothing to learn: an infinitely strong prior gives the model of independent items"
+    CLOSED_FORM = "there was nothing to learn: with shrinkage 1 the model is that of independent items"
     NOT_BETTER = "no step led above the model given as a start, or above independent items; that model is returned"
     PLANNED = "all passes over the baskets that were planned are done"
     NO_ASCENT = "no step, however small, raised the log-likelihood"

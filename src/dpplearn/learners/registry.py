@@ -39,7 +39,7 @@ class Learner:
     usual_segments: int = 10
     usual_rank: int = 20
     usual_tol: float = 1e-4  # nats per basket, or relative where the rule is
-    usual_prior: float | str = 0.0
+    usual_shrinkage: float | str = 0.0
     usual_start: str = "moments"
     random_start: str = "wishart"
 
@@ -52,7 +52,7 @@ OURS = (
         matrices=37,
         learns_nonempty=True,
         usually_nonempty=True,
-        usual_prior="auto",
+        usual_shrinkage="auto",
     ),
     Learner(
         "mixture",
@@ -85,7 +85,7 @@ PUBLISHED = (
     Learner("em", em, relative_change, as_published=True),
     Learner("k-ascent", k_ascent, relative_change, as_published=True),
     Learner("natural-em", natural_em, still_to_gain),
-    Learner("lbfgs", lbfgs, still_to_gain, matrices=37, learns_nonempty=True),
+    Learner("lbfgs", lbfgs, still_to_gain, matrices=37, learns_nonempty=True, usual_shrinkage="auto"),
     Learner("picard", picard, still_to_gain),
     Learner("mm", mm, still_to_gain),
     # a few steps of Adam without a new best mean nothing

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpplearn.kernels.interface import Law
@@ -43,7 +41,7 @@ def why_independent(law: Law, nonempty: bool, learned: Provenance, training: Tra
 
 
 def _of_law(law: Law, nonempty: bool, learned: Provenance) -> str:
-    if learned.prior is not None and math.isinf(learned.prior):
+    if learned.shrinkage == 1:
         return NO_INTERACTION
     p = law.marginals()
     items = np.sort(np.argsort(-p, kind="stable")[:LOOKED_AT])

@@ -27,8 +27,8 @@ class Provenance:
     n_iter: int | None = None  # of the best run
     evaluations: float | None = None  # of the statistics
     stop: str | None = None  # the name of a `Stop`
-    prior: float | None = None  # its strength
-    prior_chosen: bool | None = None  # by cross-validation
+    shrinkage: float | None = None  # towards independent items, from 0 to 1
+    shrinkage_chosen: bool | None = None  # by cross-validation
     nonempty: bool | None = None  # whether it was learned given that baskets are not empty
     size: int | None = None  # how many items every basket has, where it was learned given that
     to_gain: float | None = None  # nats per basket at most that better weights of the same kernels would gain
@@ -75,8 +75,8 @@ class Provenance:
 
         Examples
         --------
-        >>> Provenance(learner="em", prior=0.0).to_dict()
-        {'learner': 'em', 'prior': 0.0}
+        >>> Provenance(learner="em", shrinkage=0.0).to_dict()
+        {'learner': 'em', 'shrinkage': 0.0}
         """
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if value is not None}

@@ -71,8 +71,8 @@ def fit_all(
     progress
         Show on standard error what is being done.
     options
-        Of `fit`: model, segments, rank, attraction, learner, init, prior, restarts, tol, max_iter, max_seconds,
-        validation, patience, nonempty.
+        Of `fit`: model, segments, rank, attraction, learner, init, shrinkage, restarts, tol, max_iter,
+        max_seconds, validation, patience, nonempty.
 
     Returns
     -------

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
     """The mean log-likelihood after every iteration, also of the baskets set aside where there are any.
 
-    With a prior, what is learned from are the baskets and those of the prior; of a mixture, what is maximised is less
-    for parameters that are large. Where that ended for the baskets alone, which is what independent items compare with,
-    is a point at the end.
+    The curve is that of the learner: before shrinkage for a DPP, and less the penalty for a mixture. A star at the end
+    is the log-likelihood of the returned model where it differs.
 
     Parameters
     ----------
@@ -47,16 +46,17 @@ def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
     'iteration'
     """
     history, learned = _history(model), model.learned
-    prior, mixture = (learned.prior or 0) > 0, isinstance(model, Mixture)
-    what = "training data, less the penalty" if mixture else "training data and prior" if prior else "training data"
+    mixture, shrunk = isinstance(model, Mixture), (learned.shrinkage or 0) > 0
+    what = "training data, less the penalty" if mixture else "training data"
+    returned = "training data alone" if mixture else "training data, after shrinkage"
     with styled():
         figure = figure or new_figure(6.4, 4)
         axes = figure.subplots()
         _curve(axes, what, history.log_likelihood, OURS)
         if not np.isnan(history.validation).all():
             _curve(axes, "data set aside", history.validation, KA)
-        if (prior or mixture) and (alone := learned.log_likelihood) is not None:
-            axes.plot(len(history) - 1, alone, "*", color=OURS, ms=9, label=f"training data alone: {_minus(alone)}")
+        if (shrunk or mixture) and (level := learned.log_likelihood) is not None:
+            axes.plot(len(history) - 1, level, "*", color=OURS, ms=9, label=f"{returned}: {_minus(level)}")
         if (level := learned.independent_log_likelihood) is not None:
             axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {_minus(level)}")
         axes.set_xlabel("iteration")

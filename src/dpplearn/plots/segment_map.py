@@ -59,7 +59,7 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
     if not isinstance(model, Mixture):
         raise InputError(
             f"got a {type(model).__name__}, which knows one kind of people; learn a mixture to see segments (fit "
-            "without model='dpp', learner, init and prior)"
+            "without model='dpp', learner, init and shrinkage)"
         )
     if model.n_segments < 2:
         raise InputError("the mixture has a single segment, so there is none to compare it with; learn more segments")

@@ -12,8 +12,8 @@ from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
 from dpplearn.errors import InputError
 from dpplearn.fitting.result import FitResult
-from dpplearn.fitting.stand_in import drawn_sets
 from dpplearn.models.model import SetModel
+from dpplearn.upkeep.drawn_sets import draw_sets
 from dpplearn.upkeep.drift import (
     IMPOSSIBLE_SHARE,
     ITEM_SHIFT,
@@ -55,7 +55,7 @@ def check(model: SetModel | FitResult, baskets: Baskets | Iterable[Iterable[Any]
     Examples
     --------
     >>> import dpplearn as dl
-    >>> model = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 50, prior=0.1).model
+    >>> model = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 50, shrinkage=0.1).model
     >>> check(model, [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 20).drifted
     False
     >>> print(check(model, [["cot", "bib"], ["crib", "bib"]] * 40).verdict)
@@ -109,7 +109,7 @@ def _unknown_share(model: SetModel, given: Baskets) -> float:
 
 def _likelihood(model: SetModel, recent: Baskets, learned_from: float, rng: Seed) -> tuple[Shift, float]:
     """Of the baskets that are possible, and the share of the others."""
-    own = model.log_prob(drawn_sets(model, DRAWS, rng))
+    own = model.log_prob(draw_sets(model, DRAWS, rng))
     theirs, weights = model.log_prob(recent), recent.weights
     possible = np.isfinite(theirs)
     impossible = 1 - float(weights[possible].sum() / weights.sum())

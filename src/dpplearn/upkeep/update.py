@@ -15,7 +15,6 @@ from dpplearn.data.times import decay, known_times
 from dpplearn.errors import InputError
 from dpplearn.fitting.fit import asked_for, fit_with
 from dpplearn.fitting.result import FitResult
-from dpplearn.fitting.stand_in import learned_weight, stand_in
 from dpplearn.kernels.families import kernel_of
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.weighted.kernel import WeightedKernel
@@ -33,6 +32,7 @@ from dpplearn.upkeep.changes import (
     likelihoods,
     moved_recommendations,
 )
+from dpplearn.upkeep.drawn_sets import draw_training_sets, training_weight
 
 Model = DPP | Mixture
 
@@ -44,7 +44,7 @@ class Update:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> old = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, prior=0.1).model
+    >>> old = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1).model
     >>> dl.update(old, [["cot", "mobile"], ["crib"]] * 5, rng=0).model.items
     ('bib', 'cot', 'crib', 'mobile')
     """
@@ -81,10 +81,9 @@ def update(
 ) -> Update:
     """Learn on from a model with new baskets, and say what changed.
 
-    A model does not keep its baskets. Where these are at hand, pass them as `old`: nothing is better. Otherwise sets
-    drawn exactly from the model stand in for them, which count what they did, with items as frequent as the model knows
-    that they were, and pairs nearly so. New items start at their frequency, without interactions;
-    docs/guide/updating.md has what an update is worth beside learning anew.
+    A model does not store its training baskets. If you have them, pass them as `old`, which gives the best result.
+    Otherwise sets drawn from the model replace them, with the same total weight and the same item frequencies. New
+    items start at their frequency, without interactions. See docs/guide/updating.md for a comparison with a new fit.
 
     Parameters
     ----------
@@ -115,7 +114,7 @@ def update(
     Examples
     --------
     >>> import dpplearn as dl
-    >>> old = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, prior=0.1).model
+    >>> old = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1).model
     >>> found = update(old, [["cot", "mobile"], ["crib"]] * 5, rng=0)
     >>> [(each.item, each.n_baskets) for each in found.changes.new_items]
     [('mobile', 5.0)]
@@ -133,7 +132,8 @@ def update(
     kept, fresh = _aged(past, new, 1 - forget, half_life)
     both = _joined([kept, fresh], catalogue)
     options = {"threads": threads, "max_seconds": max_seconds, "progress": progress, "nonempty": model.nonempty}
-    asked = asked_for(model, **options, **_as_learned(model, fresh.total_weight / both.total_weight))
+    share_not_shrunk = fresh.total_weight / both.total_weight if past.drawn else 1.0
+    asked = asked_for(model, **options, **_as_learned(model, share_not_shrunk))
     found = fit_with(asked, both, start=model, rng=int(rng.integers(2**63)), as_weighed=True)
     updated = _with_truth(found.model, model, past, kept, fresh)
     likelihood = likelihoods(model, updated, judged, in_sample=test is None)
@@ -163,7 +163,7 @@ def _check(model: Any, new: Baskets, forget: Any) -> None:
 
 def _past(model: Model, old: Any, catalogue: Catalogue, rng: np.random.Generator, threads: int | None) -> Past:
     if old is None:
-        return Past(stand_in(model, rng, threads), model.training, drawn=True)
+        return Past(draw_training_sets(model, rng, threads), model.training, drawn=True)
     known = as_baskets(old)
     _, left_out = known.known_to(catalogue)
     if left_out:
@@ -194,11 +194,15 @@ def _joined(parts: list[Baskets], catalogue: Catalogue) -> Baskets:
     return Baskets.together(there)
 
 
-def _as_learned(model: Model, share_new: float) -> dict[str, Any]:
-    """The options by which the model was learned. Of a prior, what stands in for the past knows already; and baskets of
-    the past that were set aside would say that the model as it is knows them best."""
+def _as_learned(model: Model, share: float) -> dict[str, Any]:
+    """Return the options of `fit` with which the model was learned.
+
+    Sets drawn from a shrunk DPP are already shrunk, so that only the share of the new baskets needs shrinkage. No
+    baskets are held out from a low-rank mixture: drawn sets would always favour the model that they were drawn from.
+    """
     if isinstance(model, DPP):
-        return {"learner": model.learned.learner or "auto", "prior": (model.learned.prior or 0.0) * share_new}
+        known = model.learned.shrinkage
+        return {"learner": model.learned.learner or "auto", "shrinkage": None if known is None else known * share}
     if not isinstance(model.kernel, MixtureKernel):
         return {"validation": 0.0}
     interaction = model.kernel.interaction
@@ -208,7 +212,7 @@ def _as_learned(model: Model, share_new: float) -> dict[str, Any]:
 def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh: Baskets) -> Model:
     """The model with what is known of the baskets themselves in place of the sets that stood in for them."""
     weight = kept.total_weight + fresh.total_weight
-    n_past = learned_weight(before) if past.drawn else len(past.baskets)
+    n_past = training_weight(before) if past.drawn else len(past.baskets)
     learned = replace(updated.learned, start="update", n_baskets=round(n_past) + len(fresh), weight=weight)
     learned = replace(learned, n_distinct=None) if past.drawn else learned
     training = updated.training

@@ -14,7 +14,7 @@ from dpplearn.learners.symmetric.auto import SMALL, column_scale, with_empty_sha
 from dpplearn.learners.symmetric.factor import factor
 from helpers.problems import random_kernel, sampled, shopping
 
-fit = partial(dl.fit, prior=0)  # to maximum likelihood, which is what these tests are about
+fit = partial(dl.fit, shrinkage=0)  # to maximum likelihood, which is what these tests are about
 
 KERNEL = Kernel(np.array([0.05, 0.1, 0.2, 0.3]), random_kernel(np.random.default_rng(0), 4).eigenvectors)
 

@@ -26,7 +26,7 @@ from dpplearn.cli.options import (
     TopItems,
     WeightColumn,
     one_of,
-    prior_strength,
+    parse_shrinkage,
 )
 from dpplearn.cli.output import busy, show, wants_progress, write_json
 from dpplearn.learners.registry import LEARNERS
@@ -40,7 +40,7 @@ Learners = Annotated[
         "--learner",
         metavar="|".join(LEARNERS),
         callback=lambda values: [one_of(LEARNERS)(value) for value in values or []],
-        help="A learner to compare; repeat for more. Without --learner, --init or --prior, kinds of models are.",
+        help="A learner to compare; repeat for more. Without --learner, --init or --shrinkage, kinds of models are.",
     ),
 ]
 Inits = Annotated[
@@ -52,13 +52,13 @@ Inits = Annotated[
         help="A start to compare; repeat for more. By default moments.",
     ),
 ]
-Priors = Annotated[
+Shrinkages = Annotated[
     list[float] | None,
     typer.Option(
-        "--prior",
-        metavar="auto|STRENGTH",
-        parser=prior_strength,
-        help="A prior to compare; repeat for more. By default that of the learner.",
+        "--shrinkage",
+        metavar="auto|NUMBER",
+        parser=parse_shrinkage,
+        help="A shrinkage to compare; repeat for more. By default that of the learner.",
     ),
 ]
 MIXTURE = "mixture"
@@ -77,7 +77,7 @@ def compare(
     data: Data,
     learner: Learners = None,
     init: Inits = None,
-    prior: Priors = None,
+    shrinkage: Shrinkages = None,
     folds: Folds = 5,
     k: Lengths = None,
     seed: FixedSeed = 0,
@@ -98,8 +98,8 @@ def compare(
     from dpplearn.evaluation.cross_validation import cross_validate
     from dpplearn.evaluation.evaluation import KS
 
-    check_mixture(learner or [], {"--init": init, "--prior": prior})
-    choices = {"learner": learner, "init": init, "prior": prior}
+    check_mixture(learner or [], {"--init": init, "--shrinkage": shrinkage})
+    choices = {"learner": learner, "init": init, "shrinkage": shrinkage}
     options = combinations(choices) if any(choices.values()) else {name: dict(each) for name, each in KINDS.items()}
     progress = wants_progress(quiet)
     with busy(f"reading {data}", progress):
@@ -134,4 +134,4 @@ def combinations(choices: Mapping[str, Sequence[Any] | None]) -> dict[str, dict[
 
 def _word(option: str, value: float | str) -> str:
     text = value if isinstance(value, str) else f"{value:g}"
-    return f"prior {text}" if option == "prior" else text
+    return f"shrinkage {text}" if option == "shrinkage" else text

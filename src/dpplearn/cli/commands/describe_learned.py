@@ -51,8 +51,9 @@ def _sentences(learned: Report, mixture: bool) -> Iterator[str]:
         yield f"Learned{_by(learned, mixture)}."
     if "stop" in learned:
         yield _stopped(learned)
-    if "prior" in learned and not mixture:
-        yield _prior(learned)
+    if learned.get("shrinkage") and not mixture:
+        chosen = ", chosen by cross-validation" if learned.get("shrinkage_chosen") else ""
+        yield f"Shrinkage towards independent items: {learned['shrinkage']:.3g}{chosen}."
     if {"log_likelihood", "independent_log_likelihood"} <= learned.keys():
         yield _gain(learned)
     if "validation" in learned:
@@ -75,14 +76,6 @@ def _stopped(learned: Report) -> str:
     after = f" after {count(learned['n_iter'], 'iteration')}" if "n_iter" in learned else ""
     seconds = f" and {number(learned['seconds'], 2)} s" if "seconds" in learned else ""
     return f"It stopped{after}{seconds}: {why}."
-
-
-def _prior(learned: Report) -> str:
-    strength = learned["prior"]
-    chosen = ", as cross-validation chose" if learned.get("prior_chosen") else ""
-    if math.isinf(strength):
-        return f"The prior is infinitely strong{chosen}: the model is that of independent items."
-    return f"The prior has {strength:g} of the data's weight{chosen}." if strength else f"There is no prior{chosen}."
 
 
 def _gain(learned: Report) -> str:

@@ -14,11 +14,9 @@ from dpplearn.cli.output import Report, Shown
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.fitting.options import FitOptions
-from dpplearn.fitting.prior import SMOOTHING
-from dpplearn.fitting.prior_choice import PriorChoice
 from dpplearn.fitting.quality_result import MOST_SHOWN, STRENGTHS, WEIGHTS, QualityWeights
 from dpplearn.fitting.result import FitResult
-from dpplearn.kernels.independent import IndependentItems, chances
+from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.models.mixture import Mixture
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import count, likelier, number, share, shown, signed
@@ -67,8 +65,8 @@ def _kind_of(result: FitResult, options: FitOptions) -> Report:
         "segments": result.model.n_segments if isinstance(result.model, Mixture) else None,
         "rank": min(options.n_columns, len(result.model.items)) if mixture else None,
         "attraction": options.attraction if mixture else None,
-        "prior": None if mixture else result.prior,
-        "prior_choice": None if result.prior_choice is None else _prior_choice(result.prior_choice),
+        "shrinkage": None if mixture else result.shrinkage,
+        "shrinkage_chosen": None if mixture else result.model.learned.shrinkage_chosen,
         "quality": None if result.weights is None else _quality(result.weights),
     }
 
@@ -82,23 +80,6 @@ def _quality(weights: QualityWeights) -> Report:
 
 def _known(row: Report) -> Report:
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-
-
-def _prior_choice(choice: PriorChoice) -> list[Report]:
-    """One line per strength, the strongest first."""
-    lines = []
-    for place, (strength, value) in enumerate(zip(choice.strengths, choice.log_likelihood, strict=True)):
-        below, standard_error = choice.difference(choice.best, place)
-        lines.append(
-            {
-                "strength": float(strength),
-                "log_likelihood": float(value),
-                "below_the_best": below,
-                "standard_error": standard_error,
-                "taken": place == choice.chosen,
-            }
-        )
-    return lines
 
 
 def _beside_independent(result: FitResult, train: AnyBaskets, test: Baskets | None) -> Report:
@@ -134,13 +115,6 @@ def _likelihoods(n_baskets: int, model: float, baseline: float) -> Report:
 
 def fit_tables(report: Report) -> Iterator[Shown]:
     yield Facts("Learned", list(_facts(report)))
-    if report["prior_choice"] is not None:
-        yield TextTable(
-            "Strength of the prior: mean log-likelihood of unseen baskets",
-            "How much independent items count beside the data: the strongest that predicts about as well as the best.",
-            ["strength>", "log-likelihood>", "below the best>", "standard error>", ""],
-            [_strength(each) for each in report["prior_choice"]],
-        )
     parts = [(name, report[name]) for name in ("train", "test") if report[name] is not None]
     yield TextTable(
         f"Beside independent items: mean log-likelihood per basket{_given(report)}",
@@ -195,7 +169,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     else:
         yield "model", "symmetric DPP"
         yield "learner", f"{report['learner']} from {report['start']}{seed}"
-        yield "prior", _prior(report)
+        chosen = ", chosen by cross-validation" if report["shrinkage_chosen"] else ""
+        yield "shrinkage", f"{report['shrinkage']:.3g}{chosen}"
     yield "stopped", f"{stopped}: {report['stopped_because']}"
     yield "learning time", f"{number(report['seconds'], 2)} s"
     yield "expected size", f"{number(report['expected_size'], 2)} items{_given(report)}"
@@ -212,19 +187,6 @@ def _given(report: Report) -> str:
 def _mixture(report: Report) -> str:
     attraction = "items attract and repel each other" if report["attraction"] else "items repel each other"
     return f"mixture of {count(report['segments'], 'segment')}; {attraction} (rank {report['rank']})"
-
-
-def _prior(report: Report) -> str:
-    strength, chosen = report["prior"], ", by cross-validation" if report["prior_choice"] is not None else ""
-    if math.isinf(strength):
-        return f"infinitely strong{chosen}: the model is that of independent items"
-    return f"{strength:g} of the data's weight{chosen}" if strength else f"none{chosen}"
-
-
-def _strength(each: Report) -> tuple[str, ...]:
-    figures = (number(each["below_the_best"]), number(each["standard_error"]))
-    name = "independent items" if math.isinf(each["strength"]) else f"{each['strength']:g}"
-    return name, number(each["log_likelihood"]), *figures, "taken" if each["taken"] else ""
 
 
 def _in_words(name: str, part: Report) -> str:
@@ -253,7 +215,7 @@ def _remark(name: str, part: Report, kind: str, of_features: bool) -> str:
         return (
             f"{name}: some basket has probability zero under the model, so the mean log-likelihood is minus infinity."
         )
-    if part["gain"] < -1e-9:  # more than rounding: of an infinitely strong prior it is nothing
+    if part["gain"] < -1e-9:  # more than rounding: with shrinkage 1 there is no difference
         why = {
             "mixture": "(try a smaller --tol, or --restarts 5), or there are too few baskets for so many segments (try "
             "--segments 1).",
