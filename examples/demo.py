@@ -38,7 +38,7 @@ def registries(category, n):
 
 def independent_items(train):
     """Return the DPP with a diagonal kernel: each item is chosen independently at its frequency."""
-    return dl.DPP(dl.Kernel.from_K(np.diag(train.frequencies())), train.items)
+    return dl.DPP.from_K(np.diag(train.frequencies()), train.items)
 
 
 def compare_learners(train, test):
