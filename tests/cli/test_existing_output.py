@@ -68,7 +68,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     for paths in (sound, damaged):
         paths["data"].parent.mkdir()
     sound["data"].write_text(ORDERS)
-    dl.fit(dl.read_baskets(sound["data"]), model="dpp", rng=0, max_iter=1, prior=0).model.save(sound["model"])
+    dl.fit(dl.read_baskets(sound["data"]), model="dpp", rng=0, max_iter=1, shrinkage=0).model.save(sound["model"])
     dl.prepare(sound["data"], sound["prepared"], min_products=1, min_count=1, min_items=2, min_baskets_per_item=1)
     shutil.copytree(sound["prepared"], damaged["prepared"])
     for path in damaged["prepared"].rglob("*.parquet"):
@@ -181,7 +181,7 @@ def test_a_table_of_another_command_is_kept(inputs: Inputs, tmp_path: Path) -> N
 def test_a_checkpoint_replaces_a_foreign_file_only_with_force(inputs: Inputs, tmp_path: Path) -> None:
     state = tmp_path / "notes.txt"
     shutil.copy(inputs.foreign["notes.txt"], state)
-    call = [*arguments(CALLS["fit"], inputs.sound, tmp_path / "new"), "--prior", "0", "--checkpoint", str(state)]
+    call = [*arguments(CALLS["fit"], inputs.sound, tmp_path / "new"), "--shrinkage", "0", "--checkpoint", str(state)]
     assert run(*call).returncode == 2
     with pytest.raises(dl.InputError, match=r"notes\.txt"):
         dl.Checkpoint(state)
