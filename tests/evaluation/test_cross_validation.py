@@ -136,9 +136,9 @@ def test_baskets_of_weight_zero_are_not_tested() -> None:
 
 
 def test_folds_without_baskets_are_refused() -> None:
-    with pytest.raises(InputError, match="5 folds of 3 baskets"):
+    with pytest.raises(InputError, match=r"5.*3"):
         dl.cross_validate([[0], [1], [0, 1]])
-    with pytest.raises(InputError, match="folds is 1"):
+    with pytest.raises(InputError, match=r"folds.*1"):
         dl.cross_validate(BASKETS, folds=1)
 
 

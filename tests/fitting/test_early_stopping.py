@@ -177,21 +177,19 @@ def test_given_that_baskets_are_not_empty_they_are_judged_so() -> None:
 
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan"), "a", True])
 def test_a_share_that_is_none_is_refused(share: Any) -> None:
-    with pytest.raises(InputError, match="validation is"):
+    with pytest.raises(InputError):
         fit(BASKETS, validation=share, model="dpp", nonempty=False)
 
 
 @pytest.mark.parametrize(("n", "share"), [(1, 0.5), (3, 0.99), (1, 0.01)])
 def test_a_share_that_leaves_nothing_to_learn_from_or_to_validate_on_is_refused(n: int, share: float) -> None:
-    with pytest.raises(
-        InputError, match=r"validation \(--validation\) is .*leaves \d baskets to learn from and \d to validate on"
-    ):
+    with pytest.raises(InputError, match="--validation"):
         fit(BASKETS.subset(np.arange(n)), validation=share, model="dpp", nonempty=False)
 
 
 @pytest.mark.parametrize("patience", [0, -1, 2.5, True])
 def test_patience_is_a_whole_number(patience: Any) -> None:
-    with pytest.raises(InputError, match=r"patience is .*; expected a whole number, 1 or more"):
+    with pytest.raises(InputError, match="patience"):
         fit(BASKETS, validation=0.2, patience=patience, model="dpp", nonempty=False)
 
 

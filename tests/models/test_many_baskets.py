@@ -96,5 +96,5 @@ def test_a_basket_that_cannot_be_gets_nothing_and_the_others_theirs(tmp_path: Pa
     found = pairs_of([["unicorn"], ["cot", "unicorn"], ["cot"]], recommender)
     assert found.possible.tolist() == [False, False, True]
     assert [len(row) for row in rows_of(found, recommender)] == [0, 0, len(shelf.recommend(["cot"], 4))]
-    with pytest.raises(dl.InputError, match="category never: the items of the basket together are so unlikely"):
+    with pytest.raises(dl.InputError):
         shelf.recommend(["unicorn"])
