@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo demo-orders demo-serve docs docs-serve docs-look picture dist browser test pytest test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
+.PHONY: demo demo-orders demo-serve docs docs-serve docs-look picture dist browser test pytest quick test-processors lint bench bench-learners bench-small-data bench-models bench-large reproduce clean
 
 # The paper's comparison on generated registries, and what the mixture adds.
 demo: $(VENV)/.installed
@@ -58,8 +58,12 @@ browser:
 test: lint pytest
 	$(BIN)/python tests/processors.py --short
 
-# One BLAS thread per worker: two workers keep two cores busy.
+# All tests, with those that are marked slow. One BLAS thread per worker: two workers keep two cores busy.
 pytest: $(VENV)/.installed-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m ""
+
+# The default tests, without those that start processes, servers, browsers or clusters.
+quick: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Doctests and numerical tests as on other processors, with one and with two BLAS threads; half an hour on 2 cores.

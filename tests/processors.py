@@ -22,7 +22,7 @@ SYMMETRIC = "kernels/symmetric/test_"
 SHORT = (
     f"{SYMMETRIC}statistics.py {SYMMETRIC}independence.py {SYMMETRIC}kernel.py "
     "kernels/nonsymmetric/test_minors_and_segments.py learners/mixture "
-    "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py reproduction/test_textbook.py"
+    "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py reproduction/test_textbook.py golden"
 )
 FULL = (
     "tools/test_threads.py kernels models/test_dpp.py models/test_explaining.py models/test_training.py learners "
@@ -31,7 +31,7 @@ FULL = (
     "fitting/test_factored_fits.py fitting/test_quality_fits.py fitting/test_fixed_kernels.py fitting/test_slates.py "
     "models/test_new_items.py models/test_evidence.py uncertainty evaluation upkeep "
     "analysis/test_cooccurrence.py analysis/test_substitutes.py analysis/test_similarity.py "
-    "reproduction/test_textbook.py reproduction/test_experiments.py"
+    "reproduction/test_textbook.py reproduction/test_experiments.py golden"
 )
 
 
@@ -75,8 +75,8 @@ def passes(processor: Processor, names: str, threads: int) -> bool:
     """Run the doctests and the named tests as on the processor; return whether all passed."""
     print(f"\n{processor.core_type}, numba for {processor.numba}, {threads} BLAS threads", flush=True)
     paths = [str(DOCTESTS), *(str(TESTS / name) for name in names.split())]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider", *paths]
-    return subprocess.run(command, env=processor.environment(threads), check=False).returncode == 0
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider"]
+    return subprocess.run([*command, *paths], env=processor.environment(threads), check=False).returncode == 0
 
 
 def main() -> int:
