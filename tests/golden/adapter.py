@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dpplearn import DPP, Baskets, FactoredKernel, Kernel, Mixture, MixtureKernel, statistics
+from dpplearn import DPP, Baskets, FactoredKernel, Kernel, Mixture, MixtureKernel
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.factored.kernel import coupling
 from dpplearn.kernels.families import law_of
 from dpplearn.kernels.symmetric.quality import QualityLaw
-from dpplearn.kernels.symmetric.statistics import log_likelihood, sums_under_L
+from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics, sums_under_L
 from dpplearn.learners.factored.factored import Learning
 from dpplearn.learners.factored.interaction import Active, Batch, Moments, Segment, gradient
 from dpplearn.learners.factored.place import Place
