@@ -75,8 +75,9 @@ def passes(processor: Processor, names: str, threads: int) -> bool:
     """Run the doctests and the named tests as on the processor; return whether all passed."""
     print(f"\n{processor.core_type}, numba for {processor.numba}, {threads} BLAS threads", flush=True)
     paths = [str(DOCTESTS), *(str(TESTS / name) for name in names.split())]
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider"]
-    return subprocess.run([*command, *paths], env=processor.environment(threads), check=False).returncode == 0
+    options = ["-q", "-m", "", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options, *paths]
+    return subprocess.run(command, env=processor.environment(threads), check=False).returncode == 0
 
 
 def main() -> int:
