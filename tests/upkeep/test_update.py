@@ -11,7 +11,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.models.training import Training
 from dpplearn.upkeep.changes import Changes, changed_items, likelihoods, moved_recommendations
-from dpplearn.upkeep.drawn_sets import draw_training_sets, with_item_frequencies
+from dpplearn.upkeep.drawn_sets import draw_training_sets, with_frequencies
 from helpers import program
 from helpers.command import answer, run, table
 
@@ -41,7 +41,7 @@ def test_reweighting_keeps_odds_ratios() -> None:
     """Iterative proportional fitting multiplies by one factor per item, which odds ratios of pairs do not contain."""
     every = [[], ["a"], ["b"], ["a", "b"]] * 20
     weights = np.tile([9.0, 12.0, 7.0, 8.0], 20)
-    found = with_item_frequencies(dl.Baskets.from_lists(every, weights=weights), np.array([0.2, 0.7]))
+    found = with_frequencies(dl.Baskets.from_lists(every, weights=weights), np.array([0.2, 0.7]))
     np.testing.assert_allclose(found.frequencies(), [0.2, 0.7], rtol=1e-5)
     none, a, b, both = found.weights[:4]
     assert none * both / (a * b) == pytest.approx(9 * 8 / (12 * 7))
@@ -49,22 +49,20 @@ def test_reweighting_keeps_odds_ratios() -> None:
 
 def test_reweighting_leaves_weights_as_they_are_where_nothing_is_missing() -> None:
     baskets = dl.Baskets.from_lists(OLD)
-    found = with_item_frequencies(baskets, baskets.frequencies())
+    found = with_frequencies(baskets, baskets.frequencies())
     np.testing.assert_allclose(found.weights / found.total_weight, 1 / len(baskets), rtol=1e-9)
 
 
 @pytest.mark.parametrize("frequencies", [[0.0, 0.5], [1.0, 0.5]], ids=["never", "always"])
 def test_reweighting_reaches_items_that_never_or_always_occurred(frequencies: list[float]) -> None:
     baskets = dl.Baskets.from_lists([[], ["a"], ["b"], ["a", "b"]] * 20)
-    np.testing.assert_allclose(
-        with_item_frequencies(baskets, np.array(frequencies)).frequencies(), frequencies, atol=2e-6
-    )
+    np.testing.assert_allclose(with_frequencies(baskets, np.array(frequencies)).frequencies(), frequencies, atol=2e-6)
 
 
 def test_rare_items_keep_their_frequency() -> None:
     """To change it, a few sets would get very large weights."""
     baskets = dl.Baskets.from_lists([["a"], ["b"], []] * 50 + [["c"]])
-    found = with_item_frequencies(baskets, np.array([0.3, 0.4, 0.2]))
+    found = with_frequencies(baskets, np.array([0.3, 0.4, 0.2]))
     assert found.weights.max() < 2 * found.weights.min() + 1e-9
 
 
