@@ -150,10 +150,10 @@ def test_a_model_that_cannot_be_saved_is_had_from_the_checkpoint(
 ) -> None:
     save = dl.DPP.save
 
-    def full(dpp: dl.DPP, path: Path) -> None:
+    def full(dpp: dl.DPP, path: Path, *, force: bool) -> None:
         if path == tmp_path / "model":
             raise dl.InputError(f"{path} cannot be written: No space left on device")
-        save(dpp, path)
+        save(dpp, path, force=force)
 
     call = maximum_likelihood(data, tmp_path)
     with monkeypatch.context() as patch:
@@ -171,10 +171,10 @@ def test_a_signal_while_the_model_is_saved_waits_until_it_is(
 ) -> None:
     save = dl.DPP.save
 
-    def interrupted(dpp: dl.DPP, path: Path) -> None:
+    def interrupted(dpp: dl.DPP, path: Path, *, force: bool) -> None:
         if path == tmp_path / "model":
             INTERRUPTS.take(signal.SIGTERM)
-        save(dpp, path)
+        save(dpp, path, force=force)
 
     monkeypatch.setattr(INTERRUPTS, "received", None)
     monkeypatch.setattr(dl.DPP, "save", interrupted)
