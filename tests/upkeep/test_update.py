@@ -37,6 +37,15 @@ def test_drawn_sets_have_the_weight_and_item_frequencies_of_the_training_baskets
     np.testing.assert_allclose(drawn.frequencies(), known.frequencies(), rtol=1e-4)
 
 
+def test_drawn_sets_have_the_pair_frequencies_of_the_training_baskets() -> None:
+    """Where the model itself has no interactions."""
+    every = [["a"], ["b"], ["c"], ["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"], []]
+    known = dl.Baskets.from_lists(every, weights=[9, 12, 7, 8, 6, 9, 3, 20])
+    items = dl.Kernel.from_K(np.diag([0.4, 0.4, 0.3]))
+    drawn = draw_training_sets(dl.DPP(items, known.items, training=Training.of(known)), rng=0, threads=1)
+    np.testing.assert_allclose(drawn.pair_frequencies(), known.pair_frequencies(), rtol=1e-4)
+
+
 def test_reweighting_keeps_odds_ratios() -> None:
     """Iterative proportional fitting multiplies by one factor per item, which odds ratios of pairs do not contain."""
     every = [[], ["a"], ["b"], ["a", "b"]] * 20

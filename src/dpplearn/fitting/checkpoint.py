@@ -33,7 +33,8 @@ class Checkpoint:
 
     The file is a normal model file, replaced atomically. `fit(..., start=path)` continues from it. It is written every
     `seconds` seconds, at the end of the fit, and when the fit is interrupted by Ctrl-C. If writing fails, for example
-    because the disk is full, a warning is given and the fit goes on.
+    because the disk is full, a warning is given and the fit goes on. The saved model of a DPP is the one before
+    shrinkage, from which learning can continue.
 
     Fits with more than 300 items follow a fixed schedule of passes over the baskets. Their checkpoints also hold the
     state of the schedule, and `start=path` with the same baskets and options continues it.
@@ -54,8 +55,8 @@ class Checkpoint:
     >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
     >>> with TemporaryDirectory() as folder:
     ...     path = f"{folder}/model.safetensors"
-    ...     first = dl.fit(baskets, "lbfgs", max_iter=3, callback=dl.Checkpoint(path))
-    ...     second = dl.fit(baskets, "lbfgs", start=path)
+    ...     first = dl.fit(baskets, "lbfgs", shrinkage=0, max_iter=3, callback=dl.Checkpoint(path))
+    ...     second = dl.fit(baskets, "lbfgs", shrinkage=0, start=path)
     >>> second.log_likelihood >= first.log_likelihood
     True
     """

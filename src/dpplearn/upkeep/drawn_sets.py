@@ -54,12 +54,19 @@ def with_frequencies(baskets: Baskets, items: Floats, pairs: Floats | None = Non
     Feature after feature (an item or a pair), the baskets with the feature and those without it are rescaled to the
     weights f and 1 − f. Only the ratio of the two factors matters, so only the baskets with the feature change.
     """
-    features = [] if pairs is None else _holders(*_pairs_held(baskets), pairs.reshape(-1))
     rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
-    features += _holders(rows, baskets.indices.astype(np.int64), items)  # items last, so that they are met best
-    weights = baskets.weights.copy()
+    of_items = _holders(rows, baskets.indices.astype(np.int64), items)
+    weights = baskets.weights
+    if pairs is not None:
+        weights = _fitted(weights, [*_holders(*_pairs_held(baskets), pairs.reshape(-1)), *of_items])
+    # No weights may meet all pairs at once; the items are then still met.
+    return baskets.weighted(_fitted(weights, of_items))
+
+
+def _fitted(weights: Floats, features: list[tuple[Ints, float]]) -> Floats:
+    """Return the weights after rescaling by each feature in turn, for several rounds."""
     for _ in range(MAX_ROUNDS):
-        weights /= weights.sum()
+        weights = weights / weights.sum()
         total, largest = 1.0, 0.0
         for holders, f in features:
             held = float(weights[holders].sum())
@@ -71,7 +78,7 @@ def with_frequencies(baskets: Baskets, items: Floats, pairs: Floats | None = Non
             largest = max(largest, abs(factor - 1))
         if largest <= FACTOR_TOL:
             break
-    return baskets.weighted(weights)
+    return weights
 
 
 def _holders(rows: Ints, features: Ints, frequencies: Floats) -> list[tuple[Ints, float]]:

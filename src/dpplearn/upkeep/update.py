@@ -82,8 +82,9 @@ def update(
     """Learn on from a model with new baskets, and say what changed.
 
     A model does not store its training baskets. If you have them, pass them as `old`, which gives the best result.
-    Otherwise sets drawn from the model replace them, with the same total weight and the same item frequencies. New
-    items start at their frequency, without interactions. See docs/guide/updating.md for a comparison with a new fit.
+    Otherwise sets drawn from the model replace them, with the same total weight and item frequencies, and the same pair
+    frequencies if there are enough sets. New items start at their frequency, without interactions. See
+    docs/guide/updating.md for a comparison with a new fit.
 
     Parameters
     ----------
