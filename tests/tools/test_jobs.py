@@ -16,6 +16,7 @@ import pytest
 from dpplearn.errors import InputError
 from dpplearn.tools.jobs import Failure, run_in_turn, run_over_processes, run_with_retries
 
+pytestmark = pytest.mark.slow
 PATIENCE = 60  # seconds
 
 
@@ -127,7 +128,7 @@ def test_a_job_whose_worker_dies_is_run_again_and_the_others_never_notice(tmp_pa
     found = dict(run_with_retries(jobs, partial(count_and_die, tmp_path), 2))
     died = found.pop("die")
     assert isinstance(died, Failure)
-    assert (died.attempts, "ended from outside 3 times" in died.reason) == (3, True)
+    assert died.attempts == 3
     assert found == {
         "once": 2,
         "input": Failure("no good"),

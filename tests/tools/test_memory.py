@@ -12,6 +12,7 @@ from dpplearn.tools import memory
 from dpplearn.tools.words import duration
 
 
+@pytest.mark.slow
 def test_a_limit_on_the_process_counts() -> None:
     pytest.importorskip("resource")
     code = (
@@ -30,15 +31,6 @@ def test_the_least_limit_of_the_control_groups_around_counts(tmp_path: Path) -> 
     assert list(memory.group_limits(tmp_path, "/elsewhere", "memory.max")) == [9223372036854771712]
 
 
-@pytest.mark.parametrize(
-    ("size", "said"), [(512e3, "512 kB"), (3e6, "3 MB"), (80e9, "80 GB"), (2.96e12, "2.96 TB"), (1.2e15, "1,200 TB")]
-)
-def test_sizes_are_in_the_unit_that_reads_best(size: float, said: str) -> None:
-    assert memory.in_bytes(size) == said
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(75, "75 seconds"), (300, "5 minutes"), (10_000, "3 hours"), (1e6, "12 days")]
-)
-def test_durations_are_in_the_unit_that_reads_best(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_sizes_and_durations_are_in_a_readable_unit() -> None:
+    assert [memory.in_bytes(size) for size in (512e3, 80e9, 1.2e15)] == ["512 kB", "80 GB", "1,200 TB"]
+    assert [duration(seconds) for seconds in (75, 10_000, 1e6)] == ["75 seconds", "3 hours", "12 days"]
