@@ -1,71 +1,16 @@
-"""What the commands answer: what the library answers, as JSON and as tables."""
+"""The commands give the answers of the library, as JSON and as tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import safetensors
 
 import dpplearn as dl
-from dpplearn.data.catalogue import Catalogue
 from helpers.command import answer, both, parsed, run, table
 
 MONITOR = "Willow video monitor"
-
-
-def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
-    report = parsed((shop / "model.json").read_text())
-    same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
-    assert report["train"]["log_likelihood"] == pytest.approx(dpp.log_likelihood(orders), abs=1e-9)
-    assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
-    assert (report["stop"], report["n_iter"], report["seed"]) == (same.stop.name, same.n_iter, 5)
-
-
-def test_fit_reports_on_baskets_held_out_and_every_restart(shop: Path, orders: dl.Baskets) -> None:
-    arguments = ["--holdout", 0.25, "--seed", 2, "--restarts", 2, "--max-iter", 5, "--init", "moments", "--threads", 1]
-    arguments += ["--may-be-empty"]
-    out = table("fit", shop / "orders.csv", "-o", shop / "held.safetensors", *arguments)
-    train, test = orders.split(0.75, rng=2)
-    held = dl.load(shop / "held.safetensors")
-    smoothed = (train.frequencies() * len(train) + 0.5) / (len(train) + 1)
-    independent = dl.DPP(dl.Kernel(smoothed, np.eye(len(smoothed))), train.items)
-    for value in (each.log_likelihood(part) for each in (held, independent) for part in (train, test)):
-        assert f"{value:.4f}" in out
-    assert "half a basket more" in " ".join(out.split())  # what independent items are
-    assert "limit on iterations" in out
-    assert out.count("max iter") == 2  # one line per run
-    assert [line.split()[1] for line in out.splitlines() if "max iter" in line] == ["moments", "wishart"]
-
-
-def test_fit_reports_the_shrinkage_that_cross_validation_chose(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
-    report = parsed((shop / "model.json").read_text())
-    same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
-    assert report["shrinkage"] == dpp.learned.shrinkage == same.shrinkage > 0
-    assert report["shrinkage_chosen"] is dpp.learned.shrinkage_chosen is True
-    assert [report["validation"], report["validation_log_likelihood"], report["nonempty"]] == [None, None, False]
-
-
-def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Baskets) -> None:
-    filled = orders.subset(orders.sizes > 0)
-    assert len(filled) == len(orders)
-    call = ("fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--seed", 1, "--threads", 1)
-    closed = answer(*call[:3], shop / "inf.safetensors", *call[4:], "--shrinkage", 1)
-    report, out = both(*call, "--shrinkage", 0.5, "--validation", 0.25, "--patience", 3, "--nonempty")
-    same = dl.fit(orders, shrinkage=0.5, validation=0.25, patience=3, nonempty=True, rng=1, threads=1)
-    assert (report["shrinkage"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
-    assert (report["shrinkage_chosen"], report["stop"], report["n_iter"]) == (False, same.stop.name, same.n_iter)
-    held = same.dpp.learned.validation_log_likelihood
-    assert report["validation_log_likelihood"] == pytest.approx(held, abs=1e-9)
-    assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
-    np.testing.assert_array_equal(dl.load(shop / "p.safetensors").kernel.K, same.kernel.K)
-    words = " ".join(out.split())
-    assert "shrinkage 0.5" in words
-    assert f"25% of the baskets, of mean log-likelihood {held:.4f}" in words
-    assert "given that it is not empty" in words
-    assert (closed["shrinkage"], closed["stop"], closed["converged"]) == (1, "CLOSED_FORM", True)
 
 
 def test_fit_starts_from_a_model_and_reports_on_a_test_file(shop: Path, model: Path, dpp: dl.DPP) -> None:
@@ -76,22 +21,63 @@ def test_fit_starts_from_a_model_and_reports_on_a_test_file(shop: Path, model: P
     assert report["test"]["log_likelihood"] == pytest.approx(report["train"]["log_likelihood"], abs=1e-12)
 
 
-@pytest.mark.parametrize("given", [(), ("--nonempty",)], ids=["", "nonempty"])
-def test_fit_and_score_compare_all_baskets_with_the_same_independent_items(
-    given: tuple[str, ...], shop: Path, tmp_path: Path
-) -> None:
+def test_describe_an_item_gives_its_substitutes(model: Path, dpp: dl.DPP) -> None:
+    report, out = both("describe", model, "--item", MONITOR)
+    assert report["probability"] == pytest.approx(dpp.marginals()[dpp.items.index(MONITOR)])
+    assert report["substitutes"] == [each._asdict() for each in dpp.substitutes(MONITOR)]
+    assert str(dpp.substitutes(MONITOR)[0].item) in out
+
+
+def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
+    report = parsed((shop / "model.json").read_text())
+    same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
+    assert report["train"]["log_likelihood"] == pytest.approx(dpp.log_likelihood(orders), abs=1e-9)
+    assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
+    assert (report["stop"], report["n_iter"], report["seed"]) == (same.stop.name, same.n_iter, 5)
+    assert report["shrinkage"] == dpp.learned.shrinkage == same.shrinkage > 0
+    assert report["shrinkage_chosen"] is dpp.learned.shrinkage_chosen is True
+    assert [report["validation"], report["validation_log_likelihood"], report["nonempty"]] == [None, None, False]
+
+
+def test_fit_reports_held_out_baskets_and_every_restart(shop: Path, orders: dl.Baskets) -> None:
+    arguments = ["--holdout", 0.25, "--seed", 2, "--restarts", 2, "--max-iter", 5, "--init", "moments", "--threads", 1]
+    arguments += ["--may-be-empty"]
+    out = table("fit", shop / "orders.csv", "-o", shop / "held.safetensors", *arguments)
+    train, test = orders.split(0.75, rng=2)
+    held = dl.load(shop / "held.safetensors")
+    smoothed = (train.frequencies() * len(train) + 0.5) / (len(train) + 1)
+    independent = dl.DPP(dl.Kernel(smoothed, np.eye(len(smoothed))), train.items)
+    for value in (each.log_likelihood(part) for each in (held, independent) for part in (train, test)):
+        assert f"{value:.4f}" in out
+    assert [line.split()[1] for line in out.splitlines() if "max iter" in line] == ["moments", "wishart"]
+
+
+def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Baskets) -> None:
+    call = ("fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--seed", 1, "--threads", 1)
+    report = answer(*call, "--shrinkage", 0.5, "--validation", 0.25, "--patience", 3, "--nonempty")
+    same = dl.fit(orders, shrinkage=0.5, validation=0.25, patience=3, nonempty=True, rng=1, threads=1)
+    assert (report["shrinkage"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
+    assert (report["shrinkage_chosen"], report["stop"], report["n_iter"]) == (False, same.stop.name, same.n_iter)
+    held = same.dpp.learned.validation_log_likelihood
+    assert report["validation_log_likelihood"] == pytest.approx(held, abs=1e-9)
+    assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
+    closed = answer(*call, "--shrinkage", 1)
+    assert (closed["shrinkage"], closed["stop"], closed["converged"]) == (1, "CLOSED_FORM", True)
+
+
+def test_fit_and_score_use_the_same_independent_items(shop: Path, tmp_path: Path) -> None:
     saved, data = tmp_path / "m.safetensors", shop / "orders.csv"
-    report = answer("fit", data, "-o", saved, "--test", data, "--shrinkage", 0, "--max-iter", 0, *given)
-    score = answer("score", saved, data)
-    assert score["nonempty"] == report["nonempty"]
-    for part in ("train", "test"):
-        assert report[part]["independent_log_likelihood"] == pytest.approx(score["baseline_log_likelihood"], abs=1e-9)
-        assert report[part]["gain"] == pytest.approx(score["gain"], abs=1e-9)
+    for options in ((), ("--nonempty",)):
+        report = answer("fit", data, "-o", saved, "--test", data, "--shrinkage", 0, "--max-iter", 0, *options)
+        score = answer("score", saved, data)
+        assert score["nonempty"] == report["nonempty"]
+        baseline = pytest.approx(score["baseline_log_likelihood"], abs=1e-9)
+        for part in ("train", "test"):
+            assert report[part]["independent_log_likelihood"] == baseline
+            assert report[part]["gain"] == pytest.approx(score["gain"], abs=1e-9)
 
 
-def test_score_gives_what_the_library_gives_beside_baselines(
-    shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets
-) -> None:
+def test_score_gives_the_numbers_of_evaluate(shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
     report, out = both("score", model, shop / "orders.csv", "--each", "-k", 3, "-k", 7)
     found = dl.evaluate(dpp, orders, k=(3, 7))
     each = [line["log_likelihood"] for line in report["each"]]
@@ -103,53 +89,38 @@ def test_score_gives_what_the_library_gives_beside_baselines(
     assert [row["name"] for row in report["rows"]] == names
     assert report["rows"][0]["size_distance"] == pytest.approx(found.size_distance["model"], abs=1e-9)
     assert report["rows"][5]["size_distance"] is None
-    assert f"{found.size_distance['model']:.3f}" in out
     assert report["rows"][3]["ndcg@7"]["value"] == pytest.approx(found.estimate("item-to-item", "ndcg@7").value)
     assert report["rows"][0]["n_impossible"] == 0
-    assert f"{np.mean(each):.4f} [" in out
-    assert f"{each[-1]:.4f}" in out
-    for words in ("recall@3", "over item-to-item", "Calibration of model", "400 training baskets"):
-        assert words in " ".join(out.split())
+    for text in (f"{found.size_distance['model']:.3f}", f"{np.mean(each):.4f}", f"{each[-1]:.4f}", "recall@3"):
+        assert text in out
 
 
-def test_score_compares_models_and_learns_baselines_from_a_file(shop: Path, model: Path, tmp_path: Path) -> None:
+def test_score_compares_models_and_fits_baselines_to_a_file(shop: Path, model: Path, tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text(f"{MONITOR},Hazel video monitor\n\n")
-    other = tmp_path / "rough.safetensors"
-    start = dl.fit(dl.read_baskets(shop / "orders.csv"), max_iter=1, model="dpp", nonempty=False).dpp
-    start.save(other)
-    call = ("score", model, shop / "orders.csv", "--against", other, "--train", tmp_path / "few.txt")
-    report, out = both(*call, "--format", "auto")
-    assert [row["name"] for row in report["rows"]][:2] == ["model", "rough"]
     orders = dl.read_baskets(shop / "orders.csv")
+    start = dl.fit(orders, max_iter=1, model="dpp", nonempty=False).dpp
+    start.save(tmp_path / "rough.safetensors")
+    call = ("score", model, shop / "orders.csv", "--against", tmp_path / "rough.safetensors")
+    report = answer(*call, "--train", tmp_path / "few.txt", "--format", "auto")
+    assert [row["name"] for row in report["rows"]][:2] == ["model", "rough"]
     assert report["log_likelihood"] == pytest.approx(dl.load(model).log_likelihood(orders), abs=1e-9)
     assert report["rows"][1]["log_likelihood"]["value"] == pytest.approx(start.log_likelihood(orders), abs=1e-9)
     assert not report["nonempty"]
-    out = " ".join(out.split())
-    assert "over model" in out
-    assert "2 training baskets" in out
-    assert "given that a basket is not empty" not in out
 
 
-def test_score_puts_a_mixture_beside_a_dpp_and_takes_the_law_from_the_models(
-    shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets, tmp_path: Path
+def test_score_compares_a_mixture_and_a_dpp_given_nonempty_baskets(
+    shop: Path, model: Path, dpp: dl.DPP, mixture_file: Path, mixture: dl.Mixture, orders: dl.Baskets
 ) -> None:
-    mixture = dl.fit(orders, segments=2, max_iter=5, rng=0).model
-    mixture.save(tmp_path / "mixture.safetensors")
-    call = ("score", tmp_path / "mixture.safetensors", shop / "orders.csv", "--against", model)
-    report, out = both(*call)
+    report = answer("score", mixture_file, shop / "orders.csv", "--against", model)
     assert [row["name"] for row in report["rows"]][:2] == ["mixture", "model"]
-    assert mixture.nonempty  # as no order is empty
-    assert report["nonempty"]
+    assert report["nonempty"]  # as the mixture is
     assert report["log_likelihood"] == pytest.approx(mixture.log_likelihood(orders), abs=1e-9)
     given = dl.DPP(dpp.kernel, dpp.items, nonempty=True).log_likelihood(orders)
     assert report["rows"][1]["log_likelihood"]["value"] == pytest.approx(given, abs=1e-9)
-    assert "given that a basket is not empty" in " ".join(out.split())
 
 
-def test_compare_puts_the_kinds_of_models_side_by_side_in_80_columns(
-    few_orders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+@pytest.mark.slow
+def test_compare_cross_validates_the_kinds_of_models(few_orders: Path) -> None:
     report, out = both("compare", few_orders, "--folds", 2)
     kinds = {
         "symmetric DPP": {"model": "dpp"},
@@ -160,15 +131,13 @@ def test_compare_puts_the_kinds_of_models_side_by_side_in_80_columns(
     assert report["models"] == kinds
     assert [row["name"] for row in report["rows"]][:5] == [*kinds, "independent items"]
     assert all(isinstance(row["log_likelihood"]["value"], float) for row in report["rows"][:5])
-    assert max(map(len, out.splitlines())) <= 80
-    assert "…" not in out
-    for name in (*kinds, "independent items", "item-to-item", "EASE"):
-        assert name in out
+    assert [name for name in (*kinds, "independent items", "item-to-item", "EASE") if name not in out] == []
 
 
+@pytest.mark.slow
 def test_compare_cross_validates_every_combination(shop: Path, orders: dl.Baskets) -> None:
     call = ("compare", shop / "orders.csv", "--learner", "em", "--learner", "natural-em", "--init", "moments")
-    report, out = both(*call, "--folds", 2, "--seed", 0)
+    report = answer(*call, "--folds", 2, "--seed", 0)
     same = {
         "em, moments": {"learner": "em", "init": "moments"},
         "natural-em, moments": {"learner": "natural-em", "init": "moments"},
@@ -178,23 +147,19 @@ def test_compare_cross_validates_every_combination(shop: Path, orders: dl.Basket
     for row in report["rows"][:2]:
         assert row["log_likelihood"]["value"] == pytest.approx(found.estimate(row["name"]).value, abs=1e-9)
         assert row["folds"] == pytest.approx(found.fold_means(row["name"]).tolist(), abs=1e-9)
-    assert "fold 2" in out
-    assert "em, moments" in out
 
 
-def test_probability_zero_is_minus_infinity_in_words_and_a_string_in_json(tmp_path: Path) -> None:
+def test_probability_zero_is_minus_infinity_as_a_string_in_json(tmp_path: Path) -> None:
     one_at_most = dl.DPP(dl.Kernel(np.array([0.5, 0.0]), np.eye(2)), ["a", "b"])
     one_at_most.save(tmp_path / "m.safetensors")
     (tmp_path / "b.txt").write_text("a\na,b\n\n")
-    report, out = both("score", tmp_path / "m.safetensors", tmp_path / "b.txt", "--each")
+    report = answer("score", tmp_path / "m.safetensors", tmp_path / "b.txt", "--each")
     assert report["log_likelihood"] == "-inf"
-    assert [line["log_likelihood"] for line in report["each"]] == [np.log(0.5), "-inf", np.log(0.5)]
+    half = pytest.approx(np.log(0.5))
+    assert [line["log_likelihood"] for line in report["each"]] == [half, "-inf", half]
     assert report["rows"][0]["n_impossible"] == 1
     assert report["gain"] is None  # -inf against -inf is no number
-    assert report["rows"][0]["log_likelihood_of_possible"] == pytest.approx(np.log(0.5))
-    out = " ".join(out.split())
-    assert "model: 1 basket of probability zero, so the mean log-likelihood is minus infinity" in out
-    assert "the training data are not known" in out.lower()
+    assert report["rows"][0]["log_likelihood_of_possible"] == half
 
 
 def test_recommend_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
@@ -203,9 +168,7 @@ def test_recommend_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> Non
     report, out = both("recommend", model, MONITOR, "-k", 5, "--deny", best[0].item, *allow)
     assert report["recommendations"] == [each._asdict() for each in best[1:]]
     assert "3 instead of 5" in report["note"]
-    for each in best[1:]:
-        assert str(each.item) in out
-        assert f"{each.probability:.4f}" in out
+    assert all(str(each.item) in out and f"{each.probability:.4f}" in out for each in best[1:])
 
 
 def test_recommend_for_a_file_of_baskets_is_one_line_of_json_each(model: Path, dpp: dl.DPP, tmp_path: Path) -> None:
@@ -216,10 +179,9 @@ def test_recommend_for_a_file_of_baskets_is_one_line_of_json_each(model: Path, d
     for line, basket in zip(lines, ([MONITOR, "Hazel video monitor"], []), strict=True):
         assert sorted(line["basket"]) == sorted(basket)
         assert [each["item"] for each in line["recommendations"]] == [each.item for each in dpp.recommend(basket, 2)]
-    assert "(nothing)" in table(*call)
 
 
-def test_a_basket_that_cannot_occur_is_told_and_the_others_get_their_recommendations(tmp_path: Path) -> None:
+def test_a_basket_of_probability_zero_gets_a_note_and_the_others_recommendations(tmp_path: Path) -> None:
     K = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 0.4]])  # a and b are never together
     dl.DPP(dl.Kernel.from_K(K), ["a", "b", "c"]).save(tmp_path / "m.safetensors")
     (tmp_path / "b.txt").write_text("a\nc\n" * 150 + "a,b\n" + "c\n")
@@ -228,29 +190,15 @@ def test_a_basket_that_cannot_occur_is_told_and_the_others_get_their_recommendat
     assert [line["number"] for line in lines] == list(range(302))
     assert [each["item"] for line in lines for each in line["recommendations"]] == [*["c", "a"] * 150, "a"]
     assert [line["number"] for line in lines if line["note"]] == [300]
-    assert "probability zero" in lines[300]["note"]
     refused = run(*call, "--allow", "hay")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "'hay'" in refused.stderr
 
 
-def test_many_baskets_do_not_look_up_what_is_allowed_again_and_again(
-    model: Path, dpp: dl.DPP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "b.txt").write_text(f"{MONITOR},Hazel video monitor\n" * 100)
-    asked = []
-    positions = Catalogue.positions
-    monkeypatch.setattr(Catalogue, "positions", lambda self, labels: asked.append(1) or positions(self, labels))
-    call = ("recommend", model, "--baskets", tmp_path / "b.txt", "--allow", dpp.items[0], "--deny", dpp.items[1])
-    assert run(*call).returncode == 0
-    assert 0 < len(asked) < 10
-
-
 def test_complete_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
-    report, out = both("complete", model, MONITOR, "-k", 4)
+    report = answer("complete", model, MONITOR, "-k", 4)
     assert [each["item"] for each in report["items"]] == list(dpp.complete([MONITOR], 4))
     assert [each["given"] for each in report["items"]] == [True, False, False, False]
-    assert f"{MONITOR} (given)" in out
     report, out = both("complete", model)
     assert [each["item"] for each in report["items"]] == list(dpp.greedy_map())
     assert report["log_prob"] == pytest.approx(dpp.greedy_map().log_prob)
@@ -258,65 +206,44 @@ def test_complete_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None
 
 
 def test_sample_draws_what_the_library_draws_with_that_seed(model: Path, dpp: dl.DPP) -> None:
-    report = answer("sample", model, "-n", 3300, "--seed", 4)  # more than is drawn at a time
+    report = answer("sample", model, "-n", 3300, "--seed", 4)  # more than one batch
     assert report["samples"] == dpp.sample(3300, rng=4)
-    out = table("sample", model, "-n", 2, "-k", 3)
-    seed = int(out.split("seed ")[1].split()[0])  # without --seed a new one, which is told
-    for drawn in dpp.sample(2, k=3, rng=seed):
-        assert all(str(item).split()[0] in out for item in drawn)
+    report = answer("sample", model, "-n", 2, "-k", 3)  # without --seed, a new one is reported
+    assert report["samples"] == dpp.sample(2, k=3, rng=report["seed"])
 
 
-def test_describe_gives_the_pairs_that_a_model_keeps_apart_most(dpp: dl.DPP, tmp_path: Path) -> None:
-    dl.DPP(dpp.kernel, dpp.items).save(tmp_path / "m.safetensors")  # of few baskets, which would be sure of no pair
-    report, _ = both("describe", tmp_path / "m.safetensors", "--top", 2)
+def test_describe_gives_the_most_repelling_pairs(dpp: dl.DPP, tmp_path: Path) -> None:
+    dl.DPP(dpp.kernel, dpp.items).save(tmp_path / "m.safetensors")  # 400 baskets are too few for significant pairs
+    report = answer("describe", tmp_path / "m.safetensors", "--top", 2)
     K = dpp.kernel.K
     similarity = np.triu(K**2 / np.outer(K.diagonal(), K.diagonal()), 1)
-    i, j = np.unravel_index(similarity.argmax(), K.shape)  # against another chance, but in the same order
-    assert report["repelling_pairs"][0]["items"] == [dpp.items[i], dpp.items[j]]
-    assert report["repelling_pairs"][0]["substitution"] == pytest.approx(dpp.together.substitution.max())
+    i, j = np.unravel_index(similarity.argmax(), K.shape)
+    first = report["repelling_pairs"][0]
+    assert first["items"] == [dpp.items[i], dpp.items[j]]
+    assert first["substitution"] == pytest.approx(dpp.together.substitution.max())
     both_held = dpp.inclusion_prob([dpp.items[i], dpp.items[j]]) / (1 - dpp.size_distribution[0])  # given not empty
-    assert report["repelling_pairs"][0]["probability_of_both"] == pytest.approx(both_held, abs=1e-12)
+    assert first["probability_of_both"] == pytest.approx(both_held, abs=1e-12)
 
 
-def test_describe_tells_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -> None:
+def test_describe_gives_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -> None:
     report, out = both("describe", model, "--top", 2)
     assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
     assert report["learned"]["learner"] == "auto"
     assert report["written_with"]["dpplearn"] == dl.__version__
-    assert f"{dpp.expected_size:.2f} items" in out
+    assert f"{dpp.expected_size:.2f}" in out
 
 
-def test_describe_reads_the_model_file_once(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = []
-    open_file = safetensors.safe_open
-
-    def counted(path: str, **how: Any) -> Any:
-        opened.append(path)
-        return open_file(path, **how)
-
-    monkeypatch.setattr(safetensors, "safe_open", counted)
-    assert answer("describe", model)["written_with"]["dpplearn"] == dl.__version__
-    assert opened == [str(model)]
-
-
-def test_describe_an_item_gives_its_substitutes(model: Path, dpp: dl.DPP) -> None:
-    report, out = both("describe", model, "--item", MONITOR)
-    assert report["probability"] == pytest.approx(dpp.marginals()[dpp.items.index(MONITOR)])
-    assert report["substitutes"] == [each._asdict() for each in dpp.substitutes(MONITOR)]
-    assert str(dpp.substitutes(MONITOR)[0].item) in out
-
-
-def test_a_warning_is_one_line_that_leaves_the_json_alone(tmp_path: Path) -> None:
+def test_a_warning_is_one_line_on_stderr(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("a,a\nb\na,b\n")
     done = run("fit", tmp_path / "b.txt", "-o", tmp_path / "m.safetensors", "--json")
     assert done.returncode == 0
     assert parsed(done.stdout)["n_baskets"] == 3
-    assert done.stderr.startswith("dpplearn: warning: 1 repeated item in 1 basket")
+    assert done.stderr.startswith("dpplearn: warning: 1 ")
     assert done.stderr.count("\n") == 1
 
 
-def test_names_are_shown_as_they_are_and_numbers_whole(tmp_path: Path) -> None:
+def test_names_are_escaped_and_cut_and_numbers_are_whole(tmp_path: Path) -> None:
     names = ["[red]hay[/red]", "evil\x1b[2Jname\n", "word " * 30, "x" * 150]
     dpp = dl.DPP(dl.Kernel(np.array([0.1234, 0.2345, 0.3456, 0.4567]), np.eye(4)), names)
     dpp.save(tmp_path / "m.safetensors")
@@ -324,6 +251,4 @@ def test_names_are_shown_as_they_are_and_numbers_whole(tmp_path: Path) -> None:
     assert "[red]hay[/red]" in out
     assert "\x1b" not in out
     assert r"evil\x1b[2Jname\n" in out
-    assert any(line.count("word") > 5 and "…" in line and "0.3456" in line for line in out.splitlines())
-    assert any(line.count("x") > 30 and "…" in line and "0.4567" in line for line in out.splitlines())
     assert all(value in out for value in ("0.1234", "0.2345", "0.3456", "0.4567"))

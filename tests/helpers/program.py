@@ -56,11 +56,15 @@ def table(*arguments: object) -> str:
 
 
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    """Wait until a condition holds; fail if the process ends first or a minute passes."""
     deadline = time.monotonic() + 60
     while not what():
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
-            pytest.fail(f"it did not come to that: {process.communicate()}")
+            output: object = "unknown: its workers hold the pipe open"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                output = process.communicate(timeout=10)
+            pytest.fail(f"the condition did not come true; exit code {process.poll()}, output {output}")
         time.sleep(0.01)
 
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -78,11 +78,12 @@ class Server:
         with open(log, "w", encoding="utf-8") as file:
             self.process = subprocess.Popen(
                 [str(each) for each in arguments],
-                stdout=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,  # workers that outlive the server would keep a pipe open
                 stderr=file,
                 text=True,
                 env={**ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"},
                 preexec_fn=_heed_signals,
+                start_new_session=True,
             )
         wait_for(lambda: bool(self.events("serving")), self.process)
         self.url = self.events("serving")[0]["address"].rstrip("/")
@@ -94,10 +95,12 @@ class Server:
         except OSError:
             return False
 
-    def events(self, name: str) -> list[dict[str, Any]]:
+    def all_events(self) -> list[dict[str, Any]]:
         lines = self.log.read_text(encoding="utf-8").splitlines()
-        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-        return [each for each in found if each["event"] == name]
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        return [each for each in self.all_events() if each["event"] == name]
 
     def ask(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
         """The status and the body, over a connection of its own."""
@@ -105,21 +108,23 @@ class Server:
             return connection.ask(method, path, body, headers)
 
     def workers(self) -> list[int]:
-        found = [each["event"] for each in self.all_events() if each["event"].startswith("Started server process")]
-        return [int(each.split("[")[1].rstrip("]")) for each in found]
+        """Return the process ids of the running workers.
 
-    def all_events(self) -> list[dict[str, Any]]:
-        lines = self.log.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        The server replaces a worker that starts too slowly, so the log may contain more than are running.
+        """
+        found = [each["event"] for each in self.all_events() if each["event"].startswith("Started server process")]
+        return [pid for pid in (int(each.split("[")[1].rstrip("]")) for each in found) if alive(pid)]
 
     def stop(self) -> int:
+        """Ask the server to end and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.communicate()
-        return self.process.returncode
+        return self.process.wait(timeout=30)
+
+    def kill(self) -> None:
+        """End the server and its workers, if any still run."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
 class Connection:
@@ -169,11 +174,11 @@ def server(source: Path, log: Path, *options: object) -> Iterator[Server]:
     try:
         yield found
     finally:
-        if found.process.poll() is None:
-            found.stop()
+        found.kill()
 
 
 def alive(pid: int) -> bool:
+    """Return whether a process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -56,26 +56,17 @@ GUARDED: list[tuple[str, str, dict[str, Any] | None]] = [
 # Requests that no route handles.
 UNHANDLED = [
     ("GET", "/v1/models/", 307),
-    ("GET", "/v1/models/sleep/", 307),
     ("GET", "/metrics/", 307),
-    ("POST", "/v1/recommend/", 307),
     ("HEAD", "/v1/models", 405),
-    ("HEAD", "/metrics", 405),
     ("OPTIONS", "/v1/models", 405),
-    ("OPTIONS", "/v1/recommend", 405),
-    ("OPTIONS", "/metrics", 405),
     ("DELETE", "/v1/models/sleep", 405),
     ("GET", "/v1/recommend", 405),
     ("GET", "/v1", 404),
-    ("GET", "/v1/", 404),
     ("GET", "/v1/nothing", 404),
-    ("GET", "/v2/models", 404),
     ("GET", "/V1/models", 404),
-    ("GET", "/metrics/nothing", 404),
     ("GET", "//v1/models", 404),
     ("GET", "/v1%252Fmodels", 404),
     ("GET", "/assets/%2e%2e/v1/models", 404),
-    ("GET", "/assets/v1/models", 404),
 ]
 
 
@@ -106,12 +97,6 @@ def mounted(app: FastAPI) -> Deployment:
     return Deployment(host, "/dpp")
 
 
-def mounted_twice(app: FastAPI) -> Deployment:
-    host = FastAPI()
-    host.mount("/shop", mounted(app).app)
-    return Deployment(host, "/shop/dpp")
-
-
 def mounted_at_api_path(app: FastAPI) -> Deployment:
     host = FastAPI()
     host.mount("/healthz", app)
@@ -133,7 +118,6 @@ DEPLOYMENTS: dict[str, Callable[[FastAPI], Deployment]] = {
     "root path": with_root_path,
     "proxy": behind_proxy,
     "mounted": mounted,
-    "mounted twice": mounted_twice,
     "mounted at an API path": mounted_at_api_path,
     "included with a prefix": included_with_prefix,
 }
@@ -202,9 +186,9 @@ def test_requests_without_a_route_return_no_data(ask: Ask) -> None:
         assert_no_data(response)
 
 
-@pytest.mark.parametrize("path", ["/v1/models/", "/metrics/"])
-def test_a_redirect_to_a_guarded_route_ends_in_401(direct: Client, path: str) -> None:
-    assert_unauthorised(direct.get(path, follow_redirects=True))
+def test_a_redirect_to_a_guarded_route_ends_in_401(direct: Client) -> None:
+    for path in ("/v1/models/", "/metrics/"):
+        assert_unauthorised(direct.get(path, follow_redirects=True))
 
 
 def test_pages_and_health_checks_are_public(ask: Ask) -> None:

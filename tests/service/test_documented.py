@@ -1,4 +1,4 @@
-"""Whatever is sent to whichever address, the answer is one that the OpenAPI document has."""
+"""Every response to generated requests, valid or invalid, conforms to the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 ITEMS = ["bib", "cup", "tie", "cot", "crib", "lamp", "sock", "unknown"]
 EXAMPLES = 25
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory: pytest.TempPathFactory) -> schemathesis.BaseSchema:
@@ -34,16 +36,14 @@ def operations(schema: schemathesis.BaseSchema) -> list[schemathesis.APIOperatio
     return [found.ok() for found in schema.get_all_operations()]
 
 
-def test_every_address_is_documented_with_what_it_answers(schema: schemathesis.BaseSchema) -> None:
+def test_every_route_is_documented(schema: schemathesis.BaseSchema) -> None:
     names = {each.label for each in operations(schema)}
     assert {"POST /v1/models/{name}/recommend", "GET /metrics", "GET /v1/models/{name}", "POST /v1/complete"} <= names
     assert len(names) == 19
 
 
 @pytest.mark.parametrize("mode", list(schemathesis.GenerationMode), ids=lambda mode: mode.value)
-def test_no_request_is_answered_other_than_as_documented(
-    schema: schemathesis.BaseSchema, mode: schemathesis.GenerationMode
-) -> None:
+def test_responses_conform_to_the_document(schema: schemathesis.BaseSchema, mode: schemathesis.GenerationMode) -> None:
     wrong = mode is schemathesis.GenerationMode.NEGATIVE  # which takes something that can be wrong
     for operation in [each for each in operations(schema) if not wrong or each.definition.raw.get("requestBody")]:
         names, items = st.sampled_from(["meals", "sleep", "wear"]), st.lists(st.sampled_from(ITEMS), max_size=3)
@@ -63,6 +63,6 @@ def test_no_request_is_answered_other_than_as_documented(
             if known and isinstance(case.body, dict) and not wrong:
                 case.body |= {each: basket for each in ("basket", "deny") if each in case.body}
                 case.body |= {each: basket[0] for each in ("item",) if each in case.body and basket}
-            case.call_and_validate(checks=CHECKS)
+            case.call_and_validate(checks=CHECKS, timeout=60)  # more than a first compilation takes
 
         check()

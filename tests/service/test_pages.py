@@ -1,4 +1,4 @@
-"""The pages in a real browser, over a real server that has learned generated registries."""
+"""The pages in a real browser, with a server and fitted models."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from helpers.shelves import write_shelf
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 SHOTS = Path(os.environ.get("DPPLEARN_SCREENSHOTS", Path(__file__).parents[2] / "build" / "screenshots"))
 KEY = "a key for the pages"
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

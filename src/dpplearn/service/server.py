@@ -22,6 +22,7 @@ from dpplearn.service.settings import Settings
 from dpplearn.service.shelves import read_served
 
 LAST_SECONDS = 30  # for what is under way when the server is told to end
+WORKER_START_SECONDS = 60  # a worker that does not respond for this long, also while it starts, is replaced
 BACKLOG = 2048
 
 
@@ -69,6 +70,7 @@ def _config(app: object, *, workers: int = 1, factory: bool = False) -> uvicorn.
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=LAST_SECONDS,
+        timeout_worker_healthcheck=WORKER_START_SECONDS,
         timeout_keep_alive=30,
         lifespan="on",
     )
