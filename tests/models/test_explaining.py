@@ -92,6 +92,7 @@ def test_an_item_that_rules_the_candidate_out_has_factor_zero() -> None:
     assert 0 < found.influences[1].factor < 1
 
 
+@pytest.mark.slow
 def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
     dpp, basket = some_dpp(12, seed=3), list(range(1, 9))
     exact = {each.item: np.log(each.factor) for each in dpp.explain(basket, 0).influences}
@@ -120,6 +121,7 @@ def test_impossible_questions_are_refused() -> None:
         at_most_one.explain([], "a", n_orders=1)
 
 
+@pytest.mark.slow
 def test_the_program_explains_what_the_library_explains(tmp_path: Path) -> None:
     names = [f"item {number}" for number in range(7)]
     dpp = DPP(some_dpp().kernel, names)

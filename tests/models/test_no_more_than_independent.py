@@ -88,6 +88,7 @@ def test_the_validation_set_measures_the_gain_of_a_model() -> None:
     assert dl.fit(drawn(900, 1), segments=3, validation=0.3, rng=0).model.independent
 
 
+@pytest.mark.slow
 def test_every_command_that_answers_says_so_and_fit_keeps_what_it_measured(tmp_path: Path) -> None:
     file, model = tmp_path / "orders.txt", tmp_path / "m.safetensors"
     file.write_text("\n".join(",".join(basket) for basket in drawn(900, 2) if len(basket)))
