@@ -21,8 +21,8 @@ BASKETS = make_registries("safety", 300, rng=0)
 DPP: dict[str, Any] = {"learner": "lbfgs", "rng": 0, "tol": 0}
 LOW_RANK: dict[str, Any] = {"learner": "factored", "segments": 2, "rank": 2, "attraction": 2, "threads": 1}
 KINDS = {
-    "dpp": {"learner": "lbfgs"},
-    "given nonempty": {"learner": "lbfgs", "nonempty": True},
+    "dpp": {"learner": "lbfgs", "shrinkage": 0},  # checkpoints hold the model before shrinkage
+    "given nonempty": {"learner": "lbfgs", "shrinkage": 0, "nonempty": True},
     "em": {"learner": "em", "init": "wishart"},
     "mixture": {"segments": 2},
 }
