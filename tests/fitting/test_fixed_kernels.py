@@ -1,4 +1,4 @@
-"""Weights of kernels that are given: the optimum, under every law that sets may follow, against enumeration."""
+"""Mixing weights of given kernels: the optimum against enumeration, for any, nonempty and fixed-size sets."""
 
 from __future__ import annotations
 
@@ -77,15 +77,6 @@ def problem(seed: int, n: int = 200, m: int = 6) -> WeightsProblem:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_log_likelihood_is_concave_along_chords(seed: int) -> None:
-    these, rng = problem(seed), np.random.default_rng(seed)
-    for _ in range(30):
-        one, other = rng.dirichlet(np.ones(6), 2)
-        ends = (these.log_likelihood(one) + these.log_likelihood(other)) / 2
-        assert these.log_likelihood((one + other) / 2) >= ends
-
-
-@pytest.mark.parametrize("seed", range(5))
 def test_every_step_ascends_to_an_optimum_that_no_other_weights_exceed(seed: int) -> None:
     these = problem(seed)
     steps = list(weights_steps(these, lambda w: w, 1e-8))  # type: ignore[arg-type, return-value]
@@ -126,7 +117,6 @@ def test_the_model_answers_and_is_kept_in_a_file_as_any_mixture_is(tmp_path: Pat
     explained = again.explain(["bib", "cot"], "crib")
     product = explained.alone * np.prod([each.factor for each in explained.influences])
     assert product == pytest.approx(explained.given)
-    assert "to be gained" in repr(dl.fit(drawn([0.5, 0.5]), kernels=dpps()))
 
 
 def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None:
@@ -145,23 +135,20 @@ def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"segments": 3}, r"."),
-        ({"learner": "em"}, r"."),
-        ({"model": "dpp"}, r"model=.*'dpp'"),
-        ({"kernels": []}, r"."),
-        ({"kernels": ["em"]}, r"."),
-        ({"kernels": 3}, r"."),
-        ({"kernels": {"one": dpps(1)[0]}}, r"."),
-        ({"k": 3}, r"."),
-        ({"kernels": None, "k": 2}, r"."),
-        ({"nonempty": True}, r"1.*3"),
-        ({"start": dpps(1)[0]}, r"."),
+        {"segments": 3},
+        {"learner": "em"},
+        {"model": "dpp"},
+        {"k": 3},
+        {"kernels": None, "k": 2},
+        {"nonempty": True},
+        {"start": dpps(1)[0]},
+        *({"kernels": kernels} for kernels in ([], ["em"], 3, {"one": dpps(1)[0]})),
     ],
 )
-def test_what_does_not_belong_to_given_kernels_is_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(dl.InputError, match=message):
+def test_options_that_are_invalid_with_given_kernels_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(dl.InputError):
         dl.fit([["bib"], ["cot", "crib"], []], **{"kernels": dpps(), **options})  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""fit with learner="quality": what it returns, keeps and refuses."""
+"""fit with learner="quality": marginals, weights, standard errors and refused options."""
 
 from __future__ import annotations
 
@@ -82,41 +82,28 @@ def test_weights_of_features_are_few_and_have_errors() -> None:
     assert np.abs(shrunk.quality.weights[1:]).max() < 1e-3
 
 
-def test_the_table_is_printed_and_given_to_others() -> None:
+def test_the_table_of_weights() -> None:
     quality = fit().quality
     assert "cot" in str(quality)
-    assert "kind" in str(quality).split("strength")[1]
     table = quality.to_table()
     assert table["name"].tolist() == [*ITEMS, "uniform", "kind"]
     assert {len(column) for column in table.values()} == {8}
     np.testing.assert_allclose(table["high"][:6] - table["weight"][:6], 1.96 * table["standard_error"][:6], rtol=1e-4)
 
 
-def test_items_in_another_order_have_the_same_weights() -> None:
-    there = fit(Baskets.from_lists(list(BASKETS), items=ITEMS[::-1]), features=TABLE)
-    np.testing.assert_allclose(there.quality.weights, fit(features=TABLE).quality.weights, atol=1e-8)
-
-
-def test_parts_and_weights_are_as_good_as_the_baskets_themselves() -> None:
+def test_parts_weights_and_the_order_of_items_change_nothing() -> None:
     whole = fit()
+    reordered = fit(Baskets.from_lists(list(BASKETS), items=ITEMS[::-1]), features=TABLE)
+    np.testing.assert_allclose(reordered.quality.weights, fit(features=TABLE).quality.weights, atol=1e-8)
     for other in (in_parts(BASKETS), BASKETS.deduplicated()):
         np.testing.assert_allclose(fit(other).quality.weights, whole.quality.weights, atol=1e-7)
         np.testing.assert_allclose(fit(other).quality.standard_errors, whole.quality.standard_errors, rtol=1e-4)
 
 
-def test_errors_are_not_known_where_a_uniform_similarity_is_as_strong_as_can_be() -> None:
-    """Of baskets of one item each every two items repel each other as far as they can, and the level is anything."""
-    quality = fit([[0], [1], [2], [0]] * 20, similarity="uniform", nonempty=False).quality
-    assert quality.strengths[0] > 0.999
-    assert np.isnan(quality.standard_errors).all()
-    assert np.isnan([row.low for row in quality.rows]).all()
-    assert str(quality).count(" -") >= 3
-
-
-def test_a_callback_is_told_and_may_stop_it() -> None:
-    told: list[dl.FitProgress] = []
-    result = fit(callback=lambda now: told.append(now) or now.iteration == 2)
-    assert [now.iteration for now in told] == [0, 1, 2]
+def test_a_callback_sees_every_iteration_and_can_stop() -> None:
+    seen: list[dl.FitProgress] = []
+    result = fit(callback=lambda now: seen.append(now) or now.iteration == 2)
+    assert [now.iteration for now in seen] == [0, 1, 2]
     assert result.stop is Stop.CALLBACK
 
 
@@ -135,10 +122,12 @@ def test_a_callback_is_told_and_may_stop_it() -> None:
         ({"learner": "em", "similarity": None, "features": TABLE}, r"learner=.*'quality'"),
     ],
 )
-def test_what_quality_has_no_use_for_is_refused(options: dict[str, Any], said: str) -> None:
+def test_options_of_other_learners_are_refused(options: dict[str, Any], said: str) -> None:
     given = {"similarity": {"kind": KINDS}, "learner": "quality", **options}
     with pytest.raises(InputError, match=said):
         dl.fit(BASKETS, model="dpp", **given)
+    with pytest.raises(InputError, match="'quality'"):
+        _ = dl.fit(BASKETS, "em", max_iter=1).quality
 
 
 def test_a_ridge_by_cross_validation_needs_all_baskets_in_one_place() -> None:
@@ -147,37 +136,18 @@ def test_a_ridge_by_cross_validation_needs_all_baskets_in_one_place() -> None:
     assert fit(features=TABLE, ridge="cross-validation", rng=0).quality.ridge > 0
 
 
-def test_other_learners_have_no_weights_of_quality() -> None:
-    with pytest.raises(InputError, match=r"learner=.*'quality'"):
-        _ = dl.fit(BASKETS, "em", max_iter=1).quality
-
-
+@pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("shrinkage", ["auto", 0])
-def test_an_item_that_is_in_every_basket_alone_is_learned(shrinkage: Any) -> None:
-    result = fit([["cot"]] * 10, similarity="uniform", shrinkage=shrinkage)
-    assert result.model.marginals().tolist() == [1]
-    assert result.log_likelihood == pytest.approx(0, abs=1e-12)
-    assert np.isnan(result.quality.standard_errors).all()
-
-
-@pytest.mark.parametrize("n", [2, 3])
-@pytest.mark.parametrize("shrinkage", ["auto", 0])
-def test_no_errors_are_given_where_baskets_of_one_item_leave_the_level_open(n: int, shrinkage: Any) -> None:
-    """That sets are not empty being known, the weights may fall together without end."""
+def test_standard_errors_are_unknown_if_all_baskets_have_one_item(n: int, shrinkage: Any) -> None:
+    """Given nonempty sets, the weights may fall together without limit."""
     result = fit([[item] for item in range(n)] * 10, similarity="uniform", shrinkage=shrinkage)
     np.testing.assert_allclose(result.model.marginals(), 1 / n, atol=0.01)
     assert np.isnan(result.quality.standard_errors).all()
+    assert np.isnan([row.low for row in result.quality.rows]).all()
 
 
-def test_no_errors_are_given_of_features_that_say_the_same() -> None:
+def test_standard_errors_of_collinear_features_are_unknown() -> None:
     table = {**TABLE, "price in cents": [100 * price for price in TABLE["price"]]}
     quality = fit(features=table, ridge=0, similarity=np.eye(6)).quality
     known = dict(zip(quality.names, np.isfinite(quality.standard_errors).tolist(), strict=True))
     assert known == {"(all items)": True, "price": False, "soft": True, "price in cents": False}
-
-
-def test_notes_on_features_are_printed_in_80_columns() -> None:
-    more = {**TABLE, "item": [*ITEMS, "something long that no basket holds"], "price": [*TABLE["price"], 9]}
-    quality = fit(features={**more, "soft": [*TABLE["soft"], 0]}).quality
-    assert "which are not looked at" in " ".join(str(quality).split())
-    assert max(map(len, str(quality).splitlines())) <= 80

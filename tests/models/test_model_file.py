@@ -1,4 +1,4 @@
-"""A model file gives back the model that was saved, or says why not; writing leaves the old file or the new."""
+"""Model files: round trips, damaged and foreign files, failed and concurrent writes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def same(a: DPP, b: DPP) -> bool:
-    """Equal to the last bit."""
+    """Return whether two models are equal to the last bit."""
     arrays = [(a.kernel.eigenvalues, b.kernel.eigenvalues), (a.kernel.eigenvectors, b.kernel.eigenvectors)]
     return (
         a.items == b.items
@@ -51,6 +51,7 @@ def same(a: DPP, b: DPP) -> bool:
     )
 
 
+@settings(max_examples=30)  # each example waits for the disk
 @given(dpp=models())
 def test_a_saved_model_is_loaded_as_it_was(dpp: DPP, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "m.safetensors"
@@ -59,13 +60,10 @@ def test_a_saved_model_is_loaded_as_it_was(dpp: DPP, tmp_path_factory: pytest.Te
 
 
 def test_eigenvalues_of_exactly_zero_and_one_are_still_so_after_loading(tmp_path: Path) -> None:
-    DPP(Kernel(np.array([0.0, 0.25, 1.0]), np.eye(3))).save(tmp_path / "m")
-    assert load(tmp_path / "m").kernel.eigenvalues.tolist() == [0.0, 0.25, 1.0]
-
-
-def test_infinite_figures_in_how_it_was_learned_survive(tmp_path: Path) -> None:
-    DPP(KERNEL, learned=Provenance(shrinkage=1, log_likelihood=float("-inf"))).save(tmp_path / "m")
-    assert load(tmp_path / "m").learned == Provenance(shrinkage=1, log_likelihood=float("-inf"))
+    DPP(Kernel(np.array([0.0, 0.25, 1.0]), np.eye(3))).save(str(tmp_path / "m"))
+    found = load(str(tmp_path / "m"))
+    assert found.kernel.eigenvalues.tolist() == [0.0, 0.25, 1.0]
+    assert found.training is None
 
 
 def with_training(history: bool = True) -> DPP:
@@ -75,7 +73,7 @@ def with_training(history: bool = True) -> DPP:
 
 
 @pytest.mark.parametrize("history", [False, True])
-def test_what_a_model_was_learned_from_is_loaded_to_the_last_bit(history: bool, tmp_path: Path) -> None:
+def test_training_counts_and_history_are_loaded_to_the_last_bit(history: bool, tmp_path: Path) -> None:
     dpp = with_training(history)
     dpp.save(tmp_path / "m")
     found = load(tmp_path / "m")
@@ -94,53 +92,30 @@ def test_what_a_model_was_learned_from_is_loaded_to_the_last_bit(history: bool, 
         assert (here.dtype, here.shape, here.tobytes()) == (there.dtype, there.shape, there.tobytes())
 
 
-def test_a_learned_model_comes_back_with_its_training_and_history(tmp_path: Path) -> None:
-    result = dpplearn.fit([["crib", "cot"], ["cot"], ["mat"], []], shrinkage=0.5, validation=0.3, rng=0, nonempty=False)
-    result.dpp.save(tmp_path / "m")
-    found = load(tmp_path / "m")
-    assert same(found, result.dpp)
-    assert found.training is not None
-    assert found.training.history is not None
-    for name, column in result.history.columns.items():
-        np.testing.assert_array_equal(found.training.history.columns[name], column)
-    dpplearn.fit([[0], [1]], shrinkage=1, nonempty=False).dpp.save(tmp_path / "m")
-    assert load(tmp_path / "m").learned.shrinkage == 1
+TAMPERED: list[dict[str, Any]] = [
+    *({"training.weight": wrong} for wrong in (np.zeros(1), np.array([np.nan]), np.array([np.inf]), np.empty(0))),
+    {"training.item_weights": None},
+    *({"training.item_weights": wrong} for wrong in (np.ones(4), np.ones((3, 2)), np.array(1.0))),
+    *({"training.item_weights": np.full(3, wrong)} for wrong in (np.nan, 100.0, -1.0)),
+    *({"training.pairs": np.zeros(shape, np.int32)} for shape in ((1, 2), (2, 3))),
+    *({"training.pairs": np.full((2, 2), wrong, np.int32)} for wrong in (3, -1)),
+    {"training.pairs": np.full((2, 2), 0.5)},
+    *({"training.pair_weights": wrong} for wrong in (np.ones(1), np.ones((2, 1)), np.array(1.0))),
+    *({"training.pair_weights": np.full(2, wrong)} for wrong in (np.nan, -1.0)),
+    {"history.mood": np.ones(3)},
+    *({"history.seconds": wrong} for wrong in (None, np.ones(2), np.ones((3, 1)))),
+]
 
 
-def test_a_file_without_training_is_a_model_without(saved: Path) -> None:
-    assert load(saved).training is None
-
-
-TAMPERED: dict[str, dict[str, Any]] = {
-    "no weight": {"training.weight": np.zeros(1)},
-    "a missing weight": {"training.weight": np.empty(0)},
-    "items missing": {"training.item_weights": None},
-    "items of another catalogue": {"training.item_weights": np.ones(4)},
-    "items in two dimensions": {"training.item_weights": np.ones((3, 2))},
-    "pairs of unknown items": {"training.pairs": np.full((2, 2), 3, np.int32)},
-    "pairs of fractions": {"training.pairs": np.full((2, 2), 0.5)},
-    "pairs without weights": {"training.pair_weights": np.ones(1)},
-    "an unknown column of the history": {"history.mood": np.ones(3)},
-    "a column of the history missing": {"history.seconds": None},
-    "a column of the history shorter": {"history.seconds": np.ones(2)},
-}
-
-
-@pytest.mark.parametrize("tampered", TAMPERED)
-def test_training_data_that_cannot_be_are_refused(tampered: str, tmp_path: Path) -> None:
-    """In files whose checksum is right."""
-    dpp, path = with_training(), tmp_path / "m"
-    dpp.save(path)
+@pytest.mark.parametrize("tampered", TAMPERED, ids=str)
+def test_invalid_training_data_with_a_valid_checksum_are_refused(tampered: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    with_training().save(path)
     arrays, document = read_tensors(path, "model")
-    arrays |= TAMPERED[tampered]
-    write_tensors(path, "model", {name: array for name, array in arrays.items() if array is not None}, document)
+    changed = {name: array for name, array in {**arrays, **tampered}.items() if array is not None}
+    write_tensors(path, "model", changed, document)
     with pytest.raises(InputError):
         load(path)
-
-
-def test_the_path_may_be_a_string_and_have_any_ending(tmp_path: Path) -> None:
-    MODEL.save(str(tmp_path / "nursery"))
-    assert same(load(str(tmp_path / "nursery")), MODEL)
 
 
 def test_a_loaded_kernel_cannot_be_written_to(saved: Path) -> None:
@@ -155,28 +130,14 @@ def test_the_file_is_ordinary_safetensors_and_names_the_versions_that_wrote_it(s
         assert set(file.keys()) == {"eigenvalues", "eigenvectors"}
         document = json.loads(file.metadata()["document"])
     assert document["items"] == ["crib", "monitor", "bottle"]
+    assert document["family"] == "symmetric"
     assert document["learned"] == MODEL.learned.to_dict()
     assert document["versions"] == {"dpplearn": dpplearn.__version__, "numpy": np.__version__}
     assert read_tensors(saved, "model")[1] == document
 
 
-def change_document(whole: bytes) -> bytes:
-    assert whole.count(b"monitor") == 1
-    return whole.replace(b"monitor", b"toaster")
-
-
-def change_version(whole: bytes) -> bytes:
-    wrote = f'\\"numpy\\": \\"{np.__version__}'.encode()
-    assert whole.count(wrote) == 1
-    return whole.replace(wrote, wrote[:-1] + b"X")
-
-
-def flip_in_tensors(whole: bytes) -> bytes:
-    return whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:]
-
-
 def as_type(dtype: str, length: int) -> Callable[[bytes], bytes]:
-    """The same bytes, with the first array declared as numbers of another type."""
+    """Declare the first array as numbers of another type."""
 
     def damage(whole: bytes) -> bytes:
         end = 8 + int.from_bytes(whole[:8], "little")
@@ -188,31 +149,31 @@ def as_type(dtype: str, length: int) -> Callable[[bytes], bytes]:
     return damage
 
 
-DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "a bit of a tensor flipped": (flip_in_tensors, "was changed after it was written: its checksum does not match"),
-    "an item renamed": (change_document, "was changed after it was written: its checksum does not match"),
-    "a version renamed": (change_version, "was changed after it was written: its checksum does not match"),
-    "without its checksum": (lambda whole: whole.replace(b"sha256", b"sha257"), "its checksum does not match"),
-    "without its document": (lambda whole: whole.replace(b'"document"', b'"documemt"'), "its checksum does not match"),
-    "a byte too long": (lambda whole: whole + b"\0", "is not a whole dpplearn model file"),
-    "without its start": (lambda whole: whole[1:], "is not a whole dpplearn model file"),
-    "empty": (lambda whole: b"", "is not a whole dpplearn model file"),
-    "text": (lambda whole: b"crib,monitor\ncrib,bottle\n" * 20, "is not a whole dpplearn model file"),
-    "zeros": (lambda whole: bytes(len(whole)), "is not a whole dpplearn model file"),
-    "of no kind": (lambda whole: whole.replace(b'"kind"', b'"kinD"'), "is a safetensors file of another program"),
-    "of two-byte numbers that numpy lacks": (as_type("BF16", 12), "is not a whole dpplearn model file"),
-    "of one-byte numbers that numpy lacks": (as_type("F8_E4M3", 24), "is not a whole dpplearn model file"),
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "a flipped bit in an array": lambda whole: whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:],
+    "a renamed item": lambda whole: whole.replace(b"monitor", b"toaster"),
+    "another version": lambda whole: whole.replace(np.__version__.encode(), b"9" * len(np.__version__)),
+    "no checksum": lambda whole: whole.replace(b"sha256", b"sha257"),
+    "no document": lambda whole: whole.replace(b'"document"', b'"documemt"'),
+    "no kind": lambda whole: whole.replace(b'"kind"', b'"kinD"'),
+    "a byte too long": lambda whole: whole + b"\0",
+    "the first byte missing": lambda whole: whole[1:],
+    "empty": lambda _: b"",
+    "text": lambda _: b"crib,monitor\ncrib,bottle\n" * 20,
+    "zeros": lambda whole: bytes(len(whole)),
+    "two-byte numbers that numpy lacks": as_type("BF16", 12),
+    "one-byte numbers that numpy lacks": as_type("F8_E4M3", 24),
 }
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_a_damaged_model_file_is_refused(kind: str, saved: Path) -> None:
-    damage, said = DAMAGE[kind]
     whole = saved.read_bytes()
-    assert damage(whole) != whole
-    (saved.parent / "m.safetensors").write_bytes(damage(whole))
-    with pytest.raises(InputError, match=said):
-        load(saved.parent / "m.safetensors")
+    damaged = DAMAGE[kind](whole)
+    assert damaged != whole
+    saved.write_bytes(damaged)
+    with pytest.raises(InputError, match=saved.name):
+        load(saved)
 
 
 def test_a_model_file_truncated_anywhere_is_refused(saved: Path) -> None:
@@ -252,30 +213,28 @@ DOCUMENT = {"items": ["a", "b", "c"], "learned": {}}
 
 
 @pytest.mark.parametrize(
-    ("arrays", "document", "said"),
+    ("arrays", "document"),
     [
-        (ARRAYS, {**DOCUMENT, "items": ["a", "b"]}, r"3.*2"),
-        (ARRAYS, {**DOCUMENT, "items": ["a", "b", "a"]}, "'a'"),
-        (ARRAYS, {**DOCUMENT, "items": ["a", "b", 1.5]}, r"."),
-        (ARRAYS, {**DOCUMENT, "items": "abc"}, "'abc'"),
-        (ARRAYS, {**DOCUMENT, "items": None}, r"."),
-        (ARRAYS, {**DOCUMENT, "learned": [1]}, r"."),
-        (ARRAYS, {"learned": {}}, r"."),
-        (ARRAYS, {"items": ["a", "b", "c"]}, r"."),
-        ({"eigenvalues": KERNEL.eigenvalues}, DOCUMENT, r"."),
-        ({}, DOCUMENT, r"."),
-        ({**ARRAYS, "eigenvalues": np.array([0.5, 0.5])}, DOCUMENT, r"."),
-        ({**ARRAYS, "eigenvalues": np.array([0.5, 0.5, 1.1])}, DOCUMENT, r"."),
-        ({**ARRAYS, "eigenvalues": np.array([0.5, 0.5, np.nan])}, DOCUMENT, r"."),
-        ({**ARRAYS, "eigenvectors": 2 * KERNEL.eigenvectors}, DOCUMENT, r"."),
-        ({**ARRAYS, "eigenvectors": np.full((3, 3), np.nan)}, DOCUMENT, r"."),
+        *(
+            (ARRAYS, {**DOCUMENT, "items": items})
+            for items in (["a", "b"], ["a", "b", "a"], ["a", "b", 1.5], "abc", None)
+        ),
+        (ARRAYS, {**DOCUMENT, "learned": [1]}),
+        (ARRAYS, {**DOCUMENT, "family": "quantum"}),
+        (ARRAYS, {"learned": {}}),
+        (ARRAYS, {"items": ["a", "b", "c"]}),
+        ({"eigenvalues": KERNEL.eigenvalues}, DOCUMENT),
+        ({}, DOCUMENT),
+        *(({**ARRAYS, "eigenvalues": np.array([0.5, 0.5, *more])}, DOCUMENT) for more in ([], [1.1], [np.nan])),
+        ({**ARRAYS, "eigenvectors": 2 * KERNEL.eigenvectors}, DOCUMENT),
+        ({**ARRAYS, "eigenvectors": np.full((3, 3), np.nan)}, DOCUMENT),
     ],
 )
-def test_a_whole_file_that_holds_no_model_is_refused(
-    arrays: dict[str, Any], document: dict[str, Any], said: str, tmp_path: Path
+def test_a_file_with_a_valid_checksum_that_holds_no_model_is_refused(
+    arrays: dict[str, Any], document: dict[str, Any], tmp_path: Path
 ) -> None:
     write_tensors(tmp_path / "m", "model", arrays, document)
-    with pytest.raises(InputError, match=f"{said}"):
+    with pytest.raises(InputError):
         load(tmp_path / "m")
 
 
@@ -287,17 +246,6 @@ def test_a_whole_file_whose_document_is_no_object_is_refused(
         other.setattr(json, "dumps", lambda *_, **__: text)
         MODEL.save(tmp_path / "m")
     with pytest.raises(InputError):
-        load(tmp_path / "m")
-
-
-def test_a_file_names_the_family_of_its_kernel(tmp_path: Path) -> None:
-    MODEL.save(tmp_path / "m")
-    assert read_tensors(tmp_path / "m", "model")[1]["family"] == "symmetric"
-
-
-def test_a_file_of_a_family_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    write_tensors(tmp_path / "m", "model", ARRAYS, {**DOCUMENT, "family": "quantum"})
-    with pytest.raises(InputError, match=r"kernels.*'quantum'"):
         load(tmp_path / "m")
 
 
@@ -329,37 +277,20 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 
 @pytest.mark.parametrize("call", ["replace", "fsync"])
 @pytest.mark.parametrize(
-    ("error", "raised", "said"),
-    [
-        (FULL, InputError, r"model.safetensors"),
-        (OSError("odd"), InputError, r"model.safetensors"),
-        (KeyboardInterrupt(), KeyboardInterrupt, r"."),
-    ],
+    ("error", "raised"),
+    [(FULL, InputError), (OSError("odd"), InputError), (KeyboardInterrupt(), KeyboardInterrupt)],
 )
-def test_when_writing_fails_the_old_file_is_whole_and_nothing_else_is_left(
-    call: str,
-    error: BaseException,
-    raised: type[BaseException],
-    said: str,
-    saved: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(
+    call: str, error: BaseException, raised: type[BaseException], saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = saved.read_bytes()
     with monkeypatch.context() as broken:
         broken.setattr(os, call, failing(error))
-        with pytest.raises(raised, match=said):
-            DPP(KERNEL).save(saved)
+        for path in (saved, saved.parent / "new"):
+            with pytest.raises(raised):
+                DPP(KERNEL).save(path)
     assert saved.read_bytes() == before
     assert list(saved.parent.iterdir()) == [saved]
-    assert same(load(saved), MODEL)
-
-
-def test_when_the_first_writing_fails_no_file_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", failing(FULL))
-        with pytest.raises(InputError):
-            MODEL.save(tmp_path / "m")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_sees_the_old_model_or_the_new_while_it_is_written(saved: Path) -> None:
@@ -410,13 +341,8 @@ def test_a_folder_that_cannot_be_written_to_is_named(saved: Path) -> None:
 
 
 def test_a_path_that_can_be_no_file_is_refused(saved: Path) -> None:
-    for path, said in (
-        (saved.parent / "none" / "m", "there is no folder"),
-        (saved / "m", "Not a directory"),
-        (saved.parent, "it is a folder; name a file"),
-        (saved.parent / ("m" * 300), "File name too long"),
-    ):
-        with pytest.raises(InputError, match=f"{said}"):
+    for path in (saved.parent / "none" / "m", saved / "m", saved.parent, saved.parent / ("m" * 300)):
+        with pytest.raises(InputError, match=path.name):
             MODEL.save(path)
     assert list(saved.parent.iterdir()) == [saved]
 
@@ -430,29 +356,16 @@ def test_random_bytes_are_refused(content: bytes, tmp_path_factory: pytest.TempP
         load(path)
 
 
-def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(saved: Path) -> None:
-    whole = saved.read_bytes()
-    rng = random.Random(0)
-    refused = 0
-    for position in range(len(whole)):  # in the header, a letter or a digit does more harm than other bytes
-        byte = rng.choice([rng.randrange(256), rng.randrange(32, 127), rng.choice(b"0123456789")])
-        saved.write_bytes(whole[:position] + bytes([byte]) + whole[position + 1 :])
-        try:
-            assert same(load(saved), MODEL)
-        except InputError:
-            refused += 1
-    assert refused > len(whole) / 2
-
-
-def test_a_learned_model_with_one_bit_flipped_is_refused_or_the_same(tmp_path: Path) -> None:
-    """A sample of flips in all parts of a file that keeps its training data and its history."""
+def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(tmp_path: Path) -> None:
+    """In the header, another digit does more harm than other bytes."""
     path, dpp, rng = tmp_path / "m", with_training(), random.Random(1)
     dpp.save(path)
     whole, before = path.read_bytes(), read_tensors(path, "model")
     refused = 0
     for _ in range(300):
         flipped = bytearray(whole)
-        flipped[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        position = rng.randrange(len(whole))
+        flipped[position] = rng.choice([flipped[position] ^ 1 << rng.randrange(8), rng.choice(b"0123456789")])
         path.write_bytes(flipped)
         try:
             assert same(load(path), dpp)
@@ -464,7 +377,7 @@ def test_a_learned_model_with_one_bit_flipped_is_refused_or_the_same(tmp_path: P
         assert {name: array.tobytes() for name, array in arrays.items()} == {
             name: array.tobytes() for name, array in before[0].items()
         }
-    assert refused > 200
+    assert refused > 150
 
 
 def test_saving_through_a_link_keeps_the_link(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Items that no basket has held: what they change and what they leave, by enumeration; when features are believed."""
+"""Adding items to a model: probabilities by enumeration, copies of existing items, prediction from features."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def law_of_sets(model: SetModel) -> Floats:
 
 
 def segments(model: SetModel) -> list[Floats]:
-    """The law of sets given each segment."""
+    """Return the distribution of sets given each segment."""
     kernel = kernel_of(model.law)
     if isinstance(kernel, dl.Kernel):
         return [law_of_sets(model)]
@@ -111,7 +111,7 @@ def test_the_model_is_kept_with_what_was_added(kind: str, tmp_path: Path) -> Non
     again = dl.load(tmp_path / "more.safetensors")
     assert again.items == more.items
     assert again.learned.added == more.learned.added
-    assert "like 'bib'" in (again.learned.added or "")
+    assert "'bib'" in (again.learned.added or "")
     np.testing.assert_allclose(law_of_sets(again), law_of_sets(more), rtol=1e-12)
     assert {each.item for each in again.recommend(["bib"], k=9)} == {"cot", "crib", "monitor", "toy", "pram"}
 
@@ -126,7 +126,7 @@ def test_a_learned_model_keeps_its_training_data() -> None:
 
 
 def table(signal: float, n: int = 60, seed: int = 0) -> tuple[dl.DPP, dict[str, object], Floats]:
-    """Independent items whose log-odds follow a feature, so far as there is a signal; the last five are new."""
+    """Return independent items whose log-odds follow a feature with this signal; the last five are new."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(n + 5)
     chance = 1 / (1 + np.exp(2 - signal * x - (1 - signal) * rng.standard_normal(n + 5)))
@@ -143,50 +143,32 @@ def test_features_with_a_signal_say_how_likely_new_items_are() -> None:
     p = found.marginals()[60:]
     usual = dpp.marginals().mean()
     assert np.abs(np.log(p / truth)).mean() < 0.4 * np.abs(np.log(usual / truth)).mean()
-    assert "as features say (held-out R² 0.9" in (found.learned.added or "")
+    assert "R² 0.9" in (found.learned.added or "")
+    with pytest.raises(dl.InputError, match=r"\b1\b"):
+        dpp.with_items(["elsewhere"], features=features)
 
 
-def test_items_with_the_features_of_the_others_are_as_likely_as_these_on_average() -> None:
-    dpp, features, _ = table(0.6)
-    old = [f"item {i}" for i in range(60)]
-    again = {name: [*values[:60], *values[:60]] for name, values in features.items()}  # type: ignore[index]
-    again["item"] = [*old, *(f"new {label}" for label in old)]
-    found = dpp.with_items([f"new {label}" for label in old], features=again)
-    assert "as features say" in (found.learned.added or "")
-    assert found.marginals()[60:].mean() == pytest.approx(dpp.marginals().mean(), rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_features_without_a_signal_leave_the_average_and_say_so(seed: int) -> None:
-    dpp, features, _ = table(0.0, seed=seed)
-    with pytest.warns(dl.InputWarning):
-        found = dpp.with_items(["item 60"], features=features)
-    assert found.marginals()[-1] == pytest.approx(dpp.marginals().mean())
+def test_features_without_a_signal_warn_and_give_the_average() -> None:
+    for seed in range(8):
+        dpp, features, _ = table(0.0, seed=seed)
+        with pytest.warns(dl.InputWarning):
+            found = dpp.with_items(["item 60"], features=features)
+        assert found.marginals()[-1] == pytest.approx(dpp.marginals().mean())
 
 
 @pytest.mark.parametrize(
-    ("labels", "options", "message"),
+    ("labels", "options"),
     [
-        (["cot"], {}, "'cot'"),
-        (["toy", "toy"], {}, r"."),
-        ([], {}, r"."),
-        ("toy", {}, r"."),
-        (["toy"], {"like": "cott"}, "'cot'"),
-        (["toy"], {"like": {"pram": "cot"}}, "'toy'"),
-        (["toy"], {"like": "cot", "features": {"item": ["toy"]}}, r"."),
-        (["toy"], {"features": {"item": ["toy"], "x": [1]}}, r"."),
-        ([5], {}, r"."),
+        *((labels, {}) for labels in (["cot"], ["toy", "toy"], [], "toy", [5])),
+        (["toy"], {"like": "cott"}),
+        (["toy"], {"like": {"pram": "cot"}}),
+        (["toy"], {"like": "cot", "features": {"item": ["toy"]}}),
+        (["toy"], {"features": {"item": ["toy"], "x": [1]}}),
     ],
 )
-def test_what_cannot_be_added_is_refused(labels: list[str], options: dict[str, object], message: str) -> None:
-    with pytest.raises(dl.InputError, match=message):
+def test_what_cannot_be_added_is_refused(labels: list[str], options: dict[str, object]) -> None:
+    with pytest.raises(dl.InputError):
         models()["dpp"].with_items(labels, **options)
-
-
-def test_features_that_lack_a_new_item_are_refused() -> None:
-    dpp, features, _ = table(0.9)
-    with pytest.raises(dl.InputError, match="1"):
-        dpp.with_items(["elsewhere"], features=features)
 
 
 def test_items_written_as_integers_are_added_to_a_model_of_integers() -> None:
@@ -194,10 +176,3 @@ def test_items_written_as_integers_are_added_to_a_model_of_integers() -> None:
     assert dpp.with_items(["30", "40"], like="10").items == (10, 20, 30, 40)
     with pytest.raises(dl.InputError):
         dpp.with_items(["cot"])
-
-
-def test_items_that_are_all_as_likely_leave_nothing_to_explain() -> None:
-    labels = [f"item {i}" for i in range(13)]
-    dpp = dl.DPP(dl.Kernel.from_K(np.eye(12) / 5), labels[:12])
-    with pytest.warns(dl.InputWarning, match=r"0\.000"):
-        dpp.with_items(labels[12:], features={"item": labels, "price": range(13)})

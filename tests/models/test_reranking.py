@@ -1,4 +1,4 @@
-"""Another recommender's candidates, chosen by its scores and the model's interaction: against a plain greedy search."""
+"""Reranking the candidates of another recommender, against a plain greedy search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = [f"item {i}" for i in range(N)]
 
 
 def with_an_interaction_each() -> Mixture:
-    """As what is seen of some items alone has, only more different."""
+    """Return a mixture whose segments have different interactions."""
     parts = [random_mixture(1, N, seed) for seed in (1, 2, 3)]
     C = np.concatenate([3 * part.interaction for part in parts])
     return Mixture(MixtureKernel(np.array([0.5, 0.3, 0.2]), np.zeros((3, N)), C), NAMES)
@@ -66,39 +66,21 @@ def plain_greedy(model: DPP | Mixture, candidates: list[int], worth: Floats, k: 
 
 
 @every_model
-@pytest.mark.parametrize("strength", [0.3, 1.0, 4.0])
-def test_it_is_the_greedy_search_for_quality_and_interaction(name: str, strength: float) -> None:
-    """Of several users with different numbers of candidates, all at once."""
+def test_reranking_is_the_greedy_search_for_quality_and_interaction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several users with different numbers of candidates, in one batch and in several."""
     model, rng = MODELS[name](), np.random.default_rng(5)
     candidates = [rng.permutation(N)[:n].tolist() for n in (9, 1, 5, 8, 9, 9)]
     worth = rng.standard_normal((6, N)) / 2
     items = [[model.items[i] for i in each] for each in candidates]
     scores = [np.exp(row[each]) for row, each in zip(worth, candidates, strict=True)]
-    found = model.rerank(items, scores, 4, strength)
-    expected = [plain_greedy(model, each, row, 4, strength) for each, row in zip(candidates, worth, strict=True)]
-    assert found == [[model.items[i] for i in each] for each in expected]
-    assert found == [model.rerank(each, of_it, 4, strength) for each, of_it in zip(items, scores, strict=True)]
-
-
-def test_users_looked_at_in_parts_get_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, rng = MODELS["mixture"](), np.random.default_rng(0)
-    items, scores = [rng.permutation(NAMES).tolist() for _ in range(7)], rng.random((7, N))
-    at_once = model.rerank(items, scores, 5)
-    monkeypatch.setattr(interaction, "AT_ONCE", 2 * 5 * N)
-    assert model.rerank(items, scores, 5) == at_once
-
-
-def test_with_a_dpp_s_own_qualities_it_is_the_model_s_own_set() -> None:
-    model = MODELS["dpp"]()
-    scores = model.kernel.L.diagonal() if isinstance(model, DPP) else np.zeros(0)
-    assert tuple(model.rerank(NAMES, scores, 6)) == model.greedy_map(6).items
-
-
-def test_with_a_segment_s_own_qualities_it_is_the_model_s_own_set() -> None:
-    kernel = random_mixture(1, N)
-    model = Mixture(kernel, NAMES)
-    scores = kernel.odds[0] * kernel.interaction[0].diagonal()
-    assert tuple(model.rerank(NAMES, scores, 6)) == model.greedy_map(6).items
+    for strength in (0.3, 4.0):
+        found = model.rerank(items, scores, 4, strength)
+        expected = [plain_greedy(model, each, row, 4, strength) for each, row in zip(candidates, worth, strict=True)]
+        assert found == [[model.items[i] for i in each] for each in expected]
+        assert found == [model.rerank(each, of_it, 4, strength) for each, of_it in zip(items, scores, strict=True)]
+        with monkeypatch.context() as small:
+            small.setattr(interaction, "AT_ONCE", 2 * 5 * N)
+            assert model.rerank(items, scores, 4, strength) == found
 
 
 @every_model
@@ -120,8 +102,8 @@ def test_attraction_brings_forward_and_repulsion_puts_back() -> None:
     assert model.rerank([0, 1, 2, 3], [1, 0.8, 0.9, 0.85], 4) == [0, 1, 3, 2]
 
 
-def test_of_two_that_are_alike_the_second_comes_last_and_is_not_lost() -> None:
-    """A set of both is impossible, as is any of more items than the rank; a list of k is wanted all the same."""
+def test_duplicates_come_last_and_are_not_lost() -> None:
+    """A set with both duplicates has probability zero, as has a set larger than the rank."""
     L = np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])
     model = DPP(Kernel.from_L(L), ["crib", "same crib", "monitor"])
     assert model.rerank(["crib", "same crib", "monitor"], [1, 0.9, 1e-6]) == ["crib", "monitor", "same crib"]
@@ -148,11 +130,6 @@ def test_where_no_set_is_empty_by_the_kernel_itself_it_is_the_limit() -> None:
     assert DPP(Kernel(lam, V)).rerank([range(6)] * 20, scores, 4) == expected
 
 
-def test_equals_stay_in_the_order_they_came_in() -> None:
-    model = Mixture(MixtureKernel.of_items(np.zeros(4)), ["a", "b", "c", "d"])
-    assert model.rerank(["c", "a", "d", "b"], [0.5, 0.5, 0.5, 0.7]) == ["b", "c", "a", "d"]
-
-
 def test_logarithms_are_taken_as_they_are() -> None:
     model, logits = MODELS["dpp"](), np.linspace(-3, 2, N)
     expected = model.rerank(NAMES, np.exp(logits), 5)
@@ -169,12 +146,6 @@ def test_there_may_be_fewer_candidates_than_wanted_or_none() -> None:
     assert model.rerank([], []) == []
 
 
-def test_arrays_of_numbers_are_taken_as_labels() -> None:
-    model = DPP(random_kernel(np.random.default_rng(0), N))
-    ids, scores = np.array([[3, 1, 4], [1, 5, 0]]), np.array([[3, 2, 1], [3, 2, 1]], dtype=np.float32)
-    assert model.rerank(ids, scores, 3, strength=0) == ids.tolist()
-
-
 def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
     model = MODELS["dpp"]()
     items, scores = ["new", "item 1", "item 2"], [0.2, 0.5, 0.1]
@@ -186,28 +157,24 @@ def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    ("items", "scores", "more", "message"),
+    ("items", "scores", "more"),
     [
-        (["item 1", "item 1"], [1, 2], {}, r"'item 1'.*2"),
-        ([["item 1"], ["item 1", "item 1"]], [[1], [1, 2]], {}, r"1.*'item 1'.*2"),
-        (["item 1"], [1, 2], {}, r"2.*1"),
-        ([["item 1"], ["item 2"]], [[1]], {}, "1"),
-        ([["item 1"]], [[1], [2]], {}, r"."),
-        (["item 1"], [-1], {}, "-1"),
-        (["item 1", "item 2"], [1, np.nan], {}, "1"),
-        (["item 1"], [np.inf], {"log": True}, "0"),
-        (["item 1"], ["high"], {}, r"."),
-        (["item 1"], [1], {"strength": -1}, r"strength.*-1"),
-        (["item 1"], [1], {"strength": None}, r"strength.*None"),
-        (["item 1"], [1], {"strength": [1]}, "1"),
-        (["item 1"], [1], {"k": -1}, r"k.*-1"),
-        (None, [1], {}, r"."),
-        ({"item 1"}, [1], {}, r"."),
-        ("item 1", [1] * 6, {}, "'i'"),
+        (["item 1", "item 1"], [1, 2], {}),
+        ([["item 1"], ["item 1", "item 1"]], [[1], [1, 2]], {}),
+        (["item 1"], [1, 2], {}),
+        ([["item 1"], ["item 2"]], [[1]], {}),
+        ([["item 1"]], [[1], [2]], {}),
+        *((["item 1"], [score], {}) for score in (-1, np.nan, "high")),
+        (["item 1"], [np.inf], {"log": True}),
+        *((["item 1"], [1], {"strength": strength}) for strength in (-1, None, [1])),
+        (["item 1"], [1], {"k": -1}),
+        (None, [1], {}),
+        ({"item 1"}, [1], {}),
+        ("item 1", [1] * 6, {}),
     ],
 )
-def test_what_cannot_be_reranked_is_said(items: object, scores: object, more: dict[str, float], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_what_cannot_be_reranked_is_refused(items: object, scores: object, more: dict[str, float]) -> None:
+    with pytest.raises(InputError):
         MODELS["dpp"]().rerank(items, scores, **more)  # type: ignore[call-overload]
 
 
@@ -217,3 +184,6 @@ def test_candidates_come_as_anything_that_has_an_order() -> None:
     index = [7, 8, 9]
     assert model.rerank(pd.Series(items, index), pd.Series(scores, index)) == expected  # type: ignore[arg-type]
     assert model.rerank(iter(items), scores) == expected  # type: ignore[call-overload]
+    numbered = DPP(random_kernel(np.random.default_rng(0), N))
+    ids, ranks = np.array([[3, 1, 4], [1, 5, 0]]), np.array([[3, 2, 1], [3, 2, 1]], dtype=np.float32)
+    assert numbered.rerank(ids, ranks, 3, strength=0) == ids.tolist()
