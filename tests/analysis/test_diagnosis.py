@@ -102,6 +102,7 @@ def two_kinds_of_people(seed: int) -> Mixture:
     return Mixture(MixtureKernel(np.array([0.6, 0.4]), likes, (np.eye(10) + U @ U.T + A - A.T)[None]))
 
 
+@pytest.mark.slow
 def test_sets_drawn_from_a_mixture_call_for_one() -> None:
     lists = [basket for basket in two_kinds_of_people(0).sample(1500, rng=0) if basket]
     drawn = diagnose(Baskets.from_lists(lists, n_items=10))
@@ -110,6 +111,7 @@ def test_sets_drawn_from_a_mixture_call_for_one() -> None:
     assert drawn.segments.clear
 
 
+@pytest.mark.slow
 def test_one_that_attracts_and_has_no_segments_calls_for_a_nonsymmetric_dpp() -> None:
     A = np.zeros((10, 10))
     A[range(0, 10, 2), range(1, 10, 2)] = 2.5  # five pairs that go together
@@ -119,11 +121,13 @@ def test_one_that_attracts_and_has_no_segments_calls_for_a_nonsymmetric_dpp() ->
     assert drawn.attraction.clear
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", ["independent", "people"])
 def test_a_handful_of_baskets_is_too_little_data(sort: str) -> None:
     assert diagnose(made(sort, 25)).verdict is Verdict.TOO_LITTLE
 
 
+@pytest.mark.slow
 def test_that_no_basket_is_empty_is_neither_repulsion_nor_gain() -> None:
     """The negative control: without knowing it a DPP seems to gain, and pairs seem to repel."""
     baskets = made("independent", 1500, nonempty=True)
@@ -209,6 +213,7 @@ def test_a_gain_is_a_mean_over_baskets_one_by_one() -> None:
     assert (back.mean, back.standard_error) == (-gain.mean, gain.standard_error)
 
 
+@pytest.mark.slow
 def test_gains_are_those_of_unseen_baskets() -> None:
     """A fit to one half gains about as much on the other."""
     train, test = made("bundles", 2000).split(0.5, rng=0)
@@ -220,6 +225,7 @@ def test_gains_are_those_of_unseen_baskets() -> None:
     assert found("bundles").repulsion == (0, 0)  # independent items are one of the cases tried
 
 
+@pytest.mark.slow
 def test_gains_depend_on_the_seed_and_not_on_the_number_of_threads() -> None:
     baskets = made("kinds", 200)
     one, two, other = (diagnose(baskets, threads=threads, rng=seed).gains for threads, seed in ((1, 0), (2, 0), (2, 1)))
@@ -238,6 +244,7 @@ def test_sizes_and_sparsity_are_counted() -> None:
     assert overview.share_looked_at == 1
 
 
+@pytest.mark.slow
 def test_of_a_large_catalogue_all_pairs_are_tested_and_models_are_of_the_most_frequent_items() -> None:
     baskets = Baskets.from_lists([["c", "b"], ["c"], ["b", "a", "d"], ["d"], ["c", "d"]], ["a", "b", "c", "d"])
     overview = diagnose(baskets, most_items=2).overview
@@ -248,6 +255,7 @@ def test_of_a_large_catalogue_all_pairs_are_tested_and_models_are_of_the_most_fr
         diagnose(baskets, most_items=1)
 
 
+@pytest.mark.slow
 def test_registries_have_monitors_that_compete_and_segments_that_a_dpp_misses(shared: Path) -> None:
     told = diagnose(registry(shared, "safety"))
     assert told.verdict is Verdict.MIXTURE
@@ -259,6 +267,7 @@ def test_registries_have_monitors_that_compete_and_segments_that_a_dpp_misses(sh
     assert "Additional Camera" in f"{camera.first} {camera.second}"
 
 
+@pytest.mark.slow
 def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
     baskets = made("bundles", 150)
     with open(tmp_path / "orders.csv", "w", newline="") as file:
@@ -283,6 +292,7 @@ def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
     assert run("diagnose", tmp_path / "none.csv").returncode == 1
 
 
+@pytest.mark.slow
 def test_weights_that_are_no_counts_say_the_same_whatever_their_scale() -> None:
     baskets = made("kinds", 300)
     plain = diagnose(baskets)

@@ -56,6 +56,7 @@ def test_items_that_people_of_one_kind_buy_attract() -> None:
     assert found.verdict == "attract"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_of_independent_items_intervals_hold_chance_as_often_as_they_say(nonempty: bool) -> None:
     inside = []

@@ -203,6 +203,7 @@ def test_groups_are_for_dpps_with_a_valid_threshold(dpp: DPP, mixture: Mixture) 
         substitute_groups(dpp, 0)
 
 
+@pytest.mark.slow
 def test_registries_fall_into_kinds_of_product(shared: Path) -> None:
     safety = substitute_groups(learned(registry(shared, "safety")))[0]
     assert len(safety.items) > 10

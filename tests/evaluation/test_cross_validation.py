@@ -67,6 +67,7 @@ def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluati
     assert found.to_dict()["rows"][0]["folds"] == means.tolist()
 
 
+@pytest.mark.slow
 def test_the_seed_makes_the_folds() -> None:
     first, again, other = (dl.cross_validate(BASKETS, folds=2, rng=seed, **QUICK) for seed in (0, 0, 1))
     assert first.models == ("model",)
@@ -144,6 +145,7 @@ def test_folds_without_baskets_are_refused() -> None:
         dl.cross_validate(BASKETS, folds=1)
 
 
+@pytest.mark.slow
 def test_the_kinds_of_models_stand_side_by_side() -> None:
     kinds = {"symmetric": {"model": "dpp", "shrinkage": 0}, "nonsymmetric": {"segments": 1}, "mixture": {"segments": 2}}
     baskets = BASKETS.subset(BASKETS.sizes > 0)
