@@ -15,7 +15,7 @@ from dpplearn.arrays import Bools
 from dpplearn.kernels.independent import before_truncation
 from helpers import oracle
 
-LEVELS = np.geomspace(0.001, 0.9, 40).tolist()
+LEVELS = (0.001, 0.05, 0.3, 0.9)
 
 
 def independent(p: Any, n: int, seed: int, *, nonempty: bool) -> Bools:
@@ -151,10 +151,10 @@ def test_independent_items_are_called_neither_whether_or_not_empty_baskets_were_
     for nonempty in (False, True):
         found = [
             pair_tests(Baskets.from_matrix(independent(np.linspace(0.02, 0.2, 12), 2000, seed, nonempty=nonempty)))
-            for seed in range(40)
+            for seed in range(20)
         ]
         assert 0.01 < np.mean([each.p <= 0.05 for each in found]) < 0.06
-        assert sum((each.repels | each.attracts).any() for each in found) <= 6
+        assert sum((each.repels | each.attracts).any() for each in found) <= 4
         strengths = np.array([each.repelling.nats / each.repelling.standard_error for each in found])
         assert abs(strengths.mean()) < 0.5
         assert strengths.std() < 1.4
@@ -197,11 +197,9 @@ def test_other_weights_stand_for_their_effective_number_of_baskets() -> None:
         [[], []],
         [[0], [1], [2], [0]],
         [[0, 1]],
-        [[0, 1], [0], [1]],
         [[0, 1, 2], [0, 1], [0]],
-        [[0], [0, 1], [0, 2]],
     ],
-    ids=["one item", "nothing", "one item a basket", "one basket", "two items", "an item always there", "another"],
+    ids=["one item", "empty baskets", "one item per basket", "one basket", "one item in all baskets"],
 )
 def test_where_pairs_have_no_room_they_are_called_neither(sets: list[list[int]]) -> None:
     found = pair_tests(Baskets.from_lists(sets, n_items=3))
@@ -266,8 +264,8 @@ def test_a_pair_left_out_of_the_counts_is_taken_to_have_met_as_often_as_it_may(m
     assert pair_tests(baskets).observed.tolist() == [9, 2, 2]
 
 
-def test_mistakes_are_told() -> None:
-    with pytest.raises(InputError, match=r"level.*0"):
+def test_invalid_levels_and_zero_total_weight_are_rejected() -> None:
+    with pytest.raises(InputError, match=r"level.*\b0\b"):
         pair_tests(some_data(nonempty=False), level=0)
     with pytest.raises(InputError):
         pair_tests(Baskets.from_lists([[0]], weights=[0]))

@@ -1,4 +1,4 @@
-"""The diagnosis against the truth: on data of every sort it must say what they are."""
+"""The diagnosis of data whose generating process is known."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import Baskets, Verdict, diagnose
+from dpplearn import Baskets, Diagnosis, Verdict, diagnose
 from dpplearn.analysis.cooccurrence import Strength
-from dpplearn.analysis.diagnosis import SENTENCES, Diagnosis
 from dpplearn.analysis.gains import CASES, INDEPENDENT, Unseen, predicted
 from dpplearn.arrays import Bools
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
@@ -103,16 +102,16 @@ def two_kinds_of_people(seed: int) -> Mixture:
     return Mixture(MixtureKernel(np.array([0.6, 0.4]), likes, (np.eye(10) + U @ U.T + A - A.T)[None]))
 
 
-@pytest.mark.parametrize("nonempty", [False, True])
-def test_sets_drawn_from_a_mixture_call_for_one(nonempty: bool) -> None:
-    law = two_kinds_of_people(0)
-    lists = [basket for basket in law.sample(1500, rng=0) if basket or not nonempty]
+@pytest.mark.slow
+def test_sets_drawn_from_a_mixture_call_for_one() -> None:
+    lists = [basket for basket in two_kinds_of_people(0).sample(1500, rng=0) if basket]
     drawn = diagnose(Baskets.from_lists(lists, n_items=10))
-    assert drawn.pairs.nonempty == nonempty
+    assert drawn.pairs.nonempty
     assert drawn.verdict is Verdict.MIXTURE
     assert drawn.segments.clear
 
 
+@pytest.mark.slow
 def test_one_that_attracts_and_has_no_segments_calls_for_a_nonsymmetric_dpp() -> None:
     A = np.zeros((10, 10))
     A[range(0, 10, 2), range(1, 10, 2)] = 2.5  # five pairs that go together
@@ -122,14 +121,13 @@ def test_one_that_attracts_and_has_no_segments_calls_for_a_nonsymmetric_dpp() ->
     assert drawn.attraction.clear
 
 
-@pytest.mark.parametrize("sort", SORTS)
-def test_a_handful_of_baskets_leaves_it_open_unless_items_clearly_go_together(sort: str) -> None:
-    verdict = diagnose(made(sort, 25)).verdict
-    together = {Verdict.NONSYMMETRIC, Verdict.MIXTURE}
-    clear = {"bundles": together, "kinds": {Verdict.DPP}}
-    assert verdict in {Verdict.TOO_LITTLE}.union(*(clear[name] for name in clear if name in sort))
+@pytest.mark.slow
+@pytest.mark.parametrize("sort", ["independent", "people"])
+def test_a_handful_of_baskets_is_too_little_data(sort: str) -> None:
+    assert diagnose(made(sort, 25)).verdict is Verdict.TOO_LITTLE
 
 
+@pytest.mark.slow
 def test_that_no_basket_is_empty_is_neither_repulsion_nor_gain() -> None:
     """The negative control: without knowing it a DPP seems to gain, and pairs seem to repel."""
     baskets = made("independent", 1500, nonempty=True)
@@ -149,11 +147,13 @@ def test_an_interrupt_while_models_are_learned_ends_it(monkeypatch: pytest.Monke
         diagnose(made("kinds", 50))
 
 
-@pytest.mark.parametrize("baskets", [[["a"]], [["a"], ["b"], ["b"], ["a"]] * 30, [["a"], []], [[], []]])
-def test_where_pairs_have_no_room_nothing_can_be_told(baskets: list[list[str]]) -> None:
+@pytest.mark.parametrize(
+    "baskets", [[["a"]], [["a"], ["b"], ["b"], ["a"]] * 30, [["a", "b"]] * 50, [["a"], []], [[], []]]
+)
+def test_where_no_pair_can_vary_the_verdict_is_too_little_data(baskets: list[list[str]]) -> None:
     told = diagnose(Baskets.from_lists(baskets, ["a", "b", "c"]))
     assert told.verdict is Verdict.TOO_LITTLE
-    assert "no room" in told.sentence
+    assert str(told.overview.n_baskets) in str(told)
 
 
 def judged(**gains: tuple[float, float]) -> Unseen:
@@ -182,42 +182,23 @@ def test_the_simplest_model_is_taken_that_is_as_good_as_the_best_as_far_as_can_b
 
 def test_where_no_model_gains_but_pairs_clearly_lean_one_way_more_baskets_are_asked_for() -> None:
     plain = replace(found("independent"), unseen=judged())
-    for side, words in (("repelling", "avoid each other"), ("attracting", "go together")):
+    for side in ("repelling", "attracting"):
         open_ = replace(plain, pairs=replace(plain.pairs, **{side: Strength(0.05, 0.01)}))
         assert open_.verdict is Verdict.TOO_LITTLE
-        assert f"items seem to {words}, by 0.050 nats" in open_.sentence
+        assert "0.050" in open_.sentence
         weak = replace(plain, pairs=replace(plain.pairs, **{side: Strength(0.019, 0.001)}))
         assert weak.verdict is Verdict.INDEPENDENT
 
 
 def test_a_sentence_has_the_numbers_it_rests_on() -> None:
-    assert set(SENTENCES) == set(Verdict)
     case = {Verdict.DPP: "symmetric", Verdict.MIXTURE: "mixture"}
     for each in map(found, SORTS):
         gain = each.gains[case[each.verdict]] if each.verdict in case else each.unseen.gain(each.unseen.best)
-        assert f"{gain.mean:.3f} ± {2 * gain.standard_error:.3f} nats per basket" in each.sentence
+        assert f"{gain.mean:.3f} ± {2 * gain.standard_error:.3f}" in each.sentence
         assert each.sentence in " ".join(str(each).split())
     twice = replace(found("kinds"), unseen=judged(symmetric=(0.7, 0.01)))
-    assert "2.01 times as likely" in twice.sentence
+    assert "2.01" in twice.sentence
     assert "model='dpp'" in twice.sentence
-    assert "a mixture, as fit does by default" in found("bundles").sentence
-
-
-def test_printed_it_gives_every_special_case_in_nats() -> None:
-    each = found("kinds and bundles")
-    parts = {
-        "repulsion": each.repulsion,
-        "attraction beside it": each.attraction,
-        "segments alone": each.segments,
-        "all together": each.gains["mixture"],
-    }
-    lines = [" ".join(line.split()) for line in str(each).splitlines()]
-    for name, gain in parts.items():
-        assert f"{name} {gain.mean:+.3f} ± {2 * gain.standard_error:.3f}" in lines
-    alone = str(diagnose([["a"]]))
-    assert "1 basket of 1 item," in alone
-    assert "in 1 basket of which" in alone
-    assert "segments alone unknown" in " ".join(alone.split())
 
 
 def test_a_gain_is_a_mean_over_baskets_one_by_one() -> None:
@@ -232,6 +213,7 @@ def test_a_gain_is_a_mean_over_baskets_one_by_one() -> None:
     assert (back.mean, back.standard_error) == (-gain.mean, gain.standard_error)
 
 
+@pytest.mark.slow
 def test_gains_are_those_of_unseen_baskets() -> None:
     """A fit to one half gains about as much on the other."""
     train, test = made("bundles", 2000).split(0.5, rng=0)
@@ -243,16 +225,11 @@ def test_gains_are_those_of_unseen_baskets() -> None:
     assert found("bundles").repulsion == (0, 0)  # independent items are one of the cases tried
 
 
-def test_of_many_baskets_enough_are_judged_and_of_few_all() -> None:
-    few, many = made("kinds", 300), made("kinds", 20_000)
-    assert predicted(few, nonempty=False).weights.sum() == 300
-    assert predicted(many, nonempty=False).weights.sum() == 4000
-
-
-def test_the_number_of_threads_makes_no_difference() -> None:
-    baskets = made("people", 200)
-    one, two = (diagnose(baskets, threads=threads).gains for threads in (1, 2))
-    assert one == two
+@pytest.mark.slow
+def test_gains_depend_on_the_seed_and_not_on_the_number_of_threads() -> None:
+    baskets = made("kinds", 200)
+    one, two, other = (diagnose(baskets, threads=threads, rng=seed).gains for threads, seed in ((1, 0), (2, 0), (2, 1)))
+    assert one == two != other
 
 
 def test_sizes_and_sparsity_are_counted() -> None:
@@ -267,6 +244,7 @@ def test_sizes_and_sparsity_are_counted() -> None:
     assert overview.share_looked_at == 1
 
 
+@pytest.mark.slow
 def test_of_a_large_catalogue_all_pairs_are_tested_and_models_are_of_the_most_frequent_items() -> None:
     baskets = Baskets.from_lists([["c", "b"], ["c"], ["b", "a", "d"], ["d"], ["c", "d"]], ["a", "b", "c", "d"])
     overview = diagnose(baskets, most_items=2).overview
@@ -277,11 +255,7 @@ def test_of_a_large_catalogue_all_pairs_are_tested_and_models_are_of_the_most_fr
         diagnose(baskets, most_items=1)
 
 
-def test_the_same_seed_gives_the_same_diagnosis() -> None:
-    baskets = made("kinds", 200)
-    assert diagnose(baskets).gains == diagnose(baskets).gains != diagnose(baskets, rng=1).gains
-
-
+@pytest.mark.slow
 def test_registries_have_monitors_that_compete_and_segments_that_a_dpp_misses(shared: Path) -> None:
     told = diagnose(registry(shared, "safety"))
     assert told.verdict is Verdict.MIXTURE
@@ -293,6 +267,7 @@ def test_registries_have_monitors_that_compete_and_segments_that_a_dpp_misses(sh
     assert "Additional Camera" in f"{camera.first} {camera.second}"
 
 
+@pytest.mark.slow
 def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
     baskets = made("bundles", 150)
     with open(tmp_path / "orders.csv", "w", newline="") as file:
@@ -313,35 +288,11 @@ def test_the_program_tells_what_the_library_tells(tmp_path: Path) -> None:
     assert report["attracting_pairs"][0]["ratio"] == pytest.approx(strongest[0].ratio)
     plain = " ".join(out.split())
     assert plain.startswith(told.sentence)
-    assert "No basket is empty, so chance is that of independent items given that" in plain
     assert f"{strongest[0].first} " in plain
     assert run("diagnose", tmp_path / "none.csv").returncode == 1
 
 
-def test_no_negative_repulsion_is_shown_without_a_word_on_what_it_means(tmp_path: Path) -> None:
-    """Where all go together, even fewer pairs seem to avoid each other than by chance."""
-    rng = np.random.default_rng(0)
-    held = rng.random((100, 8)) < rng.choice([0.1, 0.8], (100, 1))  # some baskets are larger than others
-    lines = [",".join(f"item {item}" for item in np.flatnonzero(row)) for row in held if row.any()]
-    (tmp_path / "orders.txt").write_text("\n".join(lines))
-    report, out = both("diagnose", tmp_path / "orders.txt", "--format", "lines")
-    less = -report["pairs"]["repelling"]["nats"]
-    assert less > 0
-    plain = " ".join(out.split())
-    assert f"repulsion none: {less:.3f} ± " in plain
-    assert "less than chance alone shows" in plain
-    assert "pairs of independent items seem to avoid each other a little" in plain
-    assert f"-{less:.3f}" not in plain
-    assert f"−{less:.3f}" not in plain
-
-
-@pytest.mark.parametrize("baskets", [[[str(i % 7)] for i in range(100)], [["a", "b"]] * 50, [[], [], []]])
-def test_where_pairs_have_no_room_nothing_is_promised(baskets: list[list[str]]) -> None:
-    found = diagnose(Baskets.from_lists(baskets, items=[*"0123456ab"]))
-    assert found.verdict is Verdict.TOO_LITTLE
-    assert "no room" in found.sentence
-
-
+@pytest.mark.slow
 def test_weights_that_are_no_counts_say_the_same_whatever_their_scale() -> None:
     baskets = made("kinds", 300)
     plain = diagnose(baskets)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.analysis.similarity import lift_by_similarity
-from helpers.command import answer, table
+from helpers.command import answer
 
 KINDS = {f"item {i}": f"kind {i // 3}" for i in range(12)}
 SAME = np.array([[float(i // 3 == j // 3) for j in range(12)] for i in range(12)])
@@ -45,7 +44,6 @@ def test_items_of_a_kind_that_avoid_each_other_repel_and_shuffled_kinds_say_noth
     found = lift_by_similarity(repelling(), KINDS)
     assert found.verdict == "repel"
     assert found.bins[-1].ratio < 0.5
-    assert "avoid each other" in found.sentence
     # kinds of which no two items were of one kind before: a control
     other = lift_by_similarity(repelling(), {item: f"kind {i % 3}" for i, item in enumerate(KINDS)})
     assert other.bins[-1].ratio > 0.9
@@ -56,9 +54,9 @@ def test_items_that_people_of_one_kind_buy_attract() -> None:
     lists = [[f"item {3 * kind + i}" for i in range(3) if rng.random() < 0.6] for kind in rng.integers(4, size=500)]
     found = lift_by_similarity(dl.Baskets.from_lists(lists, items=list(KINDS)), KINDS)
     assert found.verdict == "attract"
-    assert "the opposite" in found.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_of_independent_items_intervals_hold_chance_as_often_as_they_say(nonempty: bool) -> None:
     inside = []
@@ -71,14 +69,6 @@ def test_of_independent_items_intervals_hold_chance_as_often_as_they_say(nonempt
 def test_too_few_meetings_to_be_expected_leave_it_open() -> None:
     found = lift_by_similarity(independent(8), KINDS)
     assert found.verdict == "too little data"
-    assert "to tell anything" in found.sentence
-
-
-def test_weights_that_are_no_counts_count_as_shares() -> None:
-    baskets = repelling(300)
-    shares = baskets.weighted(np.full(len(baskets), 0.37))
-    for one, other in zip(lift_by_similarity(baskets, KINDS).bins, lift_by_similarity(shares, KINDS).bins, strict=True):
-        assert one.ratio == pytest.approx(other.ratio)
 
 
 def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) -> None:
@@ -93,24 +83,15 @@ def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) 
     report = answer(*call, "--similarity", tmp_path / "kinds.csv")["similarity"]
     assert report["verdict"] == "repel"
     assert lift_by_similarity(baskets, str(tmp_path / "square.csv")) == lift_by_similarity(baskets, KINDS)
-    out = table(*call, "--similarity", tmp_path / "square.csv")
-    assert "Lift by similarity" in out
-    assert "avoid each other" in " ".join(out.split())
 
 
-def test_a_pair_of_each_basket_is_counted_once() -> None:
-    baskets = repelling(50)
-    found = lift_by_similarity(baskets, KINDS)
-    every = sum(1 for each in baskets for _ in combinations(each, 2))
-    assert sum(each.observed for each in found.bins) == every
-
-
-@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e6])
-def test_weights_that_are_no_counts_say_no_more_than_the_baskets_that_they_stand_for(unit: float) -> None:
+def test_weights_that_are_not_counts_stand_for_their_effective_number_of_baskets() -> None:
     lists = [["cot", "bib"], ["crib", "bib"], ["cot"], ["crib"]] * 50
-    weights = unit * np.random.default_rng(0).uniform(0.9, 1.1, len(lists))
     kinds = {"cot": "bed", "crib": "bed", "bib": "meal"}
-    found = lift_by_similarity(dl.Baskets.from_lists(lists, weights=weights), kinds)
-    assert found.verdict == "repel"
-    assert sum(each.observed for each in found.bins) == pytest.approx(100, rel=0.05)
-    assert found.bins[-1].ratio_high == pytest.approx(lift_by_similarity(lists, kinds).bins[-1].ratio_high, rel=0.05)
+    unweighted = lift_by_similarity(lists, kinds)
+    for unit in (1e-4, 1.0, 1e6):
+        weights = unit * np.random.default_rng(0).uniform(0.9, 1.1, len(lists))
+        found = lift_by_similarity(dl.Baskets.from_lists(lists, weights=weights), kinds)
+        assert found.verdict == "repel"
+        assert sum(each.observed for each in found.bins) == pytest.approx(100, rel=0.05)
+        assert found.bins[-1].ratio_high == pytest.approx(unweighted.bins[-1].ratio_high, rel=0.05)

@@ -8,7 +8,7 @@ import pytest
 from dpplearn import DPP, Baskets, Kernel, Reliability
 from dpplearn.arrays import Floats
 from dpplearn.evaluation.baselines import independent_items, of_model
-from dpplearn.evaluation.calibration import EDGES, PairSums, pair_sums, size_sums, wilson
+from dpplearn.evaluation.calibration import PairSums, pair_sums, size_sums, wilson
 from dpplearn.kernels.families import law_of
 from dpplearn.models.mixture import Mixture
 from helpers import oracle
@@ -70,24 +70,13 @@ def test_the_model_that_made_the_data_is_calibrated_and_its_marginals_alone_are_
     assert wrong.error > 3 * right.error
 
 
-def test_leaving_one_item_out_would_call_the_right_model_wrong() -> None:
-    """Why one item is given at a time: what was left out of a basket is surely in it."""
-    kernel = random_kernel(np.random.default_rng(1), 8)
-    rng, dpp = np.random.default_rng(3), DPP(kernel)
-    predicted = came_true = 0.0
-    for basket in drawn(kernel, 1500, 4):
-        if len(basket) >= 2:
-            rest = rng.permutation(list(basket))[1:].tolist()
-            predicted += sum(found.probability for found in dpp.recommend(rest, 8))
-            came_true += 1
-    assert came_true < 0.8 * predicted or came_true > 1.2 * predicted
-
-
+@pytest.mark.slow
 def test_intervals_allow_for_predictions_of_one_basket_coming_true_together() -> None:
     kernel = random_kernel(np.random.default_rng(5), 6)
     ours, as_if_independent = [], []
-    for seed in range(150):
-        table = pair_sums(given(kernel), drawn(kernel, 250, seed)).reliability()
+    draws = drawn(kernel, 100 * 250, 0)
+    for part in range(100):
+        table = pair_sums(given(kernel), draws[250 * part : 250 * (part + 1)]).reliability()
         ours += hits(table)
         for row in table.rows:
             low, high = wilson(np.array([row.observed]), np.array([row.weight]))
@@ -113,12 +102,8 @@ def test_a_weight_of_two_is_two_baskets_and_parts_add() -> None:
     for left, right in ((tables[0], tables[1]), (parts + parts, tables[0])):
         np.testing.assert_allclose(left.sums, right.sums)
         assert left.reliability().error == pytest.approx(right.reliability().error)
-
-
-def test_what_is_left_out_adds_too() -> None:
-    P = np.full((2, 2), np.nan)
-    part = pair_sums(P, Baskets.from_lists([[0], [0, 1]], n_items=2))
-    assert (part + part).reliability().left_out == 6
+    unknown = pair_sums(np.full((2, 2), np.nan), Baskets.from_lists([[0], [0, 1]], n_items=2))
+    assert (unknown + unknown).reliability().left_out == 6
 
 
 def test_scaled_weights_leave_the_intervals_alone() -> None:
@@ -137,15 +122,6 @@ def test_without_items_there_is_no_table() -> None:
     assert np.isnan(empty.error)
 
 
-def test_it_prints_a_line_a_row() -> None:
-    table = pair_sums(np.full((2, 2), 0.25), Baskets.from_lists([[0, 1], [1], [0]], n_items=2)).reliability()
-    text = str(table)
-    assert "0.2500     0.5000" in text
-    assert text.endswith(f"expected calibration error {table.error:.5f}")
-    assert EDGES[0] == 0
-    assert EDGES[-1] == 1
-
-
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_the_distance_of_sizes_is_half_of_what_shares_and_probabilities_differ_by(nonempty: bool) -> None:
     law = law_of(random_mixture(2, 4), nonempty=nonempty)
@@ -160,11 +136,11 @@ def test_the_distance_of_sizes_is_half_of_what_shares_and_probabilities_differ_b
 def test_sizes_of_parts_add_and_those_of_the_law_itself_are_not_far() -> None:
     kernel = random_mixture(3)
     law = law_of(kernel)
-    baskets = Baskets.from_lists(Mixture(kernel).sample(20_000, rng=0), n_items=6)
+    baskets = Baskets.from_lists(Mixture(kernel).sample(5000, rng=0), n_items=6)
     parts = size_sums(law, baskets[:500]) + size_sums(law, baskets[500:])
     assert parts.distance() == pytest.approx(size_sums(law, baskets).distance(), abs=1e-12)
     # E ½ Σ|p − share| ≤ ½ Σ √(p (1 − p)/n) ≤ ½ √(7/n) for 7 sizes
-    assert parts.distance() < 2 * 0.5 * np.sqrt(7 / 20_000)
+    assert parts.distance() < 2 * 0.5 * np.sqrt(7 / 5000)
     twice = law_of(kernel, nonempty=True)
     assert size_sums(twice, baskets).distance() == pytest.approx(np.exp(law.log_empty()), abs=0.02)
 

@@ -46,6 +46,7 @@ def test_every_basket_is_tested_once_by_a_model_that_did_not_see_it(found: Evalu
 
 def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluation) -> None:
     assert found.models == ("em", "auto")
+    assert found.folds is not None
     assert found.estimate("em").value == pytest.approx(found.outcomes["em"]["log_likelihood"].mean())
     means = found.fold_means("em")
     assert means[1] == pytest.approx(found.outcomes["em"]["log_likelihood"][found.folds == 1].mean())
@@ -56,15 +57,17 @@ def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluati
     trials = sum(row.weight for row in found.reliability["em"].rows)
     assert trials == 6 * BASKETS.sizes.sum()
     assert set(found.size_distance) == {"em", "auto", "independent items"}
-    assert "per training basket, by a fifth of them in each fold, is" in found.notes[1]
-    text = str(found)
-    assert max(map(len, text.splitlines())) <= 100
-    assert "fold 4" in text
-    assert f"{means[2]:.4f}" in text
-    assert "over em" in text
+    assert f"{means[2]:.4f}" in str(found)
+    predicted = sum(
+        (found.folds == fold).mean() * dl.fit(BASKETS.subset(found.folds != fold), "em", **QUICK).dpp.size_distribution
+        for fold in range(4)
+    )
+    shares = np.bincount(BASKETS.sizes, minlength=8) / len(BASKETS)
+    assert found.size_distance["em"] == pytest.approx(np.abs(predicted - shares).sum() / 2, abs=1e-9)
     assert found.to_dict()["rows"][0]["folds"] == means.tolist()
 
 
+@pytest.mark.slow
 def test_the_seed_makes_the_folds() -> None:
     first, again, other = (dl.cross_validate(BASKETS, folds=2, rng=seed, **QUICK) for seed in (0, 0, 1))
     assert first.models == ("model",)
@@ -136,12 +139,13 @@ def test_baskets_of_weight_zero_are_not_tested() -> None:
 
 
 def test_folds_without_baskets_are_refused() -> None:
-    with pytest.raises(InputError, match=r"5.*3"):
+    with pytest.raises(InputError, match=r"\b5\b.*\b3\b"):
         dl.cross_validate([[0], [1], [0, 1]])
-    with pytest.raises(InputError, match=r"folds.*1"):
+    with pytest.raises(InputError, match=r"folds.*\b1\b"):
         dl.cross_validate(BASKETS, folds=1)
 
 
+@pytest.mark.slow
 def test_the_kinds_of_models_stand_side_by_side() -> None:
     kinds = {"symmetric": {"model": "dpp", "shrinkage": 0}, "nonsymmetric": {"segments": 1}, "mixture": {"segments": 2}}
     baskets = BASKETS.subset(BASKETS.sizes > 0)
@@ -156,18 +160,6 @@ def test_the_kinds_of_models_stand_side_by_side() -> None:
     np.testing.assert_allclose(
         found.outcomes["independent items"]["log_likelihood"][rows], items.log_prob(baskets.subset(rows)), atol=1e-9
     )
-
-
-def test_sizes_of_all_folds_are_compared_together() -> None:
-    found = dl.cross_validate(BASKETS, folds=2, learner="em", **QUICK)
-    assert found.folds is not None
-    predicted = sum(
-        (found.folds == fold).mean()
-        * dl.fit(BASKETS.subset(found.folds != fold), "em", max_iter=10, shrinkage=0).dpp.size_distribution
-        for fold in range(2)
-    )
-    shares = np.bincount(BASKETS.sizes, minlength=8) / len(BASKETS)
-    assert found.size_distance["model"] == pytest.approx(np.abs(predicted - shares).sum() / 2, abs=1e-9)
 
 
 def test_one_empty_basket_settles_the_law_for_all_folds() -> None:

@@ -1,4 +1,4 @@
-"""evaluate: what a user asks and reads, end to end."""
+"""The public function evaluate, end to end."""
 
 from __future__ import annotations
 
@@ -95,7 +95,6 @@ def test_if_one_law_is_that_of_baskets_that_are_not_empty_all_are_judged_so(trut
     found = dl.evaluate({"any": truth, "never": never}, test)
     assert found.nonempty
     assert found.estimate("any").value == found.estimate("never").value == -np.inf  # some baskets are empty
-    assert any("baskets are empty" in note for note in found.notes)
     filled = test.subset(test.sizes > 0)
     found = dl.evaluate({"any": truth, "never": never}, filled)
     log_empty = truth.law.log_empty()
@@ -105,12 +104,7 @@ def test_if_one_law_is_that_of_baskets_that_are_not_empty_all_are_judged_so(trut
     assert truth.training is not None
     baseline = baselines_of(truth.training, nonempty=True)["independent items"].log_prob(filled)
     np.testing.assert_array_equal(found.outcomes["independent items"]["log_likelihood"], baseline)
-    assert not any("baskets are empty" in note for note in found.notes)
-    assert "given that a basket is not empty, of models and of independent items" in " ".join(str(found).split())
-    alone = dl.evaluate(truth, filled)
-    assert not alone.nonempty
-    assert "given that a basket is not empty" not in str(alone)
-    assert any("None of the baskets is empty" in note for note in alone.notes)
+    assert not dl.evaluate(truth, filled).nonempty
 
 
 def test_sizes_are_compared_for_all_that_have_a_law(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
@@ -123,24 +117,19 @@ def test_sizes_are_compared_for_all_that_have_a_law(evaluation: Evaluation, trut
     rows = {row["name"]: row["size_distance"] for row in evaluation.to_dict()["rows"]}
     assert rows["model"] == evaluation.size_distance["model"]
     assert rows["EASE"] is None
-    line = next(line for line in str(evaluation).splitlines() if line.endswith(f"{rows['model']:.3f}"))
-    assert f"{evaluation.reliability['model'].error:.5f}" in line
 
 
 def test_the_ridge_of_ease_is_chosen_where_training_baskets_are_at_hand(
     truth: DPP, train: Baskets, test: Baskets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = dl.evaluate(truth, test)
-    assert "The ridge of EASE is 0.3 per training basket, as usual" in kept.notes[1]
+    assert "EASE is 0.3 " in kept.notes[1]  # the default ridge
     chosen = dl.evaluate(truth, test, train=train)
-    assert "which ranked best on a fifth of them" in chosen.notes[1]
     for name in ("model", "item-to-item"):  # the same is asked
         assert chosen.estimate(name, "percentile_rank") == kept.estimate(name, "percentile_rank")
-    few = dl.evaluate(truth, test, train=train[:20])
-    assert "too few to choose it" in few.notes[1]
     monkeypatch.setattr(ridge_choice, "RIDGES", (0.02,))
     forced = dl.evaluate(truth, test, train=train)
-    assert "The ridge of EASE is 0.02 per" in forced.notes[1]
+    assert "EASE is 0.02 " in forced.notes[1]
     ease = baselines_of(Training.of(train), ridge=0.02)["EASE"]
     place = ranking(ease, ask(test, np.random.default_rng(0)))[0].percentile()
     assert forced.estimate("EASE", "percentile_rank").value == pytest.approx(place.mean())
@@ -162,13 +151,13 @@ def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrat
     itself = evaluation.difference("model", "model")
     assert (itself.value, itself.low, itself.high) == (0, 0, 0)
     assert evaluation.reliability["model"].error < evaluation.reliability["independent items"].error / 3
-
-
-def test_independent_items_rank_as_popularity_does(evaluation: Evaluation) -> None:
-    for measure in evaluation.measures("popularity"):
+    for measure in evaluation.measures("popularity"):  # independent items rank by popularity
         np.testing.assert_array_equal(
             evaluation.outcomes["popularity"][measure], evaluation.outcomes["independent items"][measure]
         )
+    estimate, text = evaluation.estimate("model"), str(evaluation)
+    assert f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]" in text
+    assert all(name in text for name in evaluation.names)
 
 
 def test_baselines_learn_from_training_data_wherever_they_are(truth: DPP, train: Baskets, test: Baskets) -> None:
@@ -180,11 +169,10 @@ def test_baselines_learn_from_training_data_wherever_they_are(truth: DPP, train:
     smoothed = DPP(Kernel(p, np.eye(7)), ITEMS).log_likelihood(test)
     for found in (kept, named):
         assert found.estimate("independent items").value == pytest.approx(smoothed, abs=1e-12)
-        assert "2,000 training baskets" in found.notes[0]
+        assert "2,000" in found.notes[0]
     marginals = DPP(Kernel(truth.marginals(), np.eye(7)), ITEMS).log_likelihood(test)
     assert unknown.estimate("independent items").value == pytest.approx(marginals, abs=1e-9)
     assert unknown.baselines == ("independent items", "popularity")
-    assert "item-to-item, cosine and EASE are left out" in unknown.notes[0]
     shuffled = train.over(dl.DPP(truth.kernel, ITEMS[::-1]).catalogue)
     assert dl.evaluate(bare, test, train=shuffled).estimate("item-to-item", "ndcg@5") == kept.estimate(
         "item-to-item", "ndcg@5"
@@ -244,32 +232,8 @@ def test_probability_zero_is_said_and_not_hidden(truth: DPP, test: Baskets) -> N
     assert row["n_unranked"] > 0
     assert found.difference("truth", "no bears").verdict == "better"
     assert found.difference("truth", "no bears").value == np.inf
-    text = " ".join(str(found).split())
-    assert f"no bears: {with_bears.sum()} baskets of probability zero, so the mean log-likelihood is minus" in text
-    assert f"no bears: {row['n_unranked']} partial baskets impossible under it" in text
-    assert "given an item that it holds impossible" in text
+    assert f"no bears: {with_bears.sum()} " in str(found)
     assert found.reliability["no bears"].left_out == 6 * with_bears.sum()
-
-
-def test_it_prints_tables_that_fit_in_100_columns(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
-    text = str(evaluation)
-    assert max(map(len, text.splitlines())) <= 100
-    lines = {line.split("  ")[1].strip(): line for line in text.splitlines() if line.startswith("  ")}
-    value = evaluation.estimate("model")
-    assert f"{value.value:.4f} [{value.low:.4f}, {value.high:.4f}]" in text
-    assert all(name in lines for name in evaluation.names)
-    for words in (
-        "over independent items",
-        "better",
-        "recall@1",
-        "NDCG@1",
-        "calibration error",
-    ):
-        assert words in text
-    several = str(dl.evaluate({"a": truth, "b": truth}, test, k=4))
-    assert "Difference in log-likelihood" in several
-    assert "over a" in several
-    assert "+0.0000 [+0.0000, +0.0000]" in several
 
 
 def test_data_without_pairs_are_evaluated_as_far_as_they_go(truth: DPP) -> None:
@@ -277,46 +241,34 @@ def test_data_without_pairs_are_evaluated_as_far_as_they_go(truth: DPP) -> None:
         found = dl.evaluate(truth, lists)
         assert found.n_ranked == 0
         assert math.isnan(found.estimate("model", "percentile_rank").value)
-        assert "No basket has two or more items" in str(found)
 
 
-def test_progress_is_shown_on_request_alone(
-    truth: DPP, test: Baskets, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    dl.evaluate(truth, test[:50])
-    assert capsys.readouterr() == ("", "")
-    dl.evaluate(truth, test[:50], progress=True)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "item-to-item" in shown.err
+EVEN = DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS)
+OTHER_ITEMS = DPP(Kernel(np.array([0.5]), np.eye(1)))
 
 
 @pytest.mark.parametrize(
-    ("models", "baskets", "options", "message"),
+    ("models", "baskets", "options", "value"),
     [
-        ({}, [["crib"]], {}, r"."),
-        (Kernel(np.array([0.5]), np.eye(1)), [[0]], {}, r"."),
-        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crub"]], {}, "'crib'"),
-        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [], {}, r"."),
-        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crib"]], {"k": 0}, r"k.*0"),
-        (DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS), [["crib"]], {"k": ()}, r"."),
-        ({"popularity": DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS)}, [["crib"]], {}, r"."),
-        ({"EASE": DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS)}, [["crib"]], {}, r"."),
-        (
-            {"a": DPP(Kernel(np.full(2, 0.5), np.eye(2)), ["x", "y"]), "b": DPP(Kernel(np.array([0.5]), np.eye(1)))},
-            [["x"]],
-            {},
-            r".",
-        ),
+        ({}, [["crib"]], {}, None),
+        (EVEN.kernel, [[0]], {}, None),
+        (EVEN, [["crub"]], {}, "'crub'"),
+        (EVEN, [], {}, None),
+        (EVEN, [["crib"]], {"k": 0}, r"\bk\b.*0"),
+        (EVEN, [["crib"]], {"k": ()}, None),
+        ({"popularity": EVEN}, [["crib"]], {}, "popularity"),
+        ({"EASE": EVEN}, [["crib"]], {}, "EASE"),
+        ({"a": EVEN, "b": OTHER_ITEMS}, [["crib"]], {}, None),
     ],
 )
-def test_mistakes_are_explained(models: Any, baskets: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_invalid_models_baskets_and_options_are_rejected(
+    models: Any, baskets: Any, options: dict[str, Any], value: str | None
+) -> None:
+    with pytest.raises(InputError, match=value):
         dl.evaluate(models, baskets, **options)
 
 
-def test_asking_for_what_was_not_measured_is_explained(evaluation: Evaluation) -> None:
+def test_estimates_of_unknown_names_and_measures_are_rejected(evaluation: Evaluation) -> None:
     with pytest.raises(InputError, match=r"'popularity'.*'auc'"):
         evaluation.estimate("popularity", "auc")
     with pytest.raises(InputError, match=r"'em'.*'model'"):
@@ -330,7 +282,7 @@ def test_lists_are_found_by_label_and_never_by_position(kernel: Kernel) -> None:
     lists = [["crib", "bib"], ["cot"], ["bear", "bottle"]]
     found = dl.evaluate(model, lists).outcomes["model"]["log_likelihood"]
     np.testing.assert_allclose(found, [model.log_prob(basket) for basket in lists])
-    with pytest.raises(InputError, match=r"1.*4"):
+    with pytest.raises(InputError, match=r"\b4\b"):
         dl.evaluate(model, [["crib"], [4]])
-    with pytest.raises(InputError, match=r"0.*0"):
+    with pytest.raises(InputError, match=r"\b0\b"):
         dl.evaluate(model, [["crib"]], train=[[0, 4]])

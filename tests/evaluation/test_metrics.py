@@ -32,14 +32,14 @@ def asked(scores: list[float], held: int) -> Ranks:
     return ranks(everything, np.arange(2 * len(scores)) % 2 == 0, np.array([2 * held]))
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5, 50])
-def test_recall_and_ndcg_are_expectations_over_the_order_of_ties(k: int) -> None:
-    for scores, held in questions(0):
-        places = possible_ranks(scores, held)
-        recall = np.mean([place <= k for place in places])
-        ndcg = np.mean([1 / math.log2(1 + place) if place <= k else 0 for place in places])
-        assert asked(scores, held).recall(k) == pytest.approx([recall])
-        assert asked(scores, held).ndcg(k) == pytest.approx([ndcg])
+def test_recall_and_ndcg_are_expectations_over_the_order_of_ties() -> None:
+    for k in (1, 3, 50):
+        for scores, held in questions(0):
+            places = possible_ranks(scores, held)
+            recall = np.mean([place <= k for place in places])
+            ndcg = np.mean([1 / math.log2(1 + place) if place <= k else 0 for place in places])
+            assert asked(scores, held).recall(k) == pytest.approx([recall])
+            assert asked(scores, held).ndcg(k) == pytest.approx([ndcg])
 
 
 def test_percentile_rank_is_the_share_of_others_below_with_ties_half() -> None:

@@ -20,7 +20,7 @@ def chains(n: int, seed: int = 0) -> Baskets:
     return Baskets.from_lists([[(start + step) % 10 for step in range(3)] for start in starts], n_items=10)
 
 
-@pytest.mark.parametrize(("seed", "expected"), [(0, 0.03), (2, 1.0), (3, 3.0)])
+@pytest.mark.parametrize(("seed", "expected"), [(0, 0.03), (3, 3.0)])
 def test_it_is_the_one_that_ranks_best_by_plain_loops(seed: int, expected: float) -> None:
     train = sampled(seed, 600, 8)
     rng = np.random.default_rng(7)

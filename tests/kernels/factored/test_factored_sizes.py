@@ -69,11 +69,11 @@ def test_none_and_all_of_the_items_and_sizes_that_no_set_has() -> None:
     law = FactoredLaw(catalogue(N))
     assert law.marginals(0).tolist() == [0.0] * N
     assert law.marginals(N).tolist() == [1.0] * N
-    with pytest.raises(InputError, match=r"0.*160"):
+    with pytest.raises(InputError, match=r"\b0\b.*\b160\b"):
         law.marginals(N + 1)
 
 
 def test_a_size_that_would_take_hours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes, "MOST_COMMON", 100)
-    with pytest.raises(InputError, match=r"155.*160"):
+    with pytest.raises(InputError, match=r"\b155\b"):
         FactoredLaw(catalogue(N)).marginals(155)

@@ -88,22 +88,24 @@ def test_without_interaction_and_segments_items_are_independent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("weights", "log_odds", "interaction", "message"),
+    ("weights", "log_odds", "interaction", "value"),
     [
-        (np.ones(2) / 2, LOG_ODDS[:1], C[None], r"."),
-        (np.ones(1), LOG_ODDS[:1], C, r"."),
-        (np.array([0.7, 0.7]), LOG_ODDS[:2], C[None], r"1.4"),
-        (np.ones(1), np.full((1, N), np.inf), C[None], r"."),
-        (np.ones(1), LOG_ODDS[:1], (C - np.eye(N))[None] * 0.5, "1"),
+        (np.ones(2) / 2, LOG_ODDS[:1], C[None], None),
+        (np.ones(1), LOG_ODDS[:1], C, None),
+        (np.array([0.7, 0.7]), LOG_ODDS[:2], C[None], r"1\.4"),
+        (np.ones(1), np.full((1, N), np.inf), C[None], None),
+        (np.ones(1), LOG_ODDS[:1], (C - np.eye(N))[None] * 0.5, None),
     ],
 )
-def test_what_is_no_mixture_is_refused(weights: object, log_odds: object, interaction: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_what_is_no_mixture_is_refused(
+    weights: object, log_odds: object, interaction: object, value: str | None
+) -> None:
+    with pytest.raises(InputError, match=value):
         MixtureKernel(weights, log_odds, interaction)  # type: ignore[arg-type]
 
 
 def test_baskets_of_other_items_are_refused() -> None:
-    with pytest.raises(InputError, match=r"12.*2"):
+    with pytest.raises(InputError, match=r"\b12\b.*\b2\b"):
         log_probabilities(MixtureKernel(np.ones(1), LOG_ODDS[:1], C[None]), Baskets.from_lists([[0, 1]]))
 
 

@@ -125,7 +125,7 @@ def test_an_event_that_cannot_be_is_refused_saying_which() -> None:
         dpp.given(exclude=[0])
     with pytest.raises(InputError):
         dpp.given(exclude=[2, 3])
-    with pytest.raises(InputError, match=r"2.*2"):
+    with pytest.raises(InputError, match=r"\b2\b"):
         dpp.given(include=[0, 1, 2])
     assert dpp.given(include=[2]).items == (0, 1, 3)
     np.testing.assert_array_equal(dpp.given(include=[2]).marginals(), [1, 0, 0])
@@ -171,7 +171,7 @@ def test_nothing_can_be_added_to_a_set_as_large_as_the_rank(n_items: int, rank: 
         assert not probability.any()
         assert np.all(next_item(kernel, basket[: rank - 1])[0][basket[rank - 1 :]] > 0)
         assert inclusion_probability(kernel, basket) == 0
-        with pytest.raises(InputError, match=f"{rank}"):
+        with pytest.raises(InputError, match=rf"\b{rank}\b"):
             next_item(kernel, basket)
 
 

@@ -82,7 +82,7 @@ def test_an_eigenvalue_of_one_is_legal_and_L_says_that_it_does_not_exist() -> No
     kernel = Kernel.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.25]])
     np.testing.assert_array_equal(kernel.at_one, [False, False, True])
     np.testing.assert_allclose(kernel.K, [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.25]], atol=1e-15)
-    with pytest.raises(InputError, match=r"1.*3.*1"):
+    with pytest.raises(InputError, match=r"\b1\b.*\b3\b"):
         _ = kernel.L
     assert "1 eigenvalues at 1" in repr(kernel)
 
@@ -109,7 +109,7 @@ def test_a_negative_eigenvalue_is_refused_saying_by_how_much(make: type[Kernel],
 
 @pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
 def test_an_asymmetric_matrix_is_refused_saying_where_and_by_how_much(make: type[Kernel]) -> None:
-    with pytest.raises(InputError, match=r"0.*2.*2.*0.*0.01"):
+    with pytest.raises(InputError, match=r"\b0\b.*\b2\b.*0\.01"):
         make([[0.5, 0, 0.11], [0, 0.5, 0], [0.1, 0, 0.5]])  # type: ignore[call-arg, arg-type]
 
 
@@ -150,45 +150,45 @@ def test_eigenvalues_of_float32_beyond_one_by_rounding_are_one() -> None:
     K = ((V * [0.1, 0.2, 0.4, 1, 1]) @ V.T).astype(np.float32) * np.float32(1 + 2e-7)
     assert np.linalg.eigvalsh(K.astype(float))[-1] > 1 + 1e-7
     assert Kernel.from_K(K).eigenvalues.max() == 1
-    with pytest.raises(InputError, match="1"):
+    with pytest.raises(InputError):
         Kernel.from_K(K.astype(float))
 
 
 @pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
 @pytest.mark.parametrize(
-    ("matrix", "said"),
+    ("matrix", "shape"),
     [
-        ([[0.5, math.nan], [math.nan, 0.5]], r"."),
-        ([[math.inf, 0], [0, 0.5]], r"."),
-        ([[0.5, 0, 0], [0, 0.5, 0]], r"2.*3"),
-        ([0.5, 0.5], "2"),
-        (np.zeros((0, 0)), r"0.*0"),
+        ([[0.5, math.nan], [math.nan, 0.5]], None),
+        ([[math.inf, 0], [0, 0.5]], None),
+        ([[0.5, 0, 0], [0, 0.5, 0]], r"\b2\b.*\b3\b"),
+        ([0.5, 0.5], r"\b2\b"),
+        (np.zeros((0, 0)), r"\b0\b.*\b0\b"),
     ],
 )
-def test_what_is_no_finite_square_matrix_is_refused(make: type[Kernel], matrix: object, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_is_no_finite_square_matrix_is_refused(make: type[Kernel], matrix: object, shape: str | None) -> None:
+    with pytest.raises(InputError, match=shape):
         make(matrix)  # type: ignore[call-arg, arg-type]
 
 
 def test_an_eigenvalue_of_L_beyond_what_K_can_hold_is_refused() -> None:
     Kernel.from_L(np.diag([1.0, 1e15]))
-    with pytest.raises(InputError, match="17"):
+    with pytest.raises(InputError, match=r"1e\+17"):
         Kernel.from_L(np.diag([1.0, 1e17]))
 
 
 @pytest.mark.parametrize(
-    ("lam", "V", "said"),
+    ("lam", "V", "values"),
     [
-        ([-1e-12, 0.5], np.eye(2), r"-1e-12.*0.5"),
-        ([0.5, 1.25], np.eye(2), r"0.5.*1.25"),
-        ([0.5, math.nan], np.eye(2), r"."),
-        ([0.5], np.eye(2), r"."),
-        ([0.5, 0.5], np.ones((2, 1)), r"."),
-        ([], np.zeros((0, 0)), r"."),
+        ([-1e-12, 0.5], np.eye(2), r"-1e-12.*0\.5"),
+        ([0.5, 1.25], np.eye(2), r"0\.5.*1\.25"),
+        ([0.5, math.nan], np.eye(2), None),
+        ([0.5], np.eye(2), None),
+        ([0.5, 0.5], np.ones((2, 1)), None),
+        ([], np.zeros((0, 0)), None),
     ],
 )
-def test_a_spectrum_that_is_none_is_refused(lam: list[float], V: Floats, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_an_invalid_spectrum_is_refused(lam: list[float], V: Floats, values: str | None) -> None:
+    with pytest.raises(InputError, match=values):
         Kernel(np.array(lam), V)
 
 
@@ -244,16 +244,9 @@ def test_eigenvectors_that_are_not_orthonormal_are_refused(vectors: list[list[fl
         Kernel(np.array([0.9, 0.9]), np.array(vectors, dtype=float))
 
 
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (np.eye(2) * (1 + 0.5j), r"."),
-        ([[1.0], [0.5, 0.5]], r"."),
-        ([["a", "b"], ["c", "d"]], r"."),
-    ],
-)
-def test_what_is_no_real_matrix_is_refused(matrix: object, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("matrix", [np.eye(2) * (1 + 0.5j), [[1.0], [0.5, 0.5]], [["a", "b"], ["c", "d"]]])
+def test_what_is_no_real_matrix_is_refused(matrix: object) -> None:
+    with pytest.raises(InputError):
         Kernel.from_K(matrix)
 
 

@@ -231,11 +231,11 @@ def test_no_draws_one_draw_and_draws_of_nothing() -> None:
 
 def test_what_cannot_be_drawn_is_refused() -> None:
     dpp = exact("two at 1").dpp
-    with pytest.raises(InputError, match=r"n.*-1"):
+    with pytest.raises(InputError, match=r"\bn\b.*-1\b"):
         dpp.sample(-1)
-    with pytest.raises(InputError, match=r"k.*1.*2.*6"):
+    with pytest.raises(InputError, match=r"\b1\b.*\b2\b.*\b6\b"):
         dpp.sample(5, k=1)
-    with pytest.raises(InputError, match=r"threads.*0"):
+    with pytest.raises(InputError, match=r"threads.*\b0\b"):
         dpp.sample(5, threads=0)
 
 
