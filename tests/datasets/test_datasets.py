@@ -103,9 +103,7 @@ def test_shoppers_of_one_taste_take_its_kinds_together() -> None:
     found = categories.find("feeding")
     kind = np.repeat(np.arange(len(found.groups)), [len(group) for group in found.groups])
     registries = sampled("feeding")
-    assert (
-        registries.sizes.var() > 1.5 * registries.sizes.mean()
-    )  # for a DPP, at most the mean
+    assert registries.sizes.var() > 1.5 * registries.sizes.mean()  # for a DPP, at most the mean
     wants = np.zeros((len(registries), len(found.groups)), dtype=bool)
     wants[np.repeat(np.arange(len(registries)), registries.sizes), kind[registries.indices]] = True
     correlation = np.corrcoef(wants.T)
