@@ -1,16 +1,15 @@
-"""The options of a fit as one value: what `fit`, the command line and the estimator go by."""
+"""FitOptions: the same defaults as `fit`, immutable, completed by the start."""
 
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields, replace
 from inspect import signature
 
-import numpy as np
 import pytest
 
 import dpplearn as dl
 from dpplearn.datasets.registries import make_registries
-from dpplearn.fitting.fit import asked_for, fit_with
+from dpplearn.fitting.fit import asked_for
 from dpplearn.fitting.options import FitOptions
 
 BASKETS = make_registries("safety", 200, rng=0)
@@ -27,16 +26,6 @@ def test_they_cannot_be_changed_after_they_were_checked() -> None:
         FitOptions().tol = -1  # type: ignore[misc]
     with pytest.raises(dl.InputError, match=r"tol.*-1"):
         replace(FitOptions(), tol=-1)
-
-
-def test_fit_with_options_is_fit() -> None:
-    options = FitOptions(init="wishart", shrinkage=0, max_iter=5, restarts=2)
-    one, other = (
-        fit_with(options, BASKETS, rng=3),
-        dl.fit(BASKETS, init="wishart", shrinkage=0, max_iter=5, restarts=2, rng=3),
-    )
-    np.testing.assert_array_equal(one.kernel.eigenvalues, other.kernel.eigenvalues)
-    assert one.dpp.learned == replace(other.dpp.learned, seconds=one.dpp.learned.seconds)
 
 
 def test_a_start_decides_what_was_not_asked_for() -> None:
