@@ -11,11 +11,9 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, FitResult, Kernel, Stop
-from dpplearn.fitting.runs import Method
 from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import BORDER
-from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners.loop import Limits, Record, Run, Step
+from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.registry import LEARNERS, learners_of
 from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
@@ -84,22 +82,6 @@ def test_the_learners_of_the_paper_may_end_below_independent_items(learner: str)
 
 
 BASKETS = sampled(0)
-
-
-def run_that_converged(kernel: Kernel) -> Run:
-    step, record = Step(kernel, mean_log_likelihood(kernel, BASKETS), 0.0, 1), Record()
-    record.add(step, 0.0)
-    return Run(step, record, 0, Stop.TOLERANCE)
-
-
-def test_a_run_that_converged_below_its_start_does_not_make_the_start_converged() -> None:
-    better, worse = dl.fit(BASKETS, shrinkage=0, nonempty=False).kernel, random_kernel(np.random.default_rng(9))
-    for tol, stop in ((1e-4, Stop.NOT_BETTER), (10.0, Stop.TOLERANCE)):
-        method = Method(LEARNERS["auto"], Limits(LEARNERS["auto"].rule, tol, 9, None), lambda: 1.0)
-        found = method.at_least(better, run_that_converged(worse), Problem(BASKETS, 1))
-        assert (found.kernel, found.stop, found.n_iter) == (better, stop, 1)
-    kept = run_that_converged(better)
-    assert method.at_least(worse, kept, Problem(BASKETS, 1)) is kept
 
 
 def stuck_at(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
