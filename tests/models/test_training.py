@@ -85,12 +85,3 @@ def test_a_blend_and_what_was_left_out_travel_with_the_arrays(monkeypatch: pytes
     assert (again.blend, again.least) == (0.2, 2)
     with pytest.raises(InputError, match=r"1\.5"):
         replace(training, blend=1.5)
-
-
-def test_counts_of_many_pairs_take_half_the_space_and_other_weights_stay_as_they_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("dpplearn.models.training.FEW_PAIRS", 1)
-    counts = Training.of(Baskets.from_lists([[0, 1], [1, 2, 3], [1, 2]])).arrays["training.pair_weights"]
-    assert counts.dtype == np.float32
-    assert Training.of(BASKETS).arrays["training.pair_weights"].dtype == np.float64
