@@ -380,12 +380,3 @@ def test_a_model_needs_a_kernel_and_a_name_for_every_item() -> None:
         DPP(exact("inside").kernel, ["a", "b"])
     with pytest.raises(InputError, match="'a'"):
         DPP(Kernel.from_K(np.eye(2) / 2), ["a", "a"])
-
-
-def test_lists_are_scored_as_baskets_are() -> None:
-    dpp = DPP(Kernel.from_K(np.diag([0.5, 0.25])), ["a", "b"])
-    assert dpp.log_likelihood([["a"], ["b", "a"], []]) == pytest.approx(
-        np.mean([dpp.log_prob(basket) for basket in (["a"], ["a", "b"], [])])
-    )
-    with pytest.raises(InputError, match="'c'"):
-        dpp.log_likelihood([["a"], ["c"]])
