@@ -157,17 +157,6 @@ def test_a_table_of_slates_says_the_same_as_lists(tmp_path: Path) -> None:
     assert repr(fit_slates(str(tmp_path / "slates.csv"), similarity_table())) == repr(expected)
 
 
-def test_slates_of_different_lengths_count_what_is_there() -> None:
-    slates = made(40)
-    shorter = [
-        (items[:5], scores[:5], [item for item in chosen if item in items[:5]]) for items, scores, chosen in slates
-    ]
-    read = dl.read_slates([*slates, *shorter])
-    assert read.there.sum() == 40 * 8 + 40 * 5
-    assert not read.chosen[~read.there].any()
-    assert fit_slates(read, similarity_table()).n_slates == 80
-
-
 @pytest.mark.parametrize(
     "slates",
     [
