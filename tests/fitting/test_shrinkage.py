@@ -64,7 +64,7 @@ def test_one_gives_independent_items(learned: tuple[dl.FitResult, Baskets, bool]
     assert result.dpp.independent
 
 
-@pytest.mark.parametrize("s", [1e-6, 0.01, 0.3, 0.9])
+@pytest.mark.parametrize("s", [1e-6, 0.3])
 def test_all_sets_are_possible_and_items_have_their_frequencies(
     s: float, learned: tuple[dl.FitResult, Baskets, bool]
 ) -> None:
@@ -142,21 +142,20 @@ def test_cross_validation_returns_independent_items_where_items_are_independent(
     assert dl.fit(baskets, model="dpp", nonempty=False, rng=0).shrinkage > 0.8
 
 
+@pytest.mark.slow
 def test_no_held_out_basket_is_impossible_with_two_baskets_per_item() -> None:
     train, test = dl.datasets.make_registries("toys", 124, rng=8), dl.datasets.make_registries("toys", 2000, rng=9)
     assert dl.fit(train, shrinkage=0).dpp.log_likelihood(test) == -np.inf
     assert np.isfinite(dl.fit(train, shrinkage="auto", rng=0).dpp.log_likelihood(test))
 
 
+@pytest.mark.slow
 def test_cross_validation_does_not_depend_on_the_number_of_threads() -> None:
-    samples = [dl.datasets.make_registries("furniture", 150, rng=seed) for seed in range(4)]
-    one, three = (
-        [dl.fit(baskets, shrinkage="auto", rng=0, threads=threads) for baskets in samples] for threads in (1, 3)
-    )
-    assert [each.shrinkage for each in one] == [each.shrinkage for each in three]
-    for each, other in zip(one, three, strict=True):
-        # The fit itself sums over threads, so its kernel may differ in the last digits.
-        np.testing.assert_allclose(each.kernel.K, other.kernel.K, atol=1e-6)
+    baskets = dl.datasets.make_registries("furniture", 150, rng=0)
+    one, three = (dl.fit(baskets, shrinkage="auto", rng=0, threads=threads) for threads in (1, 3))
+    assert one.shrinkage == three.shrinkage
+    # The fit itself sums over threads, so its kernel may differ in the last digits.
+    np.testing.assert_allclose(one.kernel.K, three.kernel.K, atol=1e-6)
 
 
 def test_a_fit_that_is_stopped_early_is_shrunk_without_cross_validation() -> None:
