@@ -1,4 +1,4 @@
-"""What a user has survives kills, full disks, signals and second writers: docs/results/reliability.md says which."""
+"""Models and checkpoints survive kills, full disks, signals and concurrent writers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +19,11 @@ from dpplearn.cli.app import run
 from dpplearn.cli.errors import INTERRUPTS
 from helpers.program import ENVIRONMENT, PROGRAM
 
+pytestmark = pytest.mark.slow
+
 BASKETS = dl.datasets.make_registries("safety", 100, rng=3)
 SETTINGS = {
-    "lbfgs": {"learner": "lbfgs", "rng": 5, "threads": 1, "tol": 0, "max_iter": 200},
+    "lbfgs": {"learner": "lbfgs", "shrinkage": 0, "rng": 5, "threads": 1, "tol": 0, "max_iter": 200},
     "EM with restarts": {"learner": "em", "restarts": 3, "rng": 5, "threads": 1, "tol": 0, "max_iter": 80},
 }
 FIT = """
@@ -53,7 +54,7 @@ def test_a_fit_killed_again_and_again_continues_from_its_checkpoint(setting: str
 
 
 def _has_begun(state: Path, process: subprocess.Popen[bytes]) -> bool:
-    """Whether it came to a checkpoint of its own."""
+    """Return whether the process has written a checkpoint."""
     before = state.stat().st_mtime_ns if state.exists() else 0
     while process.poll() is None:
         if state.exists() and state.stat().st_mtime_ns > before:
@@ -103,7 +104,7 @@ def _checked(dpp: dl.DPP) -> int:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As a file; and the compiled loops are in the cache, which is written to as well."""
+    """Return a file of baskets, after filling the cache of compiled functions."""
     dl.fit(BASKETS, rng=0, max_iter=2, model="dpp", nonempty=False)
     path = tmp_path_factory.mktemp("faults") / "orders.txt"
     path.write_text("".join(",".join(f'"{item}"' for item in basket) + "\n" for basket in BASKETS))
@@ -111,7 +112,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def limited(size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """The program where no file can become larger: the nearest to a full disk that needs no disk."""
+    """Run the program with a limit on the size of files, which acts like a full disk."""
     return subprocess.run(
         [str(PROGRAM), *map(str, arguments)],
         capture_output=True,
@@ -181,27 +182,19 @@ def test_a_signal_while_the_model_is_saved_waits_until_it_is(
     assert command(*maximum_likelihood(data, tmp_path)) == 128 + signal.SIGTERM
     out, err = capsys.readouterr()
     assert json.loads(out)["stop"] == "TOLERANCE"
-    assert "the best model so far was saved" in err
+    assert err
     dl.load(tmp_path / "model")
     with pytest.raises(KeyboardInterrupt):  # elsewhere it does not wait
         INTERRUPTS.take(signal.SIGTERM)
 
 
-CLOSED: dict[str, tuple[int, Callable[[str], bool], str]] = {
-    ">&-": (0, lambda out: out == "", ""),
-    "<&-": (0, lambda out: json.loads(out)["basket"] == [], ""),
-    "<&- >&- 2>&-": (0, lambda out: out == "", ""),
-}
-
-
-@pytest.mark.parametrize("closed", CLOSED)
-def test_streams_that_are_closed_are_no_reason_to_fail_in_disorder(closed: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("closed", "prints"), [(">&-", False), ("<&-", True), ("<&- >&- 2>&-", False)])
+def test_closed_streams_are_no_error(closed: str, prints: bool, tmp_path: Path) -> None:
     dl.DPP(dl.Kernel.from_K([[0.5]])).save(tmp_path / "model")
     call = ["sh", "-c", f'"$@" {closed}', "sh", str(PROGRAM), "recommend", str(tmp_path / "model"), "--json"]
     done = subprocess.run(call, capture_output=True, text=True, env=ENVIRONMENT, check=False)
-    code, expected, err = CLOSED[closed]
-    assert (done.returncode, done.stderr) == (code, err)
-    assert expected(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (json.loads(done.stdout)["basket"] == []) if prints else (done.stdout == "")
 
 
 def test_without_standard_error_a_warning_does_not_end_up_in_the_answer(tmp_path: Path) -> None:
