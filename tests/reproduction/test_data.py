@@ -141,6 +141,7 @@ def test_the_numbers_of_the_paper_are_those_of_the_reference(shared: Path) -> No
     assert reference["runtime_ratio_KA_over_EM_average"] == PAPER_RUNTIME_RATIO
 
 
+@pytest.mark.slow
 def test_the_original_registries_have_the_sizes_of_the_paper(shared: Path) -> None:
     source = Source(find_registries(shared / "data" / "registries"))
     for category, paper in PAPER.items():

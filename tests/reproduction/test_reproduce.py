@@ -90,6 +90,7 @@ def test_every_experiment_has_a_file_with_a_row_per_trial(source: Source, tmp_pa
     assert files | {"authors": []} == results
 
 
+@pytest.mark.slow
 def test_results_of_other_registries_or_another_seed_are_not_mixed(
     source: Source, tmp_path: Path, done: list[Trial]
 ) -> None:
