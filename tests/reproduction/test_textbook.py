@@ -186,10 +186,9 @@ def test_eigenvector_gradient_is_that_of_the_bound_at_the_posterior() -> None:
     assert slope == pytest.approx(2, abs=0.1)
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_eigenvectors_move_along_the_gradient_at_the_old_eigenvalues(seed: int) -> None:
-    lam, V = spectrum(seed)
-    sets, weights = draws(seed, 30)
+def test_eigenvectors_move_along_the_gradient_at_the_old_eigenvalues() -> None:
+    lam, V = spectrum(3)
+    sets, weights = draws(3, 30)
     new_lam = textbook.eigenvalue_update(V, lam, sets, weights)
     G = textbook.eigenvector_gradient(V, lam, sets, weights)
 
@@ -219,12 +218,9 @@ def test_kernel_gradient_is_that_of_the_likelihood() -> None:
 
 
 @pytest.mark.parametrize("algorithm", [textbook.em, textbook.k_ascent])
-@pytest.mark.parametrize("seed", range(3))
-def test_every_iteration_ascends_to_the_likelihood_of_the_kernel_removed(
-    algorithm: Callable[..., textbook.Trace], seed: int
-) -> None:
-    sets, weights = draws(seed + 30, 200, n_items=6)
-    start = textbook.compose(*spectrum(seed, 6))
+def test_every_iteration_ascends(algorithm: Callable[..., textbook.Trace]) -> None:
+    sets, weights = draws(30, 200, n_items=6)
+    start = textbook.compose(*spectrum(0, 6))
     trace = algorithm(start, sets, weights, max_iter=100)
     assert trace.converged
     assert len(trace.objective) == len(trace.step) > 3

@@ -90,6 +90,7 @@ def test_a_sampler_that_forgets_one_of_the_two_parts_of_a_set_is_told(
     assert distance(FactoredLaw(kernel).sample(DRAWS, None, 1), kernel) > 2 * BOUND
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [None, 6])
 def test_draws_from_many_items_have_the_marginals_of_the_law_whatever_the_threads(
     k: int | None, monkeypatch: pytest.MonkeyPatch

@@ -107,15 +107,14 @@ def test_nothing_is_given_up_where_nothing_is_lost() -> None:
     assert without_lost_columns(10_000 * B, shrinking(B), 0) is None
 
 
-@pytest.mark.parametrize("seed", [0, 1, 6, 7])
+@pytest.mark.parametrize("seed", [0, 6])
 def test_auto_finds_the_optimum_that_em_approaches(seed: int) -> None:
     baskets = sampled(seed, n=400, n_items=5)
     em = fit(baskets, "em", "wishart", rng=0, tol=1e-8, max_iter=5000).log_likelihood
     assert em - 1e-4 <= fit(baskets, tol=1e-7, model="dpp", nonempty=False).log_likelihood <= em + 1e-3
 
 
-@pytest.mark.parametrize("init", ["moments", "wishart"])
-@pytest.mark.parametrize("seed", range(2, 6))
+@pytest.mark.parametrize(("seed", "init"), [(2, "moments"), (3, "wishart")])
 def test_em_finds_nothing_to_gain_where_auto_ends(seed: int, init: str) -> None:
     baskets = sampled(seed, n=400, n_items=5)
     auto = fit(baskets, init=init, rng=0, tol=1e-7, nonempty=False)
@@ -148,6 +147,7 @@ def test_from_a_few_repelling_pairs_auto_goes_as_far_as_lbfgs() -> None:
     assert result.log_likelihood >= fit(SHOPPING, "lbfgs", start=start).log_likelihood - 1e-3
 
 
+@pytest.mark.slow
 def test_auto_is_above_independent_items_and_as_good_as_lbfgs_on_groceries(shared: Path) -> None:
     baskets = dl.read_baskets(shared / "data" / "baskets" / "groceries.csv", format="lines")
     train, _ = baskets.split(0.8, rng=0)
