@@ -278,4 +278,4 @@ def test_a_fit_from_a_start_is_never_below_it() -> None:
         assert again.log_likelihood >= best.log_likelihood - 1e-9
         assert again.log_likelihood == pytest.approx(again.dpp.log_likelihood(data), abs=1e-9)
         assert again.stop is Stop.MAX_ITER
-    assert fit_dpp(data, start=best).log_likelihood >= best.log_likelihood - 1e-4
+    assert fit_dpp(data, start=best).log_likelihood >= best.log_likelihood - 1e-9
