@@ -1,4 +1,4 @@
-"""Parts and jobs with workers of Dask, real processes here: the same bits as in this process, whatever dies."""
+"""Fits and jobs on Dask workers: the same results as in this process, also if workers die."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ import pytest
 import dpplearn as dl
 from dpplearn import InputError, Parts, read_parts
 from dpplearn.tools import cluster
-from dpplearn.tools.cluster import Cluster, run_over_cluster
+from dpplearn.tools.cluster import run_over_cluster
 from dpplearn.tools.jobs import Failure
 from helpers import command
 from helpers.parts import write_parts
 from helpers.problems import sampled
 
+pytestmark = pytest.mark.slow
 MIXTURE = {"segments": 2, "rng": 0, "max_iter": 10, "tol": 0.0}
 EM = {"learner": "em", "rng": 0, "max_iter": 15, "tol": 0.0}
-MORE = 10.0  # seconds that a lost worker may cost
 
 
 @pytest.fixture(scope="module")
@@ -96,12 +96,11 @@ def same(one: dl.FitResult, other: dl.FitResult) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        EM,
         {"learner": "em", "max_iter": 3, "shrinkage": 0.1, "validation": 0.2},
         {"model": "dpp", "max_iter": 5},
         MIXTURE,
     ],
-    ids=["em", "em with shrinkage and validation", "auto", "mixture"],
+    ids=["em with shrinkage and validation", "auto", "mixture"],
 )
 def test_workers_learn_what_this_process_learns_to_the_last_bit(
     there: Parts, here: Parts, options: dict[str, Any]
@@ -110,19 +109,13 @@ def test_workers_learn_what_this_process_learns_to_the_last_bit(
     same(dl.fit(there, **options), dl.fit(here, **options))
 
 
-@pytest.mark.parametrize(
-    ("options", "before", "seed"),
-    [(MIXTURE, 0, 0), (MIXTURE, 5, 1), (EM, 5, 2), (EM, 10, 3)],
-    ids=["a mixture as it starts", "a mixture", "em", "em later"],
-)
-def test_a_worker_killed_during_an_evaluation_costs_seconds_and_not_a_bit(
-    there: Parts, here: Parts, options: dict[str, Any], before: int, seed: int
+@pytest.mark.parametrize(("options", "iteration"), [(MIXTURE, None), (EM, 3)], ids=["mixture, at the start", "em"])
+def test_a_fit_survives_a_killed_worker_without_a_changed_bit(
+    there: Parts, here: Parts, options: dict[str, Any], iteration: int | None
 ) -> None:
-    """In some iteration before one that the fit does not end before, a moment after it began; 0: before the first."""
-    rng = np.random.default_rng(seed)
-    process = int(rng.choice(workers_of(there)))
-    killer = threading.Timer(float(rng.uniform(0, 0.05)), os.kill, (process, signal.SIGKILL))
-    iteration = int(rng.integers(before)) if before else None
+    """The worker is killed a moment after the given iteration began; None: before the first."""
+    process = workers_of(there)[0]
+    killer = threading.Timer(0.02, os.kill, (process, signal.SIGKILL))
     found_dead = []
 
     def callback(now: dl.FitProgress) -> None:
@@ -130,11 +123,9 @@ def test_a_worker_killed_during_an_evaluation_costs_seconds_and_not_a_bit(
             killer.start()
         found_dead.append(gone(process))
 
-    began = time.monotonic()
     if iteration is None:
         killer.start()
     result = dl.fit(there, **options, callback=callback)
-    assert time.monotonic() - began < MORE
     assert found_dead[-1], "the fit was over before the worker was"
     same(result, dl.fit(here, **options))
 
@@ -157,10 +148,15 @@ def test_a_worker_that_takes_the_place_of_a_lost_one_takes_its_share(
     assert within(60, shared)
 
 
-def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(files: str, there: Parts, here: Parts) -> None:
+def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(
+    files: str, there: Parts, here: Parts, tmp_path: Path
+) -> None:
     with read_parts(files, cluster=address_of(there)) as parts:
         np.testing.assert_array_equal(parts.pair_weights, here.pair_weights)
     assert len(workers_of(there)) == 2
+    (tmp_path / "a.csv").write_text("order,item\n1,bib\n")
+    with pytest.raises(InputError, match="'basket'"):  # an error of a worker is raised here
+        read_parts(tmp_path / "a.csv", cluster=address_of(there))
 
 
 def test_the_command_line_learns_the_same_with_workers_and_without(files: str, there: Parts, tmp_path: Path) -> None:
@@ -225,15 +221,6 @@ def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
             process.wait()
 
 
-def test_what_is_wrong_with_a_part_is_told_as_if_it_were_read_here(files: str, there: Parts, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("order,item\n1,bib\n")
-    with pytest.raises(InputError) as told:
-        read_parts(tmp_path / "a.csv", cluster=address_of(there))
-    with pytest.raises(InputError) as expected:
-        read_parts(tmp_path / "a.csv")
-    assert str(told.value) == str(expected.value)
-
-
 def test_no_worker_is_left_whatever_happens(files: str) -> None:
     processes: list[int] = []
 
@@ -270,15 +257,3 @@ def test_jobs_come_with_their_results_and_with_what_went_wrong(there: Parts) -> 
 def test_a_job_whose_worker_dies_is_done_by_another(there: Parts, tmp_path: Path) -> None:
     jobs = [str(tmp_path / "one"), str(tmp_path)]
     assert dict(run_over_cluster(jobs, die_once, address_of(there))) == dict.fromkeys(jobs, "done")
-
-
-def test_logs_and_settings_are_as_before_when_a_cluster_is_closed(there: Parts) -> None:
-    import logging
-
-    import dask
-
-    log, threshold = logging.getLogger("distributed.client"), "distributed.admin.large-graph-warning-threshold"
-    before = log.level, dask.config.get(threshold)
-    with Cluster.at(address_of(there)):
-        pass
-    assert (log.level, dask.config.get(threshold)) == before

@@ -1,4 +1,4 @@
-"""Posteriors of parametric kernels: the density against enumeration, both samplers against known laws, calibration."""
+"""Posteriors of parametric kernels: density against enumeration, samplers against known distributions, calibration."""
 
 from __future__ import annotations
 
@@ -40,22 +40,17 @@ def density(kernel: str = "rbf", *, nonempty: bool = False, n: int = 60) -> Dens
 
 @kernels
 @laws
-def test_the_likelihood_is_that_of_enumeration(kernel: str, nonempty: bool) -> None:
+def test_the_density_and_its_gradient_match_enumeration_and_finite_differences(kernel: str, nonempty: bool) -> None:
     of_data = density(kernel, nonempty=nonempty)
     P = oracle.probabilities_from_L(NAMED[kernel][0](THETA, X))
     P[0] = 0 if nonempty else P[0]
     baskets = of_data.baskets
     expected = baskets.total_weight * oracle.log_likelihood(P / P.sum(), list(baskets), baskets.weights)
     assert of_data.log_likelihood(THETA) == pytest.approx(expected, abs=1e-10)
-
-
-@kernels
-@laws
-def test_the_slopes_are_those_of_the_density(kernel: str, nonempty: bool) -> None:
-    of_data, direction = density(kernel, nonempty=nonempty), np.array([0.3, -0.5, 0.8])
-    value, slopes = of_data.with_slopes(THETA)
+    direction = np.array([0.3, -0.5, 0.8])
+    value, gradient = of_data.with_slopes(THETA)
     assert value == pytest.approx(of_data(THETA), abs=1e-9)
-    slope = float(slopes @ direction)
+    slope = float(gradient @ direction)
     assert_slope_two(lambda eta: abs(of_data(THETA + eta * direction) - value - eta * slope), first=1e-1)
 
 
@@ -106,6 +101,7 @@ def test_slice_draws_are_of_the_law() -> None:
     assert abs(np.corrcoef(z.T)[0, 1]) < 0.1
 
 
+@pytest.mark.slow
 def test_slices_take_over_where_few_draws_would_have_most_of_the_weight() -> None:
     """A sharp peak in a wide plain: around the peak are all draws, and in the plain is most of the posterior."""
 
@@ -121,9 +117,9 @@ def test_slices_take_over_where_few_draws_would_have_most_of_the_weight() -> Non
     np.testing.assert_array_equal(found.weights, 0.01)
 
 
-@laws
-def test_both_samplers_agree_on_a_kernel(nonempty: bool) -> None:
-    of_data = density(nonempty=nonempty, n=150)
+@pytest.mark.slow
+def test_both_samplers_agree_on_a_kernel() -> None:
+    of_data = density(nonempty=True, n=150)
     around, rng = mode_of(of_data), np.random.default_rng(1)
     one = importance_draws(of_data, around, 1000, rng)
     assert one.pareto_k < 0.7
@@ -137,6 +133,7 @@ def found_in(baskets: Baskets, **options: Any) -> dl.Posterior:
     return dl.posterior(baskets, **{**given, **options})
 
 
+@pytest.mark.slow
 @laws
 def test_the_predictive_law_is_the_mean_of_the_laws_of_draws(nonempty: bool) -> None:
     baskets = sets_of("rbf", THETA, 80, 2, nonempty=nonempty)
@@ -161,9 +158,11 @@ def test_intervals_hold_as_much_of_the_weight_as_they_say() -> None:
         column = found.draws[:, place]
         assert found.weights[(column > each.low) & (column < each.high)].sum() == pytest.approx(0.8, abs=0.02)
         assert found.weights[column < each.median].sum() == pytest.approx(0.5, abs=0.02)
-    assert "95%" in str(found)
-    with pytest.raises(InputError, match=r"0.*1"):
+    with pytest.raises(InputError, match=r"1\.5"):
         found.interval(1.5)
+    for probabilities in ([0.5, 1.5], [-0.1], 0.5, [np.nan]):
+        with pytest.raises(InputError):
+            found.quantiles(probabilities)
 
 
 def ranks(n: int, stretched: Sequence[float]) -> np.ndarray:
@@ -179,6 +178,7 @@ def ranks(n: int, stretched: Sequence[float]) -> np.ndarray:
     return np.array(found).swapaxes(0, 1)
 
 
+@pytest.mark.slow
 def test_true_parameters_stand_anywhere_among_the_draws_alike() -> None:
     """Simulation-based calibration, in short; the same test rejects draws that are too near to each other."""
     as_they_are, too_near = ranks(16, [1.0, 0.4])
@@ -189,28 +189,26 @@ def test_true_parameters_stand_anywhere_among_the_draws_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    "options",
     [
-        ({"kernel": "poly"}, r"."),
-        ({"kernel": lambda theta, X: np.eye(len(X)), "prior": None}, "prior="),
-        ({"kernel": lambda theta, X: np.eye(2)}, r"2.*2"),
-        ({"kernel": lambda theta, X: np.ones((len(X), len(X)))}, r"."),
-        ({"prior": ([0.0], [1.0])}, r"1.*3"),
-        ({"prior": ([0.0] * 3, [1.0, 1.0, -1.0])}, r"."),
-        ({"prior": 3}, r"."),
-        ({"prior": ([0.0] * 3, [1.0, 1.0, np.inf])}, r"."),
-        ({"kernel": lambda theta, X: np.exp(theta[0]) * (np.eye(len(X)) + np.eye(len(X), k=1) / 2)}, r"."),
-        ({"kernel": 3}, r"."),
-        ({"kernel": "rbf", "names": ["a", "b", "c"]}, r"."),
-        ({"draws": 5}, "100"),
-        ({"nonempty": True}, r"."),
-        ({"nonempty": "maybe"}, r"."),
+        {"kernel": "poly"},
+        {"kernel": 3},
+        {"kernel": lambda theta, X: np.eye(len(X)), "prior": None},
+        {"kernel": lambda theta, X: np.eye(2)},
+        {"kernel": lambda theta, X: np.ones((len(X), len(X)))},
+        {"kernel": lambda theta, X: np.exp(theta[0]) * (np.eye(len(X)) + np.eye(len(X), k=1) / 2)},
+        {"prior": ([0.0], [1.0])},
+        {"prior": ([0.0] * 3, [1.0, 1.0, -1.0])},
+        {"prior": 3},
+        {"kernel": "rbf", "names": ["a", "b", "c"]},
+        {"draws": 5},
+        {"nonempty": True},
+        {"nonempty": "maybe"},
     ],
 )
-def test_what_cannot_be_used_is_said(options: dict[str, Any], said: str) -> None:
-    baskets = Baskets.from_lists([[0, 1], [2], [], [3, 4]], n_items=N)
-    with pytest.raises(InputError, match=said):
-        found_in(baskets, **options)
+def test_invalid_options_are_rejected(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        found_in(Baskets.from_lists([[0, 1], [2], [], [3, 4]], n_items=N), **options)
 
 
 @laws
@@ -231,9 +229,3 @@ def test_draws_of_very_different_laws_count_for_their_shares(nonempty: bool) -> 
     expected = np.array([0.25, 0.75]) @ (P / P.sum(axis=1, keepdims=True))
     got = np.exp(law.log_prob(Baskets.from_lists(oracle.subsets(N)[1:], n_items=N)))
     np.testing.assert_allclose(got, expected[1:], rtol=1e-9)
-
-
-@pytest.mark.parametrize("probabilities", [[0.5, 1.5], [-0.1], 0.5, [np.nan]])
-def test_quantiles_are_of_probabilities(probabilities: Any) -> None:
-    with pytest.raises(InputError):
-        found_in(sets_of("rbf", THETA, 20, 3)).quantiles(probabilities)

