@@ -16,6 +16,8 @@ import pytest
 import dpplearn
 from helpers.manual import ROOT
 
+pytestmark = pytest.mark.slow
+
 SOURCE = Path(dpplearn.__file__).parent
 NEEDED = (
     *("src", "tests", "docs", "examples", "benchmarks", "reproduction", "README.md", "CHANGELOG.md", "CITATION.cff"),

@@ -8,8 +8,6 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 import dpplearn
 from dpplearn import datasets, plots
 
@@ -53,12 +51,13 @@ def missing_in(function: Callable[..., Any]) -> list[str]:
 FUNCTIONS = public_functions(dpplearn, datasets, plots)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_documentation_has_parameters_returns_and_an_example(name: str) -> None:
-    assert missing_in(FUNCTIONS[name]) == []
+def test_docstrings_have_parameters_returns_and_an_example() -> None:
+    missing = {name: missing_in(function) for name, function in FUNCTIONS.items()}
+    assert len(missing) > 50
+    assert {name: found for name, found in missing.items() if found} == {}
 
 
-def test_what_is_missing_is_found() -> None:
+def test_missing_sections_are_found() -> None:
     def undocumented(first: int, second: int) -> int:
         """Their sum.
 

@@ -20,6 +20,7 @@ def words(file: Path) -> list[str]:
     return re.findall(r"<text[^>]*>(.*?)</text>", file.read_text(encoding="utf-8"), re.S)
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_readme_is_what_its_script_draws(tmp_path: Path) -> None:
     """If it is not, `make picture` draws it anew."""
     drawing.draw_all(tmp_path, ["basket"])

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import dpplearn
 
 SOURCE = Path(dpplearn.__file__).parent
@@ -75,23 +77,21 @@ def loaded_by(statement: str) -> set[str]:
     return set(output.split())
 
 
+@pytest.mark.slow
 def test_importing_loads_nothing_slow() -> None:
     slow = {"numba", "duckdb", "sklearn", "scipy", "rich", "pandas", "matplotlib"}
     assert not slow & loaded_by("import dpplearn")
     assert "sklearn" in loaded_by("import dpplearn; dpplearn.DPPEstimator")  # the check can fail
 
 
-def test_every_public_name_is_there() -> None:
-    for name in dpplearn.__all__:
-        assert getattr(dpplearn, name) is not None
-
-
 def test_dir_shows_public_names_alone_and_modules_can_be_imported_all_the_same() -> None:
     assert dir(dpplearn) == sorted(dpplearn.__all__)
+    assert all(hasattr(dpplearn, name) for name in dpplearn.__all__)
     for module in ("datasets", "plots", "fitting"):
         assert importlib.import_module(f"dpplearn.{module}").__name__ == f"dpplearn.{module}"
 
 
+@pytest.mark.slow
 def test_nothing_recompiles_in_a_second_process() -> None:
     """The first process may compile; the second must find every loop that a fit and a draw use in the cache."""
     code = """
@@ -110,6 +110,7 @@ print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values(
     assert run.stdout.strip() == "[(1, 0), (1, 0), (1, 0), (1, 0)]"
 
 
+@pytest.mark.slow
 def test_compiled_code_is_made_anew_when_a_file_that_it_is_made_of_changes(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "dpplearn", ignore=shutil.ignore_patterns("__pycache__"))
     code = """

@@ -1,4 +1,4 @@
-"""Numbers far beyond what anyone can mean are refused in words, wherever they come in."""
+"""Enormous counts are rejected with an InputError in every function that takes one."""
 
 from __future__ import annotations
 
@@ -35,24 +35,18 @@ COUNTS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", COUNTS)
-def test_a_count_beyond_64_bits_is_refused_saying_what_may_be(what: str) -> None:
-    with pytest.raises(InputError, match=rf"{ENORMOUS}.*{ENORMOUS - 1}"):
-        COUNTS[what]()
+def test_a_count_beyond_64_bits_is_rejected() -> None:
+    for call in COUNTS.values():
+        with pytest.raises(InputError, match="9" * 19):
+            call()
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda: dl.fit(BASKETS, restarts=10**9, model="dpp", nonempty=False),
-        lambda: dl.fit(BASKETS, threads=10**5, model="dpp", nonempty=False),
-    ],
-)
-def test_what_would_fill_the_memory_is_refused_at_less(ask: Callable[[], Any]) -> None:
-    with pytest.raises(InputError):
-        ask()
+def test_counts_that_would_fill_the_memory_are_rejected() -> None:
+    for options in ({"restarts": 10**9}, {"threads": 10**5}):
+        with pytest.raises(InputError, match=str(*options.values())):
+            dl.fit(BASKETS, model="dpp", nonempty=False, **options)
 
 
-def test_a_list_longer_than_all_candidates_costs_no_more_than_all_of_them() -> None:
+def test_ndcg_of_a_list_longer_than_all_candidates_is_that_of_all_candidates() -> None:
     ranks = Ranks(np.array([0, 3]), np.array([1, 0]), np.array([5, 5]))
     np.testing.assert_allclose(ranks.ndcg(10**9), ranks.ndcg(5))

@@ -1,4 +1,4 @@
-"""What fit-all leaves when it or one of its workers is killed, and what its command says."""
+"""fit-all when it or a worker is killed, and its command."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from helpers.order_files import random_orders, write_csv
 from helpers.shelves import fitted
 
 OPTIONS = ("--segments", 2, "--max-iter", 20, "--processes", 2, "--quiet")
+pytestmark = pytest.mark.slow
 HAS_PROC = Path("/proc/self/stat").exists()
 SAME = {"segments": 2, "max_iter": 20}
 
@@ -122,14 +123,11 @@ def test_ctrl_c_ends_it_with_what_was_learned_kept(prepared: dl.Prepared, tmp_pa
     assert journal.read_text().count("\n") >= 2
 
 
-def test_the_command_tells_what_was_learned_and_what_failed(prepared: dl.Prepared, tmp_path: Path) -> None:
+def test_the_command_reports_fitted_and_failed_categories(prepared: dl.Prepared, tmp_path: Path) -> None:
     call = ("fit-all", prepared.folder, "-o", tmp_path / "shelf", "--segments", 1, "--max-iter", 2)
-    text = table(*call)
-    assert max(map(len, text.splitlines())) <= 80
-    assert "category-5" in text
+    assert "category-5" in table(*call)
     found = answer(*call)
     assert (found["learned"], len(found["categories"]), found["failed"]) == ([], 6, [])
-    assert "and 6 as they were: nothing changed" in table(*call)
     damaged = prepared.folder / prepared.category("category-3").files["train"].file
     content = damaged.read_bytes()
     damaged.write_bytes(b"no table")
@@ -137,27 +135,24 @@ def test_the_command_tells_what_was_learned_and_what_failed(prepared: dl.Prepare
         done = run(*call, "--fresh")
     finally:
         damaged.write_bytes(content)
-    assert done.returncode == 1
-    assert "1 of 6 categories could not be learned: category-3" in done.stderr
-    assert "category-3 could not be learned, and its last model stays" in " ".join(done.stdout.split())
+    assert (done.returncode, "category-3" in done.stderr) == (1, True)
+    assert "category-4" not in done.stderr
 
 
-def test_every_option_of_learning_is_one_of_both_commands() -> None:
-    ours = {each.name for each in fields(Learning)}
+def test_fit_and_fit_all_have_all_options_of_learning() -> None:
     for name in ("fit", "fit-all"):
-        found = signature(command(name)).parameters
-        assert ours <= found.keys()
-        assert "learning" not in found
+        assert {each.name for each in fields(Learning)} <= signature(command(name)).parameters.keys()
 
 
-def test_the_command_refuses_what_makes_no_sense(prepared: dl.Prepared, tmp_path: Path) -> None:
-    for arguments, code, message in (
-        ((tmp_path / "nowhere", "-o", tmp_path / "out"), 1, "holds no manifest.json"),
+def test_the_command_rejects_invalid_arguments(prepared: dl.Prepared, tmp_path: Path) -> None:
+    new = (prepared.folder, "-o", tmp_path / "out")
+    for arguments, code, names in (
+        ((tmp_path / "nowhere", "-o", tmp_path / "out"), 1, "nowhere"),
         ((prepared.folder, "-o", prepared.folder, "--force"), 2, str(prepared.folder)),
-        ((prepared.folder, "-o", tmp_path / "out", "--shrinkage", 0.5, "--segments", 2), 2, "--segments"),
-        ((prepared.folder, "-o", tmp_path / "out", "--learner", "em", "--nonempty"), 2, "--nonempty is not for"),
-        ((prepared.folder, "-o", tmp_path / "out", "--processes", 0), 2, "'--processes'"),
+        ((*new, "--shrinkage", 0.5, "--segments", 2), 2, "--segments"),
+        ((*new, "--learner", "em", "--nonempty"), 2, "--nonempty"),
+        ((*new, "--processes", 0), 2, "'--processes'"),
     ):
         done = run("fit-all", *arguments)
-        assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+        assert (done.returncode, names in done.stderr) == (code, True), done.stderr
         assert not (tmp_path / "out").exists()
