@@ -64,6 +64,7 @@ def processes_of(group: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find the processes of a group")
+@pytest.mark.slow
 def test_ctrl_c_saves_the_model_without_a_word_of_the_workers_and_ends_them(files: str, tmp_path: Path) -> None:
     model, terminal = tmp_path / "model", program.Terminal()
     options = ["--learner", "em", "--tol", "0", "--max-iter", "100000", "--cluster", "local:1"]
