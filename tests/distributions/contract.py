@@ -1,0 +1,354 @@
+"""What every kind of components must answer, compared with a table of the probabilities of all subsets.
+
+A test module lists its cases and runs every check on each of them:
+
+    CASES = {"full rank": lambda: Case(components, table)}
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    @pytest.mark.parametrize("name", CASES)
+    def test_contract(name, check):
+        check(CASES[name]())
+
+The table has one row per component. Entry b of a row is the probability of the items that are the bits of b, the order
+of `helpers.oracle.subsets`. Impossible sets must have the probability 0 in the table, because every answer is also
+compared with the table in whether it is zero.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from dpplearn import Baskets, InputError
+from dpplearn.arrays import Bools, Floats, Ints
+from helpers.oracle import subsets
+
+N_DRAWS = 20_000
+LEVEL = 1e-6  # of the tests of samplers
+MIN_EXPECTED = 5  # draws of a set, for the chi-square approximation; rarer sets are counted together
+
+
+@dataclass(frozen=True)
+class Case:
+    """Components, the probabilities of all subsets, and how far the answers may be from them."""
+
+    components: Any
+    table: Floats  # (m, 2^n)
+    rtol: float = 1e-9
+    atol: float = 1e-14
+
+    @cached_property
+    def n(self) -> int:
+        return self.components.n_items
+
+    @cached_property
+    def holds(self) -> Bools:
+        """Which items a subset has, (2^n, n)."""
+        return membership(self.n)
+
+    def including(self, items: Any) -> Floats:
+        """P_c(items ⊆ Y), (m,)."""
+        return self.table[:, self.holds[:, list(items)].all(axis=1)].sum(axis=1)
+
+    def compare(self, found: Floats, expected: Floats) -> None:
+        """Compare probabilities: equal up to the tolerances, and zero in the same places."""
+        np.testing.assert_allclose(found, expected, rtol=self.rtol, atol=self.atol)
+        np.testing.assert_array_equal(found == 0, expected == 0)
+
+
+def membership(n: int) -> Bools:
+    """Which of n items each subset has, (2^n, n)."""
+    return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
+
+
+def index(items: Any) -> int:
+    """The place of a subset in the table."""
+    return sum(1 << int(i) for i in items)
+
+
+def as_sets(lists: list[tuple[int, ...]], n: int) -> Baskets:
+    return Baskets.from_lists(lists, n_items=n)
+
+
+def probabilities(components: Any) -> Floats:
+    """The table of components: P_c(Y) for all subsets, (m, 2^n)."""
+    found = components.log_prob(as_sets(subsets(components.n_items), components.n_items))
+    assert found.shape == (2**components.n_items, components.m)
+    return np.exp(found.T)
+
+
+def conditional_table(case: Case, include: Ints, exclude: Ints) -> tuple[Floats, Floats]:
+    """P_c(include ⊆ Y, exclude ∩ Y = ∅), and the table of the other items given that."""
+    event = case.holds[:, include].all(axis=1) & ~case.holds[:, exclude].any(axis=1)
+    joint = case.table[:, event]  # in the order of the subsets of the other items
+    evidence = joint.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        return evidence, joint / evidence[:, None]
+
+
+def events(n: int) -> Iterator[tuple[Ints, Ints]]:
+    """All disjoint sets of at most two items that are in and at most two that are out, and some larger ones."""
+    for a in range(3):
+        for include in combinations(range(n), a):
+            others = [i for i in range(n) if i not in include]
+            for b in range(min(3, len(others))):
+                for exclude in combinations(others, b):
+                    yield np.array(include, np.int64), np.array(exclude, np.int64)
+    order = np.random.default_rng(0).permutation(n)
+    for cut in range(n):
+        yield order[:cut], order[cut + 1 :]
+        yield order[: cut + 1], order[cut + 2 :]
+
+
+def check_probabilities(case: Case) -> None:
+    components, table = case.components, case.table
+    assert (components.m, components.n_items) == (len(table), np.log2(table.shape[1]))
+    np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-9)
+    case.compare(probabilities(components), table)
+    case.compare(np.exp(components.log_empty()), table[:, 0])
+    case.compare(components.marginals(), table @ case.holds)
+    one_thread = components.log_prob(as_sets(subsets(case.n), case.n), threads=1)
+    case.compare(np.exp(one_thread.T), table)
+
+
+def check_inclusion(case: Case) -> None:
+    found = case.components.log_inclusion(as_sets(subsets(case.n), case.n))
+    assert found.shape == (2**case.n, len(case.table))
+    case.compare(np.exp(found.T), np.array([case.including(A) for A in subsets(case.n)]).T)
+
+
+def check_pairs(case: Case) -> None:
+    expected = np.einsum("cs,si,sj->cij", case.table, case.holds, case.holds)
+    np.testing.assert_allclose(case.components.pair_marginals(), expected, rtol=case.rtol, atol=1e-12)
+    for i in range(case.n):
+        np.testing.assert_allclose(case.components.pair_marginals(i), expected[:, i], rtol=case.rtol, atol=1e-12)
+
+
+def check_next(case: Case) -> None:
+    alone = np.array([case.table[:, index(A)] for A in subsets(case.n)])
+    _check_next(case, case.components.next, alone, lambda Y: case.table[:, index(Y)])
+
+
+def check_next_inclusion(case: Case) -> None:
+    alone = np.array([case.including(A) for A in subsets(case.n)])
+    _check_next(case, case.components.next_inclusion, alone, case.including)
+
+
+def _check_next(case: Case, method: Any, alone: Floats, probability: Callable[[Any], Floats]) -> None:
+    """Compare P_c(A) and Σ_c e^mass_c P_c(A ∪ i) for all A at once, all i and some."""
+    m, n, every = len(case.table), case.n, subsets(case.n)
+    joint = np.array([[probability({*A, i}) * (i not in A) for i in range(n)] for A in every])  # (s, n, m)
+    some = np.random.default_rng(0).permutation(n)[: n // 2 + 1].astype(np.int64)
+    for log_mass in (np.log(np.arange(1.0, m + 1)), -800.0 - np.arange(m)):
+        for items in (None, some):
+            log_prob, scale, x = method(log_mass, as_sets(every, n), items)
+            assert (log_prob.shape, scale.shape, x.shape) == (
+                (2**n, m),
+                (2**n,),
+                (2**n, n if items is None else len(some)),
+            )
+            case.compare(np.exp(log_prob), alone)
+            top = log_mass.max()  # the scale contains it
+            expected = joint @ np.exp(log_mass - top)
+            case.compare(np.exp(scale - top)[:, None] * x, expected if items is None else expected[:, some])
+
+
+def check_condition(case: Case) -> None:
+    for include, exclude in events(case.n):
+        expected, table = conditional_table(case, include, exclude)
+        evidence, rest = case.components.condition(include, exclude)
+        assert rest.n_items == case.n - len(include) - len(exclude)
+        case.compare(np.exp(evidence), expected)
+        possible = expected > 0
+        if possible.any() and rest.n_items:
+            case.compare(probabilities(rest)[possible], table[possible])
+            case.compare(rest.marginals()[possible], (table @ membership(rest.n_items))[possible])
+
+
+def check_condition_twice(case: Case) -> None:
+    """Conditioning in two steps, with every query of the components in between."""
+    for include, exclude in (([0], [1]), ([], [0, 2]), ([1, 2], [])):
+        evidence, table = conditional_table(case, np.array(include, np.int64), np.array(exclude, np.int64))
+        if np.all(evidence > 0):
+            _, rest = case.components.condition(np.array(include, np.int64), np.array(exclude, np.int64))
+            then = Case(rest, table, 100 * case.rtol, max(case.atol, 1e-13))
+            for check in (check_inclusion, check_next, check_next_inclusion, check_condition, check_sizes, check_tilt):
+                check(then)
+
+
+def check_tilt(case: Case) -> None:
+    rng = np.random.default_rng(0)
+    for n_excluded in (0, 1, min(2, case.n - 1)):
+        for spread in (0.0, 2.0):
+            log_odds = spread * rng.standard_normal(case.n)
+            log_odds[rng.permutation(case.n)[:n_excluded]] = -np.inf
+            weights = np.exp(np.where(case.holds, log_odds, 0).sum(axis=1))
+            expected = case.table @ weights
+            evidence, tilted = case.components.tilt(log_odds)
+            assert tilted.n_items == case.n
+            case.compare(np.exp(evidence), expected)
+            possible = expected > 0
+            if possible.any():
+                table = case.table[possible] * weights / expected[possible, None]
+                case.compare(probabilities(tilted)[possible], table)
+                case.compare(tilted.marginals()[possible], table @ case.holds)
+
+
+def check_extreme_tilt(case: Case) -> None:
+    """Odds beyond what a square can hold: the evidence, and items that are certain or absent."""
+    for item, log_odds in ((0, 700.0), (1, -700.0)):
+        g = np.zeros(case.n)
+        g[item] = log_odds
+        with np.errstate(divide="ignore"):
+            log_table = np.log(case.table)
+        expected = np.logaddexp.reduce(log_table + case.holds @ g, axis=1)
+        evidence, tilted = case.components.tilt(g)
+        np.testing.assert_allclose(evidence, expected, rtol=1e-12, atol=1e-9)
+        table = np.exp(log_table + case.holds @ g - expected[:, None])
+        np.testing.assert_allclose(tilted.marginals(), table @ case.holds, rtol=case.rtol, atol=1e-12)
+
+
+def check_restrict(case: Case) -> None:
+    order = np.random.default_rng(1).permutation(case.n).astype(np.int64)
+    for items in (order, order[: case.n // 2], order[1:], order[:1]):
+        seen = membership(len(items))
+        matches = (case.holds[:, items][None] == seen[:, None]).all(axis=2)  # (subsets of S, subsets)
+        restricted = case.components.restrict(items)
+        case.compare(probabilities(restricted), case.table @ matches.T)
+
+
+def check_extend(case: Case) -> None:
+    p = np.array([0.3, 0.01])
+    log_none, extended = case.components.extend(p)
+    assert extended.n_items == case.n + 2
+    np.testing.assert_allclose(log_none, np.log1p(-p).sum(), rtol=1e-12)
+    new = np.where(membership(2), p, 1 - p).prod(axis=1)
+    case.compare(probabilities(extended), np.einsum("cs,t->cts", case.table, new).reshape(len(case.table), -1))
+
+
+def check_copy(case: Case) -> None:
+    """Without the copy nothing changes, and item and copy are exchangeable. Components without P(∅) may refuse."""
+    for item in range(case.n):
+        try:
+            log_none, copied = case.components.with_copy(item)
+        except InputError:
+            assert not np.all(case.table[:, 0] > 0)
+            continue
+        new = probabilities(copied)
+        assert copied.n_items == case.n + 1
+        without = new[:, : 2**case.n]
+        case.compare(without / without.sum(axis=1, keepdims=True), case.table)
+        both = membership(case.n + 1)
+        both[:, [item, case.n]] = both[:, [case.n, item]]
+        case.compare(new[:, both @ (1 << np.arange(case.n + 1))], new)
+        case.compare(np.exp(log_none), new[:, 0] / (new[:, 0] + new[:, 2**case.n]))
+
+
+def check_sizes(case: Case) -> None:
+    sizes = case.holds.sum(axis=1)
+    expected = np.array([np.bincount(sizes, row) for row in case.table])
+    case.compare(np.exp(case.components.log_sizes()), expected)
+    present = np.flatnonzero((expected > 0).any(axis=0))
+    assert case.components.size_range == range(present[0], present[-1] + 1)
+    for k in range(case.n + 1):
+        log_size, marginals = case.components.marginals_given_size(k)
+        case.compare(np.exp(log_size), expected[:, k])
+        possible = expected[:, k] > 0
+        given = case.table[possible] * (sizes == k) / expected[possible, k, None]
+        case.compare(marginals[possible], given @ case.holds)
+        assert np.all(np.isfinite(marginals))
+
+
+def p_value(drawn: list[Ints], P: Floats) -> float:
+    """Chi-square of the counts of sets, those expected less than MIN_EXPECTED times taken together."""
+    counts = np.bincount([index(each) for each in drawn], minlength=len(P))
+    assert not counts[P == 0].any()
+    common = P * len(drawn) >= MIN_EXPECTED
+    observed, expected = counts[common], P[common] * len(drawn)
+    rest = len(drawn) - expected.sum()
+    if rest >= MIN_EXPECTED:
+        observed, expected = np.append(observed, counts[~common].sum()), np.append(expected, rest)
+    expected *= observed.sum() / expected.sum()
+    return float(chisquare(observed, expected).pvalue) if len(observed) > 1 else 1.0
+
+
+def check_samples(case: Case) -> None:
+    """Draws of every component are as frequent as they are likely; a perturbed table is rejected."""
+    sizes = case.holds.sum(axis=1)
+    size = int(case.components.size_range[len(case.components.size_range) // 2])
+    for c, row in enumerate(case.table):
+        for k, nonempty in ((None, False), (None, True), (size, False)):
+            P = np.where(sizes == k, row, 0) if k is not None else np.where(sizes > 0, row, 0) if nonempty else row
+            if not P.sum() > 0:
+                continue
+            P = P / P.sum()
+            which = np.full(N_DRAWS, c)
+            drawn = case.components.sample(which, np.random.default_rng(c), k=k, nonempty=nonempty)
+            assert all(each.dtype == np.int64 and np.all(np.diff(each) > 0) for each in drawn)
+            assert p_value(drawn, P) > LEVEL
+            perturbed = P * np.exp(np.random.default_rng(1).standard_normal(len(P)))
+            if np.sort(P)[-2] > 0.05:  # otherwise a table of almost one set, which hardly changes
+                assert p_value(drawn, perturbed / perturbed.sum()) < LEVEL
+
+
+def check_seeds(case: Case) -> None:
+    """The same seed gives the same draws with any number of threads, in the order of the components asked for."""
+    which = np.random.default_rng(0).integers(len(case.table), size=200)
+    for k in (None, case.components.size_range[-1]):
+        if k is not None and not np.all(case.table[:, case.holds.sum(axis=1) == k].any(axis=1)):
+            continue
+        one, two = (case.components.sample(which, np.random.default_rng(3), k=k, threads=t) for t in (1, 2))
+        assert [each.tolist() for each in one] == [each.tolist() for each in two]
+        assert len(one) == len(which)
+        assert all(case.table[c, index(each)] > 0 for c, each in zip(which, one, strict=True))
+    assert case.components.sample(which[:0], np.random.default_rng(0)) == []
+
+
+def check_no_nonempty_set(case: Case) -> None:
+    """Where only the empty set is possible, a nonempty one cannot be drawn, and asking ends in an error."""
+    g = np.full(case.n, -np.inf)
+    evidence, nothing = case.components.tilt(g)
+    if np.all(np.isfinite(evidence)):
+        assert nothing.sample(np.zeros(2, np.int64), np.random.default_rng(0))[0].tolist() == []
+        with pytest.raises(InputError):
+            nothing.sample(np.zeros(2, np.int64), np.random.default_rng(0), nonempty=True)
+
+
+def check_stored(case: Case) -> None:
+    """Arrays and pickles give back the same components; parts of them are those asked for."""
+    components, m = case.components, len(case.table)
+    case.compare(probabilities(type(components).from_arrays(components.arrays())), case.table)
+    case.compare(probabilities(pickle.loads(pickle.dumps(components))), case.table)
+    kept = np.arange(m)[::-1] if m > 1 else np.zeros(1, np.int64)
+    case.compare(probabilities(components.take(kept)), case.table[kept])
+    if m > 1:
+        case.compare(probabilities(components.take(kept[:1])), case.table[kept[:1]])
+
+
+CHECKS: tuple[Callable[[Case], None], ...] = (
+    check_probabilities,
+    check_inclusion,
+    check_pairs,
+    check_next,
+    check_next_inclusion,
+    check_condition,
+    check_condition_twice,
+    check_tilt,
+    check_extreme_tilt,
+    check_restrict,
+    check_extend,
+    check_copy,
+    check_sizes,
+    check_samples,
+    check_seeds,
+    check_no_nonempty_set,
+    check_stored,
+)
