@@ -127,9 +127,36 @@ def check_inclusion(case: Case) -> None:
 
 def check_pairs(case: Case) -> None:
     expected = np.einsum("cs,si,sj->cij", case.table, case.holds, case.holds)
-    np.testing.assert_allclose(case.components.pair_marginals(), expected, rtol=case.rtol, atol=1e-12)
-    for i in range(case.n):
-        np.testing.assert_allclose(case.components.pair_marginals(i), expected[:, i], rtol=case.rtol, atol=1e-12)
+    weights = np.arange(1.0, len(case.table) + 1)
+    every, some = np.arange(case.n), np.arange(case.n)[::-2]
+    for rows, columns in ((every, every), (every[1:2], every), (some, every[1:])):
+        both = np.einsum("c,cij->ij", weights, expected)[np.ix_(rows, columns)]
+        found = np.where(rows[:, None] == columns, both, case.components.pair_marginals(weights, rows, columns))
+        np.testing.assert_allclose(found, both, rtol=case.rtol, atol=1e-12)
+
+
+def check_mixture(case: Case) -> None:
+    log_mass = np.log(np.arange(1.0, len(case.table) + 1)) - 3
+    found = case.components.log_mixture(log_mass, as_sets(subsets(case.n), case.n))
+    case.compare(np.exp(found), np.exp(log_mass) @ case.table)
+
+
+def check_top(case: Case) -> None:
+    """The best items of `top` are those of the highest `next`, with all that tie with the last."""
+    sets, log_mass = as_sets(subsets(case.n), case.n), np.zeros(len(case.table))
+    candidate = np.arange(case.n) != 1
+    _, scale, x = case.components.next(log_mass, sets)
+    for k in (0, 1, 2, case.n):
+        _, scale_of_top, items, best = case.components.top(log_mass, sets, k, candidate)
+        for row in range(len(sets)):
+            of_row = np.where(candidate, np.exp(scale[row]) * x[row], 0)
+            expected = np.sort(of_row[of_row > 0])[::-1][:k]
+            found = np.sort(np.exp(scale_of_top[row]) * best[row][items[row] >= 0])[::-1]
+            np.testing.assert_allclose(found[: len(expected)], expected, rtol=case.rtol)
+            chosen = items[row][items[row] >= 0]
+            assert len(set(chosen.tolist())) == len(chosen) >= len(expected)
+            assert k or not len(chosen)
+            np.testing.assert_allclose(np.sort(of_row[chosen])[::-1], found, rtol=case.rtol)
 
 
 def check_next(case: Case) -> None:
@@ -148,17 +175,20 @@ def _check_next(case: Case, method: Any, alone: Floats, probability: Callable[[A
     joint = np.array([[probability({*A, i}) * (i not in A) for i in range(n)] for A in every])  # (s, n, m)
     some = np.random.default_rng(0).permutation(n)[: n // 2 + 1].astype(np.int64)
     for log_mass in (np.log(np.arange(1.0, m + 1)), -800.0 - np.arange(m)):
-        for items in (None, some):
+        for items in (None, some, np.vstack([np.roll([*some, -1], A) for A in range(len(every))])):
             log_prob, scale, x = method(log_mass, as_sets(every, n), items)
             assert (log_prob.shape, scale.shape, x.shape) == (
                 (2**n, m),
                 (2**n,),
-                (2**n, n if items is None else len(some)),
+                (2**n, n if items is None else items.shape[-1]),
             )
             case.compare(np.exp(log_prob), alone)
             top = log_mass.max()  # the scale contains it
             expected = joint @ np.exp(log_mass - top)
-            case.compare(np.exp(scale - top)[:, None] * x, expected if items is None else expected[:, some])
+            if items is not None:
+                chosen = np.broadcast_to(items, (len(every), items.shape[-1]))
+                expected = np.where(chosen < 0, 0, np.take_along_axis(expected, np.maximum(chosen, 0), axis=1))
+            case.compare(np.exp(scale - top)[:, None] * x, expected)
 
 
 def check_condition(case: Case) -> None:
@@ -337,6 +367,8 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     check_probabilities,
     check_inclusion,
     check_pairs,
+    check_mixture,
+    check_top,
     check_next,
     check_next_inclusion,
     check_condition,

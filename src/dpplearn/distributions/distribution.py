@@ -1,0 +1,453 @@
+"""SetDistribution: a mixture of DPPs, with a treatment of the empty set of its own. Every query is written here, once.
+
+P(Y) = Σ_c exp(log_mass_c) P_c(Y) for Y ≠ ∅, and P(∅) = Σ_c exp(log_empty_c). For a plain mixture with weights π, mass_c
+is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. The two vectors are
+separate because after `restrict` the probability of the empty set differs between components.
+
+Only `_log_event` and `_log_set` know about the empty set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed, read_only
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets, summed
+from dpplearn.distributions.components import (
+    Components,
+    Sets,
+    Similarity,
+    Stack,
+    log1mexp,
+    logsumexp,
+    softmax,
+)
+from dpplearn.distributions.ranking import highest
+from dpplearn.distributions.scaled import ScaledDPPs
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.errors import InputError
+
+WEIGHT_ROUNDING = 1e-9  # by which weights may miss a sum of 1
+
+IMPOSSIBLE = "the condition has probability zero under this model; leave out one of the items"
+
+
+class Top(NamedTuple):
+    """The best next items of each of s sets, best first. Missing items at the end of a row are −1, with NaN."""
+
+    items: Ints  # (s, k)
+    scores: Floats  # (s, k)
+    probabilities: Floats  # (s, k)
+    possible: Bools  # (s,) whether P(A ⊆ Y) > 0
+
+
+@dataclass(frozen=True, eq=False)
+class SetDistribution:
+    """A distribution over the subsets of n_items items. A value: no method changes it.
+
+    Examples
+    --------
+    >>> dpp = SpectralDPP.from_K([[0.5, 0.3], [0.3, 0.4]])
+    >>> distribution = SetDistribution.mixture([1.0], dpp, p_empty=0.0)
+    >>> np.exp(distribution.log_prob(Sets.of([np.array([0]), np.array([0, 1])], 2))).round(3).tolist()
+    [0.494, 0.139]
+    """
+
+    components: Components
+    log_mass: Floats  # (m,)
+    log_empty: Floats  # (m,) log P(c, ∅)
+
+    @classmethod
+    def mixture(
+        cls, weights: npt.ArrayLike, components: Components, p_empty: float | None = None
+    ) -> SetDistribution:
+        """Return the mixture of components.
+
+        Parameters
+        ----------
+        weights : array-like of shape (m,)
+            P(c), or with `p_empty`, P(c | Y ≠ ∅).
+        components : Components
+        p_empty : float, optional
+            P(∅). By default the empty set has the probability that the components give it.
+        """
+        w = np.asarray(weights, float)
+        if w.shape != (components.m,) or not np.all(w >= 0) or not abs(w.sum() - 1) <= WEIGHT_ROUNDING:
+            raise InputError(f"weights must be {components.m} nonnegative numbers that sum to 1, got {weights!r}")
+        with np.errstate(divide="ignore"):
+            log_w, of_components = np.log(w / w.sum()), components.log_empty()
+            if p_empty is None:
+                return cls(components, log_w, log_w + of_components)
+            if not 0 <= p_empty < 1:
+                raise InputError(f"p_empty must be between 0 and 1, got {p_empty!r}")
+            if np.any((of_components == 0) & (w > 0)):
+                raise InputError("a component gives every nonempty set probability zero")
+            log_mass = log_w + np.log1p(-p_empty) - log1mexp(of_components)
+            return cls(components, log_mass, log_w + np.log(p_empty))
+
+    @classmethod
+    def truncated(cls, weights: npt.ArrayLike, components: Components) -> SetDistribution:
+        """Return the mixture with weights P(c), conditioned on Y ≠ ∅."""
+        nonempty = np.asarray(weights, float) * -np.expm1(components.log_empty())
+        if not nonempty.sum() > 0:
+            raise InputError("under this model every set is empty")
+        return cls.mixture(nonempty / nonempty.sum(), components, p_empty=0.0)
+
+    # The empty set.
+
+    def _log_event(self, log_nonempty: Floats) -> Floats:
+        """Return log P(c, E), (..., m), for an event E that contains the empty set, from log P_c(E, Y ≠ ∅)."""
+        return np.logaddexp(self.log_mass + log_nonempty, self.log_empty)
+
+    def _log_set(self, sizes: Ints, log_nonempty: Floats) -> Floats:
+        """Return log P(c, Y = A), (s, m), from log P_c(A) of sets that are not empty."""
+        return np.where(sizes[:, None] == 0, self.log_empty, self.log_mass + log_nonempty)
+
+    # Sizes and weights.
+
+    @property
+    def n_items(self) -> int:
+        return self.components.n_items
+
+    @property
+    def m(self) -> int:
+        """The number of components."""
+        return self.components.m
+
+    @cached_property
+    def p_empty(self) -> float:
+        """P(∅)."""
+        return float(np.exp(logsumexp(self.log_empty)))
+
+    @property
+    def nonempty(self) -> bool:
+        """Whether P(∅) = 0 although the components give the empty set a positive probability."""
+        return not self.p_empty and bool(np.isfinite(self.components.log_empty()).any())
+
+    @cached_property
+    def weights(self) -> Floats:
+        """P(c), (m,)."""
+        return read_only(np.exp(self._log_event(log1mexp(self.components.log_empty()))))
+
+    @property
+    def size_range(self) -> range:
+        """Sizes with a positive probability, and those between."""
+        sizes = self.components.size_range
+        return range(0 if self.p_empty else max(sizes.start, 1), sizes.stop)
+
+    @property
+    def expected_size(self) -> float:
+        return float(self.marginals().sum())
+
+    def log_sizes(self) -> Floats:
+        """Return log P(|Y| = k) for k = 0..n_items."""
+        each = self._log_set(np.arange(self.n_items + 1), self.components.log_sizes().T)
+        return logsumexp(each)
+
+    # Probabilities.
+
+    def log_prob(self, sets: Sets | Baskets, threads: int | None = None) -> Floats:
+        """Return log P(Y) of each set."""
+        check_items(self.n_items, sets)
+        found = self.components.log_mixture(self.log_mass, sets, threads)
+        return np.where(sets.sizes == 0, logsumexp(self.log_empty), found)
+
+    def mean_log_likelihood(self, baskets: AnyBaskets, threads: int | None = None) -> float:
+        """Return the weighted mean of log P(Y) over baskets, which may be in parts."""
+        self.components.log_empty()  # computed here, once for all parts
+        return summed(_sum_of_logs, self, baskets=baskets, threads=threads) / baskets.total_weight
+
+    def marginals(self, k: int | None = None) -> Floats:
+        """Return P(i ∈ Y) of each item; with k, given |Y| = k."""
+        if k is None:
+            return np.minimum(np.exp(self.log_mass) @ self.components.marginals(), 1)
+        self.check_size(k)
+        if k in (0, self.n_items):
+            return np.full(self.n_items, float(k > 0))
+        log_p, marginals = self.components.marginals_given_size(k)
+        return np.asarray(softmax(self.log_mass + log_p) @ marginals)
+
+    def component_marginals(self) -> Floats:
+        """Return P(i ∈ Y | c), (m, n_items)."""
+        scale = np.exp(self.log_mass) / np.where(self.weights > 0, self.weights, 1)
+        return np.asarray(np.minimum(scale[:, None] * self.components.marginals(), 1))
+
+    def pair_marginals(self, rows: Ints | None = None, columns: Ints | None = None) -> Floats:
+        """Return P(i, j ∈ Y) for i in rows and j in columns, by default all. Entries with i = j are P(i ∈ Y)."""
+        rows, columns = (np.arange(self.n_items) if each is None else each for each in (rows, columns))
+        both = self.components.pair_marginals(np.exp(self.log_mass), rows, columns)
+        same = rows[:, None] == columns
+        return np.where(same, self.marginals()[rows][:, None], np.clip(both, 0, 1))
+
+    def log_inclusion(self, sets: Sets) -> Floats:
+        """Return log P(A ⊆ Y) of each set."""
+        found = logsumexp(self.log_mass + self.components.log_inclusion(sets))
+        return np.where(sets.sizes == 0, 0.0, np.minimum(found, 0))
+
+    def component_posterior(self, items: Ints) -> Floats:
+        """Return P(c | A ⊆ Y), (m,)."""
+        if not len(items):
+            return self.weights
+        log_joint = self.log_mass + self.components.log_inclusion(self._one(items))[0]
+        _check_possible(logsumexp(log_joint))
+        return softmax(log_joint)
+
+    # The next item.
+
+    def next_items(
+        self, sets: Sets | Baskets, items: Ints | None = None, threads: int | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return scores P(A ∪ i)/P(A) and probabilities P(i ∈ Y | A ⊆ Y), (s, n_items) or as `items`; 0 for i ∈ A.
+
+        Scores are NaN where P(A) = 0, probabilities where P(A ⊆ Y) = 0.
+        """
+        log_p, scale, x = self.components.next(self.log_mass, sets, items, threads)
+        log_set = logsumexp(self._log_set(sets.sizes, log_p))
+        return _ratio(x, scale, log_set), self._next_probabilities(sets, items, threads)
+
+    def _next_probabilities(self, sets: Sets, items: Ints | None, threads: int | None) -> Floats:
+        log_p, scale, x = self.components.next_inclusion(self.log_mass, sets, items, threads)
+        log_event = np.where(sets.sizes == 0, 0.0, logsumexp(self.log_mass + log_p))
+        return np.minimum(_ratio(x, scale, log_event), 1)
+
+    def top_next(
+        self, sets: Sets | Baskets, k: int, candidate: Bools | None = None, threads: int | None = None
+    ) -> Top:
+        """Return the k items with the highest score for each set, among the candidates that have a positive score.
+
+        Ties are broken by probability, then by position. Where P(A) = 0, items are ranked by probability, and scores
+        are NaN.
+        """
+        check_items(self.n_items, sets)
+        log_p, scale, items, x = self.components.top(self.log_mass, sets, k, candidate, threads)
+        log_set = logsumexp(self._log_set(sets.sizes, log_p))
+        scores = _ratio(x, scale, log_set)
+        without_score = np.flatnonzero(log_set == -np.inf)
+        if not len(without_score):
+            return self._ranked(sets, items, scores, self._next_probabilities(sets, items, threads), k)
+        kept = np.flatnonzero(log_set > -np.inf)
+        found = Top(
+            np.full((len(sets), k), -1), *np.full((2, len(sets), k), np.nan), np.ones(len(sets), bool)
+        )
+        some = _subset(sets, kept)
+        ranked = self._ranked(some, items[kept], scores[kept], self._next_probabilities(some, items[kept], threads), k)
+        by_probability = self._top_by_probability(_subset(sets, without_score), k, candidate, threads)
+        for rows, part in ((kept, ranked), (without_score, by_probability)):
+            for to, values in zip(found, part, strict=True):
+                to[rows] = values
+        return found
+
+    def _top_by_probability(self, sets: Sets, k: int, candidate: Bools | None, threads: int | None) -> Top:
+        items, probabilities = highest(np.nan_to_num(self._next_probabilities(sets, None, threads)), k, candidate)
+        found = self._ranked(sets, items, probabilities, probabilities, k)
+        possible = self.log_inclusion(sets) > -np.inf
+        return found._replace(scores=np.full(found.scores.shape, np.nan), possible=possible)
+
+    def _ranked(self, sets: Sets, items: Ints, scores: Floats, probabilities: Floats, k: int) -> Top:
+        """Order candidates, of which −1 are none, and keep the first k."""
+        none = items < 0
+        order = np.lexsort((items, np.where(none, 1, -probabilities), np.where(none, 1, -scores)))[:, :k]
+        found = [np.take_along_axis(each, order, axis=1) for each in (items, scores, probabilities)]
+        missing = k - order.shape[1]
+        found = [np.pad(each, ((0, 0), (0, missing)), constant_values=-1) for each in found]
+        for values in found[1:]:
+            values[found[0] < 0] = np.nan
+        return Top(found[0], found[1], found[2], np.ones(len(sets), bool))
+
+    def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats]:
+        """Grow a set from `include` by the best next item, to k items, or without k while P(Y) increases.
+
+        Returns
+        -------
+        items : array of int
+            In the order in which they were added, those of `include` first.
+        gains : array of float
+            The factor by which each multiplied P(Y); NaN where it was 0 before.
+        """
+        taken: list[int] = []
+        gains: list[float] = []
+        while len(taken) < min(self.n_items, len(include) if k is None else k):
+            taken_sets = self._one(np.array(taken, dtype=np.int64))
+            if len(taken) >= len(include):
+                break
+            gains.append(float(self.next_items(taken_sets, include[[len(taken)]])[0][0, 0]))
+            taken.append(int(include[len(taken)]))
+        if len(taken):
+            _check_possible(self.log_inclusion(self._one(np.array(taken, dtype=np.int64)))[0])
+        while len(taken) < (self.n_items if k is None else min(k, self.n_items)):
+            best = self.top_next(self._one(np.array(taken, dtype=np.int64)), 1)
+            item, score = int(best.items[0, 0]), float(best.scores[0, 0])
+            if item < 0 or (k is None and score <= 1):
+                break
+            taken.append(item)
+            gains.append(score)
+        return np.array(taken, dtype=np.int64), np.array(gains)
+
+    # Other distributions.
+
+    def condition(self, include: Ints = NO_ITEMS, exclude: Ints = NO_ITEMS) -> tuple[SetDistribution, Ints]:
+        """Return the distribution of the other items given include ⊆ Y and exclude ∩ Y = ∅, and which these are."""
+        evidence, components = self.components.condition(include, exclude)
+        remaining = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
+        log_mass = self.log_mass + evidence
+        # With items included, the rest may be empty as the components say; otherwise Y = ∅ satisfies the condition.
+        log_empty = log_mass + components.log_empty() if len(include) else self.log_empty
+        return SetDistribution(components, log_mass, log_empty)._normalised(), remaining
+
+    def tilt(self, log_odds: Floats) -> SetDistribution:
+        """Return the distribution P'(Y) ∝ P(Y) exp(g · x_Y); g_i = −inf excludes an item."""
+        evidence, components = self.components.tilt(log_odds)
+        return SetDistribution(components, self.log_mass + evidence, self.log_empty)._normalised()
+
+    def restrict(self, items: Ints) -> SetDistribution:
+        """Return the distribution of Y ∩ S, over the items of S in the order given."""
+        components, before = self.components.restrict(items), self.components.log_empty()
+        # P_c(Y ∩ S = ∅, Y ≠ ∅) = P_c(Y ∩ S = ∅) − P_c(∅)
+        after = components.log_empty()
+        with np.errstate(invalid="ignore"):
+            gap = np.where(after > -np.inf, after + log1mexp(np.minimum(before - after, 0)), -np.inf)
+        return SetDistribution(components, self.log_mass, self._log_event(gap))
+
+    def extend(self, p: Floats) -> SetDistribution:
+        """Return the distribution with further items at the end, independent of all others.
+
+        Given that Y contains an old item, the distribution of old items does not change. If the empty set is excluded,
+        Y may now consist of new items alone.
+        """
+        return self._extended(*self.components.extend(p))
+
+    def with_copy(self, item: int) -> SetDistribution:
+        """Return the distribution with one further item that has the marginal and the interactions of `item`."""
+        return self._extended(*self.components.with_copy(item))
+
+    def _extended(self, log_none: Floats, components: Components) -> SetDistribution:
+        return SetDistribution(components, self.log_mass, self.log_empty + log_none)._normalised()
+
+    def reorder(self, order: Ints) -> SetDistribution:
+        """Return the same distribution with its items in another order."""
+        return replace(self, components=self.components.restrict(order))
+
+    def _normalised(self) -> SetDistribution:
+        """Scale probabilities to sum to 1 and drop components of probability 0."""
+        log_c = self._log_event(log1mexp(self.components.log_empty()))
+        total = logsumexp(log_c)
+        _check_possible(total)
+        kept = np.flatnonzero(log_c > -np.inf)
+        components = self.components if len(kept) == self.m else self.components.take(kept)
+        return SetDistribution(components, self.log_mass[kept] - total, self.log_empty[kept] - total)
+
+    # Draws.
+
+    def sample(self, n: int, k: int | None = None, rng: Seed = None, threads: int | None = None) -> list[Ints]:
+        """Draw n independent sets, each ascending; with k, from the distribution given |Y| = k."""
+        stream = np.random.default_rng(rng)
+        if k is not None:
+            self.check_size(k)
+            log_p = self.log_mass + self._log_size(k)
+            empty = np.zeros(n, bool) if k else np.ones(n, bool)
+        else:
+            log_p = self.log_mass + log1mexp(self.components.log_empty())
+            empty = stream.random(n) < self.p_empty
+        drawn = iter(())
+        if not empty.all():
+            which = stream.choice(self.m, n - int(empty.sum()), p=softmax(log_p))
+            drawn = iter(self.components.sample(which, stream, k, k is None, threads))
+        return [NO_ITEMS if none else next(drawn) for none in empty.tolist()]
+
+    def _log_size(self, k: int) -> Floats:
+        """Return log P_c(|Y| = k)."""
+        if self.m == 1:
+            return np.zeros(1)
+        if 0 < k < self.n_items:
+            return self.components.marginals_given_size(k)[0]
+        return self.components.log_sizes()[:, k]
+
+    def check_size(self, k: int) -> None:
+        """Raise `InputError` if no set has k items."""
+        sizes = self.size_range
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k not in sizes:
+            raise InputError(f"k must be between {sizes[0]} and {sizes[-1]}, the possible set sizes, got {k!r}")
+
+    # Re-ranking, files.
+
+    def similarity(self, items: Ints) -> tuple[Floats, Similarity]:
+        """Return the weights of interactions, and interactions among candidates (n_users, n)."""
+        similarity = self.components.similarity(items)
+        n = len(similarity(np.zeros(len(items), np.int64))[0]) if len(items) else self.m
+        return (self.weights if n == self.m else np.ones(1)), similarity
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the parameters by name, as a model file stores them."""
+        return {"log_mass": self.log_mass, "log_empty": self.log_empty, **self.components.arrays()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SetDistribution:
+        """Return the distribution that `arrays` gave. Every array is validated."""
+        components = components_from(arrays)
+        log_mass, log_empty = (_checked_logs(arrays, name, components.m) for name in ("log_mass", "log_empty"))
+        found = cls(components, log_mass, log_empty)
+        total = float(found.weights.sum())
+        if not abs(total - 1) <= WEIGHT_ROUNDING:
+            raise InputError(f"log_mass and log_empty must give a total probability of 1, got {total:g}")
+        return found
+
+    def _one(self, items: Ints) -> Sets:
+        return Sets.of([items], self.n_items)
+
+
+def components_from(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") -> Components:
+    """Return the components that arrays with a prefix describe."""
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    if "part.0.log_odds" in own or "part.0.eigenvalues" in own:
+        numbers = range(1 + max(int(name.split(".")[1]) for name in own if name.startswith("part.")))
+        parts = [components_from(own, f"part.{number}.") for number in numbers]
+        if len({part.n_items for part in parts}) > 1:
+            raise InputError(f"parts must have the same number of items, got {[part.n_items for part in parts]}")
+        return Stack.of(parts)
+    try:
+        return SpectralDPP.from_arrays(own) if "eigenvalues" in own else ScaledDPPs.from_arrays(own)
+    except KeyError as error:
+        raise InputError(f"array {prefix}{error.args[0]} is missing") from None
+
+
+def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int) -> Floats:
+    values = arrays.get(name)
+    if values is None or values.shape != (m,) or values.dtype != np.float64 or not np.all(values < np.inf):
+        found = "nothing" if values is None else f"{values.dtype} of shape {values.shape}"
+        raise InputError(f"{name} must be {m} logarithms of probabilities (float64), got {found}")
+    return values
+
+
+def check_items(n_items: int, sets: Sets | Baskets) -> None:
+    """Raise `InputError` if sets are over another number of items; compiled loops check no bounds."""
+    if sets.n_items != n_items:
+        raise InputError(f"the distribution has {n_items} items, but the baskets have {sets.n_items}")
+
+
+def _sum_of_logs(distribution: SetDistribution, baskets: Baskets, threads: int | None) -> float:
+    weights = baskets.weights
+    return float(distribution.log_prob(baskets, threads)[weights > 0] @ weights[weights > 0])
+
+
+def _ratio(x: Floats, scale: Floats, log_total: Floats) -> Floats:
+    """Return exp(scale − log_total) x for rows of x; NaN where log_total is −inf."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        factor = np.where(log_total > -np.inf, np.exp(scale - log_total), np.nan)
+        return np.asarray(factor[:, None] * x)
+
+
+def _check_possible(log_p: float | Floats) -> None:
+    if not log_p > -np.inf:
+        raise InputError(IMPOSSIBLE)
+
+
+def _subset(sets: Sets, rows: Ints) -> Sets:
+    each = [sets.indices[sets.offsets[row] : sets.offsets[row + 1]] for row in rows.tolist()]
+    return Sets.of(each, sets.n_items)

@@ -1,0 +1,387 @@
+"""The interaction X of scaled DPPs, L_c = D_c (I + X) D_c: dense, or low-rank for large catalogues.
+
+The symmetric part of X is positive semidefinite and makes items repel each other; the skew part makes them attract.
+One operation serves conditioning, marginalisation and normalisation:
+
+    absorb(w) = X (I + W X)⁻¹  with  log det(I + W X),  W = diag(w)
+
+w_i = 1 puts item i into the set, w_i = p_i sums over item i, and w_i = −p_i undoes that: absorb(v) after absorb(w) is
+absorb(v + w). For w ≥ 0 every pivot of I + √W X √W is at least 1, so elimination needs no pivoting.
+
+X is shared by all components (g = 1) or there is one for each (g = m). Arrays below have g as their first axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Floats, Ints, read_only
+from dpplearn.distributions.components import Sets, Similarity
+from dpplearn.errors import InputError
+from dpplearn.kernels.compiling import loops
+from dpplearn.kernels.passes import Share, over_threads
+
+SLACK = 1e-6  # relative rounding error allowed in the smallest eigenvalue of a symmetric part
+GRAM_COST = 1  # nanoseconds per pair of items of a set and column of Z
+
+Singles = npt.NDArray[Any]  # float32
+
+
+class Interaction(Protocol):
+    """One matrix X for all components, or one for each."""
+
+    @property
+    def g(self) -> int: ...
+
+    @property
+    def n_items(self) -> int: ...
+
+    def absorb(self, w: Floats) -> tuple[Floats, Interaction]:
+        """Return log|det(I + W_c X)|, (m,), and X (I + W_c X)⁻¹ for weights (m, n_items)."""
+        ...
+
+    def restrict_summed(self, p: Floats, items: Ints) -> Interaction:
+        """Return absorb(p on all other items), for these items alone."""
+        ...
+
+    def include(self, items: Ints) -> tuple[Floats, Interaction]:
+        """Return log det(I + X)_A, (g,), and absorb(w) with w = 1 on A and 0 elsewhere."""
+        ...
+
+    def keep(self, items: Ints) -> Interaction:
+        """Return the rows and columns of some items; an item may occur more than once."""
+        ...
+
+    def extend(self, n: int) -> Interaction:
+        """Return X with n further items that do not interact."""
+        ...
+
+    def take(self, which: Ints) -> Interaction:
+        """Return the matrices of some components."""
+        ...
+
+    def diagonal(self) -> Floats:
+        """Return X_ii, (g, n_items)."""
+        ...
+
+    def block(self, rows: Ints, columns: Ints) -> Floats:
+        """Return the entries in some rows and columns, (g, rows, columns)."""
+        ...
+
+    def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
+        """Return log det(I + X)_Y, (s, g)."""
+        ...
+
+    def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return log det M_A, (g,), and M_ii − M_iA M_A⁻¹ M_Ai for candidates i, (g, j), with M = I + S X S and
+        S = diag(scale), by default 1. The logarithm is −inf where M_A is singular up to rounding."""
+        ...
+
+    def similarity(self, items: Ints) -> Similarity:
+        """Return the rows and columns of I + X, scaled to a unit diagonal, among candidates (n_users, n)."""
+        ...
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """X as a matrix."""
+
+    X: Floats  # (g, n_items, n_items)
+
+    @classmethod
+    def checked(cls, X: npt.ArrayLike) -> Dense:
+        """Return the interaction if it is finite and its symmetric part is positive semidefinite."""
+        X = np.array(X, float, order="C")
+        if X.ndim != 3 or X.shape[1] != X.shape[2] or not X.size:
+            raise InputError(f"interaction must have shape (1 or m, n, n), got {X.shape}")
+        if not np.isfinite(X).all():
+            raise InputError("interaction must be finite, got NaN or infinite entries")
+        for each in X:
+            _check_semidefinite((each + each.T) / 2, np.abs(each).max())
+        return cls(read_only(X))
+
+    @property
+    def g(self) -> int:
+        return len(self.X)
+
+    @property
+    def n_items(self) -> int:
+        return int(self.X.shape[1])
+
+    def absorb(self, w: Floats) -> tuple[Floats, Dense]:
+        X = np.broadcast_to(self.X, (max(self.g, len(w)), *self.X.shape[1:]))
+        plus_one = np.eye(self.n_items) + w[:, :, None] * X
+        # X (I + W X)⁻¹ = ((I + W X)⁻ᵀ Xᵀ)ᵀ
+        solved = np.linalg.solve(plus_one.transpose(0, 2, 1), X.transpose(0, 2, 1)).transpose(0, 2, 1)
+        return _positive_logdet(plus_one), Dense(np.ascontiguousarray(solved))
+
+    def restrict_summed(self, p: Floats, items: Ints) -> Dense:
+        others = np.setdiff1d(np.arange(self.n_items), items)
+        m = max(self.g, len(p))
+        X = np.broadcast_to(self.X, (m, *self.X.shape[1:]))
+        left = X[:, items[:, None], items]
+        if len(others):
+            # X_SS − X_SR (I + P X_RR)⁻¹ P X_RS
+            weights = p[:, others, None]
+            plus_one = np.eye(len(others)) + weights * X[:, others[:, None], others]
+            left = left - X[:, items[:, None], others] @ np.linalg.solve(
+                plus_one, weights * X[:, others[:, None], items]
+            )
+        return Dense(np.ascontiguousarray(left))
+
+    def include(self, items: Ints) -> tuple[Floats, Dense]:
+        inside = np.eye(len(items)) + self.X[:, items[:, None], items]
+        solved = np.linalg.solve(inside, self.X[:, items])
+        return _positive_logdet(inside), Dense(self.X - self.X[:, :, items] @ solved)
+
+    def keep(self, items: Ints) -> Dense:
+        return Dense(np.ascontiguousarray(self.X[:, items[:, None], items]))
+
+    def extend(self, n: int) -> Dense:
+        return Dense(np.pad(self.X, ((0, 0), (0, n), (0, n))))
+
+    def take(self, which: Ints) -> Dense:
+        return self if self.g == 1 else Dense(self.X[which])
+
+    def diagonal(self) -> Floats:
+        return np.diagonal(self.X, axis1=1, axis2=2)
+
+    def block(self, rows: Ints, columns: Ints) -> Floats:
+        return np.asarray(self.X[:, rows[:, None], columns])
+
+    @cached_property
+    def C(self) -> Floats:
+        """I + X."""
+        return read_only(self.X + np.eye(self.n_items))
+
+    def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
+        from dpplearn.kernels.nonsymmetric.statistics import log_minors
+
+        return np.stack([log_minors(C, sets, threads) for C in self.C], axis=1)  # type: ignore[arg-type]
+
+    def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
+        items = np.arange(self.n_items) if items is None else items
+        inside, row = self.block(basket, basket), self.block(basket, items)
+        column, own = self.block(items, basket), self.diagonal()[:, items]
+        if scale is not None:
+            a, b = scale[:, basket], scale[:, items]
+            inside, row = inside * (a[:, :, None] * a[:, None, :]), row * (a[:, :, None] * b[:, None, :])
+            column, own = column * (b[:, :, None] * a[:, None, :]), own * b**2
+        return _schur(np.eye(len(basket)) + inside, row, column, 1 + own)
+
+    def similarity(self, items: Ints) -> Similarity:
+        root = np.sqrt(np.diagonal(self.C, axis1=1, axis2=2))
+        matrices, users = self.C / root[:, :, None] / root[:, None, :], np.arange(len(items))
+
+        def rows_and_columns(chosen: Ints) -> tuple[Floats, Floats]:
+            one = items[users, chosen][:, None]
+            return matrices[:, one, items], matrices[:, items, one]
+
+        return rows_and_columns
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {"interaction": self.X}
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank:
+    """X = Z Ω Zᵀ, with Z shared and nothing of size n_items × n_items. Z is single precision, exact as it is."""
+
+    Z: Singles  # (n_items, r)
+    core: Floats  # Ω, (g, r, r)
+
+    @classmethod
+    def checked(cls, Z: npt.ArrayLike, core: npt.ArrayLike) -> LowRank:
+        """Return the interaction if it is finite and the symmetric part of the core is positive semidefinite."""
+        Z = np.ascontiguousarray(Z, dtype=np.float32)
+        core = np.array(core, float, order="C")
+        if Z.ndim != 2 or core.ndim != 3 or core.shape[1:] != (Z.shape[1], Z.shape[1]) or not len(core):
+            raise InputError(f"factors must be (n, r) and core (1 or m, r, r), got {Z.shape} and {core.shape}")
+        if not (np.isfinite(Z).all() and np.isfinite(core).all()):
+            raise InputError("factors and core must be finite, got NaN or infinite entries")
+        for each in core:
+            _check_semidefinite((each + each.T) / 2, np.abs(each).max(initial=1))
+        return cls(read_only(Z), read_only(core))
+
+    @property
+    def g(self) -> int:
+        return len(self.core)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.Z)
+
+    @property
+    def rank(self) -> int:
+        return int(self.Z.shape[1])
+
+    @cached_property
+    def active(self) -> Ints:
+        """Items whose row of Z is not 0. The others are independent within a component."""
+        return np.flatnonzero(self.Z.any(axis=1))
+
+    @cached_property
+    def rows(self) -> Floats:
+        """The rows of Z of the active items."""
+        return self.Z[self.active].astype(float)
+
+    @cached_property
+    def _diagonal(self) -> Floats:
+        found = np.zeros((self.g, self.n_items))
+        for each, core in zip(found, self.core, strict=True):
+            each[self.active] = quadratic(self.rows, (core + core.T) / 2)  # the skew part adds only rounding errors
+        return read_only(found)
+
+    def diagonal(self) -> Floats:
+        return self._diagonal
+
+    def _absorb(self, w: Floats, items: Ints) -> tuple[Floats, LowRank]:
+        """Absorb weights (m, len(items)) of some items: Ω (I + S Ω)⁻¹, S = Zᵀ W Z."""
+        rows, m = self.Z[items].astype(float), max(self.g, len(w))
+        logdet, cores = np.empty(m), np.empty((m, self.rank, self.rank))
+        for c in range(m):
+            weights = w[c if len(w) > 1 else 0]
+            S = (rows * weights[:, None]).T @ rows
+            logdet[c], cores[c] = absorbed_core(self.core[c if self.g > 1 else 0], S)
+        return logdet, LowRank(self.Z, cores)
+
+    def absorb(self, w: Floats) -> tuple[Floats, LowRank]:
+        return self._absorb(w[:, self.active], self.active)
+
+    def restrict_summed(self, p: Floats, items: Ints) -> LowRank:
+        others = np.setdiff1d(np.arange(self.n_items), items)
+        return self._absorb(p[:, others], others)[1].keep(items)
+
+    def include(self, items: Ints) -> tuple[Floats, LowRank]:
+        """Ω − Ω Z_Aᵀ (I + Z_A Ω Z_Aᵀ)⁻¹ Z_A Ω."""
+        Z = self.Z[items].astype(float)
+        down, across = self.core @ Z.T, Z @ self.core
+        inside = np.eye(len(items)) + Z @ down
+        return _positive_logdet(inside), LowRank(self.Z, self.core - down @ np.linalg.solve(inside, across))
+
+    def keep(self, items: Ints) -> LowRank:
+        return LowRank(self.Z[items], self.core)
+
+    def extend(self, n: int) -> LowRank:
+        return LowRank(np.pad(self.Z, ((0, n), (0, 0))), self.core)
+
+    def take(self, which: Ints) -> LowRank:
+        return self if self.g == 1 else LowRank(self.Z, self.core[which])
+
+    def block(self, rows: Ints, columns: Ints) -> Floats:
+        return np.asarray(self.Z[rows].astype(float) @ self.core @ self.Z[columns].astype(float).T)
+
+    def dense(self) -> Dense:
+        """Return X as a matrix, for small catalogues."""
+        return Dense(self.block(np.arange(self.n_items), np.arange(self.n_items)))
+
+    def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
+        found = np.zeros((self.g, len(sets)))
+        if self.rank:
+            work = GRAM_COST * self.rank * int((sets.sizes**2).sum())
+            for each, core in zip(found, self.core, strict=True):
+                over_threads(partial(self._minors, self.Z @ core, sets, each), work, threads, with_blas=False)
+        return found.T
+
+    def _minors(self, left: Floats, sets: Sets, each: Floats, share: Share) -> None:
+        rows = share.among(len(sets))
+        compiled = loops("factored", "log_minors")
+        compiled.log_minors(left, self.Z, sets.indices, sets.offsets, rows.start, rows.stop, each)
+
+    def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
+        Z = self.Z[basket].astype(float)
+        rows = self.rows if items is None else self.Z[items].astype(float)
+        # M_A = I + Z_A Ω Z_Aᵀ with Z_A scaled; M_iA M_A⁻¹ M_Ai = (z_i V)(W z_iᵀ) with V = Ω Z_Aᵀ and W = M_A⁻¹ Z_A Ω.
+        inside = Z if scale is None else scale[:, basket, None] * Z
+        down, across = self.core @ np.swapaxes(inside, -1, -2), inside @ self.core
+        M = np.eye(len(basket)) + inside @ down
+        log_det = _log_det(M)
+        solved = np.linalg.solve(np.where(np.isfinite(log_det)[:, None, None], M, np.eye(len(basket))), across)
+        taken = np.array([((rows @ V) * (rows @ W.T)).sum(axis=1) for V, W in zip(down, solved, strict=True)])
+        if items is None:
+            of_items = np.zeros((len(taken), self.n_items))
+            of_items[:, self.active] = taken
+            own = self.diagonal()
+        else:
+            of_items, own = taken, self._diagonal_of(items, rows)
+        squares = 1.0 if scale is None else (scale if items is None else scale[:, items]) ** 2
+        return log_det, 1 + squares * (own - of_items)
+
+    def _diagonal_of(self, items: Ints, rows: Floats) -> Floats:
+        if "_diagonal" in self.__dict__ or len(items) > self.n_items // 2:
+            return np.asarray(self.diagonal()[:, items])
+        return np.array([quadratic(rows, (core + core.T) / 2) for core in self.core])
+
+    def similarity(self, items: Ints) -> Similarity:
+        users = np.arange(len(items))
+        Z = self.Z[items].astype(float)  # (n_users, n, r)
+        both = np.concatenate([self.core, self.core.transpose(0, 2, 1)])
+        root = np.sqrt(1 + np.array([np.einsum("unr,unr->un", Z @ core, Z) for core in self.core]))
+
+        def rows_and_columns(chosen: Ints) -> tuple[Floats, Floats]:
+            ahead = Z[users, chosen] @ both  # (2 g, n_users, r)
+            found = np.matmul(Z, ahead.transpose(1, 2, 0)).transpose(2, 0, 1).reshape(2, *root.shape)
+            row, column = found / (root * root[:, users, chosen][:, :, None])
+            return row, column
+
+        return rows_and_columns
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {"factors": self.Z, "core": self.core}
+
+
+def quadratic(rows: Floats, matrix: Floats) -> Floats:
+    """Return z M zᵀ for each row z."""
+    return np.asarray(np.einsum("ij,ij->i", rows @ matrix, rows))
+
+
+def absorbed_core(core: Floats, S: Floats) -> tuple[float, Floats]:
+    """Return log det(I + S Ω) and Ω (I + S Ω)⁻¹."""
+    plus_one = np.eye(len(S)) + S @ core
+    return float(_positive_logdet(plus_one)), np.asarray(np.linalg.solve(plus_one.T, core.T).T, dtype=float)
+
+
+def repelling_and_attracting(n_repelling: int, n_attracting: int) -> Floats:
+    """Return Ω with Z Ω Zᵀ = W Wᵀ + U Vᵀ − V Uᵀ for Z = [W | U | V]."""
+    r = n_repelling + 2 * n_attracting
+    core = np.zeros((r, r))
+    core[:n_repelling, :n_repelling] = np.eye(n_repelling)
+    U = np.arange(n_repelling, n_repelling + n_attracting)
+    core[U, U + n_attracting], core[U + n_attracting, U] = 1, -1
+    return core
+
+
+def _schur(inside: Floats, row: Floats, column: Floats, own: Floats) -> tuple[Floats, Floats]:
+    log_det = _log_det(inside)
+    solved = np.linalg.solve(np.where(np.isfinite(log_det)[:, None, None], inside, np.eye(inside.shape[1])), row)
+    return log_det, own - np.einsum("gja,gaj->gj", column, solved)
+
+
+def _log_det(M: Floats) -> Floats:
+    """Return log det M, −inf where the determinant is not positive."""
+    sign, log_det = np.linalg.slogdet(M)
+    return np.where(sign > 0, log_det, -np.inf)
+
+
+def _positive_logdet(M: Floats) -> Floats:
+    """Return log det M of matrices whose determinant is positive in exact arithmetic."""
+    sign, log_det = np.linalg.slogdet(M)
+    if not np.all(sign > 0):
+        raise InputError("the interaction is too close to singular for double precision; use smaller parameters")
+    return np.asarray(log_det)
+
+
+def _check_semidefinite(symmetric: Floats, largest: float) -> None:
+    least = np.linalg.eigvalsh(symmetric)[0] if len(symmetric) else 0.0
+    if least < -SLACK * max(largest, 1.0):
+        raise InputError(
+            f"the symmetric part of the interaction must be positive semidefinite, got an eigenvalue of {least:g}"
+        )

@@ -1,0 +1,178 @@
+"""The k best items to add to a set: by scoring every item, or for large catalogues by bounds that skip most of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.distributions.components import Components, Sets, members, rows_of
+from dpplearn.distributions.interaction import LowRank, Singles
+
+MAX_SCORES = 4_000_000  # numbers held at a time
+MIN_PRUNED_ITEMS = 1000  # below, scoring every item is faster
+
+# Relative error of a step in single precision, and the number of steps of a bound beyond the sum over components.
+SINGLE_ERROR, N_STEPS = 1e-7, 20
+TINY = np.float32(1e-37)  # larger than what underflows
+BLOCK_SIZE = 32  # items with a common bound
+MIN_SCORED, SCORED_PER_RESULT = 64, 16  # items scored before the other blocks are compared with the best of them
+
+
+def highest(x: Floats, k: int, candidate: Bools | None = None) -> tuple[Ints, Floats]:
+    """Return the k candidates with the highest x > 0 in each row, and all that tie with the last, padded with −1."""
+    if candidate is not None:
+        x = np.where(candidate, x, 0.0)
+    n = x.shape[1]
+    last = np.partition(x, n - k, axis=1)[:, n - k, None] if 0 < k <= n else np.full((len(x), 1), np.inf if k == 0 else 0)
+    rows, columns = np.nonzero((x >= last) & (x > 0))
+    counts = np.bincount(rows, minlength=len(x))
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    items = np.full((len(x), counts.max(initial=0)), -1)
+    items[rows, place] = columns
+    return items, np.where(items >= 0, np.take_along_axis(x, np.maximum(items, 0), axis=1), 0.0)
+
+
+def top_of_all(
+    components: Components, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, threads: int | None = None
+) -> tuple[Floats, Floats, Ints, Floats]:
+    """Implement `Components.top` by scoring every item."""
+    step = max(MAX_SCORES // components.n_items, 1)
+    found = []
+    for start in range(0, len(sets), step):
+        log_p, scale, x = components.next(log_mass, rows_of(sets, start, min(start + step, len(sets))), None, threads)
+        found.append((log_p, scale, *highest(x, k, candidate)))
+    return _joined(found, components.m)
+
+
+def _joined(parts: list[tuple[Floats, Floats, Ints, Floats]], m: int) -> tuple[Floats, Floats, Ints, Floats]:
+    """Concatenate results whose lists have different lengths."""
+    width = max((items.shape[1] for _, _, items, _ in parts), default=0)
+    pad = [(log_p, scale, *_padded(items, x, width)) for log_p, scale, items, x in parts]
+    empty = (np.zeros((0, m)), np.zeros(0), np.zeros((0, width), np.int64), np.zeros((0, width)))
+    log_p, scale, items, x = (np.concatenate(each) for each in zip(empty, *pad, strict=True))
+    return log_p, scale, items, x
+
+
+def _padded(items: Ints, x: Floats, width: int) -> tuple[Ints, Floats]:
+    more = ((0, 0), (0, width - items.shape[1]))
+    return np.pad(items, more, constant_values=-1), np.pad(x, more)
+
+
+class BoundTerms(NamedTuple):
+    """The terms of bounds, of items or the largest of a block of items, in single precision."""
+
+    odds: Singles  # (m, n)
+    diagonal: Singles  # C_ii, the largest of any interaction
+    squares: Singles  # |z_i|²
+
+    def of(self, items: Ints) -> BoundTerms:
+        return BoundTerms(*(each[..., items] for each in self))
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Upper bounds on scores under components with a low-rank interaction.
+
+    Given a set, the score Σ_c w_c o_ci C'_ii is at most Σ_c w_c o_ci (C_ii + λ |z_i|²), with C' the Schur complement of
+    C = I + Z Ω Zᵀ and λ the largest eigenvalue of the symmetric part of what the set changes in Ω. Similar items form a
+    block with a common bound. Only the items of blocks that reach the best scores found so far are scored. Bounds are
+    in single precision, rounded up by more than that loses; scores are in double precision.
+    """
+
+    log_odds: Floats  # (m, n_items)
+    interaction: LowRank
+    log_Z: Floats  # (m,)
+    items: BoundTerms
+    blocks: BoundTerms
+    order: Ints  # the items, block after block
+
+    @classmethod
+    def of(cls, log_odds: Floats, interaction: LowRank, log_Z: Floats) -> Bounds:
+        with np.errstate(over="ignore"):
+            odds = np.exp(log_odds).astype(np.float32) + TINY
+        squares = np.einsum("ij,ij->i", interaction.Z, interaction.Z)
+        items = BoundTerms(odds, (1 + interaction.diagonal().max(axis=0)).astype(np.float32), squares)
+        order = _similar_order(log_odds)
+        starts = np.arange(0, len(order), BLOCK_SIZE)
+        blocks = BoundTerms(*(np.maximum.reduceat(each, starts, axis=-1) for each in items.of(order)))
+        return cls(log_odds, interaction, log_Z, items, blocks, order)
+
+    def members(self, blocks: Ints, free: Bools) -> Ints:
+        """Return the free items of some blocks."""
+        places = (blocks[:, None] * BLOCK_SIZE + np.arange(BLOCK_SIZE)).ravel()
+        items = self.order[places[places < len(self.order)]]
+        return np.asarray(items[free[items]])
+
+    def top(self, log_mass: Floats, basket: Ints, k: int, free: Bools) -> tuple[Floats, np.float64, Ints, Floats]:
+        """Return log P_c(A), the log scale, and the best items with their scores, for one set."""
+        interaction, Z = self.interaction, self.interaction.Z[basket].astype(float)
+        V = interaction.core @ Z.T
+        inside = np.eye(len(basket)) + Z @ V
+        W = np.linalg.solve(inside, Z @ interaction.core)
+        log_p = self.log_odds[:, basket].sum(axis=1) + np.linalg.slogdet(inside)[1] - self.log_Z
+        scale = (log_mass + log_p).max()
+        weights = np.exp(log_mass + log_p - scale)
+        largest = max(0.0, *(_largest_eigenvalue(*pair) for pair in zip(V, W, strict=True)))
+
+        def score(items: Ints) -> Floats:
+            rows = interaction.Z[items].astype(float)
+            left = [((rows @ v) * (rows @ w.T)).sum(axis=1) for v, w in zip(V, W, strict=True)]
+            left = 1 + interaction.diagonal()[:, items] - np.array(left)
+            odds = np.exp(self.log_odds[:, items])
+            return np.asarray(weights @ odds * left[0] if len(left) == 1 else np.einsum("c,ci,ci->i", weights, odds, left))
+
+        def bound(terms: BoundTerms) -> Singles:
+            margin = np.float32(1 + SINGLE_ERROR * (len(weights) + N_STEPS))
+            with np.errstate(over="ignore"):
+                found = np.maximum(weights, TINY).astype(np.float32) @ terms.odds
+                found *= terms.diagonal + np.float32(largest) * margin * terms.squares
+                return np.asarray(found * margin + TINY)
+
+        of_blocks = bound(self.blocks)
+        order = np.argsort(-of_blocks, kind="stable")
+        first, rest = np.split(order, [-(-max(MIN_SCORED, SCORED_PER_RESULT * k) // BLOCK_SIZE)])
+        items = self.members(first, free)
+        x = score(items)
+        more = self.members(rest[of_blocks[rest] >= _kth(x, k)], free)
+        more = more[bound(self.items.of(more)) >= _kth(x, k)]
+        items, x = np.concatenate([items, more]), np.concatenate([x, score(more)])
+        wanted = (x > 0) & (x >= _kth(x, k))
+        return log_p, scale, items[wanted], x[wanted]
+
+
+def top_pruned(
+    bounds: Bounds, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None
+) -> tuple[Floats, Floats, Ints, Floats]:
+    """Implement `Components.top` by bounds."""
+    found = []
+    for basket in members(sets):
+        free = np.ones(sets.n_items, bool) if candidate is None else candidate.copy()
+        free[basket] = False
+        log_p, scale, items, x = bounds.top(log_mass, basket, k, free)
+        found.append((log_p[None], np.array([scale]), items[None], x[None]))
+    return _joined(found, len(log_mass))
+
+
+def _similar_order(log_odds: Floats) -> Ints:
+    """Order items by the component in which they are most popular relative to the others, then by popularity there."""
+    component = np.argmax(log_odds - log_odds.mean(axis=0), axis=0)
+    return np.lexsort((-log_odds[component, np.arange(log_odds.shape[1])], component))
+
+
+def _kth(x: Floats, k: int) -> np.float64:
+    """Return the k-th highest value; 0 if there are fewer, inf for k = 0."""
+    if not k:
+        return np.float64(np.inf)
+    return np.float64(np.partition(x, len(x) - k)[len(x) - k] if k <= len(x) else 0)
+
+
+def _largest_eigenvalue(V: Floats, W: Floats) -> float:
+    """Return the largest eigenvalue of the symmetric part of −V W."""
+    if not W.size:
+        return 0.0
+    triangle = np.asarray(np.linalg.qr(np.hstack([V, W.T]), mode="r"))
+    small = triangle[:, : len(W)] @ triangle[:, len(W) :].T
+    return float(-np.linalg.eigvalsh(small + small.T)[0] / 2)
