@@ -188,7 +188,7 @@ def _check_next(case: Case, method: Any, alone: Floats, probability: Callable[[A
             if items is not None:
                 chosen = np.broadcast_to(items, (len(every), items.shape[-1]))
                 expected = np.where(chosen < 0, 0, np.take_along_axis(expected, np.maximum(chosen, 0), axis=1))
-            case.compare(np.exp(scale - top)[:, None] * x, expected)
+            case.compare(np.exp(np.where(x.any(axis=1), scale - top, 0))[:, None] * x, expected)
 
 
 def check_condition(case: Case) -> None:

@@ -43,13 +43,15 @@ class ScaledDPPs:
     [[0.165, 0.165]]
     """
 
-    log_odds: npt.NDArray[Any]  # (m, n_items); single precision with a low-rank interaction
+    log_odds: npt.NDArray[Any]  # (m, n_items); learned low-rank ones are in single precision
     interaction: Interaction
 
     @classmethod
     def checked(cls, log_odds: npt.ArrayLike, interaction: Interaction) -> ScaledDPPs:
         """Return the components if shapes match and log-odds are finite."""
-        log_odds = np.array(log_odds, np.float32 if isinstance(interaction, LowRank) else float, order="C")
+        log_odds = np.array(log_odds, order="C")
+        if log_odds.dtype != np.float32:
+            log_odds = log_odds.astype(float)
         if log_odds.ndim != 2 or not log_odds.size or log_odds.shape[1] != interaction.n_items:
             raise InputError(f"log_odds must have shape (m, {interaction.n_items}), got {log_odds.shape}")
         if interaction.g not in (1, len(log_odds)):
@@ -82,7 +84,7 @@ class ScaledDPPs:
 
     @cached_property
     def _log_odds(self) -> Floats:
-        return read_only(self.log_odds.astype(float))
+        return read_only(np.array(self.log_odds, float, order="C"))
 
     @cached_property
     def odds(self) -> Floats:
@@ -253,7 +255,7 @@ class ScaledDPPs:
         return self._log_odds[:, include].sum(axis=1) + log_det + log_Z - self.log_Z, rest
 
     def tilt(self, log_odds: Floats) -> tuple[Floats, ScaledDPPs]:
-        tilted = ScaledDPPs((self._log_odds + log_odds).astype(self.log_odds.dtype), self.interaction)
+        tilted = ScaledDPPs(self._log_odds + log_odds, self.interaction)
         return tilted.log_Z - self.log_Z, tilted
 
     def restrict(self, items: Ints) -> ScaledDPPs:
@@ -266,7 +268,7 @@ class ScaledDPPs:
         with np.errstate(divide="ignore"):
             new = np.tile(np.log(p) - np.log1p(-p), (self.m, 1))
             none = np.full(self.m, np.log1p(-p).sum())
-        log_odds = np.hstack([self.log_odds, new.astype(self.log_odds.dtype)])
+        log_odds = np.hstack([self.log_odds, new])
         return none, ScaledDPPs(log_odds, self.interaction.extend(len(p)))
 
     def with_copy(self, item: int) -> tuple[Floats, ScaledDPPs]:

@@ -82,6 +82,12 @@ def responsibilities(indices, offsets, weights, log_odds, bias, start, stop, cou
         highest = r[0]
         for c in range(1, m):
             highest = max(highest, r[c])
+        if highest == -np.inf:  # impossible in every segment
+            if weights[basket] > 0:
+                total = -np.inf
+            if len(each):
+                each[basket] = -np.inf
+            continue
         sum_ = 0.0
         for c in range(m):
             r[c] = exp(r[c] - highest)
