@@ -1,0 +1,711 @@
+"""SpectralDPP: a symmetric DPP, given by the eigenvalues and eigenvectors of its marginal kernel K = V diag(λ) Vᵀ.
+
+Eigenvalues of exactly 0 and exactly 1 are allowed, so L = V diag(λ/(1 − λ)) Vᵀ need not exist and sets may be
+impossible. Two forms serve all queries:
+
+- The factor F = V √λ, one row per item, K = F Fᵀ. P(A ⊆ Y) = det(F_A F_Aᵀ) is the product of the squared distances of
+  the rows from those before them. Conditioning and tilting act on F and on H = √(1 − λ), where FᵀF + HᵀH = I.
+- Minors of K and of the bordered matrix E (see `Bordered`), which are faster, as they have the size of the sets. Their
+  small pivots are lost in rounding. Sets with such pivots are recomputed from the factor.
+
+A set is impossible if a squared distance is below `zero_pivot` times the squared length of the row. The distances have
+an error of some eps times that length, so the square of one that should be 0 is far below the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import EPSILON, NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
+from dpplearn.data.baskets import Baskets
+from dpplearn.distributions.eigenvector_choice import (
+    choice_given_size,
+    choose,
+    choose_at_least_one,
+    choose_k,
+    inclusion_table,
+    log_size_table,
+)
+from dpplearn.errors import InputError
+from dpplearn.kernels.compiling import loops
+from dpplearn.kernels.interaction import DenseInteraction
+from dpplearn.kernels.interface import check_nonempty, check_size
+from dpplearn.kernels.symmetric.decomposition import checked_eigh, svd_apart, symmetric_product, with_ones
+from dpplearn.kernels.symmetric.statistics import _minors
+from dpplearn.tools.threads import pool, thread_count
+from dpplearn.tools.words import count
+
+ORTHONORMAL = 1e-8  # how far VᵀV may be from I
+BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
+SMALL_PIVOT = 1e-6  # a minor's smaller pivots are taken from the factor; the larger ones have a relative error of 1e-9
+BATCH_NUMBERS = 1_000_000  # numbers that a query over many sets holds at a time
+DRAWS_PER_STREAM = 32  # draws with one random stream: fixed, so that draws do not depend on the number of threads
+
+
+@dataclass(frozen=True)
+class Bordered:
+    """The matrix E = [[A, U], [Uᵀ, −D]] whose minors give probabilities for every eigenvalue up to and including 1.
+
+    U has the eigenvectors near 1, D = (1 − λ)/λ of those, A is the L of the others. Then
+    log P(Y) = log|det E_{Y ∪ border}| + log_normaliser, and without such eigenvalues E is L.
+    """
+
+    matrix: Floats  # (n_items + n_border, n_items + n_border)
+    n_border: int
+    log_normaliser: float
+    possible_sizes: range  # of the sets that have a probability; rounding alone may hide that others have none
+
+    @cached_property
+    def scale(self) -> Floats:
+        """The square root of A_ii + |U_i|², which the pivots of an item are compared with."""
+        n_items = len(self.matrix) - self.n_border
+        squares = self.matrix.diagonal()[:n_items] + (self.matrix[:n_items, n_items:] ** 2).sum(axis=1)
+        return np.asarray(np.sqrt(squares))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpectralDPP:
+    """A symmetric DPP as components of a distribution (m = 1): P(A ⊆ Y) = det K_A with K = V diag(λ) Vᵀ.
+
+    Parameters
+    ----------
+    eigenvalues : array (n,)
+        From 0 to 1.
+    eigenvectors : array (n, n)
+        Orthonormal, one per column.
+
+    Examples
+    --------
+    >>> dpp = SpectralDPP([0.25, 0.5], [[1, 0], [0, 1]])
+    >>> dpp
+    SpectralDPP(2 items, rank 2, expected size 0.75)
+    >>> dpp.L.diagonal().round(3).tolist()
+    [0.333, 1.0]
+    """
+
+    eigenvalues: Floats  # (n_items,)
+    eigenvectors: Floats  # (n_items, n_items)
+
+    def __post_init__(self) -> None:
+        lam, V = np.array(self.eigenvalues, float, order="C"), np.array(self.eigenvectors, float, order="C")
+        if lam.ndim != 1 or V.shape != (len(lam), len(lam)):
+            raise InputError(f"{lam.shape} eigenvalues with eigenvectors of shape {V.shape}; expected (n,) and (n, n)")
+        if not (np.all(lam >= 0) and np.all(lam <= 1)):
+            raise InputError(f"eigenvalues of K reach from {lam.min():g} to {lam.max():g}; expected 0 to 1")
+        probe = _probe(len(lam))
+        if not np.abs(V.T @ (V @ probe) - probe).max(initial=0) < ORTHONORMAL:
+            raise InputError("the eigenvectors are not orthonormal; expected VᵀV = I (from_K and from_L find them)")
+        object.__setattr__(self, "eigenvalues", read_only(lam))
+        object.__setattr__(self, "eigenvectors", read_only(V))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for array in (self.eigenvalues, self.eigenvectors):  # pickles do not keep that arrays are read-only
+            read_only(array)
+
+    @classmethod
+    def from_K(cls, K: npt.ArrayLike) -> SpectralDPP:
+        """Return the DPP of a marginal kernel, P(A ⊆ Y) = det K_A.
+
+        Parameters
+        ----------
+        K : array (n, n)
+            Symmetric, with eigenvalues from 0 to 1. Eigenvalues outside by at most 1e-9, or by the rounding of the
+            type of the numbers (such as float32), are moved to 0 and 1.
+
+        Returns
+        -------
+        SpectralDPP
+
+        Examples
+        --------
+        >>> SpectralDPP.from_K([[0.5, 0.2], [0.2, 0.5]])
+        SpectralDPP(2 items, rank 2, expected size 1.00)
+        """
+        lam, V, rounding = checked_eigh(K, "K")
+        if lam[-1] > 1 + rounding:
+            raise InputError(
+                f"the largest eigenvalue of K is {lam[-1]:.12g}, above 1 by {lam[-1] - 1:.3g}; "
+                "a marginal kernel has eigenvalues from 0 to 1 (if this matrix is L, use from_L)"
+            )
+        return cls(with_ones(lam), V)
+
+    @classmethod
+    def from_L(cls, L: npt.ArrayLike) -> SpectralDPP:
+        """Return the DPP of an L-ensemble kernel, P(Y) = det L_Y / det(L + I).
+
+        Parameters
+        ----------
+        L : array (n, n)
+            Symmetric and positive semidefinite, up to the rounding of the type of the numbers.
+
+        Returns
+        -------
+        SpectralDPP
+
+        Examples
+        --------
+        >>> SpectralDPP.from_L([[1.0, 0.5], [0.5, 1.0]]).K.diagonal().round(3).tolist()
+        [0.467, 0.467]
+        """
+        odds, V, _ = checked_eigh(L, "L")
+        lam = odds / (1 + odds)
+        if lam[-1] == 1:
+            raise InputError(
+                f"the largest eigenvalue of L is {odds[-1]:.3g}, which cannot be told from infinity; "
+                "use from_K, where the eigenvalue is 1"
+            )
+        return cls(lam, V)
+
+    @classmethod
+    def from_factor(cls, B: Floats, columns: Floats | float = 1.0) -> SpectralDPP:
+        """Return the DPP of L = B diag(columns²) Bᵀ. Small eigenvalues are more accurate than from L.
+
+        Parameters
+        ----------
+        B : array (n, any)
+            One row per item.
+        columns : array or float
+            Factors of the columns.
+
+        Returns
+        -------
+        SpectralDPP
+
+        Examples
+        --------
+        >>> SpectralDPP.from_factor(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
+        SpectralDPP(3 items, rank 2, expected size 1.17)
+        """
+        singular, V = svd_apart(B * columns)
+        odds = singular**2
+        return cls(odds / (1 + odds), V)
+
+    @classmethod
+    def from_K_factor(cls, F: Floats) -> SpectralDPP:
+        """Return the DPP of K = F Fᵀ.
+
+        Parameters
+        ----------
+        F : array (n, any)
+            One row per item. Singular values above 1, which must be rounding, are taken as 1.
+
+        Returns
+        -------
+        SpectralDPP
+
+        Examples
+        --------
+        >>> SpectralDPP.from_K_factor(np.array([[0.6], [0.8]]))
+        SpectralDPP(2 items, rank 1, expected size 1.00, 1 eigenvalues at 1)
+        """
+        singular, V = svd_apart(F)
+        return cls(with_ones(singular**2), V)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SpectralDPP:
+        """Return the DPP of stored arrays, which are checked."""
+        for name, ndim in (("eigenvalues", 1), ("eigenvectors", 2)):
+            array = np.asarray(arrays[name]) if name in arrays else np.zeros(0)
+            if array.dtype.kind != "f" or array.ndim != ndim or not array.size or not np.all(np.isfinite(array)):
+                raise InputError(f"{name} must be an array of finite numbers with {count(ndim, 'dimension')}")
+        lam, V = np.asarray(arrays["eigenvalues"], float), np.asarray(arrays["eigenvectors"], float)
+        if V.shape != (len(lam), len(lam)) or not np.abs(V.T @ V - np.eye(len(V))).max() < ORTHONORMAL:
+            raise InputError(f"eigenvectors must be an orthonormal matrix of {len(lam)} rows and columns")
+        return cls(lam, V)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that `from_arrays` takes."""
+        return {"eigenvalues": self.eigenvalues, "eigenvectors": self.eigenvectors}
+
+    def __repr__(self) -> str:
+        ones = f", {np.count_nonzero(self.at_one)} eigenvalues at 1" if self.at_one.any() else ""
+        items = count(self.n_items, "item")
+        return f"SpectralDPP({items}, rank {self.rank}, expected size {self.expected_size:.2f}{ones})"
+
+    @property
+    def m(self) -> int:
+        """The number of components."""
+        return 1
+
+    @property
+    def n_items(self) -> int:
+        """The number of items."""
+        return len(self.eigenvalues)
+
+    @property
+    def expected_size(self) -> float:
+        """The mean of |Y|."""
+        return float(self.eigenvalues.sum())
+
+    @property
+    def rank(self) -> int:
+        """The number of positive eigenvalues, which is the size of the largest possible set."""
+        return int(np.count_nonzero(self.eigenvalues))
+
+    @property
+    def size_range(self) -> range:
+        """The possible sizes of a set: from the number of eigenvalues at 1 to the rank."""
+        return range(int(np.count_nonzero(self.at_one)), self.rank + 1)
+
+    possible_sizes = size_range
+
+    @property
+    def at_one(self) -> Bools:
+        """Which eigenvalues are exactly 1."""
+        return np.asarray(self.eigenvalues == 1)
+
+    @cached_property
+    def near_one(self) -> Bools:
+        """Which eigenvalues belong to the border."""
+        return self.eigenvalues > 1 - BORDER
+
+    @property
+    def odds(self) -> Floats:
+        """r²_j = λ_j / (1 − λ_j), infinite where λ_j is 1."""
+        with np.errstate(divide="ignore"):
+            return self.eigenvalues / (1 - self.eigenvalues)
+
+    @cached_property
+    def K(self) -> Floats:
+        """The marginal kernel, whose diagonal has the probability of each item."""
+        return read_only(symmetric_product(self.eigenvectors, self.eigenvalues))
+
+    @cached_property
+    def L(self) -> Floats:
+        """The L-ensemble kernel. It exists unless an eigenvalue of K is exactly 1."""
+        if self.at_one.any():
+            raise InputError(
+                f"L does not exist: {np.count_nonzero(self.at_one)} of {self.n_items} eigenvalues of K are exactly 1 "
+                "(the empty set has probability zero); K, probabilities, samples and conditionals do"
+            )
+        return read_only(symmetric_product(self.eigenvectors, self.odds))
+
+    @cached_property
+    def factor(self) -> Floats:
+        """F = V √λ without the columns of λ_j = 0, one row per item, K = F Fᵀ."""
+        return read_only(self._columns(np.sqrt(self.eigenvalues)))
+
+    @cached_property
+    def bordered(self) -> Bordered:
+        """The matrix of which probabilities are minors."""
+        near = self.near_one
+        rest, border = self.eigenvalues[~near], self.eigenvalues[near]
+        normaliser = float(np.log1p(-rest).sum() + np.log(border).sum())
+        if not near.any():
+            return Bordered(self.L, 0, normaliser, self.size_range)
+        A = symmetric_product(self.eigenvectors[:, ~near], rest / (1 - rest))
+        U = self.eigenvectors[:, near]
+        E = np.block([[A, U], [U.T, -np.diag((1 - border) / border)]])
+        return Bordered(E, len(border), normaliser, self.size_range)
+
+    def log_empty(self) -> Floats:
+        """Return log P(∅), (1,)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log1p(-self.eigenvalues).sum(keepdims=True))
+
+    def marginals(self) -> Floats:
+        """Return P(i ∈ Y), (1, n)."""
+        return self.K.diagonal()[None].copy()
+
+    def pair_marginals(self, i: int | None = None) -> Floats:
+        """Return P(i, j ∈ Y), (1, n, n), or its row i, (1, n)."""
+        rows = slice(None) if i is None else [i]
+        p = self.K.diagonal()
+        independent = p[rows, None] * p
+        pairs = independent - self.K[rows] ** 2
+        pairs[pairs < zero_pivot(self.n_items, 2) * independent] = 0
+        pairs[np.arange(len(pairs)), np.arange(self.n_items)[rows]] = p[rows]
+        return pairs[None] if i is None else pairs
+
+    def log_prob(self, sets: Baskets, threads: int | None = None) -> Floats:
+        """Return log P(Y) of each set, (s, 1)."""
+        log_det = _minors(cast(Any, self), sets, threads).each()
+        values = log_det + self.bordered.log_normaliser
+        if np.isneginf(log_det).any():
+            for group in sets.by_size:
+                doubtful = np.isneginf(log_det[group.rows])
+                if doubtful.any():
+                    values[group.rows[doubtful]] = self._log_prob_by_factor(group.sets[doubtful])
+        return values[:, None]
+
+    def _log_prob_by_factor(self, sets: Items) -> Floats:
+        """Return log P(A) of sets of one size, (s,), where the minors have too few digits.
+
+        P(A) = P(A ⊆ Y) P(no other item | A ⊆ Y) = det(F_A F_Aᵀ) det(Wᵀ (I − Λ) W), where W is an orthonormal basis of
+        the vectors orthogonal to the rows of F_A. Where L exists this is det(L_A) Π(1 − λ), with L = B Bᵀ.
+        """
+        k = sets.shape[1]
+        if k not in self.size_range:
+            return np.full(len(sets), -np.inf)
+        if not self.near_one.any():
+            return _log_gram(self._columns(np.sqrt(self.odds)), sets) + self.log_empty()
+        values, lam = _log_gram(self.factor, sets), self.eigenvalues[self.eigenvalues > 0]
+        for row in np.flatnonzero(np.isfinite(values)):
+            W = _complement(self.factor[sets[row]])
+            # The product is zero only if the eigenvalues below 1 leave out a direction of W.
+            distances = _singular_values(W[lam < 1])
+            possible = len(distances) == W.shape[1] and distances.min(initial=1) ** 2 >= zero_pivot(self.n_items, k)
+            with np.errstate(divide="ignore"):
+                log_rest = 2 * np.log(_singular_values(np.sqrt(1 - lam)[:, None] * W)).sum()
+            values[row] += log_rest if possible else -np.inf
+        return values
+
+    def log_inclusion(self, sets: Baskets) -> Floats:
+        """Return log P(A ⊆ Y) = log det K_A of each set, (s, 1)."""
+        values = np.empty((len(sets.sizes), 1))
+        for group in sets.by_size:
+            values[group.rows, 0] = _log_gram(self.factor, group.sets)
+        return values
+
+    def next(self, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> tuple[Floats, Floats, Floats]:
+        """Return log P(A), (s, 1), and scale (s,) and x (s, j) with e^scale x_i = e^log_mass P(A ∪ i)."""
+        return self._over_sets(self._probability, self._single_items, log_mass, sets, items)
+
+    def next_inclusion(
+        self, log_mass: Floats, sets: Baskets, items: Ints | None = None
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the same as `next` of the events A ⊆ Y and A ∪ i ⊆ Y."""
+        return self._over_sets(self._inclusion, lambda rest: (0.0, 0.0, rest.marginals()[0]), log_mass, sets, items)
+
+    @cached_property
+    def _inclusion(self) -> _Minors:
+        """The minors of K."""
+        return _Minors.of(self.K, 0, np.sqrt(self.K.diagonal()), 0.0, self.factor)
+
+    @cached_property
+    def _probability(self) -> _Minors:
+        """The minors of the bordered matrix."""
+        E, B = self.bordered, None if self.near_one.any() else self._columns(np.sqrt(self.odds))
+        return _Minors.of(E.matrix, E.n_border, E.scale, E.log_normaliser, B)
+
+    def _single_items(self, rest: SpectralDPP) -> tuple[float, float, Floats]:
+        """Return log P(∅), scale and x with e^scale x_i = P({i})."""
+        n_certain, minors, no_items = rest.size_range[0], rest._probability, np.zeros((1, 0), np.int32)
+        if n_certain > 1:
+            return -math.inf, 0.0, np.zeros(rest.n_items)
+        log_det, scale, x, _ = minors.adjoin(no_items, np.arange(rest.n_items), singular=n_certain == 1)
+        return float(log_det[0]), float(scale[0]), x[0]
+
+    def _over_sets(
+        self,
+        minors: _Minors,
+        of_rest: Callable[[SpectralDPP], Any],
+        log_mass: Floats,
+        sets: Baskets,
+        items: Ints | None,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return what `next` and `next_inclusion` do, from minors or, given A ⊆ Y, from the DPP of the other items."""
+        items = np.arange(self.n_items) if items is None else items
+        s, n_certain = len(sets.sizes), self.size_range[0] if minors.n_border else 0
+        log_prob, scale, x = np.full(s, -np.inf), np.zeros(s), np.zeros((s, len(items)))
+        for rows, group in _batches(sets, minors.n_border + len(items)):
+            k = group.shape[1]
+            if k > self.rank or k + 1 < n_certain:  # neither A nor any A ∪ i is possible
+                continue
+            found = minors.adjoin(group, items, singular=k < n_certain)
+            log_prob[rows], scale[rows], x[rows], trusted = found
+            for row, A in zip(rows[~trusted], group[~trusted].astype(np.int64), strict=True):
+                if minors.factor is not None:
+                    log_prob[row], x[row] = _adjoin_by_factor(minors.factor, A, items)
+                    scale[row] = log_prob[row] = log_prob[row] + minors.log_constant
+                    continue
+                evidence, rest = self.condition(A, NO_ITEMS)
+                single = np.zeros(self.n_items)
+                log_prob[row], scale[row], single[np.delete(np.arange(self.n_items), A)] = of_rest(rest)
+                log_prob[row] += evidence[0]
+                scale[row] += evidence[0]
+                x[row] = single[items]
+        finite = np.isfinite(scale)  # x is zero in the other rows
+        return log_prob[:, None], np.where(finite, scale, 0) + log_mass[0], x
+
+    def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, SpectralDPP]:
+        """Return log P(include ⊆ Y, exclude ∩ Y = ∅), (1,), and the DPP of the other items given that.
+
+        The rows of F and H are projected to the complement W of the rows of `include`. Then the rows of `exclude` are
+        removed, as by a tilt of −∞.
+        """
+        others = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
+        nothing = SpectralDPP(np.zeros(len(others)), np.eye(len(others)))
+        F, H, k = self.factor, self._rest_factor, len(include)
+        evidence = float(_log_gram(F, include[None])[0])
+        if evidence == -math.inf:
+            return np.array([-np.inf]), nothing
+        if k:
+            W = _complement(F[include])
+            projected = F @ W
+            squares, before = (projected**2).sum(axis=1), (F**2).sum(axis=1)
+            projected[squares < zero_pivot(self.n_items, k + 1) * before] = 0
+            F, H = projected, H @ W
+        F = F[others]
+        if len(exclude):
+            log_none, F, _ = _orthonormalised(F, H, zero_pivot(self.n_items, len(exclude)))
+            evidence += log_none
+        return np.array([evidence]), SpectralDPP.from_K_factor(F) if evidence > -math.inf else nothing
+
+    def tilt(self, log_odds: Floats) -> tuple[Floats, SpectralDPP]:
+        """Return log Σ_Y P(Y) exp(g·x_Y), (1,), and the DPP P'(Y) ∝ P(Y) exp(g·x_Y); g_i = −inf excludes an item.
+
+        With D = diag(exp(g/2)) and Q R = [D F; H], the evidence is det(RᵀR) and the new factor is the top block of Q.
+        """
+        F, H, evidence, excluded = self.factor, self._rest_factor, 0.0, np.isneginf(log_odds)
+        if excluded.any():
+            F = np.where(excluded[:, None], 0, F)
+            evidence, F, H = _orthonormalised(F, H, zero_pivot(self.n_items, int(excluded.sum())))
+            if evidence == -math.inf:
+                return np.array([-np.inf]), self
+        top = max(float(log_odds.max(initial=0)), 0.0)  # all rows are divided by exp(top/2), so that none overflows
+        D = np.exp((log_odds - top) / 2)
+        log_sum, F, _ = _orthonormalised(D[:, None] * F, H * math.exp(-top / 2), 0.0)
+        return np.array([evidence + log_sum + F.shape[1] * top]), SpectralDPP.from_K_factor(F)
+
+    def restrict(self, items: Ints) -> SpectralDPP:
+        """Return the DPP of Y ∩ items, in the order of `items`."""
+        if len(items) == self.n_items:
+            return SpectralDPP(self.eigenvalues, self.eigenvectors[items])
+        return SpectralDPP.from_K_factor(self.factor[items])
+
+    def extend(self, p: Floats) -> tuple[Floats, SpectralDPP]:
+        """Return log P(no new item | no old item), (1,), and the DPP with further independent items."""
+        n, both = self.n_items, np.eye(self.n_items + len(p))
+        both[:n, :n] = self.eigenvectors
+        with np.errstate(divide="ignore"):
+            return np.log1p(-p).sum(keepdims=True), SpectralDPP(np.append(self.eigenvalues, p), both)
+
+    def with_copy(self, item: int) -> tuple[Floats, SpectralDPP]:
+        """Return log P(no copy | no old item), (1,), and the DPP with a copy of an item at the end.
+
+        With L = B Bᵀ, the row of the copy has the projection of the item's row onto the rows of the other items, and a
+        further column with the remaining length. So the copy and the item repel each other by what they share with
+        other items, and are independent if the item is independent of all others.
+        """
+        if self.at_one.any():
+            raise InputError(
+                "items cannot be copied in a model with certain items (eigenvalues of K that are 1); add independent "
+                "items, or fit the model with shrinkage or given that sets are not empty"
+            )
+        B = self._columns(np.sqrt(self.odds))
+        others, zero = np.delete(B, item, axis=0), zero_pivot(self.n_items, self.n_items)
+        explained = others.T @ np.linalg.lstsq(others.T, B[item], rcond=math.sqrt(zero))[0]
+        own = float(np.linalg.norm(B[item] - explained))
+        own = own if own**2 >= zero * float(B[item] @ B[item]) else 0.0
+        wider = np.block([[B, np.zeros((self.n_items, 1))], [explained, np.array([own])]])
+        return -np.log1p((wider[-1:] ** 2).sum(axis=1)), SpectralDPP.from_factor(wider)
+
+    def log_sizes(self) -> Floats:
+        """Return log P(|Y| = k) for k = 0..n, (1, n + 1)."""
+        return log_size_table(self.eigenvalues, self.n_items)[-1:]
+
+    def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
+        """Return log P(|Y| = k), (1,), and P(i ∈ Y | |Y| = k), (1, n), which is 0 if the size is impossible."""
+        log_size, chosen = choice_given_size(self.eigenvalues, k)
+        return np.array([log_size]), (chosen @ self._squared_eigenvectors)[None]
+
+    def sample(
+        self,
+        which: Ints,
+        rng: Seed,
+        k: int | None = None,
+        nonempty: bool = False,
+        threads: int | None = None,
+    ) -> list[Ints]:
+        """Draw a set (ascending positions) per entry of `which`; of k items, or given that it is not empty.
+
+        Eigenvectors are chosen first, then as many items from their span [KT12].
+        """
+        draw_eigenvectors: Callable[[int, np.random.Generator], tuple[Ints, Ints]]
+        if k is not None:
+            check_size(self.size_range, k)
+            draw_eigenvectors = partial(choose_k, inclusion_table(self.eigenvalues, k))
+        elif nonempty:
+            check_nonempty(self.expected_size)
+            draw_eigenvectors = partial(choose_at_least_one, self.eigenvalues)
+        else:
+            draw_eigenvectors = partial(choose, self.eigenvalues)
+        draw_items, n = loops("symmetric", "sampling").draw_items, len(which)
+        seeds = np.random.default_rng(rng).integers(2**63, size=-(-n // DRAWS_PER_STREAM))
+
+        def block(number: int) -> list[Ints]:
+            stream = np.random.default_rng(int(seeds[number]))
+            draws = min(DRAWS_PER_STREAM, n - number * DRAWS_PER_STREAM)
+            chosen, offsets = draw_eigenvectors(draws, stream)
+            items = np.empty(len(chosen), dtype=np.int64)
+            draw_items(self.eigenvectors, self._squared_eigenvectors, chosen, offsets, stream, items)
+            return [np.sort(items[start:stop]) for start, stop in pairwise(offsets)]
+
+        return [drawn for part in pool(thread_count(threads)).map(block, range(len(seeds))) for drawn in part]
+
+    def take(self, which: Ints) -> SpectralDPP:
+        """Return the components `which`; there is one, so this must be [0]."""
+        if list(which) != [0]:
+            raise InputError(f"a SpectralDPP has one component, number 0, got {list(which)}")
+        return self
+
+    def interaction(self) -> DenseInteraction:
+        """Return L scaled to a unit diagonal, for re-ranking; eigenvalues near 1 are lowered to 1 − BORDER."""
+        return self._interaction
+
+    @cached_property
+    def _interaction(self) -> DenseInteraction:
+        lam = np.minimum(self.eigenvalues, 1 - BORDER)
+        return DenseInteraction.of(np.ones(1), symmetric_product(self.eigenvectors, lam / (1 - lam))[None])
+
+    @cached_property
+    def _squared_eigenvectors(self) -> Floats:
+        """One row per eigenvector: the distribution of an item drawn from it."""
+        return np.ascontiguousarray((self.eigenvectors**2).T)
+
+    @property
+    def _rest_factor(self) -> Floats:
+        """H = √(1 − λ) without the columns of λ_j = 0, so that FᵀF + HᵀH = I."""
+        return np.diag(np.sqrt(1 - self.eigenvalues[self.eigenvalues > 0]))
+
+    def _columns(self, scale: Floats) -> Floats:
+        """The eigenvectors of positive eigenvalues, scaled."""
+        return np.asarray((self.eigenvectors * scale)[:, self.eigenvalues > 0])
+
+
+@dataclass(frozen=True)
+class _Minors:
+    """e^log_constant |det M_{A ∪ border}| of sets A and A ∪ i, where M is K or the bordered matrix."""
+
+    scaled: Floats  # M / (unit unitᵀ): M_ii + |U_i|² is 1
+    n_border: int
+    unit: Floats  # (n_items,)
+    log_constant: float
+    factor: Floats | None  # M = factor factorᵀ, if M has no border
+
+    @classmethod
+    def of(cls, M: Floats, n_border: int, unit: Floats, log_constant: float, factor: Floats | None) -> _Minors:
+        inverse = np.ones(len(M))
+        np.divide(1, unit, out=inverse[: len(unit)], where=unit > 0)
+        return cls(M * inverse[:, None] * inverse, n_border, unit, log_constant, factor)
+
+    def adjoin(self, sets: Items, items: Ints, *, singular: bool) -> tuple[Floats, Floats, Floats, Bools]:
+        """Return log of the determinant for A (s,), scale (s,) and x (s, j) with e^scale x_i for A ∪ i, and which sets
+        have pivots large enough to trust them.
+
+        Let w_0 be the smallest eigenvalue of the minor of A, and c the products of its eigenvectors with column i. Then
+        det M_{A ∪ i} / Π_{j>0} w_j = w_0 (M_ii − Σ_{j>0} c_j²/w_j) − c_0², also for w_0 = 0. That A is impossible
+        because it has fewer items than eigenvalues are 1 is said by `singular`.
+        """
+        s, n = len(sets), len(self.unit)
+        members = np.hstack([sets, np.broadcast_to(np.arange(n, n + self.n_border), (s, self.n_border))])
+        w, W = np.linalg.eigh(self.scaled[members[:, :, None], members[:, None, :]])
+        order = np.argsort(np.abs(w), axis=1)
+        w, W = np.take_along_axis(w, order, axis=1), np.take_along_axis(W, order[:, None, :], axis=2)
+        if not w.shape[1]:
+            w, W = np.ones((s, 1)), np.zeros((s, 0, 1))
+        first, rest = (np.zeros(s) if singular else w[:, 0]), w[:, 1:]
+        column = (
+            self.scaled[members[:, :, None], items] if len(items) < n else self.scaled[members][:, :, :n][:, :, items]
+        )
+        squares = (W.transpose(0, 2, 1) @ column) ** 2  # c² (s, b, j)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weights = np.hstack([np.ones((s, 1)), first[:, None] / rest])
+            x = np.abs(first[:, None] * self.scaled.diagonal()[items] - (weights[:, None] @ squares)[:, 0])
+            scale = np.log(np.abs(rest)).sum(axis=1) + 2 * np.log(self.unit)[sets].sum(axis=1) + self.log_constant
+            log_det = np.log(np.abs(first)) + scale
+        smallest = np.minimum(np.abs(rest[:, 0]), 1) if rest.shape[1] else np.ones(s)
+        member = _is_member(sets, items, n)
+        impossible = member | (self.unit[items] == 0)
+        x[impossible] = 0
+        exact = not sets.shape[1]  # the minor is the diagonal border
+        trusted = (np.abs(first) >= SMALL_PIVOT) | singular | exact
+        trusted &= np.all((x * smallest[:, None] >= SMALL_PIVOT) | impossible | exact, axis=1)
+        return log_det, scale, x * self.unit[items] ** 2, trusted
+
+
+def _adjoin_by_factor(F: Floats, A: Ints, items: Ints) -> tuple[float, Floats]:
+    """Return log det(F_A F_Aᵀ), and the factor by which each item multiplies the determinant."""
+    log_det, left = float(_log_gram(F, A[None])[0]), F[items]
+    if log_det == -math.inf:
+        return log_det, np.zeros(len(items))
+    Q = np.linalg.qr(F[A].T)[0]
+    for _ in range(2):  # once leaves rounding along the rows of A, twice does not
+        left = left - (left @ Q) @ Q.T
+    x = (left**2).sum(axis=1)
+    x[(x < zero_pivot(len(F), len(A) + 1) * (F[items] ** 2).sum(axis=1)) | np.isin(items, A)] = 0
+    return log_det, x
+
+
+def zero_pivot(n_items: int, k: int) -> float:
+    """Return the squared distance below which a row depends on those of k items, relative to its squared length."""
+    return (2 * math.sqrt(n_items) + 4 * k) * EPSILON
+
+
+def _log_gram(F: Floats, sets: Items | Ints) -> Floats:
+    """Return log det(F_A F_Aᵀ) of sets of one size (s, k), −inf where the rows of F_A are dependent up to rounding."""
+    n, r = F.shape
+    k = sets.shape[1]
+    values = np.zeros(len(sets))
+    if k > r:
+        values[:] = -np.inf
+    elif k:
+        length = np.sqrt((F**2).sum(axis=1))
+        unit = np.divide(F, length[:, None], out=np.zeros_like(F), where=length[:, None] > 0)
+        size = max(BATCH_NUMBERS // (k * r), 1)
+        for start in range(0, len(sets), size):
+            batch = sets[start : start + size]
+            distances = _singular_values(unit[batch])
+            distances[distances**2 < zero_pivot(n, k)] = 0
+            with np.errstate(divide="ignore"):
+                values[start : start + size] = 2 * (np.log(distances) + np.log(length[batch])).sum(axis=1)
+    return values
+
+
+def _singular_values(matrices: Floats) -> Floats:
+    return np.asarray(np.linalg.svd(matrices, compute_uv=False))
+
+
+def _complement(rows: Floats) -> Floats:
+    """Return an orthonormal basis (r, r − k) of the vectors that are orthogonal to k independent rows (k, r)."""
+    return np.asarray(np.linalg.qr(rows.T, mode="complete")[0][:, len(rows) :])
+
+
+def _orthonormalised(F: Floats, H: Floats, zero: float) -> tuple[float, Floats, Floats]:
+    """Return log det(FᵀF + HᵀH), and F R⁻¹ and H R⁻¹ with RᵀR = FᵀF + HᵀH; −inf where a pivot of that is below zero.
+
+    With the longest rows first and pivoted columns, the error of QR is relative to the length of each row [CH98].
+    """
+    from scipy.linalg import qr
+
+    stack = np.vstack([F, H])
+    order = np.argsort(-(stack**2).sum(axis=1), kind="stable")
+    Q, R, _ = qr(stack[order], mode="economic", pivoting=True)
+    pivots = np.abs(R.diagonal())
+    if pivots.min(initial=1) ** 2 < zero:
+        return -math.inf, F, H
+    found = np.empty_like(stack)
+    found[order] = Q
+    found[: len(F)][~F.any(axis=1)] = 0
+    return 2 * float(np.log(pivots).sum()), found[: len(F)], found[len(F) :]
+
+
+def _batches(sets: Baskets, numbers: int) -> Iterator[tuple[Ints, Items]]:
+    """Yield rows and sets of one size, so many that an array of `numbers` per item of each set is not too large."""
+    for group in sets.by_size:
+        size = max(BATCH_NUMBERS // ((group.sets.shape[1] + 1) * (numbers + 1)), 1)
+        for start in range(0, len(group.rows), size):
+            yield group.rows[start : start + size], group.sets[start : start + size]
+
+
+def _is_member(sets: Items, items: Ints, n_items: int) -> Bools:
+    """Return whether an item is in a set, (s, j)."""
+    member = np.zeros((len(sets), n_items), dtype=bool)
+    np.put_along_axis(member, sets.astype(np.int64), True, axis=1)
+    return member[:, items]
+
+
+@lru_cache(maxsize=8)
+def _probe(n: int) -> Floats:
+    """A vector that VᵀV maps to itself only if V is orthonormal: an O(N²) check of VᵀV = I, which is O(N³)."""
+    return np.random.default_rng(0).standard_normal(n)
