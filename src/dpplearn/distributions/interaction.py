@@ -13,7 +13,6 @@ X is shared by all components (g = 1) or there is one for each (g = m). Arrays b
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -21,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints, read_only
+from dpplearn.arrays import EPSILON, Floats, Ints, read_only
 from dpplearn.distributions.components import Sets, Similarity
 from dpplearn.errors import InputError
 from dpplearn.kernels.compiling import loops
@@ -178,14 +177,7 @@ class Dense:
         return _schur(np.eye(len(basket)) + inside, row, column, 1 + own)
 
     def similarity(self, items: Ints) -> Similarity:
-        root = np.sqrt(np.diagonal(self.C, axis1=1, axis2=2))
-        matrices, users = self.C / root[:, :, None] / root[:, None, :], np.arange(len(items))
-
-        def rows_and_columns(chosen: Ints) -> tuple[Floats, Floats]:
-            one = items[users, chosen][:, None]
-            return matrices[:, one, items], matrices[:, items, one]
-
-        return rows_and_columns
+        return similarity_of(self.C, items)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"interaction": self.X}
@@ -336,6 +328,23 @@ class LowRank:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"factors": self.Z, "core": self.core}
+
+
+def similarity_of(matrices: Floats, items: Ints) -> Similarity:
+    """Return matrices (g, n_items, n_items), scaled to a unit diagonal, among candidates (n_users, n).
+
+    An item whose diagonal entry is 0 up to rounding is independent of all others.
+    """
+    root = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
+    rounding = matrices.shape[1] * EPSILON * root.max(axis=1, keepdims=True)
+    root = np.where(root > rounding, root, np.inf)
+    scaled, users = matrices / root[:, :, None] / root[:, None, :], np.arange(len(items))
+
+    def rows_and_columns(chosen: Ints) -> tuple[Floats, Floats]:
+        one = items[users, chosen][:, None]
+        return scaled[:, one, items], scaled[:, items, one]
+
+    return rows_and_columns
 
 
 def quadratic(rows: Floats, matrix: Floats) -> Floats:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
-from dpplearn.data.baskets import Baskets
+from dpplearn.distributions.components import Sets, Similarity, on_candidates
 from dpplearn.distributions.eigenvector_choice import (
     choice_given_size,
     choose,
@@ -34,9 +34,10 @@ from dpplearn.distributions.eigenvector_choice import (
     inclusion_table,
     log_size_table,
 )
+from dpplearn.distributions.interaction import similarity_of
+from dpplearn.distributions.ranking import top_of_all
 from dpplearn.errors import InputError
 from dpplearn.kernels.compiling import loops
-from dpplearn.kernels.interaction import DenseInteraction
 from dpplearn.kernels.interface import check_nonempty, check_size
 from dpplearn.kernels.symmetric.decomposition import checked_eigh, svd_apart, symmetric_product, with_ones
 from dpplearn.kernels.symmetric.statistics import _minors
@@ -316,19 +317,17 @@ class SpectralDPP:
         """Return P(i ∈ Y), (1, n)."""
         return self.K.diagonal()[None].copy()
 
-    def pair_marginals(self, i: int | None = None) -> Floats:
-        """Return P(i, j ∈ Y), (1, n, n), or its row i, (1, n)."""
-        rows = slice(None) if i is None else [i]
+    def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
+        """Return weights_0 P(i, j ∈ Y) for i in rows and j in columns; undefined where i = j."""
         p = self.K.diagonal()
-        independent = p[rows, None] * p
-        pairs = independent - self.K[rows] ** 2
+        independent = np.outer(p[rows], p[columns])
+        pairs = independent - self.K[np.ix_(rows, columns)] ** 2
         pairs[pairs < zero_pivot(self.n_items, 2) * independent] = 0
-        pairs[np.arange(len(pairs)), np.arange(self.n_items)[rows]] = p[rows]
-        return pairs[None] if i is None else pairs
+        return np.asarray(weights[0] * pairs)
 
-    def log_prob(self, sets: Baskets, threads: int | None = None) -> Floats:
+    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set, (s, 1)."""
-        log_det = _minors(cast(Any, self), sets, threads).each()
+        log_det = _minors(cast(Any, self), cast(Any, sets), threads).each()
         values = log_det + self.bordered.log_normaliser
         if np.isneginf(log_det).any():
             for group in sets.by_size:
@@ -359,22 +358,34 @@ class SpectralDPP:
             values[row] += log_rest if possible else -np.inf
         return values
 
-    def log_inclusion(self, sets: Baskets) -> Floats:
+    def log_inclusion(self, sets: Sets) -> Floats:
         """Return log P(A ⊆ Y) = log det K_A of each set, (s, 1)."""
         values = np.empty((len(sets.sizes), 1))
         for group in sets.by_size:
             values[group.rows, 0] = _log_gram(self.factor, group.sets)
         return values
 
-    def next(self, log_mass: Floats, sets: Baskets, items: Ints | None = None) -> tuple[Floats, Floats, Floats]:
+    def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
+        """Return log_mass_0 + log P(Y) of each set, (s,)."""
+        return log_mass[0] + self.log_prob(sets, threads)[:, 0]
+
+    def next(
+        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
+    ) -> tuple[Floats, Floats, Floats]:
         """Return log P(A), (s, 1), and scale (s,) and x (s, j) with e^scale x_i = e^log_mass P(A ∪ i)."""
         return self._over_sets(self._probability, self._single_items, log_mass, sets, items)
 
     def next_inclusion(
-        self, log_mass: Floats, sets: Baskets, items: Ints | None = None
+        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
     ) -> tuple[Floats, Floats, Floats]:
         """Return the same as `next` of the events A ⊆ Y and A ∪ i ⊆ Y."""
         return self._over_sets(self._inclusion, lambda rest: (0.0, 0.0, rest.marginals()[0]), log_mass, sets, items)
+
+    def top(
+        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, threads: int | None = None
+    ) -> tuple[Floats, Floats, Ints, Floats]:
+        """Return the k candidates with the largest x of `next`."""
+        return top_of_all(self, log_mass, sets, k, candidate, threads)
 
     @cached_property
     def _inclusion(self) -> _Minors:
@@ -400,10 +411,13 @@ class SpectralDPP:
         minors: _Minors,
         of_rest: Callable[[SpectralDPP], Any],
         log_mass: Floats,
-        sets: Baskets,
+        sets: Sets,
         items: Ints | None,
     ) -> tuple[Floats, Floats, Floats]:
         """Return what `next` and `next_inclusion` do, from minors or, given A ⊆ Y, from the DPP of the other items."""
+        if items is not None and items.ndim == 2:  # other candidates for each set
+            log_prob, scale, of_all = self._over_sets(minors, of_rest, log_mass, sets, None)
+            return log_prob, scale, on_candidates(of_all, items)
         items = np.arange(self.n_items) if items is None else items
         s, n_certain = len(sets.sizes), self.size_range[0] if minors.n_border else 0
         log_prob, scale, x = np.full(s, -np.inf), np.zeros(s), np.zeros((s, len(items)))
@@ -549,14 +563,14 @@ class SpectralDPP:
             raise InputError(f"a SpectralDPP has one component, number 0, got {list(which)}")
         return self
 
-    def interaction(self) -> DenseInteraction:
-        """Return L scaled to a unit diagonal, for re-ranking; eigenvalues near 1 are lowered to 1 − BORDER."""
-        return self._interaction
+    def similarity(self, items: Ints) -> Similarity:
+        """Return L, with eigenvalues near 1 lowered to 1 − BORDER, scaled to a unit diagonal among candidates."""
+        return similarity_of(self._lowered_L[None], items)
 
     @cached_property
-    def _interaction(self) -> DenseInteraction:
+    def _lowered_L(self) -> Floats:
         lam = np.minimum(self.eigenvalues, 1 - BORDER)
-        return DenseInteraction.of(np.ones(1), symmetric_product(self.eigenvectors, lam / (1 - lam))[None])
+        return symmetric_product(self.eigenvectors, lam / (1 - lam))
 
     @cached_property
     def _squared_eigenvectors(self) -> Floats:
@@ -690,7 +704,7 @@ def _orthonormalised(F: Floats, H: Floats, zero: float) -> tuple[float, Floats, 
     return 2 * float(np.log(pivots).sum()), found[: len(F)], found[len(F) :]
 
 
-def _batches(sets: Baskets, numbers: int) -> Iterator[tuple[Ints, Items]]:
+def _batches(sets: Sets, numbers: int) -> Iterator[tuple[Ints, Items]]:
     """Yield rows and sets of one size, so many that an array of `numbers` per item of each set is not too large."""
     for group in sets.by_size:
         size = max(BATCH_NUMBERS // ((group.sets.shape[1] + 1) * (numbers + 1)), 1)
