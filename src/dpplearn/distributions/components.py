@@ -1,4 +1,4 @@
-"""The protocol `Components`, a batch of DPPs over the same items; `Sets`, what they are asked about; and `Stack`."""
+"""`Components`, the protocol of a batch of DPPs over the same items; `Sets`, the arguments of queries; and `Stack`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,36 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 Similarity = Callable[[Ints], tuple[Floats, Floats]]
 
 
+class Sets(Protocol):
+    """Sets of items: set t has the items `indices[offsets[t]:offsets[t + 1]]`, ascending. `Baskets` are such sets."""
+
+    @property
+    def indices(self) -> Items: ...
+    @property
+    def offsets(self) -> Ints: ...
+    @property
+    def n_items(self) -> int: ...
+    @property
+    def sizes(self) -> Ints: ...
+    @property
+    def weights(self) -> Floats: ...
+    @property
+    def by_size(self) -> tuple[SizeGroup, ...]: ...
+    @property
+    def blocks(self) -> Blocks: ...
+    def __len__(self) -> int: ...
+
+
 @dataclass(frozen=True, eq=False)
-class Sets:
-    """Sets of items: set t has the items `indices[offsets[t]:offsets[t + 1]]`. `Baskets` have the same attributes."""
+class PlainSets:
+    """Sets without names and weights."""
 
     indices: Items
     offsets: Ints
     n_items: int
 
     @classmethod
-    def of(cls, sets: Sequence[Ints], n_items: int) -> Sets:
+    def of(cls, sets: Sequence[npt.NDArray[Any]], n_items: int) -> PlainSets:
         """Return the sets, each sorted."""
         offsets = np.cumsum([0, *(len(each) for each in sets)])
         indices = np.concatenate([np.zeros(0, np.int32), *(np.sort(each) for each in sets)])
@@ -44,12 +64,12 @@ class Sets:
         return np.diff(self.offsets)
 
     @cached_property
-    def by_size(self) -> tuple[SizeGroup, ...]:
-        return grouped(self.indices, self.offsets)
-
-    @cached_property
     def weights(self) -> Floats:
         return read_only(np.ones(len(self)))
+
+    @cached_property
+    def by_size(self) -> tuple[SizeGroup, ...]:
+        return grouped(self.indices, self.offsets)
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -61,16 +81,16 @@ def members(sets: Sets) -> list[Ints]:
     return [sets.indices[start:stop].astype(np.int64) for start, stop in pairwise(sets.offsets.tolist())]
 
 
-def rows_of(sets: Sets, start: int, stop: int) -> Sets:
+def rows_of(sets: Sets, start: int, stop: int) -> PlainSets:
     """Return some consecutive sets."""
     offsets = sets.offsets[start : stop + 1]
-    return Sets(sets.indices[offsets[0] : offsets[-1]], offsets - offsets[0], sets.n_items)
+    return PlainSets(sets.indices[offsets[0] : offsets[-1]], offsets - offsets[0], sets.n_items)
 
 
 class Components(Protocol):
     """A batch of m DPPs P_c over the same items. A value: no method changes it.
 
-    Sets, s of them, are `Sets` or `Baskets`. Log-probabilities are absolute; −inf is the logarithm of 0.
+    Queries take s sets at a time. Log-probabilities are absolute; −inf is the logarithm of 0.
     """
 
     @property
@@ -254,7 +274,7 @@ class Stack:
         return np.concatenate([part.marginals() for part in self.parts])
 
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
-        return np.sum([part.pair_marginals(weights[own], rows, columns) for part, own in self._slices()], axis=0)
+        return np.asarray(sum(part.pair_marginals(weights[own], rows, columns) for part, own in self._slices()))
 
     def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         return np.concatenate([part.log_prob(sets, threads) for part in self.parts], axis=1)

@@ -22,6 +22,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.components import (
     Components,
+    PlainSets,
     Sets,
     Similarity,
     Stack,
@@ -56,7 +57,7 @@ class SetDistribution:
     --------
     >>> dpp = SpectralDPP.from_K([[0.5, 0.3], [0.3, 0.4]])
     >>> distribution = SetDistribution.mixture([1.0], dpp, p_empty=0.0)
-    >>> np.exp(distribution.log_prob(Sets.of([np.array([0]), np.array([0, 1])], 2))).round(3).tolist()
+    >>> np.exp(distribution.log_prob(PlainSets.of([np.array([0]), np.array([0, 1])], 2))).round(3).tolist()
     [0.494, 0.139]
     """
 
@@ -65,9 +66,7 @@ class SetDistribution:
     log_empty: Floats  # (m,) log P(c, ∅)
 
     @classmethod
-    def mixture(
-        cls, weights: npt.ArrayLike, components: Components, p_empty: float | None = None
-    ) -> SetDistribution:
+    def mixture(cls, weights: npt.ArrayLike, components: Components, p_empty: float | None = None) -> SetDistribution:
         """Return the mixture of components.
 
         Parameters
@@ -153,7 +152,7 @@ class SetDistribution:
 
     # Probabilities.
 
-    def log_prob(self, sets: Sets | Baskets, threads: int | None = None) -> Floats:
+    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set."""
         check_items(self.n_items, sets)
         found = self.components.log_mixture(self.log_mass, sets, threads)
@@ -201,9 +200,7 @@ class SetDistribution:
 
     # The next item.
 
-    def next_items(
-        self, sets: Sets | Baskets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats]:
+    def next_items(self, sets: Sets, items: Ints | None = None, threads: int | None = None) -> tuple[Floats, Floats]:
         """Return scores P(A ∪ i)/P(A) and probabilities P(i ∈ Y | A ⊆ Y), (s, n_items) or as `items`; 0 for i ∈ A.
 
         Scores are NaN where P(A) = 0, probabilities where P(A ⊆ Y) = 0.
@@ -217,9 +214,7 @@ class SetDistribution:
         log_event = np.where(sets.sizes == 0, 0.0, logsumexp(self.log_mass + log_p))
         return np.minimum(_ratio(x, scale, log_event), 1)
 
-    def top_next(
-        self, sets: Sets | Baskets, k: int, candidate: Bools | None = None, threads: int | None = None
-    ) -> Top:
+    def top_next(self, sets: Sets, k: int, candidate: Bools | None = None, threads: int | None = None) -> Top:
         """Return the k items with the highest score for each set, among the candidates that have a positive score.
 
         Ties are broken by probability, then by position. Where P(A) = 0, items are ranked by probability, and scores
@@ -233,9 +228,8 @@ class SetDistribution:
         if not len(without_score):
             return self._ranked(sets, items, scores, self._next_probabilities(sets, items, threads), k)
         kept = np.flatnonzero(log_set > -np.inf)
-        found = Top(
-            np.full((len(sets), k), -1), *np.full((2, len(sets), k), np.nan), np.ones(len(sets), bool)
-        )
+        nothing = np.full((len(sets), k), np.nan)
+        found = Top(np.full((len(sets), k), -1), nothing, nothing.copy(), np.ones(len(sets), bool))
         some = _subset(sets, kept)
         ranked = self._ranked(some, items[kept], scores[kept], self._next_probabilities(some, items[kept], threads), k)
         by_probability = self._top_by_probability(_subset(sets, without_score), k, candidate, threads)
@@ -254,12 +248,13 @@ class SetDistribution:
         """Order candidates, of which −1 are none, and keep the first k."""
         none = items < 0
         order = np.lexsort((items, np.where(none, 1, -probabilities), np.where(none, 1, -scores)))[:, :k]
-        found = [np.take_along_axis(each, order, axis=1) for each in (items, scores, probabilities)]
-        missing = k - order.shape[1]
-        found = [np.pad(each, ((0, 0), (0, missing)), constant_values=-1) for each in found]
-        for values in found[1:]:
-            values[found[0] < 0] = np.nan
-        return Top(found[0], found[1], found[2], np.ones(len(sets), bool))
+        missing = ((0, 0), (0, k - order.shape[1]))
+        items = np.pad(np.take_along_axis(items, order, axis=1), missing, constant_values=-1)
+        numbers = [
+            np.where(items < 0, np.nan, np.pad(np.take_along_axis(each, order, axis=1), missing))
+            for each in (scores, probabilities)
+        ]
+        return Top(items, numbers[0], numbers[1], np.ones(len(sets), bool))
 
     def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats]:
         """Grow a set from `include` by the best next item, to k items, or without k while P(Y) increases.
@@ -271,24 +266,31 @@ class SetDistribution:
         gains : array of float
             The factor by which each multiplied P(Y); NaN where it was 0 before.
         """
-        taken: list[int] = []
-        gains: list[float] = []
-        while len(taken) < min(self.n_items, len(include) if k is None else k):
-            taken_sets = self._one(np.array(taken, dtype=np.int64))
-            if len(taken) >= len(include):
+        items, gains = include.tolist(), self._gains(include)
+        while len(items) < (self.n_items if k is None else min(k, self.n_items)):
+            item, gain = self._best_next(self._one(np.array(items, dtype=np.int64)))
+            if item < 0 or (k is None and gain <= 1):
                 break
-            gains.append(float(self.next_items(taken_sets, include[[len(taken)]])[0][0, 0]))
-            taken.append(int(include[len(taken)]))
-        if len(taken):
-            _check_possible(self.log_inclusion(self._one(np.array(taken, dtype=np.int64)))[0])
-        while len(taken) < (self.n_items if k is None else min(k, self.n_items)):
-            best = self.top_next(self._one(np.array(taken, dtype=np.int64)), 1)
-            item, score = int(best.items[0, 0]), float(best.scores[0, 0])
-            if item < 0 or (k is None and score <= 1):
-                break
-            taken.append(item)
-            gains.append(score)
-        return np.array(taken, dtype=np.int64), np.array(gains)
+            items.append(item)
+            gains.append(gain)
+        return np.array(items, dtype=np.int64), np.array(gains)
+
+    def _best_next(self, one: Sets) -> tuple[int, float]:
+        """Return the first item with the largest P(A ∪ i), and P(A ∪ i)/P(A); if all are 0, the most probable item."""
+        log_p, scale, items, x = self.components.top(self.log_mass, one, 1, None)
+        found = items[0][items[0] >= 0]
+        if not len(found):
+            return int(self._top_by_probability(one, 1, None, None).items[0, 0]), np.nan
+        gain = _ratio(x[:, :1], scale, logsumexp(self._log_set(one.sizes, log_p)))
+        return int(found.min()), float(gain[0, 0])
+
+    def _gains(self, items: Ints) -> list[float]:
+        """Return the factors by which items, added in their order, multiply P(Y)."""
+        if not len(items):
+            return []
+        _check_possible(self.log_inclusion(self._one(items))[0])
+        before = PlainSets.of([items[:place] for place in range(len(items))], self.n_items)
+        return [float(each) for each in self.next_items(before, items[:, None])[0][:, 0]]
 
     # Other distributions.
 
@@ -355,11 +357,14 @@ class SetDistribution:
         else:
             log_p = self.log_mass + log1mexp(self.components.log_empty())
             empty = stream.random(n) < self.p_empty
-        drawn = iter(())
-        if not empty.all():
-            which = stream.choice(self.m, n - int(empty.sum()), p=softmax(log_p))
-            drawn = iter(self.components.sample(which, stream, k, k is None, threads))
-        return [NO_ITEMS if none else next(drawn) for none in empty.tolist()]
+        found = [NO_ITEMS] * n
+        rows = np.flatnonzero(~empty)
+        if len(rows):
+            which = stream.choice(self.m, len(rows), p=softmax(log_p))
+            drawn = self.components.sample(which, stream, k, k is None, threads)
+            for row, each in zip(rows.tolist(), drawn, strict=True):
+                found[row] = each
+        return found
 
     def _log_size(self, k: int) -> Floats:
         """Return log P_c(|Y| = k)."""
@@ -399,7 +404,7 @@ class SetDistribution:
         return found
 
     def _one(self, items: Ints) -> Sets:
-        return Sets.of([items], self.n_items)
+        return PlainSets.of([items], self.n_items)
 
 
 def components_from(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") -> Components:
@@ -425,7 +430,7 @@ def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int) -> 
     return values
 
 
-def check_items(n_items: int, sets: Sets | Baskets) -> None:
+def check_items(n_items: int, sets: Sets) -> None:
     """Raise `InputError` if sets are over another number of items; compiled loops check no bounds."""
     if sets.n_items != n_items:
         raise InputError(f"the distribution has {n_items} items, but the baskets have {sets.n_items}")
@@ -450,4 +455,4 @@ def _check_possible(log_p: float | Floats) -> None:
 
 def _subset(sets: Sets, rows: Ints) -> Sets:
     each = [sets.indices[sets.offsets[row] : sets.offsets[row + 1]] for row in rows.tolist()]
-    return Sets.of(each, sets.n_items)
+    return PlainSets.of(each, sets.n_items)

@@ -164,7 +164,7 @@ class Dense:
     def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
         from dpplearn.kernels.nonsymmetric.statistics import log_minors
 
-        return np.stack([log_minors(C, sets, threads) for C in self.C], axis=1)  # type: ignore[arg-type]
+        return np.stack([log_minors(C, sets, threads) for C in self.C], axis=1)
 
     def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
         items = np.arange(self.n_items) if items is None else items

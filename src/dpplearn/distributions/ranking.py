@@ -26,7 +26,9 @@ def highest(x: Floats, k: int, candidate: Bools | None = None) -> tuple[Ints, Fl
     if candidate is not None:
         x = np.where(candidate, x, 0.0)
     n = x.shape[1]
-    last = np.partition(x, n - k, axis=1)[:, n - k, None] if 0 < k <= n else np.full((len(x), 1), np.inf if k == 0 else 0)
+    last: Floats | float = 0.0 if k else np.inf
+    if 0 < k <= n:
+        last = np.partition(x, n - k, axis=1)[:, n - k, None]
     rows, columns = np.nonzero((x >= last) & (x > 0))
     counts = np.bincount(rows, minlength=len(x))
     place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -119,10 +121,12 @@ class Bounds:
 
         def score(items: Ints) -> Floats:
             rows = interaction.Z[items].astype(float)
-            left = [((rows @ v) * (rows @ w.T)).sum(axis=1) for v, w in zip(V, W, strict=True)]
-            left = 1 + interaction.diagonal()[:, items] - np.array(left)
+            taken = [((rows @ v) * (rows @ w.T)).sum(axis=1) for v, w in zip(V, W, strict=True)]
+            left = 1 + interaction.diagonal()[:, items] - np.array(taken)
             odds = np.exp(self.log_odds[:, items])
-            return np.asarray(weights @ odds * left[0] if len(left) == 1 else np.einsum("c,ci,ci->i", weights, odds, left))
+            if len(left) == 1:
+                return np.asarray(weights @ odds * left[0])
+            return np.asarray(np.einsum("c,ci,ci->i", weights, odds, left))
 
         def bound(terms: BoundTerms) -> Singles:
             margin = np.float32(1 + SINGLE_ERROR * (len(weights) + N_STEPS))

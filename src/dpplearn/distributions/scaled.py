@@ -149,9 +149,9 @@ class ScaledDPPs:
 
         minors, bias = self.interaction.log_minors(sets, threads), log_mass - self.log_Z
         if self.interaction.g == 1:
-            return minors[:, 0] + log_segments(self._log_odds, bias, sets, threads)  # type: ignore[arg-type]
+            return np.asarray(minors[:, 0] + log_segments(self._log_odds, bias, sets, threads))
         each = [
-            minors[:, c] + log_segments(self._log_odds[c : c + 1], bias[c : c + 1], sets, threads)  # type: ignore[arg-type]
+            minors[:, c] + log_segments(self._log_odds[c : c + 1], bias[c : c + 1], sets, threads)
             for c in range(self.m)
         ]
         return np.asarray(np.logaddexp.reduce(each, axis=0))
@@ -307,7 +307,8 @@ class ScaledDPPs:
 
     def log_sizes(self) -> Floats:
         if (low_rank := self._by_circle) is not None:
-            return np.array([sizes.LowRankSizes.of(each, low_rank, c).log_sizes() for c, each in enumerate(self._log_odds)])
+            each = [sizes.LowRankSizes.of(log_odds, low_rank, c) for c, log_odds in enumerate(self._log_odds)]
+            return np.array([of_component.log_sizes() for of_component in each])
         return np.array([sizes.log_sizes_of_eigenvalues(mu) for mu in self.dense()._eigenvalues])
 
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:

@@ -147,7 +147,7 @@ class LowRankSizes:
     @cached_property
     def z(self) -> Complex:
         """Points of the upper half of the unit circle; the others are conjugate."""
-        return np.exp(2j * np.pi * np.arange(self.n_points // 2 + 1) / self.n_points)
+        return np.asarray(np.exp(2j * np.pi * np.arange(self.n_points // 2 + 1) / self.n_points))
 
     @cached_property
     def _S(self) -> Complex:

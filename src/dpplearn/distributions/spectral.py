@@ -1,15 +1,9 @@
 """SpectralDPP: a symmetric DPP, given by the eigenvalues and eigenvectors of its marginal kernel K = V diag(λ) Vᵀ.
 
-Eigenvalues of exactly 0 and exactly 1 are allowed, so L = V diag(λ/(1 − λ)) Vᵀ need not exist and sets may be
-impossible. Two forms serve all queries:
-
-- The factor F = V √λ, one row per item, K = F Fᵀ. P(A ⊆ Y) = det(F_A F_Aᵀ) is the product of the squared distances of
-  the rows from those before them. Conditioning and tilting act on F and on H = √(1 − λ), where FᵀF + HᵀH = I.
-- Minors of K and of the bordered matrix E (see `Bordered`), which are faster, as they have the size of the sets. Their
-  small pivots are lost in rounding. Sets with such pivots are recomputed from the factor.
-
-A set is impossible if a squared distance is below `zero_pivot` times the squared length of the row. The distances have
-an error of some eps times that length, so the square of one that should be 0 is far below the bound.
+Eigenvalues of exactly 0 and exactly 1 are allowed, so L = V diag(λ/(1 − λ)) Vᵀ need not exist and sets can be
+impossible. Probabilities of sets are minors of K or of the bordered matrix (see `Bordered`). Conditioning and tilting
+act on the factors F = V √λ and H = √(1 − λ), for which K = F Fᵀ and FᵀF + HᵀH = I. Sets of nearly identical items,
+whose minors are lost in rounding, are computed from F as well.
 """
 
 from __future__ import annotations
@@ -24,8 +18,18 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import EPSILON, NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
-from dpplearn.distributions.components import Sets, Similarity, on_candidates
+from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
+from dpplearn.distributions.components import Sets, Similarity
+from dpplearn.distributions.determinants import (
+    BATCH_NUMBERS,
+    SetMinors,
+    complement,
+    distances_from,
+    log_gram,
+    orthonormalised,
+    singular_values,
+    zero_pivot,
+)
 from dpplearn.distributions.eigenvector_choice import (
     choice_given_size,
     choose,
@@ -46,9 +50,9 @@ from dpplearn.tools.words import count
 
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
-SMALL_PIVOT = 1e-6  # a minor's smaller pivots are taken from the factor; the larger ones have a relative error of 1e-9
-BATCH_NUMBERS = 1_000_000  # numbers that a query over many sets holds at a time
 DRAWS_PER_STREAM = 32  # draws with one random stream: fixed, so that draws do not depend on the number of threads
+
+Answers = tuple[Floats, Floats, Floats]  # log P(A), (s, 1); log scales, (s,); x, (s, j)
 
 
 @dataclass(frozen=True)
@@ -116,20 +120,8 @@ class SpectralDPP:
     def from_K(cls, K: npt.ArrayLike) -> SpectralDPP:
         """Return the DPP of a marginal kernel, P(A ⊆ Y) = det K_A.
 
-        Parameters
-        ----------
-        K : array (n, n)
-            Symmetric, with eigenvalues from 0 to 1. Eigenvalues outside by at most 1e-9, or by the rounding of the
-            type of the numbers (such as float32), are moved to 0 and 1.
-
-        Returns
-        -------
-        SpectralDPP
-
-        Examples
-        --------
-        >>> SpectralDPP.from_K([[0.5, 0.2], [0.2, 0.5]])
-        SpectralDPP(2 items, rank 2, expected size 1.00)
+        K must be symmetric with eigenvalues from 0 to 1. Eigenvalues outside by at most 1e-9, or by the rounding of the
+        type of the numbers (such as float32), are moved to 0 and 1.
         """
         lam, V, rounding = checked_eigh(K, "K")
         if lam[-1] > 1 + rounding:
@@ -143,19 +135,7 @@ class SpectralDPP:
     def from_L(cls, L: npt.ArrayLike) -> SpectralDPP:
         """Return the DPP of an L-ensemble kernel, P(Y) = det L_Y / det(L + I).
 
-        Parameters
-        ----------
-        L : array (n, n)
-            Symmetric and positive semidefinite, up to the rounding of the type of the numbers.
-
-        Returns
-        -------
-        SpectralDPP
-
-        Examples
-        --------
-        >>> SpectralDPP.from_L([[1.0, 0.5], [0.5, 1.0]]).K.diagonal().round(3).tolist()
-        [0.467, 0.467]
+        L must be symmetric and positive semidefinite, up to the rounding of the type of the numbers.
         """
         odds, V, _ = checked_eigh(L, "L")
         lam = odds / (1 + odds)
@@ -168,23 +148,9 @@ class SpectralDPP:
 
     @classmethod
     def from_factor(cls, B: Floats, columns: Floats | float = 1.0) -> SpectralDPP:
-        """Return the DPP of L = B diag(columns²) Bᵀ. Small eigenvalues are more accurate than from L.
+        """Return the DPP of L = B diag(columns²) Bᵀ, with one row of B per item.
 
-        Parameters
-        ----------
-        B : array (n, any)
-            One row per item.
-        columns : array or float
-            Factors of the columns.
-
-        Returns
-        -------
-        SpectralDPP
-
-        Examples
-        --------
-        >>> SpectralDPP.from_factor(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]))
-        SpectralDPP(3 items, rank 2, expected size 1.17)
+        Small eigenvalues are more accurate than those found from L.
         """
         singular, V = svd_apart(B * columns)
         odds = singular**2
@@ -192,22 +158,9 @@ class SpectralDPP:
 
     @classmethod
     def from_K_factor(cls, F: Floats) -> SpectralDPP:
-        """Return the DPP of K = F Fᵀ.
-
-        Parameters
-        ----------
-        F : array (n, any)
-            One row per item. Singular values above 1, which must be rounding, are taken as 1.
-
-        Returns
-        -------
-        SpectralDPP
-
-        Examples
-        --------
-        >>> SpectralDPP.from_K_factor(np.array([[0.6], [0.8]]))
-        SpectralDPP(2 items, rank 1, expected size 1.00, 1 eigenvalues at 1)
-        """
+        """Return the DPP of K = F Fᵀ, with one row of F per item. Singular values above 1 must be rounding."""
+        if F.shape[1] > len(F):
+            F = np.asarray(np.linalg.qr(F.T, mode="r")).T
         singular, V = svd_apart(F)
         return cls(with_ones(singular**2), V)
 
@@ -293,7 +246,8 @@ class SpectralDPP:
     @cached_property
     def factor(self) -> Floats:
         """F = V √λ without the columns of λ_j = 0, one row per item, K = F Fᵀ."""
-        return read_only(self._columns(np.sqrt(self.eigenvalues)))
+        positive = self.eigenvalues > 0
+        return read_only(self.eigenvectors[:, positive] * np.sqrt(self.eigenvalues[positive]))
 
     @cached_property
     def bordered(self) -> Bordered:
@@ -318,16 +272,15 @@ class SpectralDPP:
         return self.K.diagonal()[None].copy()
 
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
-        """Return weights_0 P(i, j ∈ Y) for i in rows and j in columns; undefined where i = j."""
+        """Return weights_0 P(i, j ∈ Y) for i in rows and j in columns. Entries with i = j are undefined."""
         p = self.K.diagonal()
         independent = np.outer(p[rows], p[columns])
         pairs = independent - self.K[np.ix_(rows, columns)] ** 2
-        pairs[pairs < zero_pivot(self.n_items, 2) * independent] = 0
-        return np.asarray(weights[0] * pairs)
+        return np.asarray(weights[0] * np.where(pairs >= zero_pivot(self.n_items, 2) * independent, pairs, 0))
 
     def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set, (s, 1)."""
-        log_det = _minors(cast(Any, self), cast(Any, sets), threads).each()
+        log_det = _minors(cast(Any, self), sets, threads).each()
         values = log_det + self.bordered.log_normaliser
         if np.isneginf(log_det).any():
             for group in sets.by_size:
@@ -337,7 +290,7 @@ class SpectralDPP:
         return values[:, None]
 
     def _log_prob_by_factor(self, sets: Items) -> Floats:
-        """Return log P(A) of sets of one size, (s,), where the minors have too few digits.
+        """Return log P(A) of sets of one size, (s,), where minors have too few digits.
 
         P(A) = P(A ⊆ Y) P(no other item | A ⊆ Y) = det(F_A F_Aᵀ) det(Wᵀ (I − Λ) W), where W is an orthonormal basis of
         the vectors orthogonal to the rows of F_A. Where L exists this is det(L_A) Π(1 − λ), with L = B Bᵀ.
@@ -346,40 +299,42 @@ class SpectralDPP:
         if k not in self.size_range:
             return np.full(len(sets), -np.inf)
         if not self.near_one.any():
-            return _log_gram(self._columns(np.sqrt(self.odds)), sets) + self.log_empty()
-        values, lam = _log_gram(self.factor, sets), self.eigenvalues[self.eigenvalues > 0]
+            return log_gram(self._odds_factor, sets) + self.log_empty()
+        values, lam = log_gram(self.factor, sets), self.eigenvalues[self.eigenvalues > 0]
         for row in np.flatnonzero(np.isfinite(values)):
-            W = _complement(self.factor[sets[row]])
-            # The product is zero only if the eigenvalues below 1 leave out a direction of W.
-            distances = _singular_values(W[lam < 1])
+            W = complement(self.factor[sets[row]])
+            # The second determinant is zero only if a direction of W belongs to eigenvalues of exactly 1.
+            distances = singular_values(W[lam < 1])
             possible = len(distances) == W.shape[1] and distances.min(initial=1) ** 2 >= zero_pivot(self.n_items, k)
             with np.errstate(divide="ignore"):
-                log_rest = 2 * np.log(_singular_values(np.sqrt(1 - lam)[:, None] * W)).sum()
+                log_rest = 2 * np.log(singular_values(np.sqrt(1 - lam)[:, None] * W)).sum()
             values[row] += log_rest if possible else -np.inf
         return values
+
+    def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
+        """Return log_mass_0 + log P(Y) of each set, (s,)."""
+        return np.asarray(log_mass[0] + self.log_prob(sets, threads)[:, 0])
 
     def log_inclusion(self, sets: Sets) -> Floats:
         """Return log P(A ⊆ Y) = log det K_A of each set, (s, 1)."""
         values = np.empty((len(sets.sizes), 1))
         for group in sets.by_size:
-            values[group.rows, 0] = _log_gram(self.factor, group.sets)
+            values[group.rows, 0] = log_gram(self.factor, group.sets)
         return values
 
-    def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
-        """Return log_mass_0 + log P(Y) of each set, (s,)."""
-        return log_mass[0] + self.log_prob(sets, threads)[:, 0]
+    def next(self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None) -> Answers:
+        """Return log P(A), (s, 1), log scales (s,) and x (s, j) with e^scale x_i = e^log_mass P(A ∪ i).
 
-    def next(
-        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return log P(A), (s, 1), and scale (s,) and x (s, j) with e^scale x_i = e^log_mass P(A ∪ i)."""
-        return self._over_sets(self._probability, self._single_items, log_mass, sets, items)
+        `items` are the candidates: (j,) for all sets, or (s, j). Entries of −1 have x = 0.
+        """
+        factor = None if self.near_one.any() else self._odds_factor
+        return self._adjoin(self._probability, factor, self.size_range.start, log_mass, sets, items)
 
     def next_inclusion(
         self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
+    ) -> Answers:
         """Return the same as `next` of the events A ⊆ Y and A ∪ i ⊆ Y."""
-        return self._over_sets(self._inclusion, lambda rest: (0.0, 0.0, rest.marginals()[0]), log_mass, sets, items)
+        return self._adjoin(self._inclusion, self.factor, 0, log_mass, sets, items)
 
     def top(
         self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, threads: int | None = None
@@ -387,99 +342,96 @@ class SpectralDPP:
         """Return the k candidates with the largest x of `next`."""
         return top_of_all(self, log_mass, sets, k, candidate, threads)
 
-    @cached_property
-    def _inclusion(self) -> _Minors:
-        """The minors of K."""
-        return _Minors.of(self.K, 0, np.sqrt(self.K.diagonal()), 0.0, self.factor)
-
-    @cached_property
-    def _probability(self) -> _Minors:
-        """The minors of the bordered matrix."""
-        E, B = self.bordered, None if self.near_one.any() else self._columns(np.sqrt(self.odds))
-        return _Minors.of(E.matrix, E.n_border, E.scale, E.log_normaliser, B)
-
-    def _single_items(self, rest: SpectralDPP) -> tuple[float, float, Floats]:
-        """Return log P(∅), scale and x with e^scale x_i = P({i})."""
-        n_certain, minors, no_items = rest.size_range[0], rest._probability, np.zeros((1, 0), np.int32)
-        if n_certain > 1:
-            return -math.inf, 0.0, np.zeros(rest.n_items)
-        log_det, scale, x, _ = minors.adjoin(no_items, np.arange(rest.n_items), singular=n_certain == 1)
-        return float(log_det[0]), float(scale[0]), x[0]
-
-    def _over_sets(
+    def _adjoin(
         self,
-        minors: _Minors,
-        of_rest: Callable[[SpectralDPP], Any],
+        minors: SetMinors,
+        factor: Floats | None,
+        n_certain: int,
         log_mass: Floats,
         sets: Sets,
         items: Ints | None,
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return what `next` and `next_inclusion` do, from minors or, given A ⊆ Y, from the DPP of the other items."""
-        if items is not None and items.ndim == 2:  # other candidates for each set
-            log_prob, scale, of_all = self._over_sets(minors, of_rest, log_mass, sets, None)
-            return log_prob, scale, on_candidates(of_all, items)
-        items = np.arange(self.n_items) if items is None else items
-        s, n_certain = len(sets.sizes), self.size_range[0] if minors.n_border else 0
-        log_prob, scale, x = np.full(s, -np.inf), np.zeros(s), np.zeros((s, len(items)))
-        for rows, group in _batches(sets, minors.n_border + len(items)):
+    ) -> Answers:
+        if items is not None and (items.ndim == 2 or (items < 0).any()):
+            log_prob, scale, x = self._adjoin(minors, factor, n_certain, log_mass, sets, None)
+            items = np.broadcast_to(items, (len(x), items.shape[-1]))
+            return log_prob, scale, np.where(items >= 0, np.take_along_axis(x, np.maximum(items, 0), axis=1), 0)
+        s, j = len(sets.sizes), self.n_items if items is None else len(items)
+        log_prob, scale, x = np.full(s, -np.inf), np.zeros(s), np.zeros((s, j))
+        for rows, group in _batches(sets, j):
             k = group.shape[1]
             if k > self.rank or k + 1 < n_certain:  # neither A nor any A ∪ i is possible
                 continue
-            found = minors.adjoin(group, items, singular=k < n_certain)
-            log_prob[rows], scale[rows], x[rows], trusted = found
+            log_prob[rows], scale[rows], x[rows], trusted = minors.adjoin(group, items, singular=k < n_certain)
             for row, A in zip(rows[~trusted], group[~trusted].astype(np.int64), strict=True):
-                if minors.factor is not None:
-                    log_prob[row], x[row] = _adjoin_by_factor(minors.factor, A, items)
-                    scale[row] = log_prob[row] = log_prob[row] + minors.log_constant
-                    continue
-                evidence, rest = self.condition(A, NO_ITEMS)
-                single = np.zeros(self.n_items)
-                log_prob[row], scale[row], single[np.delete(np.arange(self.n_items), A)] = of_rest(rest)
-                log_prob[row] += evidence[0]
-                scale[row] += evidence[0]
-                x[row] = single[items]
-        finite = np.isfinite(scale)  # x is zero in the other rows
-        return log_prob[:, None], np.where(finite, scale, 0) + log_mass[0], x
+                log_prob[row], scale[row], x[row] = self._adjoin_one(factor, A, items)
+                if factor is not None:
+                    log_prob[row], scale[row] = log_prob[row] + minors.log_constant, scale[row] + minors.log_constant
+        return log_prob[:, None], scale + log_mass[0], x
+
+    def _adjoin_one(self, factor: Floats | None, A: Ints, items: Ints | None) -> tuple[float, float, Floats]:
+        """Return the log of a determinant for A, scale and x, without minors.
+
+        They come from the factor of the matrix. A matrix with a border has none; there they are the probabilities of ∅
+        and of single items under the DPP of the other items given A ⊆ Y.
+        """
+        everything, x = np.arange(self.n_items), np.zeros(self.n_items)
+        candidates = everything if items is None else items
+        if factor is not None:
+            log_det = float(log_gram(factor, A[None])[0])
+            if log_det == -math.inf:
+                return log_det, 0.0, x[candidates]
+            return log_det, log_det, distances_from(factor, A, candidates)
+        evidence, rest = self.condition(A, NO_ITEMS)
+        if evidence[0] == -math.inf or rest.size_range.start > 1:
+            return -math.inf, 0.0, x[candidates]
+        singular = rest.size_range.start == 1
+        log_prob, scale, single, _ = rest._probability.adjoin(np.zeros((1, 0), np.int32), None, singular)
+        x[np.delete(everything, A)] = single[0]
+        return float(log_prob[0] + evidence[0]), float(scale[0] + evidence[0]), x[candidates]
 
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, SpectralDPP]:
         """Return log P(include ⊆ Y, exclude ∩ Y = ∅), (1,), and the DPP of the other items given that.
 
-        The rows of F and H are projected to the complement W of the rows of `include`. Then the rows of `exclude` are
-        removed, as by a tilt of −∞.
+        First F and H are projected to the complement of the rows of `include`. Then the rows of `exclude` are removed
+        from F, which divides P by the determinant of FᵀF + HᵀH; see `tilt`.
         """
         others = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
         nothing = SpectralDPP(np.zeros(len(others)), np.eye(len(others)))
         F, H, k = self.factor, self._rest_factor, len(include)
-        evidence = float(_log_gram(F, include[None])[0])
+        evidence = float(log_gram(F, include[None])[0])
         if evidence == -math.inf:
             return np.array([-np.inf]), nothing
         if k:
-            W = _complement(F[include])
+            W = complement(F[include])
             projected = F @ W
             squares, before = (projected**2).sum(axis=1), (F**2).sum(axis=1)
             projected[squares < zero_pivot(self.n_items, k + 1) * before] = 0
             F, H = projected, H @ W
         F = F[others]
         if len(exclude):
-            log_none, F, _ = _orthonormalised(F, H, zero_pivot(self.n_items, len(exclude)))
-            evidence += log_none
-        return np.array([evidence]), SpectralDPP.from_K_factor(F) if evidence > -math.inf else nothing
+            pivots, F, _ = orthonormalised(F, H)
+            if pivots.min(initial=1) < zero_pivot(self.n_items, len(exclude)):
+                return np.array([-np.inf]), nothing
+            evidence += float(np.log(pivots).sum())
+        return np.array([evidence]), SpectralDPP.from_K_factor(F)
 
     def tilt(self, log_odds: Floats) -> tuple[Floats, SpectralDPP]:
         """Return log Σ_Y P(Y) exp(g·x_Y), (1,), and the DPP P'(Y) ∝ P(Y) exp(g·x_Y); g_i = −inf excludes an item.
 
-        With D = diag(exp(g/2)) and Q R = [D F; H], the evidence is det(RᵀR) and the new factor is the top block of Q.
+        With D = diag(exp(g/2)) and the decomposition Q R = [D F; H], the sum is det(RᵀR) and the new factor is the top
+        block of Q.
         """
-        F, H, evidence, excluded = self.factor, self._rest_factor, 0.0, np.isneginf(log_odds)
+        F, H, log_sum, excluded = self.factor, self._rest_factor, 0.0, np.isneginf(log_odds)
         if excluded.any():
-            F = np.where(excluded[:, None], 0, F)
-            evidence, F, H = _orthonormalised(F, H, zero_pivot(self.n_items, int(excluded.sum())))
-            if evidence == -math.inf:
+            pivots, F, H = orthonormalised(np.where(excluded[:, None], 0, F), H)
+            if pivots.min(initial=1) < zero_pivot(self.n_items, int(excluded.sum())):
                 return np.array([-np.inf]), self
+            log_sum = float(np.log(pivots).sum())
         top = max(float(log_odds.max(initial=0)), 0.0)  # all rows are divided by exp(top/2), so that none overflows
         D = np.exp((log_odds - top) / 2)
-        log_sum, F, _ = _orthonormalised(D[:, None] * F, H * math.exp(-top / 2), 0.0)
-        return np.array([evidence + log_sum + F.shape[1] * top]), SpectralDPP.from_K_factor(F)
+        pivots, F, _ = orthonormalised(D[:, None] * F, H * math.exp(-top / 2), graded=True)
+        log_sum += float(np.log(pivots).sum()) + len(pivots) * top
+        return np.array([log_sum]), SpectralDPP.from_K_factor(F)
 
     def restrict(self, items: Ints) -> SpectralDPP:
         """Return the DPP of Y ∩ items, in the order of `items`."""
@@ -506,7 +458,7 @@ class SpectralDPP:
                 "items cannot be copied in a model with certain items (eigenvalues of K that are 1); add independent "
                 "items, or fit the model with shrinkage or given that sets are not empty"
             )
-        B = self._columns(np.sqrt(self.odds))
+        B = self._odds_factor
         others, zero = np.delete(B, item, axis=0), zero_pivot(self.n_items, self.n_items)
         explained = others.T @ np.linalg.lstsq(others.T, B[item], rcond=math.sqrt(zero))[0]
         own = float(np.linalg.norm(B[item] - explained))
@@ -573,6 +525,16 @@ class SpectralDPP:
         return symmetric_product(self.eigenvectors, lam / (1 - lam))
 
     @cached_property
+    def _inclusion(self) -> SetMinors:
+        """The minors of K."""
+        return SetMinors.of(self.K, np.sqrt(self.K.diagonal()), 0.0)
+
+    @cached_property
+    def _probability(self) -> SetMinors:
+        """The minors of the bordered matrix."""
+        return SetMinors.of(self.bordered.matrix, self.bordered.scale, self.bordered.log_normaliser)
+
+    @cached_property
     def _squared_eigenvectors(self) -> Floats:
         """One row per eigenvector: the distribution of an item drawn from it."""
         return np.ascontiguousarray((self.eigenvectors**2).T)
@@ -582,126 +544,11 @@ class SpectralDPP:
         """H = √(1 − λ) without the columns of λ_j = 0, so that FᵀF + HᵀH = I."""
         return np.diag(np.sqrt(1 - self.eigenvalues[self.eigenvalues > 0]))
 
-    def _columns(self, scale: Floats) -> Floats:
-        """The eigenvectors of positive eigenvalues, scaled."""
-        return np.asarray((self.eigenvectors * scale)[:, self.eigenvalues > 0])
-
-
-@dataclass(frozen=True)
-class _Minors:
-    """e^log_constant |det M_{A ∪ border}| of sets A and A ∪ i, where M is K or the bordered matrix."""
-
-    scaled: Floats  # M / (unit unitᵀ): M_ii + |U_i|² is 1
-    n_border: int
-    unit: Floats  # (n_items,)
-    log_constant: float
-    factor: Floats | None  # M = factor factorᵀ, if M has no border
-
-    @classmethod
-    def of(cls, M: Floats, n_border: int, unit: Floats, log_constant: float, factor: Floats | None) -> _Minors:
-        inverse = np.ones(len(M))
-        np.divide(1, unit, out=inverse[: len(unit)], where=unit > 0)
-        return cls(M * inverse[:, None] * inverse, n_border, unit, log_constant, factor)
-
-    def adjoin(self, sets: Items, items: Ints, *, singular: bool) -> tuple[Floats, Floats, Floats, Bools]:
-        """Return log of the determinant for A (s,), scale (s,) and x (s, j) with e^scale x_i for A ∪ i, and which sets
-        have pivots large enough to trust them.
-
-        Let w_0 be the smallest eigenvalue of the minor of A, and c the products of its eigenvectors with column i. Then
-        det M_{A ∪ i} / Π_{j>0} w_j = w_0 (M_ii − Σ_{j>0} c_j²/w_j) − c_0², also for w_0 = 0. That A is impossible
-        because it has fewer items than eigenvalues are 1 is said by `singular`.
-        """
-        s, n = len(sets), len(self.unit)
-        members = np.hstack([sets, np.broadcast_to(np.arange(n, n + self.n_border), (s, self.n_border))])
-        w, W = np.linalg.eigh(self.scaled[members[:, :, None], members[:, None, :]])
-        order = np.argsort(np.abs(w), axis=1)
-        w, W = np.take_along_axis(w, order, axis=1), np.take_along_axis(W, order[:, None, :], axis=2)
-        if not w.shape[1]:
-            w, W = np.ones((s, 1)), np.zeros((s, 0, 1))
-        first, rest = (np.zeros(s) if singular else w[:, 0]), w[:, 1:]
-        column = (
-            self.scaled[members[:, :, None], items] if len(items) < n else self.scaled[members][:, :, :n][:, :, items]
-        )
-        squares = (W.transpose(0, 2, 1) @ column) ** 2  # c² (s, b, j)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            weights = np.hstack([np.ones((s, 1)), first[:, None] / rest])
-            x = np.abs(first[:, None] * self.scaled.diagonal()[items] - (weights[:, None] @ squares)[:, 0])
-            scale = np.log(np.abs(rest)).sum(axis=1) + 2 * np.log(self.unit)[sets].sum(axis=1) + self.log_constant
-            log_det = np.log(np.abs(first)) + scale
-        smallest = np.minimum(np.abs(rest[:, 0]), 1) if rest.shape[1] else np.ones(s)
-        member = _is_member(sets, items, n)
-        impossible = member | (self.unit[items] == 0)
-        x[impossible] = 0
-        exact = not sets.shape[1]  # the minor is the diagonal border
-        trusted = (np.abs(first) >= SMALL_PIVOT) | singular | exact
-        trusted &= np.all((x * smallest[:, None] >= SMALL_PIVOT) | impossible | exact, axis=1)
-        return log_det, scale, x * self.unit[items] ** 2, trusted
-
-
-def _adjoin_by_factor(F: Floats, A: Ints, items: Ints) -> tuple[float, Floats]:
-    """Return log det(F_A F_Aᵀ), and the factor by which each item multiplies the determinant."""
-    log_det, left = float(_log_gram(F, A[None])[0]), F[items]
-    if log_det == -math.inf:
-        return log_det, np.zeros(len(items))
-    Q = np.linalg.qr(F[A].T)[0]
-    for _ in range(2):  # once leaves rounding along the rows of A, twice does not
-        left = left - (left @ Q) @ Q.T
-    x = (left**2).sum(axis=1)
-    x[(x < zero_pivot(len(F), len(A) + 1) * (F[items] ** 2).sum(axis=1)) | np.isin(items, A)] = 0
-    return log_det, x
-
-
-def zero_pivot(n_items: int, k: int) -> float:
-    """Return the squared distance below which a row depends on those of k items, relative to its squared length."""
-    return (2 * math.sqrt(n_items) + 4 * k) * EPSILON
-
-
-def _log_gram(F: Floats, sets: Items | Ints) -> Floats:
-    """Return log det(F_A F_Aᵀ) of sets of one size (s, k), −inf where the rows of F_A are dependent up to rounding."""
-    n, r = F.shape
-    k = sets.shape[1]
-    values = np.zeros(len(sets))
-    if k > r:
-        values[:] = -np.inf
-    elif k:
-        length = np.sqrt((F**2).sum(axis=1))
-        unit = np.divide(F, length[:, None], out=np.zeros_like(F), where=length[:, None] > 0)
-        size = max(BATCH_NUMBERS // (k * r), 1)
-        for start in range(0, len(sets), size):
-            batch = sets[start : start + size]
-            distances = _singular_values(unit[batch])
-            distances[distances**2 < zero_pivot(n, k)] = 0
-            with np.errstate(divide="ignore"):
-                values[start : start + size] = 2 * (np.log(distances) + np.log(length[batch])).sum(axis=1)
-    return values
-
-
-def _singular_values(matrices: Floats) -> Floats:
-    return np.asarray(np.linalg.svd(matrices, compute_uv=False))
-
-
-def _complement(rows: Floats) -> Floats:
-    """Return an orthonormal basis (r, r − k) of the vectors that are orthogonal to k independent rows (k, r)."""
-    return np.asarray(np.linalg.qr(rows.T, mode="complete")[0][:, len(rows) :])
-
-
-def _orthonormalised(F: Floats, H: Floats, zero: float) -> tuple[float, Floats, Floats]:
-    """Return log det(FᵀF + HᵀH), and F R⁻¹ and H R⁻¹ with RᵀR = FᵀF + HᵀH; −inf where a pivot of that is below zero.
-
-    With the longest rows first and pivoted columns, the error of QR is relative to the length of each row [CH98].
-    """
-    from scipy.linalg import qr
-
-    stack = np.vstack([F, H])
-    order = np.argsort(-(stack**2).sum(axis=1), kind="stable")
-    Q, R, _ = qr(stack[order], mode="economic", pivoting=True)
-    pivots = np.abs(R.diagonal())
-    if pivots.min(initial=1) ** 2 < zero:
-        return -math.inf, F, H
-    found = np.empty_like(stack)
-    found[order] = Q
-    found[: len(F)][~F.any(axis=1)] = 0
-    return 2 * float(np.log(pivots).sum()), found[: len(F)], found[len(F) :]
+    @cached_property
+    def _odds_factor(self) -> Floats:
+        """B = V √(λ/(1 − λ)) without the columns of λ_j = 0, so that L = B Bᵀ."""
+        positive = self.eigenvalues > 0
+        return np.asarray(self.eigenvectors[:, positive] * np.sqrt(self.odds[positive]))
 
 
 def _batches(sets: Sets, numbers: int) -> Iterator[tuple[Ints, Items]]:
@@ -710,13 +557,6 @@ def _batches(sets: Sets, numbers: int) -> Iterator[tuple[Ints, Items]]:
         size = max(BATCH_NUMBERS // ((group.sets.shape[1] + 1) * (numbers + 1)), 1)
         for start in range(0, len(group.rows), size):
             yield group.rows[start : start + size], group.sets[start : start + size]
-
-
-def _is_member(sets: Items, items: Ints, n_items: int) -> Bools:
-    """Return whether an item is in a set, (s, j)."""
-    member = np.zeros((len(sets), n_items), dtype=bool)
-    np.put_along_axis(member, sets.astype(np.int64), True, axis=1)
-    return member[:, items]
 
 
 @lru_cache(maxsize=8)

@@ -11,6 +11,7 @@ from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.blocks import LANES
 from dpplearn.data.parts import AnyBaskets, summed
+from dpplearn.distributions.components import Sets
 from dpplearn.kernels.compiling import loops
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.passes import NO_DELTA, Share, check_items, over_threads
@@ -112,7 +113,7 @@ def _minor_sums(C: Floats, baskets: Baskets, threads: int | None) -> MinorSums:
     return MinorSums(sum(logdet for logdet, _ in parts), delta)
 
 
-def log_minors(C: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
+def log_minors(C: Floats, baskets: Sets, threads: int | None = None) -> Floats:
     """log det C_Y of every basket."""
     each = np.zeros(len(baskets.blocks.weights))
     part = partial(_minors, C, baskets, NO_DELTA, each)
@@ -139,7 +140,7 @@ def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int
     return SegmentSums(log_sum, shares, counts.T)
 
 
-def log_segments(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int | None = None) -> Floats:
+def log_segments(log_odds: Floats, bias: Floats, baskets: Sets, threads: int | None = None) -> Floats:
     """log Σ_c exp(bias_c + log_odds_c·x_Y) of every basket."""
     table, each = np.ascontiguousarray(log_odds.T), np.empty(len(baskets))
     part = partial(_segments, table, bias, baskets, NO_DELTA, NO_NUMBERS, each)
@@ -171,7 +172,7 @@ def log_probabilities(kernel: MixtureKernel, baskets: Baskets, threads: int | No
     return np.asarray(np.logaddexp.reduce(each, axis=0))
 
 
-def _minors(C: Floats, baskets: Baskets, delta: Floats, each: Floats, share: Share) -> float:
+def _minors(C: Floats, baskets: Sets, delta: Floats, each: Floats, share: Share) -> float:
     blocks = baskets.blocks
     work, logdet = np.empty(LANES * max(blocks.largest, 1) ** 2), np.empty(LANES)
     given = (C, blocks.items, blocks.weights, blocks.groups, share.thread, share.of)
@@ -179,7 +180,7 @@ def _minors(C: Floats, baskets: Baskets, delta: Floats, each: Floats, share: Sha
 
 
 def _segments(
-    table: Floats, bias: Floats, baskets: Baskets, counts: Floats, shares: Floats, each: Floats, share: Share
+    table: Floats, bias: Floats, baskets: Sets, counts: Floats, shares: Floats, each: Floats, share: Share
 ) -> float:
     rows = share.among(len(baskets))
     given = (baskets.indices, baskets.offsets, baskets.weights, table, bias, rows.start, rows.stop)

@@ -165,7 +165,7 @@ def log_determinants(kernel: Kernel, baskets: Baskets, threads: int | None = Non
     return values
 
 
-def _minors(kernel: Kernel, baskets: Baskets, threads: int | None) -> Minors:
+def _minors(kernel: Kernel, baskets: Any, threads: int | None) -> Minors:
     bordered = kernel.bordered
     if bordered.n_border:
         return BorderedMinors(bordered, baskets, threads)

@@ -2,98 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain, combinations
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from distributions.examples import EXAMPLES, Law, N, from_arrays
 from dpplearn import Baskets, InputError
-from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
-from dpplearn.kernels.factored.law import FactoredLaw
-from dpplearn.kernels.families import FAMILIES, law_from
-from dpplearn.kernels.interface import Law, check_size
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.nonsymmetric.law import MixtureLaw
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.law import SymmetricLaw
-from dpplearn.kernels.weighted.kernel import WeightedKernel
-from dpplearn.kernels.weighted.law import WeightedLaw
-from helpers.problems import random_kernel
 
-N = 5
 SUBSETS = list(chain.from_iterable(combinations(range(N), size) for size in range(N + 1)))
 HOLDS = np.array([[i in subset for i in range(N)] for subset in SUBSETS])  # (2^N, N)
 ALL = Baskets.from_lists(SUBSETS, n_items=N)
 
-
-def symmetric(seed: int) -> Law:
-    return SymmetricLaw(random_kernel(np.random.default_rng(seed), N))
-
-
-def mixture(seed: int) -> Law:
-    """Of one, two, three segments; the last with an interaction each."""
-    rng, m = np.random.default_rng(seed), 1 + seed % 3
-    U, A = rng.standard_normal((3 if m == 3 else 1, N, 2)) / 2, rng.standard_normal((3 if m == 3 else 1, N, N)) / 2
-    C = np.eye(N) + U @ U.transpose(0, 2, 1) + A - A.transpose(0, 2, 1)
-    return MixtureLaw(MixtureKernel(rng.dirichlet(np.ones(m)), rng.standard_normal((m, N)) - 0.5, C))
-
-
-def factored(seed: int) -> Law:
-    """Of one, two, three segments; the last with a coupling each. One item is independent of the others."""
-    rng, m = np.random.default_rng(seed), 1 + seed % 3
-    Z = rng.standard_normal((N, 5)) / 1.5
-    Z[3] = 0
-    twisted = rng.standard_normal((m if m == 3 else 1, 5, 5)) / 3
-    omega = coupling(1, 2) + twisted - twisted.transpose(0, 2, 1)
-    return FactoredLaw(FactoredKernel(rng.dirichlet(np.ones(m)), rng.standard_normal((m, N)) - 0.5, Z, omega))
-
-
-def factored_without_interaction(seed: int) -> Law:
-    """With no columns, and with rows that are all 0."""
-    rng, r = np.random.default_rng(seed), 3 * (seed % 2)
-    log_odds = rng.standard_normal((2, N))
-    return FactoredLaw(FactoredKernel(np.array([0.3, 0.7]), log_odds, np.zeros((N, r)), coupling(r // 3, r // 3)[None]))
-
-
-def weighted(seed: int) -> Law:
-    """A DPP, one of which no set is empty, a mixture and one in factors."""
-    rng = np.random.default_rng(seed)
-    kernel = random_kernel(rng, N)
-    certain = Kernel(np.append(kernel.eigenvalues[:-1], 1.0), kernel.eigenvectors)
-    laws = (symmetric(seed), SymmetricLaw(certain), mixture(seed + 1), factored(seed))
-    return WeightedLaw(WeightedKernel(rng.dirichlet(np.ones(4)), laws))
-
-
-def never_one_or_none(seed: int) -> Law:
-    """Two DPPs with one and two certain items: a set that the one has may be too small for the other."""
-    kernel = random_kernel(np.random.default_rng(seed), N)
-    laws = [
-        SymmetricLaw(Kernel(np.append(kernel.eigenvalues[: N - ones], np.ones(ones)), kernel.eigenvectors))
-        for ones in (1, 2)
-    ]
-    return WeightedLaw(WeightedKernel(np.array([0.4, 0.6]), tuple(laws)))
-
-
-EXAMPLES: dict[str, Callable[[int], Law]] = {
-    SymmetricLaw.family: symmetric,
-    MixtureLaw.family: mixture,
-    FactoredLaw.family: factored,
-    WeightedLaw.family: weighted,
-    "weighted, never empty": lambda seed: WithEmptyShare(weighted(seed)),
-    "weighted, seldom empty": lambda seed: WithEmptyShare(weighted(seed), 0.05),
-    "weighted, with certain items": never_one_or_none,
-    "factored, without interaction": factored_without_interaction,
-    "factored, never empty": lambda seed: WithEmptyShare(factored(seed)),
-    "factored, seldom empty": lambda seed: WithEmptyShare(factored(seed), 0.05),
-    "symmetric, never empty": lambda seed: WithEmptyShare(symmetric(seed)),
-    "nonsymmetric, never empty": lambda seed: WithEmptyShare(mixture(seed)),
-    "nonsymmetric, seldom empty": lambda seed: WithEmptyShare(mixture(seed), 0.05),
-}
-
-every_law = pytest.mark.parametrize(("family", "seed"), [(family, seed) for family in EXAMPLES for seed in (0, 1, 2)])
+every_law = pytest.mark.parametrize(
+    ("family", "seed"),
+    [
+        (family, seed)
+        for family in EXAMPLES
+        for seed in ((0, 1, 2) if "dense" in family or "low-rank" in family else (0,))
+    ],
+)
 
 
 def positions(*items: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -104,14 +33,9 @@ def probability(law: Law) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.exp(law.log_probabilities(ALL))
 
 
-def test_every_family_has_an_example() -> None:
-    assert FAMILIES.keys() <= EXAMPLES.keys()
-
-
 @every_law
 def test_probabilities_add_up_and_the_mean_is_theirs(family: str, seed: int) -> None:
     law = EXAMPLES[family](seed)
-    assert law.family == family.split(",")[0]
     assert law.n_items == N
     P = probability(law)
     assert P.sum() == pytest.approx(1, rel=1e-12)
@@ -181,9 +105,7 @@ def test_the_best_next_items_are_those_of_the_highest_score(family: str, seed: i
 
 @every_law
 @pytest.mark.parametrize("threads", [1, 3])
-def test_of_many_baskets_the_best_next_items_are_those_of_each_to_the_last_bit(
-    family: str, seed: int, threads: int
-) -> None:
+def test_of_many_baskets_the_best_next_items_are_those_of_each(family: str, seed: int, threads: int) -> None:
     law = EXAMPLES[family](seed)
     for k in (0, 2, N + 2):
         found = law.best_next_of_many(ALL, k, threads)
@@ -192,8 +114,8 @@ def test_of_many_baskets_the_best_next_items_are_those_of_each_to_the_last_bit(
         for row, subset in enumerate(SUBSETS):
             items, scores, chances = law.best_next(positions(*subset), k)
             assert found.items[row].tolist() == [*items.tolist(), *[-1] * (k - len(items))]
-            np.testing.assert_array_equal(found.scores[row, : len(items)], scores)
-            np.testing.assert_array_equal(found.probabilities[row, : len(items)], chances)
+            np.testing.assert_allclose(found.scores[row, : len(items)], scores, rtol=1e-12)
+            np.testing.assert_allclose(found.probabilities[row, : len(items)], chances, rtol=1e-12)
             assert np.isnan(found.scores[row, len(items) :]).all()
 
 
@@ -287,14 +209,14 @@ def test_given_only_what_is_out_it_is_the_law_of_the_others(family: str, seed: i
 
 
 @every_law
-def test_stored_arrays_give_back_the_law_to_the_last_bit(family: str, seed: int) -> None:
+def test_stored_arrays_give_back_the_law(family: str, seed: int) -> None:
     law = EXAMPLES[family](seed)
-    again = law_from(law.family, law.arrays())
-    assert again.log_probabilities(ALL, 1).tolist() == law.log_probabilities(ALL, 1).tolist()
+    again = from_arrays(law.arrays())
+    np.testing.assert_allclose(again.log_probabilities(ALL, 1), law.log_probabilities(ALL, 1), rtol=1e-12)
     assert again.possible_sizes == law.possible_sizes
 
 
-@pytest.mark.parametrize("k", [0, 4, True, 2.0, "2"])
+@pytest.mark.parametrize("k", [0, 6, True, 2.0, "2"])
 def test_a_size_that_no_set_has_is_refused(k: object) -> None:
-    with pytest.raises(InputError, match=r"\b1\b.*\b3\b"):
-        check_size(range(1, 4), k)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"\b1\b.*\b5\b"):
+        EXAMPLES["dense, never empty"](0).check_size(k)

@@ -1,0 +1,161 @@
+"""Determinants of many sets at a time, from the rows of a factor or from minors, and a bound that decides what is zero.
+
+For K = F Fᵀ with one row of F per item, det K_A is the product of the squared distances of the rows of A from those
+before them. A squared distance below `zero_pivot` times the squared length of the row counts as zero. Distances have an
+error of some eps times that length, so the square of one that should be 0 is far below the bound.
+
+Minors of K have the size of the sets and are faster, but their small pivots are lost in rounding. `SetMinors` reports
+sets with such pivots, and the caller recomputes them from the factor.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpplearn.arrays import EPSILON, Bools, Floats, Ints, Items
+
+SMALL_PIVOT = 1e-6  # smaller pivots of a minor are taken from the factor; larger ones have a relative error below 1e-9
+BATCH_NUMBERS = 1_000_000  # numbers that a query over many sets holds at a time
+
+
+def zero_pivot(n_items: int, k: int) -> float:
+    """Return the squared distance below which a row depends on those of k items, relative to its squared length."""
+    return (2 * math.sqrt(n_items) + 4 * k) * EPSILON
+
+
+def log_gram(F: Floats, sets: Items | Ints) -> Floats:
+    """Return log det(F_A F_Aᵀ) of sets of one size (s, k), −inf where the rows of F_A are dependent."""
+    n, r = F.shape
+    k = sets.shape[1]
+    values = np.zeros(len(sets))
+    if k > r:
+        values[:] = -np.inf
+    elif k:
+        size = max(BATCH_NUMBERS // (k * r), 1)
+        for start in range(0, len(sets), size):
+            rows = F[sets[start : start + size]]
+            length = np.sqrt((rows**2).sum(axis=2, keepdims=True))
+            np.divide(rows, length, out=rows, where=length > 0)
+            distances = singular_values(rows)
+            distances[distances**2 < zero_pivot(n, k)] = 0
+            with np.errstate(divide="ignore"):
+                values[start : start + size] = 2 * (np.log(distances) + np.log(length[:, :, 0])).sum(axis=1)
+    return values
+
+
+def singular_values(matrices: Floats) -> Floats:
+    """Return the singular values of one or more matrices, in descending order."""
+    return np.asarray(np.linalg.svd(matrices, compute_uv=False))
+
+
+def complement(rows: Floats) -> Floats:
+    """Return an orthonormal basis (r, r − k) of the vectors that are orthogonal to k independent rows (k, r)."""
+    return np.asarray(np.linalg.qr(rows.T, mode="complete")[0][:, len(rows) :])
+
+
+def distances_from(F: Floats, A: Ints, items: Ints) -> Floats:
+    """Return the squared distance of each item's row of F from the span of those of A; 0 for the items of A."""
+    Q, left = np.linalg.qr(F[A].T)[0], F[items]
+    squares = (left**2).sum(axis=1)
+    for _ in range(2):  # once leaves rounding along the rows of A, twice does not
+        left = left - (left @ Q) @ Q.T
+    found = (left**2).sum(axis=1)
+    found[(found < zero_pivot(len(F), len(A) + 1) * squares) | np.isin(items, A)] = 0
+    return np.asarray(found)
+
+
+def orthonormalised(F: Floats, H: Floats, *, graded: bool = False) -> tuple[Floats, Floats, Floats]:
+    """Return the squared pivots of FᵀF + HᵀH = RᵀR, (r,), whose product is its determinant; F R⁻¹ and H R⁻¹.
+
+    With `graded`, rows may have very different lengths: with the longest rows first and pivoted columns, the error of
+    QR is relative to the length of each row [CH98].
+    """
+    stack, order = np.vstack([F, H]), np.arange(len(F) + len(H))
+    if graded:
+        from scipy.linalg import qr
+
+        order = np.argsort(-(stack**2).sum(axis=1), kind="stable")
+        Q, R, _ = qr(stack[order], mode="economic", pivoting=True)
+    else:
+        Q, R = np.linalg.qr(stack)
+    stack[order] = Q
+    top, bottom = stack[: len(F)], stack[len(F) :]
+    top[~F.any(axis=1)] = 0  # exactly
+    return np.asarray(R.diagonal() ** 2, dtype=np.float64), top, bottom
+
+
+@dataclass(frozen=True)
+class SetMinors:
+    """e^log_constant |det M_{A ∪ border}| of sets A and of A ∪ i, where M is K, L or the bordered matrix.
+
+    The border consists of the last rows and columns of M, those after the items.
+    """
+
+    scaled: Floats  # M / (unit unitᵀ)
+    unit: Floats  # (n_items,) lengths with which an item's pivots are compared; M_ii is at most unit²
+    log_squares: Floats  # (n_items,) log unit²
+    log_constant: float
+
+    @classmethod
+    def of(cls, M: Floats, unit: Floats, log_constant: float) -> SetMinors:
+        """Return the minors of M, scaled."""
+        inverse = np.ones(len(M))
+        np.divide(1, unit, out=inverse[: len(unit)], where=unit > 0)
+        with np.errstate(divide="ignore"):
+            return cls(M * inverse[:, None] * inverse, unit, 2 * np.log(unit), log_constant)
+
+    @property
+    def n_border(self) -> int:
+        """The number of rows of the border."""
+        return len(self.scaled) - len(self.unit)
+
+    def adjoin(self, sets: Items, items: Ints | None, singular: bool = False) -> tuple[Floats, Floats, Floats, Bools]:
+        """Return the log of the value of A (s,), scale (s,) and x (s, j), where A ∪ i has the value e^scale x_i, and
+        whether the pivots of a set are large enough.
+
+        Let w_0 be the smallest eigenvalue of the minor of A, and c the products of the eigenvectors with column i. Then
+        det M_{A ∪ i} / Π_{j>0} w_j = w_0 (M_ii − Σ_{j>0} c_j²/w_j) − c_0². This also holds for w_0 = 0, which is known
+        to be so if `singular`.
+        """
+        (s, k), n, C = sets.shape, len(self.unit), self.scaled
+        columns, diagonal, squares = C[:, :n], C.diagonal()[:n], self.unit**2
+        if items is not None:
+            columns, diagonal, squares = columns[:, items], diagonal[items], squares[items]
+        if not k and not self.n_border:
+            x = np.broadcast_to(diagonal * squares, (s, len(squares)))
+            return np.full(s, self.log_constant), np.full(s, self.log_constant), x, np.ones(s, dtype=bool)
+        w, W, members = self._eigenvectors(sets)
+        first, rest = (np.zeros(s) if singular else w[:, 0]), w[:, 1:]
+        products = W.transpose(0, 2, 1) @ columns[members]  # c, (s, b, j)
+        products *= products
+        member = np.zeros((s, n), dtype=bool)
+        member[np.arange(s)[:, None], sets] = True
+        zero = (member if items is None else member[:, items]) | (squares == 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weights = np.ones((s, 1, w.shape[1]))
+            np.divide(first[:, None], rest, out=weights[:, 0, 1:])
+            x = np.abs(first[:, None] * diagonal - (weights @ products)[:, 0])
+            scale = np.log(np.abs(rest)).sum(axis=1) + self.log_squares[sets].sum(axis=1) + self.log_constant
+            log_value = np.log(np.abs(first)) + scale
+        x[zero] = 0
+        if not k:  # the minor is the border, a diagonal without rounding
+            return log_value, scale, x * squares, np.ones(s, dtype=bool)
+        # The error of x is some eps divided by the second eigenvalue, that of the first eigenvalue some eps.
+        second = np.minimum(np.abs(rest[:, :1]), 1) if rest.shape[1] else 1
+        trusted = np.all((x * second >= SMALL_PIVOT) | zero, axis=1)
+        if not singular:
+            trusted &= np.abs(first) >= SMALL_PIVOT
+        return log_value, scale, x * squares, trusted
+
+    def _eigenvectors(self, sets: Items) -> tuple[Floats, Floats, Items]:
+        """Return eigenvalues (s, b) and eigenvectors (s, b, b) of minors, the smallest modulus first; their indices."""
+        n, b = len(self.unit), self.n_border
+        members = sets if not b else np.hstack([sets, np.broadcast_to(np.arange(n, n + b), (len(sets), b))])
+        w, W = np.linalg.eigh(self.scaled[members[:, :, None], members[:, None, :]])
+        if b:  # otherwise all are positive, or so small that they are not trusted
+            order = np.argsort(np.abs(w), axis=1)
+            w, W = np.take_along_axis(w, order, axis=1), np.take_along_axis(W, order[:, None, :], axis=2)
+        return w, W, members
