@@ -37,6 +37,8 @@ from dpplearn.errors import InputError
 
 WEIGHT_ROUNDING = 1e-9  # by which weights may miss a sum of 1
 
+LOG_RARE_SIZE = np.log(1e-4)
+
 IMPOSSIBLE = "the condition has probability zero under this model; leave out one of the items"
 
 
@@ -47,6 +49,11 @@ class Top(NamedTuple):
     scores: Floats  # (s, k)
     probabilities: Floats  # (s, k)
     possible: Bools  # (s,) whether P(A ⊆ Y) > 0
+
+
+def _no_items(s: int, k: int) -> Top:
+    """Return lists without items, to be filled."""
+    return Top(np.full((s, k), -1), np.full((s, k), np.nan), np.full((s, k), np.nan), np.ones(s, bool))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,9 +212,11 @@ class SetDistribution:
 
         Scores are NaN where P(A) = 0, probabilities where P(A ⊆ Y) = 0.
         """
+        return self._next_scores(sets, items, threads), self._next_probabilities(sets, items, threads)
+
+    def _next_scores(self, sets: Sets, items: Ints | None, threads: int | None) -> Floats:
         log_p, scale, x = self.components.next(self.log_mass, sets, items, threads)
-        log_set = logsumexp(self._log_set(sets.sizes, log_p))
-        return _ratio(x, scale, log_set), self._next_probabilities(sets, items, threads)
+        return _ratio(x, scale, logsumexp(self._log_set(sets.sizes, log_p)))
 
     def _next_probabilities(self, sets: Sets, items: Ints | None, threads: int | None) -> Floats:
         log_p, scale, x = self.components.next_inclusion(self.log_mass, sets, items, threads)
@@ -226,12 +235,11 @@ class SetDistribution:
         scores = _ratio(x, scale, log_set)
         without_score = np.flatnonzero(log_set == -np.inf)
         if not len(without_score):
-            return self._ranked(sets, items, scores, self._next_probabilities(sets, items, threads), k)
+            return self._ranked(items, scores, self._next_probabilities(sets, items, threads), k)
         kept = np.flatnonzero(log_set > -np.inf)
-        nothing = np.full((len(sets), k), np.nan)
-        found = Top(np.full((len(sets), k), -1), nothing, nothing.copy(), np.ones(len(sets), bool))
+        found = _no_items(len(sets), k)
         some = _subset(sets, kept)
-        ranked = self._ranked(some, items[kept], scores[kept], self._next_probabilities(some, items[kept], threads), k)
+        ranked = self._ranked(items[kept], scores[kept], self._next_probabilities(some, items[kept], threads), k)
         by_probability = self._top_by_probability(_subset(sets, without_score), k, candidate, threads)
         for rows, part in ((kept, ranked), (without_score, by_probability)):
             for to, values in zip(found, part, strict=True):
@@ -240,21 +248,20 @@ class SetDistribution:
 
     def _top_by_probability(self, sets: Sets, k: int, candidate: Bools | None, threads: int | None) -> Top:
         items, probabilities = highest(np.nan_to_num(self._next_probabilities(sets, None, threads)), k, candidate)
-        found = self._ranked(sets, items, probabilities, probabilities, k)
+        found = self._ranked(items, probabilities, probabilities, k)
         possible = self.log_inclusion(sets) > -np.inf
         return found._replace(scores=np.full(found.scores.shape, np.nan), possible=possible)
 
-    def _ranked(self, sets: Sets, items: Ints, scores: Floats, probabilities: Floats, k: int) -> Top:
+    def _ranked(self, items: Ints, scores: Floats, probabilities: Floats, k: int) -> Top:
         """Order candidates, of which −1 are none, and keep the first k."""
-        none = items < 0
-        order = np.lexsort((items, np.where(none, 1, -probabilities), np.where(none, 1, -scores)))[:, :k]
-        missing = ((0, 0), (0, k - order.shape[1]))
-        items = np.pad(np.take_along_axis(items, order, axis=1), missing, constant_values=-1)
-        numbers = [
-            np.where(items < 0, np.nan, np.pad(np.take_along_axis(each, order, axis=1), missing))
-            for each in (scores, probabilities)
-        ]
-        return Top(items, numbers[0], numbers[1], np.ones(len(sets), bool))
+        missing = items < 0
+        order = np.lexsort((items, np.where(missing, 1, -probabilities), np.where(missing, 1, -scores)))[:, :k]
+        rows, found = np.arange(len(items))[:, None], _no_items(len(items), k)
+        for to, values in zip(found, (items, scores, probabilities), strict=False):
+            to[:, : order.shape[1]] = values[rows, order]
+        for to in found[1:3]:
+            to[found.items < 0] = np.nan
+        return found
 
     def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats]:
         """Grow a set from `include` by the best next item, to k items, or without k while P(Y) increases.
@@ -290,7 +297,7 @@ class SetDistribution:
             return []
         _check_possible(self.log_inclusion(self._one(items))[0])
         before = PlainSets.of([items[:place] for place in range(len(items))], self.n_items)
-        return [float(each) for each in self.next_items(before, items[:, None])[0][:, 0]]
+        return [float(each) for each in self._next_scores(before, items[:, None], None)[:, 0]]
 
     # Other distributions.
 
@@ -370,9 +377,11 @@ class SetDistribution:
         """Return log P_c(|Y| = k)."""
         if self.m == 1:
             return np.zeros(1)
-        if 0 < k < self.n_items:
+        found = self.components.log_sizes()[:, k]
+        # Low-rank components give sizes with an absolute error; rare sizes need a tilt.
+        if 0 < k < self.n_items and logsumexp(self.log_mass + found) < LOG_RARE_SIZE:
             return self.components.marginals_given_size(k)[0]
-        return self.components.log_sizes()[:, k]
+        return np.asarray(found)
 
     def check_size(self, k: int) -> None:
         """Raise `InputError` if no set has k items."""

@@ -28,20 +28,23 @@ MAX_BLOCKS = 64
 MAX_BYTES = 2**28  # for the Ω_R of all components
 
 
+def samplers(log_odds: Floats, interaction: LowRank, tilts: Mapping[int, float]) -> dict[int, Sampler]:
+    """Return samplers of some components, with log-odds raised by tilts[c]."""
+    n_blocks = int(np.clip(MAX_BYTES // (8 * len(log_odds) * max(interaction.rank, 1) ** 2), 4, MAX_BLOCKS))
+    with one_blas_thread():
+        return {c: Sampler.of(log_odds[c] + tilt, interaction, c, n_blocks) for c, tilt in tilts.items()}
+
+
 def sample(
-    log_odds: Floats,
-    interaction: LowRank,
-    tilts: Mapping[int, float],
+    samplers: Mapping[int, Sampler],
     which: Ints,
     rng: np.random.Generator,
     k: int | None,
     nonempty: bool,
     threads: int | None,
 ) -> list[Ints]:
-    """Draw one set from each component c in `which`, with log-odds raised by tilts[c]: of k items, or nonempty ones."""
-    n_blocks = int(np.clip(MAX_BYTES // (8 * len(log_odds) * max(interaction.rank, 1) ** 2), 4, MAX_BLOCKS))
+    """Draw one set from each component c in `which`: of k items, or nonempty ones."""
     with one_blas_thread():
-        samplers = {c: Sampler.of(log_odds[c] + tilt, interaction, c, n_blocks) for c, tilt in tilts.items()}
 
         def draw(component: int, stream: np.random.Generator) -> Ints:
             sampler = samplers[component]

@@ -51,16 +51,17 @@ def top_of_all(
 
 def _joined(parts: list[tuple[Floats, Floats, Ints, Floats]], m: int) -> tuple[Floats, Floats, Ints, Floats]:
     """Concatenate results whose lists have different lengths."""
+    if len(parts) == 1:
+        return parts[0]
     width = max((items.shape[1] for _, _, items, _ in parts), default=0)
-    pad = [(log_p, scale, *_padded(items, x, width)) for log_p, scale, items, x in parts]
-    empty = (np.zeros((0, m)), np.zeros(0), np.zeros((0, width), np.int64), np.zeros((0, width)))
-    log_p, scale, items, x = (np.concatenate(each) for each in zip(empty, *pad, strict=True))
-    return log_p, scale, items, x
-
-
-def _padded(items: Ints, x: Floats, width: int) -> tuple[Ints, Floats]:
-    more = ((0, 0), (0, width - items.shape[1]))
-    return np.pad(items, more, constant_values=-1), np.pad(x, more)
+    log_p = np.concatenate([np.zeros((0, m)), *(part[0] for part in parts)])
+    items, x = np.full((len(log_p), width), -1), np.zeros((len(log_p), width))
+    start = 0
+    for _, _, of_part, values in parts:
+        rows = slice(start, start + len(of_part))
+        items[rows, : of_part.shape[1]], x[rows, : of_part.shape[1]] = of_part, values
+        start = rows.stop
+    return log_p, np.concatenate([np.zeros(0), *(part[1] for part in parts)]), items, x
 
 
 class BoundTerms(NamedTuple):

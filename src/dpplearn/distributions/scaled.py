@@ -96,20 +96,26 @@ class ScaledDPPs:
         return read_only(1 / (1 + np.exp(-self._log_odds)))
 
     @cached_property
+    def _log_p(self) -> Floats:
+        return read_only(-np.logaddexp(0, -self._log_odds))
+
+    @cached_property
     def _e(self) -> Floats:
         """1/(1 + o), which 1 − p would round to 0 for large odds."""
         return read_only(1 / (1 + self.odds))
 
     @cached_property
     def _absorbed(self) -> tuple[Floats, Interaction]:
-        """log Z and T."""
-        log_det, T = self.interaction.absorb(self.p)
-        return np.logaddexp(0, self._log_odds).sum(axis=1) + log_det, T
+        """log det(I + P X) and T."""
+        return self.interaction.absorb(self.p)
 
-    @property
+    @cached_property
     def log_Z(self) -> Floats:
         """log det(I + L_c), (m,)."""
-        return self._absorbed[0]
+        of_items = np.logaddexp(0, self._log_odds).sum(axis=1)
+        if isinstance(self.interaction, Dense):  # a determinant takes a quarter of the time of T
+            return read_only(of_items + self.interaction.log_det(self.p))
+        return read_only(of_items + self._absorbed[0])
 
     @property
     def T(self) -> Interaction:
@@ -164,8 +170,7 @@ class ScaledDPPs:
         """Return log P_c(A) or log P_c(A ⊆ Y), (m,), and the factor by which each item multiplies it, (m, j)."""
         if inclusion:
             log_det, left = self.T.schur(basket, items, np.sqrt(self._e))
-            with np.errstate(divide="ignore"):
-                log_p, q = np.log(self.p[:, basket]).sum(axis=1) + log_det, self.p
+            log_p, q = self._log_p[:, basket].sum(axis=1) + log_det, self.p
         else:
             log_det, left = self.interaction.schur(basket, items)
             log_p, q = self._log_odds[:, basket].sum(axis=1) + log_det - self.log_Z, self.odds
@@ -218,8 +223,7 @@ class ScaledDPPs:
         assert isinstance(self.interaction, Dense)
         s, n = len(sets), self.n_items
         matrices, q = (self._scaled_T, self.p) if inclusion else (self.interaction.C, self.odds)
-        with np.errstate(divide="ignore"):
-            log_q = np.log(self.p) if inclusion else self._log_odds
+        log_q = self._log_p if inclusion else self._log_odds
         bias = np.zeros(self.m) if inclusion else -self.log_Z
         candidates = np.zeros((0, 0), np.int64) if items is None else np.broadcast_to(items, (s, items.shape[-1]))
         candidates = np.ascontiguousarray(candidates, np.int64)
@@ -279,8 +283,7 @@ class ScaledDPPs:
 
     def dense(self) -> ScaledDPPs:
         """Return the same components with a dense interaction."""
-        interaction = self.interaction.dense() if isinstance(self.interaction, LowRank) else self.interaction
-        return ScaledDPPs(self._log_odds, interaction)
+        return ScaledDPPs(self._log_odds, self.interaction.dense()) if isinstance(self.interaction, LowRank) else self
 
     def L(self, c: int) -> Floats:
         """Return the kernel of one component as a matrix."""
@@ -322,6 +325,11 @@ class ScaledDPPs:
         log_p, marginals = zip(*each, strict=True)
         return np.array(log_p), np.array(marginals)
 
+    @cached_property
+    def _samplers(self) -> dict[int, low_rank_sampling.Sampler]:
+        """The samplers made so far."""
+        return {}
+
     def sample(
         self,
         which: Ints,
@@ -337,8 +345,12 @@ class ScaledDPPs:
             raise InputError("under this model every set is empty, so there is no nonempty set to draw")
         # Given |Y| = k the distribution does not depend on a tilt by t, so draw from the tilt with mean size k.
         if low_rank is not None:
-            tilts = {c: 0.0 if k is None else sizes.low_rank_tilt(self._log_odds[c], low_rank, c, k) for c in needed}
-            return low_rank_sampling.sample(self._log_odds, low_rank, tilts, which, rng, k, nonempty, threads)
+            of_size = {c: sizes.low_rank_tilt(self._log_odds[c], low_rank, c, k) for c in needed} if k else {}
+            missing = of_size if k else {c: 0.0 for c in needed if c not in self._samplers}
+            found = low_rank_sampling.samplers(self._log_odds, low_rank, missing)
+            if not k:
+                self._samplers.update(found)
+            return low_rank_sampling.sample(found if k else self._samplers, which, rng, k, nonempty, threads)
         dense = self.dense()
         if k is None:
             K = {c: dense.K(c) for c in needed}

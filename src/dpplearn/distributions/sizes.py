@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Floats, Ints
-from dpplearn.distributions.interaction import LowRank, absorbed_core, quadratic
+from dpplearn.distributions.interaction import LowRank, absorbed_core, quadratic, weighted_gram
 
 Complex = npt.NDArray[np.complex128]
 
@@ -124,14 +124,14 @@ class LowRankSizes:
         found = np.zeros((self.n_terms, *self.core.shape))
         for power in range(self.n_terms):
             inside = slice(self._first(power), self.n_rare)
-            found[power] = _gram(self.rows[inside], self.p[inside] ** (power + 1))
+            found[power] = weighted_gram(self.rows[inside], self.p[inside] ** (power + 1))
         return found
 
     @cached_property
     def moments(self) -> tuple[float, float]:
         """Mean and variance of |Y|: tr K and tr K − tr K²."""
         p, common = self.p, slice(self.n_rare, None)
-        own = [_gram(self.rows[common], p[common] ** power) for power in (1, 2, 3)]
+        own = [weighted_gram(self.rows[common], p[common] ** power) for power in (1, 2, 3)]
         S, S2, S3 = (rare + more for rare, more in zip(self.grams, own, strict=False))
         T, U = absorbed_core(self.core, S)[1], S - S2
         TU = T @ U
@@ -219,7 +219,7 @@ def low_rank_tilt(log_odds: Floats, low_rank: LowRank, component: int, size: flo
     for _ in range(MAX_NEWTON_STEPS):
         p = 1 / (1 + np.exp(-(log_odds + log_t)))
         q = p[active]
-        S, S2, S3 = (_gram(rows, q**power) for power in (1, 2, 3))
+        S, S2, S3 = (weighted_gram(rows, q**power) for power in (1, 2, 3))
         T, U = absorbed_core(core, S)[1], S - S2
         TU = T @ U
         mean = p.sum() + np.trace(TU)
@@ -243,13 +243,7 @@ def low_rank_marginals(log_odds: Floats, low_rank: LowRank, component: int, k: i
 def _log_Z(log_odds: Floats, low_rank: LowRank, component: int) -> float:
     p = 1 / (1 + np.exp(-log_odds[low_rank.active]))
     core = low_rank.core[component if low_rank.g > 1 else 0]
-    return float(np.logaddexp(0, log_odds).sum()) + absorbed_core(core, _gram(low_rank.rows, p))[0]
-
-
-def _gram(rows: Floats, weights: Floats) -> Floats:
-    """Return Zᵀ diag(weights) Z."""
-    scaled = rows * np.sqrt(weights)[:, None]
-    return np.asarray(scaled.T @ scaled)
+    return float(np.logaddexp(0, log_odds).sum()) + absorbed_core(core, weighted_gram(low_rank.rows, p))[0]
 
 
 def _times_real(a: Complex, b: Floats) -> Complex:
