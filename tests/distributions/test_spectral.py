@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 from distributions.contract import CHECKS, Case
+from dpplearn import Baskets, InputError
+from dpplearn.arrays import NO_ITEMS, Ints
 from dpplearn.distributions.spectral import SpectralDPP
-from helpers.spectra import Rational, eliminated, floats, product, rational_orthogonal, transposed
+from helpers.spectra import Rational, eliminated, floats, product, rational_orthogonal, rotation, transposed
 
 ONE = Fraction(1)
 
@@ -69,6 +74,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "rank two of eight": lambda: spectrum([0, 0, 0, 0, 0, 0, 0.5, 0.9]),
     "one eigenvalue at 1": lambda: spectrum([0.1, 0.3, 0.5, 0.7, 0.9, 1]),
     "two eigenvalues at 1": lambda: spectrum([0.1, 0.3, 0.5, 0.7, 1, 1]),
+    "one eigenvalue near 1": lambda: spectrum([0.1, 0.3, 0.5, 0.7, 0.9, 1 - 1e-7]),
     "one at 1, two at 0": lambda: spectrum([0, 0, 0.3, 0.5, 0.7, 1]),
     "projection": lambda: spectrum([0, 0, 0, 1, 1, 1]),
     "diagonal": lambda: diagonal([0.1, 0.5, 0.9, 0.25, 0.75]),
@@ -89,3 +95,184 @@ def case_of(name: str) -> Case:
 @pytest.mark.parametrize("name", CASES)
 def test_contract(name: str, check: Callable[[Case], None]) -> None:
     check(case_of(name))
+
+
+EIGENVALUES = {"away from 1": [], "near 1": [1 - 1e-7, 1 - 1e-12], "at 1": [1.0, 1.0]}
+every_border = pytest.mark.parametrize("border", EIGENVALUES)
+NO_MASS = np.zeros(1)
+
+
+def sets_of(lists: Sequence[Ints], n_items: int) -> Baskets:
+    return Baskets.from_lists([each.tolist() for each in lists], n_items=n_items)
+
+
+def with_border(dpp: SpectralDPP, border: str) -> SpectralDPP:
+    """The largest eigenvalues replaced."""
+    lam, values = dpp.eigenvalues.copy(), EIGENVALUES[border]
+    lam[np.argsort(lam)[len(lam) - len(values) :]] = values
+    return SpectralDPP(lam, dpp.eigenvectors)
+
+
+def possible_everywhere(dpp: SpectralDPP, sets: list[Ints]) -> list[list[bool]]:
+    """Whether each set is possible according to each method; the last item is adjoined or remains."""
+    whole = sets_of(sets, dpp.n_items)
+    last, start = [each[-1] for each in sets], sets_of([each[:-1] for each in sets], dpp.n_items)
+    rows = np.arange(len(sets))
+    answers = [
+        np.isfinite(dpp.log_prob(whole)[:, 0]),
+        np.isfinite(dpp.log_inclusion(whole)[:, 0]),
+        dpp.next(NO_MASS, start)[2][rows, last] > 0,
+        dpp.next_inclusion(NO_MASS, start)[2][rows, last] > 0,
+    ]
+    conditioned = []
+    for each in sets:
+        _, rest = dpp.condition(each[:-1], NO_ITEMS)
+        conditioned.append(rest.marginals()[0, each[-1] - np.count_nonzero(each[:-1] < each[-1])] > 0)
+    return [answer.tolist() for answer in answers] + [[bool(each) for each in conditioned]]
+
+
+@every_border
+@pytest.mark.parametrize("n", [20, 100])
+@pytest.mark.parametrize("k", [3, 10])
+def test_duplicates_are_never_together_and_near_duplicates_are(n: int, k: int, border: str) -> None:
+    rng, quarter = np.random.default_rng(0), n // 4
+    X, step = rng.standard_normal((n, 2 * n)), rng.standard_normal((quarter, 2 * n))
+    others = np.arange(quarter, n - quarter)
+    sets = [np.array([i, *rng.choice(others, k - 2, replace=False), n - quarter + i]) for i in range(5)]
+    for apart, possible in ((0.0, False), (1e-13, True), (1e-6, True)):
+        X[-quarter:] = X[:quarter] + math.sqrt(apart) * step
+        dpp = with_border(SpectralDPP.from_factor(X / math.sqrt(2 * n)), border)
+        assert possible_everywhere(dpp, sets) == [[possible] * 5] * 5
+
+
+@every_border
+@pytest.mark.parametrize("order", list(permutations([0, 4, 5])), ids=str)
+def test_three_dependent_items_are_never_together(order: tuple[int, ...], border: str) -> None:
+    """The row of one is that of another plus 1e-6 times that of the third, so any two are possible."""
+    X = np.random.default_rng(0).standard_normal((30, 60)) / 8
+    X[order[2]] = X[order[0]] + 1e-6 * X[order[1]]
+    dpp = with_border(SpectralDPP.from_factor(X), border)
+    sets = [np.array([*each, 9]) for each in permutations([0, 4, 5])] + [np.array(each) for each in permutations(order)]
+    assert possible_everywhere(dpp, sets) == [[False] * 12] * 5
+    assert np.isfinite(dpp.log_inclusion(sets_of([each[:2] for each in sets[6:]], 30))).all()
+
+
+@pytest.mark.parametrize("n_ones", [0, 2])
+@pytest.mark.parametrize(("n", "rank"), [(8, 4), (30, 5), (100, 20)])
+def test_no_set_is_larger_than_the_rank_before_and_after_conditioning(n: int, rank: int, n_ones: int) -> None:
+    lam = np.where(np.arange(n) < rank, 0.5, 0)
+    lam[:n_ones] = 1
+    rng = np.random.default_rng(0)
+    for dpp, largest in (
+        (SpectralDPP(lam, rotation(n)), rank),
+        (SpectralDPP(lam, rotation(n)).condition(np.array([1]), NO_ITEMS)[1], rank - 1),
+        (SpectralDPP(lam, rotation(n)).condition(np.array([1, 4]), np.array([2]))[1], rank - 2),
+        (SpectralDPP(lam, rotation(n)).tilt(np.r_[-np.inf, rng.standard_normal(n - 1)])[1], rank),
+    ):
+        assert dpp.size_range[-1] == largest
+        items = [1 + rng.permutation(dpp.n_items - 1)[: largest + 1] for _ in range(5)]
+        assert possible_everywhere(dpp, items) == [[False] * 5] * 5
+        assert possible_everywhere(dpp, [each[:-1] for each in items]) == [[True] * 5] * 5
+
+
+@pytest.mark.parametrize("name", ["full rank", "rank-deficient", "two eigenvalues at 1", "projection", "diagonal"])
+@pytest.mark.parametrize("spread", [20, 700])
+def test_tilts_of_very_different_odds_are_exact(name: str, spread: float) -> None:
+    case, rng = case_of(name), np.random.default_rng(0)
+    with np.errstate(divide="ignore"):
+        log_table = np.log(case.table[0])
+    for _ in range(20):
+        g = rng.uniform(-spread, spread, case.n)
+        expected = np.logaddexp.reduce(log_table + case.holds @ g)
+        evidence, tilted = case.components.tilt(g)
+        assert evidence[0] == pytest.approx(expected, rel=1e-12, abs=1e-10)
+        marginals = np.exp(log_table + case.holds @ g - expected) @ case.holds
+        np.testing.assert_allclose(tilted.marginals()[0], marginals, atol=1e-10)
+        assert tilted.size_range.start == case.components.size_range.start
+
+
+def test_a_certain_part_stays_certain_given_an_event_of_small_probability() -> None:
+    """P(exclude ∩ Y = ∅) is 1e-12, so rounding of eigenvalues grows to 1e-4 of their distance from 1."""
+    case = spectrum([0, 0.3, 0.5, 1 - 1e-12, 1, 1])
+    for first in range(6):
+        for second in range(first):
+            exclude = np.array([second, first])
+            assert case.components.condition(NO_ITEMS, exclude)[1].size_range.start == 2
+            assert case.components.tilt(np.where(np.isin(range(6), exclude), -np.inf, 1.0))[1].size_range.start == 2
+            assert case.components.condition(exclude[:1], exclude[1:])[1].size_range.start == 1
+
+
+def test_conditioning_in_many_steps_is_conditioning_at_once() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 40)) / 6
+    dpp = SpectralDPP.from_factor(X)
+    at_once, rest = dpp.condition(np.arange(0, 20, 2), np.arange(1, 20, 2))
+    evidence, step = 0.0, dpp
+    for item in range(20):
+        first = np.zeros(1, np.int64)
+        log_p, step = step.condition(*((NO_ITEMS, first) if item % 2 else (first, NO_ITEMS)))
+        evidence += log_p[0]
+    assert evidence == pytest.approx(at_once[0], rel=1e-12)
+    np.testing.assert_allclose(step.K, rest.K, atol=1e-12)
+
+
+def test_everything_can_be_known() -> None:
+    dpp = SpectralDPP.from_K([[0.5, 0.25], [0.25, 0.5]])
+    evidence, rest = dpp.condition(np.array([0]), np.array([1]))
+    assert np.exp(evidence[0]) == pytest.approx(0.5 - (0.25 - 0.0625), rel=1e-12)
+    assert rest.n_items == 0
+
+
+def test_log_probabilities_far_below_the_smallest_float_are_finite() -> None:
+    n = 60
+    dpp = SpectralDPP(np.full(n, 1e-12), rotation(n))
+    everything = sets_of([np.arange(n)], n)
+    assert dpp.log_prob(everything)[0, 0] == pytest.approx(n * math.log(1e-12), rel=1e-9)
+    assert dpp.log_inclusion(everything)[0, 0] == pytest.approx(n * math.log(1e-12), rel=1e-9)
+    log_prob, scale, x = dpp.next(NO_MASS, sets_of([np.arange(n - 1)], n))
+    assert scale[0] + math.log(x[0, -1]) == pytest.approx(n * math.log(1e-12), rel=1e-9)
+    assert not x[0, :-1].any()
+    assert math.isfinite(log_prob[0, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("eigenvalues", None),
+        ("eigenvectors", None),
+        ("eigenvalues", np.array([0.5, np.nan, 0.5])),
+        ("eigenvalues", np.array([0.5, 1.5, 0.5])),
+        ("eigenvalues", np.array([0, 1, 0])),
+        ("eigenvalues", np.full((3, 1), 0.5)),
+        ("eigenvalues", np.zeros(0)),
+        ("eigenvectors", np.eye(2)),
+        ("eigenvectors", np.ones((3, 3))),
+        ("eigenvectors", np.full((3, 3), np.inf)),
+        ("eigenvectors", np.eye(3).astype(str)),
+    ],
+)
+def test_malformed_arrays_are_rejected_by_name(name: str, array: np.ndarray | None) -> None:
+    arrays = SpectralDPP(np.array([0.1, 0.5, 1]), rotation(3)).arrays()
+    SpectralDPP.from_arrays(arrays)
+    arrays = {**arrays, name: array} if array is not None else {key: arrays[key] for key in arrays if key != name}
+    with pytest.raises(InputError, match=name):
+        SpectralDPP.from_arrays(arrays)
+
+
+def test_arrays_cannot_be_changed() -> None:
+    dpp = SpectralDPP(np.array([0.1, 0.5, 1]), rotation(3))
+    for each in (dpp, pickle.loads(pickle.dumps(dpp))):
+        for array in (each.eigenvalues, each.eigenvectors, each.K):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+
+
+def test_an_item_of_a_model_with_certain_items_is_not_copied() -> None:
+    with pytest.raises(InputError):
+        SpectralDPP(np.array([0.1, 0.5, 1]), rotation(3)).with_copy(0)
+
+
+@pytest.mark.parametrize("k", [0, 4, True, 2.5])
+def test_impossible_sizes_are_not_drawn(k: int) -> None:
+    dpp = SpectralDPP(np.array([0, 0.5, 0.2, 1]), rotation(4))
+    with pytest.raises(InputError, match=rf"{k!r}.*\b1\b.*\b3\b"):
+        dpp.sample(np.zeros(1, np.int64), 0, k=k)

@@ -51,24 +51,34 @@ def singular_values(matrices: Floats) -> Floats:
     return np.asarray(np.linalg.svd(matrices, compute_uv=False))
 
 
-def complement(rows: Floats) -> Floats:
-    """Return an orthonormal basis (r, r − k) of the vectors that are orthogonal to k independent rows (k, r)."""
-    return np.asarray(np.linalg.qr(rows.T, mode="complete")[0][:, len(rows) :])
+def split_space(rows: Floats) -> tuple[Floats, Floats]:
+    """Return orthonormal bases of the span of k independent rows (k, r), and of its orthogonal complement."""
+    Q = np.linalg.qr(rows.T, mode="complete")[0]
+    return Q[:, : len(rows)], Q[:, len(rows) :]
 
 
-def distances_from(F: Floats, A: Ints, items: Ints) -> Floats:
-    """Return the squared distance of each item's row of F from the span of those of A; 0 for the items of A."""
-    Q, left = np.linalg.qr(F[A].T)[0], F[items]
-    squares = (left**2).sum(axis=1)
+def adjoin_rows(F: Floats, A: Ints, items: Ints) -> tuple[float, Floats]:
+    """Return log det(F_A F_Aᵀ), and the squared distance of each item's row from the span of those of A.
+
+    The distance is 0 for the items of A, and for all items if the rows of A are dependent.
+    """
+    rows, left = F[A], F[items]
+    before, squares = (rows**2).sum(axis=1), (left**2).sum(axis=1)
+    if len(A) > F.shape[1] or not np.all(before > 0):
+        return -math.inf, np.zeros(len(items))
+    Q, R = np.linalg.qr((rows / np.sqrt(before)[:, None]).T)
+    pivots = R.diagonal() ** 2
+    if np.any(pivots < zero_pivot(len(F), len(A))):
+        return -math.inf, np.zeros(len(items))
     for _ in range(2):  # once leaves rounding along the rows of A, twice does not
         left = left - (left @ Q) @ Q.T
     found = (left**2).sum(axis=1)
     found[(found < zero_pivot(len(F), len(A) + 1) * squares) | np.isin(items, A)] = 0
-    return np.asarray(found)
+    return float(np.log(pivots).sum() + np.log(before).sum()), found
 
 
 def orthonormalised(F: Floats, H: Floats, *, graded: bool = False) -> tuple[Floats, Floats, Floats]:
-    """Return the squared pivots of FᵀF + HᵀH = RᵀR, (r,), whose product is its determinant; F R⁻¹ and H R⁻¹.
+    """Return the diagonal of |R|, (r,), and F R⁻¹ and H R⁻¹, where RᵀR = FᵀF + HᵀH is a Cholesky decomposition.
 
     With `graded`, rows may have very different lengths: with the longest rows first and pivoted columns, the error of
     QR is relative to the length of each row [CH98].
@@ -77,14 +87,14 @@ def orthonormalised(F: Floats, H: Floats, *, graded: bool = False) -> tuple[Floa
     if graded:
         from scipy.linalg import qr
 
-        order = np.argsort(-(stack**2).sum(axis=1), kind="stable")
+        order = np.argsort(-np.abs(stack).max(axis=1, initial=0), kind="stable")
         Q, R, _ = qr(stack[order], mode="economic", pivoting=True)
     else:
         Q, R = np.linalg.qr(stack)
     stack[order] = Q
     top, bottom = stack[: len(F)], stack[len(F) :]
     top[~F.any(axis=1)] = 0  # exactly
-    return np.asarray(R.diagonal() ** 2, dtype=np.float64), top, bottom
+    return np.asarray(np.abs(R.diagonal()), dtype=np.float64), top, bottom
 
 
 @dataclass(frozen=True)

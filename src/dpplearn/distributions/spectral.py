@@ -23,11 +23,11 @@ from dpplearn.distributions.components import Sets, Similarity
 from dpplearn.distributions.determinants import (
     BATCH_NUMBERS,
     SetMinors,
-    complement,
-    distances_from,
+    adjoin_rows,
     log_gram,
     orthonormalised,
     singular_values,
+    split_space,
     zero_pivot,
 )
 from dpplearn.distributions.eigenvector_choice import (
@@ -157,12 +157,20 @@ class SpectralDPP:
         return cls(odds / (1 + odds), V)
 
     @classmethod
-    def from_K_factor(cls, F: Floats) -> SpectralDPP:
-        """Return the DPP of K = F Fᵀ, with one row of F per item. Singular values above 1 must be rounding."""
+    def from_K_factor(cls, F: Floats, n_ones: int | None = None) -> SpectralDPP:
+        """Return the DPP of K = F Fᵀ, with one row of F per item. Singular values above 1 must be rounding.
+
+        If the number of eigenvalues of exactly 1 is known, `n_ones` says so. Otherwise those within rounding are 1.
+        """
         if F.shape[1] > len(F):
             F = np.asarray(np.linalg.qr(F.T, mode="r")).T
         singular, V = svd_apart(F)
-        return cls(with_ones(singular**2), V)
+        lam = with_ones(singular**2)
+        if n_ones is not None:
+            order = np.argsort(-singular, kind="stable")
+            lam[order[:n_ones]] = 1
+            lam[order[n_ones:]] = np.minimum(singular[order[n_ones:]] ** 2, np.nextafter(1, 0))
+        return cls(lam, V)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SpectralDPP:
@@ -289,26 +297,23 @@ class SpectralDPP:
                     values[group.rows[doubtful]] = self._log_prob_by_factor(group.sets[doubtful])
         return values[:, None]
 
-    def _log_prob_by_factor(self, sets: Items) -> Floats:
+    def _log_prob_by_factor(self, sets: Items | Ints) -> Floats:
         """Return log P(A) of sets of one size, (s,), where minors have too few digits.
 
         P(A) = P(A ⊆ Y) P(no other item | A ⊆ Y) = det(F_A F_Aᵀ) det(Wᵀ (I − Λ) W), where W is an orthonormal basis of
         the vectors orthogonal to the rows of F_A. Where L exists this is det(L_A) Π(1 − λ), with L = B Bᵀ.
         """
-        k = sets.shape[1]
-        if k not in self.size_range:
+        if sets.shape[1] not in self.size_range:
             return np.full(len(sets), -np.inf)
         if not self.near_one.any():
             return log_gram(self._odds_factor, sets) + self.log_empty()
         values, lam = log_gram(self.factor, sets), self.eigenvalues[self.eigenvalues > 0]
         for row in np.flatnonzero(np.isfinite(values)):
-            W = complement(self.factor[sets[row]])
-            # The second determinant is zero only if a direction of W belongs to eigenvalues of exactly 1.
-            distances = singular_values(W[lam < 1])
-            possible = len(distances) == W.shape[1] and distances.min(initial=1) ** 2 >= zero_pivot(self.n_items, k)
-            with np.errstate(divide="ignore"):
-                log_rest = 2 * np.log(singular_values(np.sqrt(1 - lam)[:, None] * W)).sum()
-            values[row] += log_rest if possible else -np.inf
+            Q, W = split_space(self.factor[sets[row]])
+            if self._ones_outside(Q):
+                values[row] = -np.inf
+            else:
+                values[row] += 2 * np.log(singular_values(np.sqrt(1 - lam)[:, None] * W)).sum()
         return values
 
     def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
@@ -371,23 +376,21 @@ class SpectralDPP:
     def _adjoin_one(self, factor: Floats | None, A: Ints, items: Ints | None) -> tuple[float, float, Floats]:
         """Return the log of a determinant for A, scale and x, without minors.
 
-        They come from the factor of the matrix. A matrix with a border has none; there they are the probabilities of ∅
-        and of single items under the DPP of the other items given A ⊆ Y.
+        They come from the factor of the matrix. A matrix with a border has none. There x has the probabilities of
+        single items under the DPP of the other items given A ⊆ Y.
         """
         everything, x = np.arange(self.n_items), np.zeros(self.n_items)
         candidates = everything if items is None else items
         if factor is not None:
-            log_det = float(log_gram(factor, A[None])[0])
-            if log_det == -math.inf:
-                return log_det, 0.0, x[candidates]
-            return log_det, log_det, distances_from(factor, A, candidates)
+            log_det, distances = adjoin_rows(factor, A, candidates)
+            return log_det, log_det if distances.any() else 0.0, distances
         evidence, rest = self.condition(A, NO_ITEMS)
         if evidence[0] == -math.inf or rest.size_range.start > 1:
             return -math.inf, 0.0, x[candidates]
         singular = rest.size_range.start == 1
-        log_prob, scale, single, _ = rest._probability.adjoin(np.zeros((1, 0), np.int32), None, singular)
+        _, scale, single, _ = rest._probability.adjoin(np.zeros((1, 0), np.int32), None, singular)
         x[np.delete(everything, A)] = single[0]
-        return float(log_prob[0] + evidence[0]), float(scale[0] + evidence[0]), x[candidates]
+        return float(self._log_prob_by_factor(A[None])[0]), float(scale[0] + evidence[0]), x[candidates]
 
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, SpectralDPP]:
         """Return log P(include ⊆ Y, exclude ∩ Y = ∅), (1,), and the DPP of the other items given that.
@@ -397,23 +400,33 @@ class SpectralDPP:
         """
         others = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
         nothing = SpectralDPP(np.zeros(len(others)), np.eye(len(others)))
-        F, H, k = self.factor, self._rest_factor, len(include)
+        F, H, k, n_ones = self.factor, self._rest_factor, len(include), self.size_range.start
         evidence = float(log_gram(F, include[None])[0])
         if evidence == -math.inf:
             return np.array([-np.inf]), nothing
         if k:
-            W = complement(F[include])
+            Q, W = split_space(F[include])
             projected = F @ W
             squares, before = (projected**2).sum(axis=1), (F**2).sum(axis=1)
             projected[squares < zero_pivot(self.n_items, k + 1) * before] = 0
+            n_ones = self._ones_outside(Q)
             F, H = projected, H @ W
         F = F[others]
         if len(exclude):
-            pivots, F, _ = orthonormalised(F, H)
-            if pivots.min(initial=1) < zero_pivot(self.n_items, len(exclude)):
+            R, F, _ = orthonormalised(F, H)
+            if R.min(initial=1) ** 2 < zero_pivot(self.n_items, len(exclude)):
                 return np.array([-np.inf]), nothing
-            evidence += float(np.log(pivots).sum())
-        return np.array([evidence]), SpectralDPP.from_K_factor(F)
+            evidence += 2 * float(np.log(R).sum())
+        return np.array([evidence]), SpectralDPP.from_K_factor(F, n_ones)
+
+    def _ones_outside(self, Q: Floats) -> int:
+        """Return how many eigenvalues are still 1 given A ⊆ Y, where Q is an orthonormal basis of the rows of F_A.
+
+        It is the number of directions in the span of the eigenvectors at 1 that are orthogonal to Q.
+        """
+        at_one = Q[self.at_one[self.eigenvalues > 0]]
+        cosines = singular_values(at_one) if at_one.size else np.zeros(0)
+        return len(at_one) - int(np.count_nonzero(cosines**2 >= zero_pivot(self.n_items, Q.shape[1])))
 
     def tilt(self, log_odds: Floats) -> tuple[Floats, SpectralDPP]:
         """Return log Σ_Y P(Y) exp(g·x_Y), (1,), and the DPP P'(Y) ∝ P(Y) exp(g·x_Y); g_i = −inf excludes an item.
@@ -423,15 +436,15 @@ class SpectralDPP:
         """
         F, H, log_sum, excluded = self.factor, self._rest_factor, 0.0, np.isneginf(log_odds)
         if excluded.any():
-            pivots, F, H = orthonormalised(np.where(excluded[:, None], 0, F), H)
-            if pivots.min(initial=1) < zero_pivot(self.n_items, int(excluded.sum())):
+            R, F, H = orthonormalised(np.where(excluded[:, None], 0, F), H)
+            if R.min(initial=1) ** 2 < zero_pivot(self.n_items, int(excluded.sum())):
                 return np.array([-np.inf]), self
-            log_sum = float(np.log(pivots).sum())
+            log_sum = 2 * float(np.log(R).sum())
         top = max(float(log_odds.max(initial=0)), 0.0)  # all rows are divided by exp(top/2), so that none overflows
         D = np.exp((log_odds - top) / 2)
-        pivots, F, _ = orthonormalised(D[:, None] * F, H * math.exp(-top / 2), graded=True)
-        log_sum += float(np.log(pivots).sum()) + len(pivots) * top
-        return np.array([log_sum]), SpectralDPP.from_K_factor(F)
+        R, F, _ = orthonormalised(D[:, None] * F, H * math.exp(-top / 2), graded=True)
+        log_sum += 2 * float(np.log(R).sum()) + len(R) * top
+        return np.array([log_sum]), SpectralDPP.from_K_factor(F, self.size_range.start)
 
     def restrict(self, items: Ints) -> SpectralDPP:
         """Return the DPP of Y ∩ items, in the order of `items`."""
