@@ -165,7 +165,7 @@ class Job(NamedTuple):
         options = FitOptions(threads=1, **self.options)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # a search may go too far, and turns back
             model = fit_with(options, self.train, rng=self.seed, callback=lambda _: cancelled.is_set()).model
-        return model.law.log_probabilities(self.test, 1)
+        return model.distribution.log_prob(self.test, 1)
 
 
 def _in_parallel(jobs: Sequence[Job], threads: int, progress: bool) -> list[Floats]:

@@ -9,9 +9,9 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
-from dpplearn.kernels.among import pairs_among
-from dpplearn.models.evidence import LEVEL, Evidence, evidence_among, missed, told
-from dpplearn.models.mixture import LARGE, Mixture, fewest_met
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import MANY_ITEMS, SetModel
+from dpplearn.models.relations import FDR_LEVEL, Evidence, benjamini_hochberg, evidence, missed, pair_table, significant_pairs
 
 SURE_OF_NONE = 2.99  # meetings by chance; of fewer, nothing can be told even where there was none
 AT_ONCE = 500  # pairs of a large catalogue whose lifts are looked up together
@@ -75,23 +75,15 @@ def related_pairs(model: Mixture, k: int = 10) -> RelatedPairs:
     return RelatedPairs(_surest(model, frequent, k, np.negative), _surest(model, met, k, np.positive))
 
 
-def surely_apart(model: Mixture) -> Floats:
+def surely_apart(model: SetModel) -> Floats:
     """By how much the lift of every two items is surely below 1; 0 where it is not."""
     training = model.training
     if training is None:
         return np.asarray(np.maximum(1 - model.lift, 0))
-    seen = evidence_among(training, model.chance, np.arange(len(model.items)))
+    every = np.arange(len(model.items))
+    seen = evidence(training, model.independence, every, every)
     _, high = seen.interval()
-    return np.asarray(np.where(told_apart(seen), np.maximum(1 - np.fmax(model.lift, high), 0), 0))
-
-
-def told_apart(seen: Evidence) -> Bools:
-    """Which pairs of a square met less often than chance explains."""
-    first, second = np.triu_indices(len(seen.met), 1)
-    found = np.zeros(seen.met.shape, bool)
-    of_each = Evidence(seen.met[first, second], seen.expected[first, second], seen.missed)
-    found[first, second] = told(of_each.fewer(), LEVEL)
-    return np.asarray(found | found.T)
+    return np.asarray(np.where(significant_pairs(seen, fewer_only=True), np.maximum(1 - np.fmax(model.lift, high), 0), 0))
 
 
 class _Candidates(NamedTuple):
@@ -114,7 +106,7 @@ def _of_frequent(model: Mixture) -> _Candidates:
     """All pairs, or of many items those of the most frequent."""
     known = model.training
     by = model.marginals() if known is None else known.item_weights
-    chosen = np.sort(np.argsort(-by, kind="stable")[:LARGE])
+    chosen = np.sort(np.argsort(-by, kind="stable")[:MANY_ITEMS])
     i, j = np.triu_indices(len(chosen), 1)
     first, second = chosen[i], chosen[j]
     if known is None:
@@ -130,13 +122,13 @@ def _that_met(model: Mixture) -> _Candidates:
     assert known is not None
     first, second = known.pairs.T.astype(np.int64)
     found = _Candidates(first, second, known.pair_weights, _expected(model, first, second))
-    return found.of((found.met > found.expected) & (found.met >= fewest_met(model)))
+    return found.of((found.met > found.expected) & (found.met >= model.min_cooccurrences))
 
 
 def _expected(model: Mixture, first: Ints, second: Ints) -> Floats:
     known = model.training
     assert known is not None
-    scale = model.chance.of(known.frequencies)
+    scale = model.independence.scale_of(known.frequencies)
     return np.asarray(scale * known.item_weights[first] * known.frequencies[second])
 
 
@@ -151,13 +143,13 @@ def _surest(model: Mixture, pairs: _Candidates, k: int, side: np.ufunc) -> list[
     sure = np.where(np.isnan(pairs.met), np.inf, low if side is np.positive else -high)
     n = len(model.items)
     p = seen.more() if side is np.positive else seen.fewer()
-    possible = np.flatnonzero((sure > side(1)) & told(p, LEVEL, tests=n * (n - 1) // 2))
+    possible = np.flatnonzero((sure > side(1)) & benjamini_hochberg(p, FDR_LEVEL, tests=n * (n - 1) // 2))
     order = possible[np.argsort(-sure[possible], kind="stable")]
-    order = order if len(model.items) <= LARGE else order[:MOST_LOOKED_UP]
+    order = order if len(model.items) <= MANY_ITEMS else order[:MOST_LOOKED_UP]
     pairs, sure, low, high = pairs.of(order), sure[order], low[order], high[order]
     lifts, done = np.zeros(0), 0
     while done < len(order) and _kth(np.minimum(side(lifts), sure[:done]), k) < sure[done]:
-        batch = slice(done, None if len(model.items) <= LARGE else done + AT_ONCE)
+        batch = slice(done, None if len(model.items) <= MANY_ITEMS else done + AT_ONCE)
         lifts = np.append(lifts, _lifts(model, pairs.first[batch], pairs.second[batch]))
         done = len(lifts)
     surer = np.minimum(side(lifts), sure[:done])
@@ -176,8 +168,8 @@ def _kth(values: Floats, k: int) -> float:
 
 
 def _lifts(model: Mixture, first: Ints, second: Ints) -> Floats:
-    if len(model.items) <= LARGE:
+    if len(model.items) <= MANY_ITEMS:
         return np.asarray(model.lift[first, second])
-    items, chance = np.unique(np.concatenate([first, second])), model.chance
-    both = pairs_among(model.law, items)[np.searchsorted(items, first), np.searchsorted(items, second)]
-    return np.asarray(both / chance.not_empty / (chance.q * chance.m[first] * chance.m[second]))
+    items = np.unique(np.concatenate([first, second]))
+    lift = pair_table(model.distribution, items, items).lift
+    return np.asarray(lift[np.searchsorted(items, first), np.searchsorted(items, second)])

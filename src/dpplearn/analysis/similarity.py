@@ -16,7 +16,7 @@ from dpplearn.data.weights import are_counts
 from dpplearn.errors import InputError
 from dpplearn.fitting.data import units_of
 from dpplearn.kernels.independent import before_truncation
-from dpplearn.models.evidence import INTERVAL, Evidence
+from dpplearn.models.relations import COVERAGE, Evidence
 from dpplearn.tools.words import number
 
 EDGES = (0.0, 0.1, 0.3, 0.5, 0.7)  # a bin reaches from above one of them to the next, the last to 1; below is unlike
@@ -196,7 +196,7 @@ def _redrawn(baskets: Baskets, rng: np.random.Generator) -> Iterable[Floats]:
 
 def _interval(draws: Floats, observed: Floats, expected: Floats) -> Floats:
     """The lower and the upper ends, (2, n_bins)."""
-    tail = (1 - INTERVAL) / 2
+    tail = (1 - COVERAGE) / 2
     ends = np.full((2, len(observed)), np.nan)
     for b, column in enumerate(draws.T):
         if np.isfinite(column).any():

@@ -6,14 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpplearn.analysis.relations import surely_apart, told_apart
+from dpplearn.analysis.relations import surely_apart
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.dpp import DPP
-from dpplearn.models.evidence import evidence_among
-from dpplearn.models.meetings import Together, together
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.relations import pair_table
 
 AT_LEAST = 0.4  # of registries this gives the kinds of product: all the bathtubs, all the monitors
 
@@ -61,21 +60,20 @@ def substitute_pairs(model: DPP | Mixture, k: int = 10) -> list[SubstitutePair]:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> first, second, substitution, *_ = substitute_pairs(dpp)[0]
     >>> first, second, round(substitution, 2)
     ('cot', 'crib', 0.64)
     """
-    law, met = _together(model), _met(model)
-    found = law.substitution
-    sure = surely_apart(model) if isinstance(model, Mixture) else _not_by_chance(model)
+    table, met, sure = pair_table(model.distribution), _met(model), surely_apart(model)
+    found = 1 - table.lift
     first, second = np.triu_indices(len(sure), 1)
     strongest = np.argsort(-sure[first, second], kind="stable")[: whole_number("k", k, 0)]
     return [
         SubstitutePair(
             model.items[i],
             model.items[j],
-            *(float(each[i, j]) for each in (found, law.both, law.chance, met)),
+            *(float(each[i, j]) for each in (found, table.both, table.expected, met)),
         )
         for i, j in zip(first[strongest], second[strongest], strict=True)
         if sure[i, j] > 0
@@ -104,7 +102,7 @@ def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteG
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4, 0], [0.4, 0.5, 0], [0, 0, 0.5]]), ["cot", "crib", "bib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4, 0], [0.4, 0.5, 0], [0, 0, 0.5]], ["cot", "crib", "bib"])
     >>> [sorted(group.items) for group in substitute_groups(dpp)]
     [['cot', 'crib']]
     """
@@ -113,8 +111,8 @@ def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteG
             f"got a {type(dpp).__name__}, and a DPP alone has groups of substitutes; use substitute_pairs, or learn a "
             "DPP (model='dpp')"
         )
-    law, met, likelihood = dpp.together, _met(dpp), dpp.marginals()
-    found = law.substitution
+    table, met, likelihood = pair_table(dpp.distribution), _met(dpp), dpp.marginals()
+    found = 1 - table.lift
     label = group_numbers(found, likelihood, at_least)
     weight = dpp.training.weight if dpp.training is not None else np.nan
     groups = []
@@ -126,9 +124,9 @@ def substitute_groups(dpp: DPP, at_least: float = AT_LEAST) -> tuple[SubstituteG
             SubstituteGroup(
                 dpp.catalogue.select(members),
                 float(found[pairs].mean()),
-                float((law.chance - law.both)[pairs].sum()),
+                float((table.expected - table.both)[pairs].sum()),
                 float(met[pairs].sum()),
-                float(law.chance[pairs].sum() * weight),
+                float(table.expected[pairs].sum() * weight),
             )
         )
     return tuple(sorted(groups, key=lambda group: -group.missing))
@@ -150,16 +148,6 @@ def group_numbers(found: Floats, marginals: Floats, at_least: float) -> Ints:
     alone = np.bincount(numbers)[numbers] == 1
     label[possible] = np.where(alone, -1, numbers)
     return label
-
-
-def _not_by_chance(dpp: DPP) -> Floats:
-    """How far the model keeps every two apart; 0 for those that met as chance explains."""
-    seen = evidence_among(dpp.training, dpp.chance, np.arange(len(dpp.items)))
-    return np.asarray(np.where(told_apart(seen), dpp.together.substitution, 0))
-
-
-def _together(model: DPP | Mixture) -> Together:
-    return model.together if isinstance(model, DPP) else together(model.law, nonempty=model.nonempty)
 
 
 def _met(model: DPP | Mixture) -> Floats:

@@ -104,8 +104,8 @@ def _of_model(model: Any, catalogue: Catalogue, name: str) -> Floats:
     if (here < 0).any():
         missing = catalogue.select(np.flatnonzero(here < 0))
         raise InputError(f"the model given as {name} lacks the items {contents(missing[:SHOWN])}")
-    L = getattr(model.kernel, "L", None)
-    if L is None or callable(L):  # of a mixture every segment has its own
+    L = getattr(model, "L", None)
+    if L is None:  # of a mixture every segment has its own
         raise InputError(f"the model given as {name} is a mixture, which has no one L; {EXPECTED}")
     L = np.asarray(L)[np.ix_(here, here)]
     if not np.all(L.diagonal() > 0):

@@ -51,7 +51,7 @@ class Top(NamedTuple):
     possible: Bools  # (s,) whether P(A ⊆ Y) > 0
 
 
-def _no_items(s: int, k: int) -> Top:
+def no_items(s: int, k: int) -> Top:
     """Return lists without items, to be filled."""
     return Top(np.full((s, k), -1), np.full((s, k), np.nan), np.full((s, k), np.nan), np.ones(s, bool))
 
@@ -237,7 +237,7 @@ class SetDistribution:
         if not len(without_score):
             return self._ranked(items, scores, self._next_probabilities(sets, items, threads), k)
         kept = np.flatnonzero(log_set > -np.inf)
-        found = _no_items(len(sets), k)
+        found = no_items(len(sets), k)
         some = _subset(sets, kept)
         ranked = self._ranked(items[kept], scores[kept], self._next_probabilities(some, items[kept], threads), k)
         by_probability = self._top_by_probability(_subset(sets, without_score), k, candidate, threads)
@@ -256,7 +256,7 @@ class SetDistribution:
         """Order candidates, of which −1 are none, and keep the first k."""
         missing = items < 0
         order = np.lexsort((items, np.where(missing, 1, -probabilities), np.where(missing, 1, -scores)))[:, :k]
-        rows, found = np.arange(len(items))[:, None], _no_items(len(items), k)
+        rows, found = np.arange(len(items))[:, None], no_items(len(items), k)
         for to, values in zip(found, (items, scores, probabilities), strict=False):
             to[:, : order.shape[1]] = values[rows, order]
         for to in found[1:3]:
@@ -338,6 +338,18 @@ class SetDistribution:
 
     def _extended(self, log_none: Floats, components: Components) -> SetDistribution:
         return SetDistribution(components, self.log_mass, self.log_empty + log_none)._normalised()
+
+    def with_p_empty(self, p_empty: float) -> SetDistribution:
+        """Return the distribution with P(∅) = p_empty and the same probabilities given Y ≠ ∅."""
+        log_nonempty = self.log_mass + log1mexp(self.components.log_empty())
+        total = logsumexp(log_nonempty)
+        _check_possible(total)
+        with np.errstate(divide="ignore"):
+            return SetDistribution(
+                self.components,
+                self.log_mass - total + np.log1p(-p_empty),
+                log_nonempty - total + np.log(p_empty),
+            )
 
     def reorder(self, order: Ints) -> SetDistribution:
         """Return the same distribution with its items in another order."""

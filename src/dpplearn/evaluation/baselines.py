@@ -9,10 +9,8 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
-from dpplearn.errors import InputError
-from dpplearn.kernels.emptiness import WithEmptyShare
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
-from dpplearn.kernels.interface import Law
 from dpplearn.models.blending import blended, ranking_scores
 from dpplearn.models.training import Training
 
@@ -40,53 +38,41 @@ class Predictor:
 
     scores: Callable[[Ints], Floats]
     pair_probabilities: Callable[[Ints], Floats] | None = None  # P(i ∈ Y given a ∈ Y), a row per item a; NaN if unknown
-    law: Law | IndependentItems | None = None
+    distribution: SetDistribution | IndependentItems | None = None
 
     def log_prob(self, baskets: Baskets) -> Floats | None:
         """log P(Y) of every basket."""
-        return None if self.law is None else self.law.log_probabilities(baskets)
+        return None if self.distribution is None else self.distribution.log_prob(baskets)
 
 
-def never_empty(law: Law) -> Law:
-    """The law given that sets are not empty, itself where they never are."""
-    return law if law.log_empty() == -np.inf else WithEmptyShare(law)
-
-
-def of_model(law: Law) -> Predictor:
+def of_model(distribution: SetDistribution) -> Predictor:
     """A model, which ranks as `recommend` does: by P(A ∪ i)/P(A), or by P(i ∈ Y given A ⊆ Y) where P(A) is zero."""
 
     def scores(basket: Ints) -> Floats:
-        try:
-            return ranking_scores(law, basket)
-        except InputError:
-            return np.full(law.n_items, np.nan)
+        return ranking_scores(distribution, basket)
 
     def given(items: Ints) -> Floats:
-        alone = law.marginals()[items, None]
-        both = law.pairs() if len(items) == law.n_items else np.array([law.pairs_with(item) for item in items])
+        alone, both = distribution.marginals()[items, None], distribution.pair_marginals(items)
         found = np.divide(both, alone, out=np.full(both.shape, np.nan), where=alone > 0)
         return np.asarray(np.clip(found, 0, 1))
 
-    return Predictor(scores, given, law)
+    return Predictor(scores, given, distribution)
 
 
-def of_blend(law: Law, training: Training, weight: float) -> Predictor:
+def of_blend(distribution: SetDistribution, training: Training, weight: float) -> Predictor:
     """A model with item-to-item mixed into its ranking; it has no probabilities of its own."""
-    everything = np.ones(law.n_items, bool)
+    everything = np.ones(distribution.n_items, bool)
 
     def scores(basket: Ints) -> Floats:
-        try:
-            return blended(law, training, basket, weight, everything)
-        except InputError:
-            return np.full(law.n_items, np.nan)
+        return blended(distribution, training, basket, weight, everything)
 
     return Predictor(scores)
 
 
 def independent_items(probabilities: Floats, *, nonempty: bool = False) -> Predictor:
-    law = IndependentItems(np.clip(probabilities, 0, 1), nonempty)
+    independent = IndependentItems(np.clip(probabilities, 0, 1), nonempty)
     given = lambda items: np.broadcast_to(probabilities, (len(items), len(probabilities)))  # noqa: E731
-    return Predictor(lambda basket: probabilities, given, law)
+    return Predictor(lambda basket: probabilities, given, independent)
 
 
 def popularity(frequencies: Floats) -> Predictor:
@@ -183,9 +169,9 @@ def baselines_of(training: Training, *, nonempty: bool = False, ridge: float = U
     }
 
 
-def baselines_without_training(law: Law, *, nonempty: bool = False) -> dict[str, Predictor]:
+def baselines_without_training(distribution: SetDistribution, *, nonempty: bool = False) -> dict[str, Predictor]:
     """Where the training data are not known, the marginals of a model stand in for the frequencies of items; with
     `nonempty`, they are those of sets that are not empty."""
-    marginals = law.marginals()
+    marginals = distribution.marginals()
     p = chances(marginals, 1, nonempty=nonempty)
     return {INDEPENDENT: independent_items(p, nonempty=nonempty), POPULARITY: popularity(marginals)}

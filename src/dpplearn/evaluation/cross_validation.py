@@ -27,7 +27,7 @@ from dpplearn.evaluation.outcomes import Outcomes, ask
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.fitting.data import check_fit_memory
 from dpplearn.fitting.fit import asked_for, fit
-from dpplearn.kernels.interface import Law
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import listed
 
@@ -114,9 +114,9 @@ def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
     return {**options, "nonempty": asked_for(**options).for_baskets(baskets).given_nonempty}
 
 
-def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Law:
+def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> SetDistribution:
     result = fit(train, **{"rng": int(rng.integers(2**63)), **options})
-    return result.model.law
+    return result.model.distribution
 
 
 def _joined(parts: Sequence[Answers], rows: Sequence[Ints]) -> Answers:

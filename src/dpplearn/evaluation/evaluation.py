@@ -20,7 +20,6 @@ from dpplearn.evaluation.baselines import (
     baselines_of,
     baselines_without_training,
     frequent_items,
-    never_empty,
     of_blend,
     of_model,
     usual_ridge,
@@ -30,8 +29,7 @@ from dpplearn.evaluation.outcomes import Outcomes, Questions, ask, can_be_ranked
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.evaluation.ridge_choice import chosen_ridge
 from dpplearn.fitting.result import FitResult
-from dpplearn.kernels.families import reordered
-from dpplearn.kernels.interface import Law
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.models.model import SetModel
 from dpplearn.models.training import Training
 from dpplearn.tools.progress import shown_progress
@@ -141,7 +139,7 @@ class Learned:
     ridge: float = USUAL_RIDGE
 
 
-def _blends(named: Mapping[str, SetModel], laws: Mapping[str, Law], catalogue: Catalogue) -> dict[str, Predictor]:
+def _blends(named: Mapping[str, SetModel], laws: Mapping[str, SetDistribution], catalogue: Catalogue) -> dict[str, Predictor]:
     """What `recommend` with blend="auto" ranks by, of the models that have learned a weight for that."""
     found = {}
     for name, model in named.items():
@@ -152,13 +150,13 @@ def _blends(named: Mapping[str, SetModel], laws: Mapping[str, Law], catalogue: C
 
 
 def predictors_of(
-    laws: Mapping[str, Law], learned: Learned, nonempty: bool, blends: Mapping[str, Predictor] | None = None
+    laws: Mapping[str, SetDistribution], learned: Learned, nonempty: bool, blends: Mapping[str, Predictor] | None = None
 ) -> dict[str, Predictor]:
     """The models and, after them, what blends them with item-to-item, and the baselines."""
     clash = next((name for name in laws if name in BASELINES), None)
     if clash is not None:
         raise InputError(f"a model is called {clash!r}, as a baseline is; call it something else")
-    laws = {name: never_empty(law) for name, law in laws.items()} if nonempty else laws
+    laws = {name: law.with_p_empty(0.0) for name, law in laws.items()} if nonempty else laws
     if learned.training is not None:
         baselines = baselines_of(learned.training, nonempty=nonempty, ridge=learned.ridge)
     else:
@@ -243,10 +241,10 @@ def _named(models: Model | Mapping[str, Model]) -> dict[str, SetModel]:
     return {name: model.model if isinstance(model, FitResult) else model for name, model in named.items()}
 
 
-def _law(name: str, model: SetModel, catalogue: Catalogue) -> Law:
+def _law(name: str, model: SetModel, catalogue: Catalogue) -> SetDistribution:
     """Over the catalogue of the first model."""
     if model.catalogue == catalogue:
-        return model.law
+        return model.distribution
     there = model.catalogue.translation(catalogue)
     if len(model.items) != len(catalogue) or (there < 0).any():
         missing = set(map(str, model.items)) ^ set(map(str, catalogue.labels))
@@ -254,7 +252,7 @@ def _law(name: str, model: SetModel, catalogue: Catalogue) -> Law:
             f"{name!r} is a model of other items than the first ({len(model.items)} against {len(catalogue)}; "
             f"{min(missing)!r} is in one of them alone); models to compare have the same items"
         )
-    return reordered(model.law, there)
+    return model.distribution.reorder(there)
 
 
 def _learned(models: Mapping[str, SetModel], train: Baskets | None, rng: np.random.Generator) -> Learned:

@@ -113,9 +113,9 @@ def outcomes(
     log_prob = predictor.log_prob(baskets)
     if log_prob is not None:
         columns = {LOG_LIKELIHOOD: log_prob, **columns, AUC: _auc(predictor, questions)}
-    given, law = predictor.pair_probabilities, predictor.law
+    given, distribution = predictor.pair_probabilities, predictor.distribution
     pairs = None if given is None else pair_sums(given(questions.given), baskets, questions.given)
-    return Outcomes(columns, unranked, pairs, None if law is None else size_sums(law, baskets))
+    return Outcomes(columns, unranked, pairs, None if distribution is None else size_sums(distribution, baskets))
 
 
 def ranking(

@@ -249,7 +249,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         n = whole_number("n_samples", n_samples, 0)
-        sets = self.model_.law.sample(n, k, _generator(random_state), self.threads)
+        sets = self.model_.distribution.sample(n, k, _generator(random_state), self.threads)
         matrix = _indicator_matrix(sets, len(self.model_.items))
         return matrix if self._fitted_on_sparse else matrix.toarray()
 

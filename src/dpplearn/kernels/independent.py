@@ -25,7 +25,7 @@ class IndependentItems:
     Examples
     --------
     >>> law = IndependentItems(np.array([0.5, 0.25]), nonempty=True)
-    >>> np.exp(law.log_probabilities(Baskets.from_lists([[0], [1], [0, 1]]))).round(2).tolist()
+    >>> np.exp(law.log_prob(Baskets.from_lists([[0], [1], [0, 1]]))).round(2).tolist()
     [0.6, 0.2, 0.2]
     """
 
@@ -70,7 +70,7 @@ class IndependentItems:
         """
         return np.asarray(np.minimum(self.p * np.exp(self._log_scale), 1))
 
-    def log_probabilities(self, baskets: Baskets) -> Floats:
+    def log_prob(self, baskets: Baskets) -> Floats:
         """log P(Y) of every basket; −inf where it is zero.
 
         Parameters
@@ -85,7 +85,7 @@ class IndependentItems:
 
         Examples
         --------
-        >>> IndependentItems(np.array([1.0, 0.0])).log_probabilities(Baskets.from_lists([[0], [0, 1]])).tolist()
+        >>> IndependentItems(np.array([1.0, 0.0])).log_prob(Baskets.from_lists([[0], [0, 1]])).tolist()
         [0.0, -inf]
         """
         sure = self.p == 1
@@ -113,7 +113,7 @@ class IndependentItems:
         >>> round(IndependentItems(np.array([0.5])).mean_log_likelihood(Baskets.from_lists([[0]])), 3)
         -0.693
         """
-        return float(self.log_probabilities(baskets) @ baskets.weights / baskets.total_weight)
+        return float(self.log_prob(baskets) @ baskets.weights / baskets.total_weight)
 
     def log_sizes(self) -> Floats:
         """log P(|Y| = k) for k = 0..N.

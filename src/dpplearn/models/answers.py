@@ -56,29 +56,6 @@ RECOMMENDATION_TABLE = result_table(
 )
 
 
-class Substitute(NamedTuple):
-    """An item, the share of the meetings with it by chance that the model does not have, and how sure that is.
-
-    `low` and `high` are where the baskets learned from put that share, nine times in ten, by how often they hold both
-    (`met`) and would by chance (`expected`); NaN where they are not known.
-
-    Examples
-    --------
-    >>> print(Substitute("cot", 0.45, met=20, expected=40.0, low=0.3, high=0.64))
-    cot: together 0.55 times as often; met 20, by chance 40.0
-    """
-
-    item: Label
-    substitution: float
-    met: float
-    expected: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return _pair(self.item, 1 - self.substitution, self.met, self.expected)
-
-
 @dataclass(frozen=True)
 class Selection:
     """Items in the order they were taken, the factor by which each multiplied the probability, and log P of the set.
@@ -103,10 +80,10 @@ class Selection:
 
 
 class Relation(NamedTuple):
-    """An item, the lift of its pair with another, which is P(i, j) over what it is by chance, and how sure that is.
+    """An item, and the lift of its pair with another item: P(i, j ∈ Y) divided by its value expected under independence.
 
-    Below 1 the two stand in for each other, above 1 they go together. `low` and `high` are where the baskets learned
-    from put the lift, nine times in ten, by how often they hold both (`met`) and would by chance (`expected`).
+    Below 1 the items are substitutes, above 1 complements. `met` and `expected` are the observed and expected numbers
+    of training baskets with both items, `low` and `high` the 90 % confidence interval of their ratio; NaN if unknown.
 
     Examples
     --------

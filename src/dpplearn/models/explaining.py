@@ -11,11 +11,9 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.among import alone_with, seen_of
-from dpplearn.kernels.factored.kernel import FactoredKernel
-from dpplearn.kernels.families import kernel_of
-from dpplearn.kernels.interface import Law
 from dpplearn.tools.words import likelier, shortened, shown, without_middle
 
 NAME = 40  # columns of a name in a line
@@ -51,7 +49,7 @@ class Explanation:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]), ["crib", "cot", "monitor"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
     >>> why = dpp.explain(["crib", "monitor"], "cot")
     >>> round(why.alone, 3), round(why.given, 3)
     (0.4, 0.22)
@@ -90,15 +88,15 @@ def in_words(factor: float) -> str:
 
 
 def explanation(
-    law: Law, catalogue: Catalogue, basket: Ints, item: int, n_orders: int = N_ORDERS, rng: Seed = 0
+    distribution: SetDistribution, catalogue: Catalogue, basket: Ints, item: int, n_orders: int = N_ORDERS, rng: Seed = 0
 ) -> Explanation:
     """Exact for baskets of up to ten items; for larger ones an average over random orders, each also reversed."""
     n_pairs = whole_number("n_orders", n_orders, 4) // 2
     if item in basket:
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
-    if not law.marginals()[item] > 0:
+    if not distribution.marginals()[item] > 0:
         raise InputError(f"item {catalogue.labels[item]!r} has probability zero under this model, with any basket")
-    values = _among_few(law, item, basket) if isinstance(kernel_of(law), FactoredKernel) else _values(law, item)
+    values = _values(distribution, item)
     if len(basket) <= ALL_SUBSETS:
         shapley, error = _exact(values, basket), np.zeros(2)
     else:
@@ -118,26 +116,12 @@ def explanation(
     )
 
 
-def _values(law: Law, item: int) -> Values:
+def _values(distribution: SetDistribution, item: int) -> Values:
     def values(parts: Sequence[Ints]) -> Floats:
-        score, probability = law.next_of(item, [np.sort(part) for part in parts])
+        sets = PlainSets.of(parts, distribution.n_items)
+        score, probability = distribution.next_items(sets, np.array([item]))
         with np.errstate(divide="ignore"):
             return np.log(np.column_stack([probability, score]))
-
-    return values
-
-
-def _among_few(law: Law, item: int, basket: Ints) -> Values:
-    """The same by two laws of the basket and the item: what is seen of these has the probabilities, and the law given
-    that there are no others the scores. Nothing then depends on how many items there are."""
-    here = np.sort(np.append(basket, item))
-    seen, (alone, _) = seen_of(law, here), alone_with(law, here)
-    place = int(np.searchsorted(here, item))
-
-    def values(parts: Sequence[Ints]) -> Floats:
-        few = [np.searchsorted(here, np.sort(part)) for part in parts]
-        with np.errstate(divide="ignore"):
-            return np.log(np.column_stack([seen.next_of(place, few)[1], alone.next_of(place, few)[0]]))
 
     return values
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpplearn.kernels.interface import Law
-from dpplearn.models.evidence import Evidence, evidence_among, told
-from dpplearn.models.meetings import chance_of, together
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.models.provenance import Provenance
+from dpplearn.models.relations import FDR_LEVEL, Evidence, Independence, benjamini_hochberg, evidence, pair_table
 from dpplearn.models.training import Training
 from dpplearn.tools.words import likelier, number, signed
 
@@ -16,7 +15,6 @@ NOTHING = 0.01  # a lift that is nearer to 1 says nothing
 LOOKED_AT = 200  # items, the likeliest: among others there is little to see
 CLEARLY = 3.0  # standard errors, by which all pairs together depart from chance
 COUNTED = 1.0  # the least variance of the meetings of a pair whose departure counts
-LEVEL = 0.05
 
 SAID = "This model is no more than independent items: {why}. Popularity says as much."
 NO_INTERACTION = "in it no two items repel or attract each other, and nobody likes an item more than others do"
@@ -27,25 +25,25 @@ HARDLY_LIKELIER = "even a basket that it was learned from is hardly likelier und
 BY_CHANCE = "items of the baskets that it was learned from met as often as chance explains"
 
 
-def why_independent(law: Law, nonempty: bool, learned: Provenance, training: Training | None) -> str:
+def why_independent(distribution: SetDistribution, learned: Provenance, training: Training | None) -> str:
     """Why a model is no more than independent items, in one sentence; empty where it is more, as far as is known.
 
     What was measured on baskets that it was not learned from decides. Without them it is no more if it makes those
     that it was learned from less than 0.01 nats likelier, or if their items met as chance explains: no pair more or
     less often, all pairs allowed for [BH95], nor all pairs together by three standard errors.
     """
-    why = _of_law(law, nonempty, learned) or _of_unseen(learned)
+    why = _of_distribution(distribution, learned) or _of_unseen(learned)
     if not why and learned.unseen_gain is None:
-        why = _of_training(learned) or (_of_pairs(law, nonempty, training) if training is not None else "")
+        why = _of_training(learned) or (_of_pairs(distribution, training) if training is not None else "")
     return SAID.format(why=why) if why else ""
 
 
-def _of_law(law: Law, nonempty: bool, learned: Provenance) -> str:
+def _of_distribution(distribution: SetDistribution, learned: Provenance) -> str:
     if learned.shrinkage == 1:
         return NO_INTERACTION
-    p = law.marginals()
+    p = distribution.marginals()
     items = np.sort(np.argsort(-p, kind="stable")[:LOOKED_AT])
-    lift = together(law, nonempty=nonempty, items=items).lift
+    lift = pair_table(distribution, items, items).lift
     return NO_INTERACTION if np.abs(lift - 1).max(initial=0) < NOTHING else ""
 
 
@@ -63,9 +61,9 @@ def _of_training(learned: Provenance) -> str:
     return HARDLY_LIKELIER.format(gain=signed(gain, 3)) if gain < WORTH_HAVING else ""
 
 
-def _of_pairs(law: Law, nonempty: bool, training: Training) -> str:
+def _of_pairs(distribution: SetDistribution, training: Training) -> str:
     items = np.sort(np.argsort(-training.item_weights, kind="stable")[:LOOKED_AT])
-    seen = evidence_among(training, chance_of(law, nonempty=nonempty), items)
+    seen = evidence(training, Independence.of(distribution), items, items)
     first, second = np.triu_indices(len(items), 1)
     pairs = Evidence(seen.met[first, second], seen.expected[first, second], seen.missed)
     m = training.frequencies[items]
@@ -79,4 +77,4 @@ def _of_pairs(law: Law, nonempty: bool, training: Training) -> str:
     if off.sum() - len(off) > CLEARLY * error:
         return ""
     two_sided = np.minimum(2 * np.minimum(pairs.fewer(), pairs.more()), 1)
-    return "" if told(two_sided, LEVEL).any() else BY_CHANCE
+    return "" if benjamini_hochberg(two_sided, FDR_LEVEL).any() else BY_CHANCE

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.kernels.ranking import BestOfMany
+from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.distribution import Top, no_items
 from dpplearn.models.model import SetModel
 from dpplearn.models.shelf import Shelf
 
@@ -57,7 +58,7 @@ class OfModel:
 
     def suggest(self, rows: Ints, labels: Ints, n_baskets: int, k: int, threads: int | None = None) -> Suggested:
         baskets = Baskets.from_pairs(rows, labels, n_baskets, self.catalogue)
-        found = self.model.law.best_next_of_many(baskets, min(k, len(self.catalogue)), threads)
+        found = self.model.distribution.top_next(baskets, min(k, len(self.catalogue)), None, threads)
         return Suggested(*found[:3], np.zeros_like(found.items), found.possible)
 
 
@@ -66,7 +67,7 @@ class Sorted(NamedTuple):
 
     rows: Ints  # (n_parts,)
     categories: Ints  # (n_parts,)
-    best: BestOfMany  # (n_parts, k), as labels
+    best: Top  # (n_parts, k), as labels
 
 
 class OfShelf:
@@ -117,17 +118,17 @@ class OfShelf:
         present = np.concatenate([present for present, _ in found])
         order = np.lexsort((numbers, present))
         best = (np.concatenate(each)[order] for each in zip(*(best for _, best in found), strict=True))
-        return Sorted(present[order], numbers[order], BestOfMany(*best))
+        return Sorted(present[order], numbers[order], Top(*best))
 
     def _of_category(
         self, number: int, rows: Ints, positions: Ints, k: int, threads: int | None
-    ) -> tuple[Ints, BestOfMany]:
+    ) -> tuple[Ints, Top]:
         """Which baskets hold anything of it, and what to add to them."""
         slug = self.categories[number]
         present, compact = np.unique(rows, return_inverse=True)
         baskets = Baskets.from_pairs(compact, positions, len(present), self.shelf[slug].catalogue)
-        few = self.shelf.law(slug).best_next_of_many(baskets, min(k, baskets.n_items), threads)
-        best = BestOfMany.nothing(len(present), k)
+        few = self.shelf.distribution(slug).top_next(baskets, min(k, baskets.n_items), None, threads)
+        best = no_items(len(present), k)
         for to, values in zip(best[:3], few[:3], strict=True):
             to[:, : values.shape[1]] = values
         return present, best._replace(items=self._labels_of(number)[best.items], possible=few.possible)
@@ -146,7 +147,9 @@ class OfShelf:
         """The best items of every category where a basket has nothing of it, all in one row."""
         rows: list[tuple[npt.NDArray[Any], ...]] = []
         for number, slug in enumerate(self.categories):
-            best = self.shelf.law(slug).best_next(np.zeros(0, np.int64), min(k, len(self.shelf[slug].items)))
+            n = len(self.shelf[slug].items)
+            top = self.shelf.distribution(slug).top_next(PlainSets.of([np.zeros(0, np.int64)], n), min(k, n))
+            best = [each[0, top.items[0] >= 0] for each in top[:3]]
             labels = self._labels_of(number)[best[0]]
             rows.append((labels, *best[1:], np.full(len(labels), number)))
         columns = [np.concatenate(each) for each in zip(*rows, strict=True)]
@@ -170,7 +173,7 @@ class OfShelf:
 
 
 def _nothing(n_baskets: int, k: int) -> Suggested:
-    best = BestOfMany.nothing(n_baskets, k)
+    best = no_items(n_baskets, k)
     return Suggested(*best[:3], np.full((n_baskets, k), -1), best.possible)
 
 

@@ -1,113 +1,182 @@
-"""SetModel: what every model that a user holds can do. Thin methods over the law; names in, names out."""
+"""SetModel: a distribution over sets of named items. `DPP` and `Mixture` are thin subclasses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from os import PathLike
 from typing import Any, Self, overload
 
 import numpy as np
+import numpy.typing as npt
 
-from dpplearn.arrays import Bools, Ints, Seed
+from dpplearn.arrays import Bools, Floats, Ints, Seed, read_only
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
+from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.interface import Law
-from dpplearn.models.answers import Recommendation
+from dpplearn.models.answers import Recommendation, Relation, Selection
 from dpplearn.models.blending import blended
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.independence import why_independent
-from dpplearn.models.named_law import Basket, NamedLaw
 from dpplearn.models.new_items import Like, added
 from dpplearn.models.provenance import Provenance
+from dpplearn.models.relations import FDR_LEVEL, Independence, benjamini_hochberg, evidence, pair_table
+from dpplearn.models.reranking import reranked
+from dpplearn.models.slates import SlatesFit
 from dpplearn.models.training import Training
+from dpplearn.tools.memory import NUMBER, in_bytes
 from dpplearn.tools.words import count
 
+Basket = Iterable[Label]
 
-class SetModel(NamedLaw):
-    """A law of sets over a catalogue of items: what a `DPP` and a `Mixture` have in common.
+LIFT_ROUNDING = 1e-10  # lifts closer to 1 are rounding
+MANY_ITEMS = 2000  # beyond, lists of related items are ordered by the interval of the lift
+MIN_COUNT_OF_MANY = 3  # co-occurrences of complements in such catalogues
+MAX_PAIRED_ITEMS = 5000  # items for which all pairs are computed, 200 MB
 
-    `learned` tells how it came about, `training` what it was learned from; both travel with the model file.
+
+class SetModel:
+    """A probability distribution over subsets of a catalogue of items.
+
+    Attributes
+    ----------
+    distribution : SetDistribution
+        The distribution, with items as integers.
+    catalogue : Catalogue
+        The item labels.
+    learned : Provenance
+        How the model was fitted.
+    training : Training or None
+        Item and pair counts of the training baskets.
     """
+
+    _details = ""  # further facts for repr
 
     def __init__(
         self,
-        law: Law,
+        distribution: SetDistribution,
         items: Sequence[Label] | None = None,
+        *,
         learned: Provenance | None = None,
         training: Training | None = None,
     ) -> None:
-        n = law.n_items
-        self.law = law
+        n = distribution.n_items
+        self.distribution = distribution
         self.catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(n)
         self.learned = learned or Provenance()
         self.training = training
         if len(self.catalogue) != n:
-            raise InputError(f"the kernel has {count(n, 'item')}, but items names {len(self.catalogue)}")
+            raise InputError(f"items must have {n} labels, one per item of the distribution, got {len(self.catalogue)}")
         if training is not None and len(training.item_weights) != n:
-            raise InputError(f"the kernel has {count(n, 'item')}, but the training data {len(training.item_weights)}")
+            raise InputError(f"training must have counts of {n} items, got {len(training.item_weights)}")
 
-    @classmethod
-    def of_law(
-        cls,
-        law: Law,
-        items: Sequence[Label] | None = None,
-        learned: Provenance | None = None,
-        training: Training | None = None,
-    ) -> Self:
-        """The model of a law of its family, whatever that makes of the empty set.
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The item labels."""
+        return self.catalogue.labels
 
-        Parameters
-        ----------
-        law
-            Of the family of this kind of model.
-        items, learned, training
-            As a model is made of.
-
-        Returns
-        -------
-        a model of this kind
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"])
-        >>> dl.DPP.of_law(dpp.law, ["Krippe", "Bett"]).items
-        ('Krippe', 'Bett')
-        """
-        model = cls.__new__(cls)
-        SetModel.__init__(model, law, items, learned, training)
-        return model
+    @property
+    def nonempty(self) -> bool:
+        """Whether the distribution is conditioned on Y ≠ ∅."""
+        return self.distribution.nonempty
 
     def __repr__(self) -> str:
-        how = f", learned by {self.learned.learner}" if self.learned.learner else ""
-        what = f"{count(len(self.items), 'named item' if self.catalogue.named else 'item')}{self._more}"
-        return f"{type(self).__name__}({what}, expected size {self.expected_size:.2f}{how})"
+        learner = f", learned by {self.learned.learner}" if self.learned.learner else ""
+        items = count(len(self.items), "named item" if self.catalogue.named else "item")
+        return f"{type(self).__name__}({items}{self._details}, expected size {self.expected_size:.2f}{learner})"
 
-    _more = ""  # what else there is to say of it
+    # Probabilities.
 
-    def given(self, include: Basket = (), exclude: Basket = ()) -> Self:
-        """The law of the remaining items, given that Y holds all of `include` and none of `exclude`.
+    @overload
+    def log_prob(self, basket: Baskets, k: int | None = None) -> Floats: ...
+    @overload
+    def log_prob(self, basket: Basket, k: int | None = None) -> float: ...
+    def log_prob(self, basket: Baskets | Basket, k: int | None = None) -> Floats | float:
+        """Return log P(Y) of one basket, or of each.
 
         Parameters
         ----------
-        include, exclude
-            Items that Y holds, and items that it does not hold.
+        basket : iterable of labels, or Baskets
+        k : int, optional
+            Condition on |Y| = k.
 
         Returns
         -------
-        a model of the same kind
-            Over the items that are in neither.
+        float, or array of float
+            −inf where the probability is zero.
 
         Examples
         --------
         >>> import dpplearn as dl
-        >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
-        >>> dpp = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
+        >>> round(float(np.exp(dpp.log_prob(["crib", "monitor"]))), 3)
+        0.117
+        """
+        one = not isinstance(basket, Baskets)
+        sets = basket.over(self.catalogue) if isinstance(basket, Baskets) else self._sets(basket)
+        values = self.distribution.log_prob(sets)
+        if k is not None:
+            self.distribution.check_size(k)
+            values = np.where(sets.sizes == k, values - self.distribution.log_sizes()[k], -np.inf)
+        return float(values[0]) if one else values
+
+    def log_likelihood(self, baskets: Baskets | Iterable[Basket]) -> float:
+        """Return the weighted mean of log P(Y) over baskets, in nats; −inf if one has probability zero."""
+        baskets = as_baskets(baskets, self.catalogue)
+        if not baskets.total_weight > 0:
+            raise InputError(f"baskets must have a positive total weight, got {baskets.total_weight:g}")
+        return self.distribution.mean_log_likelihood(baskets)
+
+    def marginals(self, k: int | None = None) -> Floats:
+        """Return P(i ∈ Y) of each item, in the order of `items`; with k, given |Y| = k.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]]).marginals().round(3).tolist()
+        [0.5, 0.4]
+        """
+        return self.distribution.marginals(k)
+
+    def inclusion_prob(self, items: Basket) -> float:
+        """Return P(A ⊆ Y), the probability that a set contains all of these items."""
+        return float(np.exp(self.distribution.log_inclusion(self._sets(items))[0]))
+
+    @cached_property
+    def size_distribution(self) -> Floats:
+        """`P(|Y| = k)` for k = 0..N."""
+        return read_only(np.exp(self.distribution.log_sizes()))
+
+    @property
+    def expected_size(self) -> float:
+        """E|Y|."""
+        return self.distribution.expected_size
+
+    # Derived models.
+
+    def _derived(self, distribution: SetDistribution, items: Sequence[Label]) -> Self:
+        """Return a model of the same class with another distribution."""
+        model = type(self).__new__(type(self))
+        SetModel.__init__(model, distribution, items)
+        return model
+
+    def with_record(self, learned: Provenance, training: Training | None) -> Self:
+        """Return the same model with another record of its training."""
+        model = self._derived(self.distribution, self.items)
+        model.learned, model.training = learned, training
+        return model
+
+    def given(self, include: Basket = (), exclude: Basket = ()) -> Self:
+        """Return the distribution of the other items, given that Y contains `include` and nothing of `exclude`.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
         >>> rest = dpp.given(include=["crib"])
         >>> dict(zip(rest.items, rest.marginals().round(3).tolist()))
         {'cot': 0.22, 'monitor': 0.3}
@@ -115,75 +184,65 @@ class SetModel(NamedLaw):
         A, B = self.catalogue.positions(include), self.catalogue.positions(exclude)
         both = np.intersect1d(A, B)
         if len(both):
-            raise InputError(f"item {self.items[both[0]]!r} is to be both included and excluded")
+            raise InputError(f"item {self.items[both[0]]!r} is both included and excluded")
         if len(A) + len(B) == len(self.items):
-            raise InputError("every item is included or excluded, so nothing remains to have a distribution")
-        law, remaining = self.law.given(A, B)
-        return self.of_law(law, self.catalogue.select(remaining))
+            raise InputError("every item is included or excluded; leave at least one out of both")
+        distribution, remaining = self.distribution.condition(A, B)
+        return self._derived(distribution, self.catalogue.select(remaining))
 
     def restrict(self, items: Basket) -> Self:
-        """The law of Y ∩ S.
-
-        Parameters
-        ----------
-        items
-            The set S.
-
-        Returns
-        -------
-        a model of the same kind
-            Over the items of S in the order given.
+        """Return the distribution of Y ∩ S, over the items of S in the order given.
 
         Examples
         --------
         >>> import dpplearn as dl
-        >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
-        >>> dpp = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
         >>> dpp.restrict(["monitor", "crib"]).marginals().round(3).tolist()
         [0.3, 0.5]
         """
         S = self.catalogue.positions(items)
         if not len(S):
-            raise InputError("no items to restrict to; name at least one")
-        return self.of_law(self.law.restricted(S), self.catalogue.select(S))
+            raise InputError("items must have at least one item, got none")
+        return self._derived(self.distribution.restrict(S), self.catalogue.select(S))
 
     def with_items(self, labels: Iterable[Label], *, features: Any = None, like: Like | None = None) -> Self:
-        """The model with items that no basket has held yet, at the end of its catalogue.
+        """Return the model with further items at the end of its catalogue.
 
-        By default each is independent of all others and as likely as they are on average. Nothing that was said of the
-        others changes then; but where sets cannot be empty, one may now hold new items alone.
+        By default a new item is independent of all others and has the average item's probability.
 
         Parameters
         ----------
-        labels
-            Of the new items.
-        features
-            A table with a row for every item, old and new: a DataFrame, a dict of columns, or a path to CSV or Parquet.
-            How likely items are is then learned from it; where that predicts items held out no better than their
-            average does, the average is taken, with a warning.
-        like
-            An item of the model that they are like, or one for each in a dict: as likely, and to all others as that is.
-            What the two share with others keeps them apart from each other; so the one that was there becomes somewhat
-            less likely.
+        labels : iterable of labels
+            The new items.
+        features : table, optional
+            One row per item, old and new: a DataFrame, a dict of columns, or a path to CSV or Parquet. The probability
+            of new items is predicted from it. If that predicts held-out items no better than their average, the average
+            is used, with a warning.
+        like : label, or dict of labels, optional
+            Existing item whose popularity and interactions the new items copy. A copy and its original repel each other
+            by what they share with other items, so the original becomes somewhat less probable.
 
         Returns
         -------
-        a model of the same kind
-            Its `learned.added` says what was done.
+        model of the same class
+            `learned.added` describes the new items.
 
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"])
-        >>> more = dpp.with_items(["monitor"])
-        >>> dict(zip(more.items, more.marginals().round(3).tolist()))
-        {'crib': 0.5, 'cot': 0.4, 'monitor': 0.45}
+        >>> dpp = dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]], ["crib", "cot"])
+        >>> dpp.with_items(["monitor"]).marginals().round(3).tolist()
+        [0.5, 0.4, 0.45]
         """
-        new = added(self.law, self.catalogue, labels, features, like)
+        new = added(self.distribution, self.catalogue, labels, features, like)
         n = len(new.catalogue) - len(self.items)
-        said = "; ".join(each for each in (self.learned.added, new.note) if each)
+        notes = "; ".join(each for each in (self.learned.added, new.note) if each)
         training = self.training.with_items(n) if self.training is not None else None
-        return self.of_law(new.law, new.catalogue.labels, replace(self.learned, added=said), training)
+        model = self._derived(new.distribution, new.catalogue.labels)
+        model.learned, model.training = replace(self.learned, added=notes), training
+        return model
+
+    # Recommendations.
 
     @overload
     def recommend(
@@ -217,175 +276,414 @@ class SetModel(NamedLaw):
         blend: float | str | None = None,
         unknown: str = "error",
     ) -> list[list[Recommendation]] | list[Recommendation]:
-        """The best items to add to a basket, without those that it has and those that cannot be added.
+        """Return the best items to add to a basket, or to each of many.
+
+        Items are ranked by P(A ∪ i)/P(A), or by P(i ∈ Y | A ⊆ Y) where P(A) = 0.
 
         Parameters
         ----------
-        basket
-            The items of one basket, or `Baskets`.
-        k
-            How many items at most.
-        allow, deny
+        basket : iterable of labels, or Baskets
+        k : int, default 10
+            Maximum number of items.
+        allow, deny : iterable of labels, optional
             Items to choose from, by default all; and items to leave out.
-        blend
-            How much of item-to-item counts in the ranking, from 0 to 1, or "auto" for what `fit` found best on baskets
-            set aside. The score is then (1 − blend) · model + blend · item-to-item, each a share of its sum over the
-            items to choose from; probabilities stay the model's. By default the model alone ranks.
-        unknown
-            What to do about items of baskets that the model does not have: "error", or "drop" to leave them out, of
-            `Baskets` with a warning that says how many.
+        blend : float or "auto", optional
+            Weight of item-to-item in the ranking, from 0 to 1, or "auto" for the weight that `fit` learned. The score
+            is then (1 − blend) · model + blend · item-to-item, each scaled to sum to 1 over the candidates.
+            Probabilities remain those of the model. By default only the model ranks.
+        unknown : {"error", "drop"}
+            What to do with items that the model does not have.
 
         Returns
         -------
-        list of Recommendation
-            Best first; for `Baskets`, one list per basket.
+        list of Recommendation, or list of lists
+            Best first.
 
         Examples
         --------
         >>> import dpplearn as dl
-        >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
-        >>> dpp = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
         >>> [(each.item, round(each.probability, 3)) for each in dpp.recommend(["crib"])]
         [('monitor', 0.3), ('cot', 0.22)]
-        >>> [each.item for each in dpp.recommend(["crib"], deny=["monitor"])]
-        ['cot']
         """
-        k, weight = whole_number("k", k, 0), self._blend(blend)
-        candidate = np.ones(len(self.items), dtype=bool)
+        k, weight = min(whole_number("k", k, 0), len(self.items)), self._blend_weight(blend)
+        candidate = self._candidates(allow, deny)
+        one = not isinstance(basket, Baskets)
+        if isinstance(basket, Baskets):
+            sets: Any = basket.over(self.catalogue, unknown)
+        else:
+            sets = self._sets(known_items(basket, self.catalogue, unknown)[0])
+        if weight is None:
+            found = self._recommend(sets, k, candidate, one)
+        else:
+            each = [sets.indices[a:b].astype(np.int64) for a, b in zip(sets.offsets, sets.offsets[1:], strict=False)]
+            found = [self._recommend_blended(positions, k, candidate, weight) for positions in each]
+        return found[0] if one else found
+
+    def _candidates(self, allow: Basket | None, deny: Basket) -> Bools | None:
+        if allow is None and not deny:
+            return None
+        candidate = np.full(len(self.items), allow is None)
         if allow is not None:
-            candidate[:] = False
             candidate[self.catalogue.positions(allow)] = True
         candidate[self.catalogue.positions(deny)] = False
-        if not isinstance(basket, Baskets):
-            known, _ = known_items(basket, self.catalogue, unknown)
-            return self._recommend(np.sort(self.catalogue.positions(known)), k, candidate, weight)
-        baskets = basket.over(self.catalogue, unknown)
-        found = []
-        for row, (start, stop) in enumerate(pairwise(baskets.offsets)):
-            try:
-                found.append(self._recommend(baskets.indices[start:stop].astype(np.int64), k, candidate, weight))
-            except InputError as error:
-                raise InputError(f"basket {row}: {error}") from None
-        return found
+        return candidate
 
-    def _recommend(self, basket: Ints, k: int, candidate: Bools, weight: float | None) -> list[Recommendation]:
-        if weight is None:
-            items, score, probability = self.law.best_next(basket, k, candidate)
-            found = zip(items, score.tolist(), probability.tolist(), strict=True)
-            return [Recommendation(self.items[i], *each) for i, *each in found]
+    def _recommend(self, sets: Any, k: int, candidate: Bools | None, one: bool) -> list[list[Recommendation]]:
+        top = self.distribution.top_next(sets, k, candidate)
+        if not top.possible.all():
+            row = "" if one else f"basket {int(np.argmin(top.possible))}: "
+            raise InputError(f"{row}{IMPOSSIBLE}")
+        labels, lengths = self.items, (top.items >= 0).sum(axis=1).tolist()
+        rows = zip(top.items.tolist(), top.scores.tolist(), top.probabilities.tolist(), lengths, strict=True)
+        return [
+            [Recommendation(labels[i], score, p) for i, score, p in zip(items[:n], scores, probabilities, strict=False)]
+            for items, scores, probabilities, n in rows
+        ]
+
+    def _recommend_blended(
+        self, basket: Ints, k: int, candidate: Bools | None, weight: float
+    ) -> list[Recommendation]:
         assert self.training is not None
-        by = blended(self.law, self.training, basket, weight, candidate)
+        free = np.ones(len(self.items), bool) if candidate is None else candidate
+        by = blended(self.distribution, self.training, basket, weight, free)
         best = np.argsort(-by, kind="stable")[:k]
         best = best[by[best] > 0]
-        chosen = np.zeros(len(by), bool)
-        chosen[best] = True
-        items, _, probability = self.law.best_next(basket, len(best), chosen)
-        likely = dict(zip(items.tolist(), probability.tolist(), strict=True))
-        return [Recommendation(self.items[i], float(by[i]), likely.get(i, 0.0)) for i in best.tolist()]
+        sets = PlainSets.of([basket], len(self.items))
+        probabilities = self.distribution.next_items(sets, best)[1][0]
+        return [Recommendation(self.items[i], float(by[i]), float(p)) for i, p in zip(best, probabilities, strict=True)]
 
-    def _blend(self, blend: float | str | None) -> float | None:
-        """The weight of item-to-item that is meant; None for none."""
+    def _blend_weight(self, blend: float | str | None) -> float | None:
         if blend is None:
             return None
         if self.training is None:
-            raise InputError(f"blend is {blend!r}, but the model does not tell what it was learned from; leave it out")
+            raise InputError(f"blend={blend!r} needs the counts of the training baskets, which this model does not have")
         if blend == "auto":
             if self.training.blend is None:
-                raise InputError(
-                    "blend is 'auto', but the model has no weight that was learned on baskets set aside; learn it with "
-                    "such a share (validation=0.1), or give a number from 0 to 1"
-                )
+                raise InputError("blend='auto' needs a model fitted with validation=...; pass a number between 0 and 1")
             return self.training.blend
         if isinstance(blend, bool | str) or not 0 <= blend <= 1:
-            raise InputError(f"blend is {blend!r}; expected 'auto', or a number from 0 to 1")
+            raise InputError(f"blend must be 'auto' or between 0 and 1, got {blend!r}")
         return float(blend)
 
-    def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
-        """Which items of the basket push this one up or down, and by how much.
+    def complete(self, basket: Basket = (), k: int | None = None) -> Selection:
+        """Grow a basket greedily into a set of high probability.
 
-        Each has a factor, and P(i ∈ Y) times all of them is P(i ∈ Y given A ⊆ Y).
+        Each step adds the item that multiplies the probability by the largest factor.
 
         Parameters
         ----------
-        basket
-            The items that are there already.
-        item
-            The item to be added.
-        n_orders, rng
-            For baskets of more than ten items, whose factors are averages over this many random orders.
+        basket : iterable of labels, default ()
+            Items to start from. Without any, the result approximates the most probable set.
+        k : int, optional
+            Size of the set, including the items of `basket`. By default the set grows until no item raises its
+            probability.
+
+        Returns
+        -------
+        Selection
+            The items of `basket` first, then the added items in the order of addition. `note` gives the reason if there
+            are fewer than k items.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
+        >>> dpp.complete(["cot"], k=2).items
+        ('cot', 'monitor')
+        """
+        A = self.catalogue.positions(basket)
+        if k is not None and whole_number("k", k, 0) < len(A):
+            raise InputError(f"k must be at least {len(A)}, the number of items in the basket, got {k}")
+        positions, gains = self.distribution.greedy(k, A)
+        items, sizes = self.catalogue.select(positions), self.distribution.size_range
+        log_prob, note = self.log_prob(items), ""
+        if log_prob == -np.inf:
+            only = f"; possible sizes are {sizes[0]} to {sizes[-1]}" if len(items) not in sizes else ""
+            note = f"this set has probability zero{only}"
+        elif k is not None and len(items) < k:
+            reason = "all items are in the set" if len(items) == len(self.items) else "larger sets have probability zero"
+            note = f"stopped at {len(items)} of {k} items: {reason}"
+        return Selection(items, tuple(gains.tolist()), log_prob, note)
+
+    def greedy_map(self, k: int | None = None) -> Selection:
+        """Return `complete` of the empty basket: the most probable set found greedily."""
+        return self.complete((), k)
+
+    @overload
+    def rerank(  # type: ignore[overload-overlap]
+        self,
+        items: Sequence[Label],
+        scores: npt.ArrayLike,
+        k: int = 10,
+        strength: float | SlatesFit = 1.0,
+        *,
+        log: bool = False,
+        unknown: str = "error",
+    ) -> list[Label]: ...
+    @overload
+    def rerank(
+        self,
+        items: Sequence[Sequence[Label]] | npt.NDArray[Any],
+        scores: Sequence[npt.ArrayLike] | npt.NDArray[Any],
+        k: int = 10,
+        strength: float | SlatesFit = 1.0,
+        *,
+        log: bool = False,
+        unknown: str = "error",
+    ) -> list[list[Label]]: ...
+    def rerank(
+        self,
+        items: Any,
+        scores: Any,
+        k: int = 10,
+        strength: float | SlatesFit = 1.0,
+        *,
+        log: bool = False,
+        unknown: str = "error",
+    ) -> list[Label] | list[list[Label]]:
+        """Choose k candidates of another recommender by its scores and by the interactions of this model.
+
+        A greedy search for the set Y with the largest Σ log(score) + strength · log det S_Y, where S is the interaction
+        of the model scaled to a unit diagonal.
+
+        Parameters
+        ----------
+        items : sequence of labels, or one sequence per user
+            The candidates.
+        scores : array-like of the same shape
+            Nonnegative scores such as probabilities, or with `log` any numbers such as logits.
+        k : int, default 10
+            Maximum number of items.
+        strength : float or SlatesFit, default 1
+            Weight of the interaction; 0 keeps the order of the scores. Or the result of `fit_slates` with this model;
+            scores are then of the kind that the slates have.
+        log : bool, default False
+            Whether scores are logarithms.
+        unknown : {"error", "drop"}
+            What to do with items that the model does not have.
+
+        Returns
+        -------
+        list of labels, or list of lists
+            In the order of selection.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP.from_K([[0.5, 0.4, 0], [0.4, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
+        >>> dpp.rerank(["crib", "cot", "monitor"], [0.9, 0.8, 0.5])
+        ['crib', 'monitor', 'cot']
+        """
+        return reranked(self.distribution, self.catalogue, items, scores, k, strength, log, unknown)
+
+    # Draws.
+
+    @overload
+    def sample(
+        self, n: None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
+    ) -> list[Label]: ...
+    @overload
+    def sample(
+        self, n: int, k: int | None = None, rng: Seed = None, *, threads: int | None = None
+    ) -> list[list[Label]]: ...
+    def sample(
+        self, n: int | None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
+    ) -> list[Label] | list[list[Label]]:
+        """Draw sets exactly from the distribution.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of independent sets. By default a single set is returned.
+        k : int, optional
+            Size of each set: draws from the distribution given |Y| = k, for a DPP the k-DPP.
+        rng : int or numpy.random.Generator, optional
+            Seed. The same seed gives the same draws for any number of threads.
+        threads : int, optional
+            Number of threads. Default: all cores.
+
+        Returns
+        -------
+        list of labels, or with n a list of lists
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> dpp = dl.DPP.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.5]], ["crib", "cot", "monitor"])
+        >>> any("crib" in each and "cot" in each for each in dpp.sample(100, rng=0))
+        False
+        """
+        n_sets = 1 if n is None else whole_number("n", n, 0)
+        sets = self.distribution.sample(n_sets, k, rng, threads)
+        named = [list(self.catalogue.select(positions)) for positions in sets]
+        return named[0] if n is None else named
+
+    # Pairs of items and explanations.
+
+    @cached_property
+    def independence(self) -> Independence:
+        """Co-occurrence expected under independence."""
+        return Independence.of(self.distribution)
+
+    @cached_property
+    def lift(self) -> Floats:
+        """P(i, j ∈ Y) divided by its value expected under independence, for all pairs; 1 on the diagonal."""
+        n = len(self.items)
+        if n > MAX_PAIRED_ITEMS:
+            raise InputError(
+                f"lift of all pairs of {n:,} items would need {in_bytes(NUMBER * n**2)}; use substitutes and "
+                "complements of one item"
+            )
+        return read_only(pair_table(self.distribution).lift)
+
+    def substitutes(
+        self,
+        item: Label,
+        k: int = 10,
+        *,
+        level: float | None = FDR_LEVEL,
+        baskets: Baskets | Iterable[Iterable[Any]] | None = None,
+    ) -> list[Relation]:
+        """Return the items that co-occur with this one less often than expected under independence.
+
+        Parameters
+        ----------
+        item : label
+        k : int, default 10
+            Maximum number of items.
+        level : float, optional
+            False discovery rate of the test that the training baskets contain both items less often than expected.
+            None for all items with a lift below 1. Models without training counts are not tested.
+        baskets : Baskets or list of lists, optional
+            Baskets for the test. Default: the training baskets.
+
+        Returns
+        -------
+        list of Relation
+            Lowest lift first. In catalogues of more than 2,000 items, by the end of the interval that is nearer to 1.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> [(each.item, round(each.lift, 2)) for each in dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]]).substitutes(0)]
+        [(1, 0.55)]
+        """
+        return self._relations(item, k, np.negative, level, baskets)
+
+    def complements(
+        self,
+        item: Label,
+        k: int = 10,
+        *,
+        level: float | None = FDR_LEVEL,
+        baskets: Baskets | Iterable[Iterable[Any]] | None = None,
+    ) -> list[Relation]:
+        """Return the items that co-occur with this one more often than expected under independence.
+
+        Parameters are those of `substitutes`. In catalogues of more than 2,000 items, complements must have co-occurred
+        at least three times.
+
+        Returns
+        -------
+        list of Relation
+            Highest lift first.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> model = dl.Mixture.from_arrays([1.0], [[-2.0, -2.0]], [[0, 2], [-2, 0]], items=["crib", "mattress"])
+        >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
+        [('mattress', 2.4)]
+        """
+        return self._relations(item, k, np.positive, level, baskets)
+
+    def _relations(
+        self,
+        item: Label,
+        k: int,
+        side: np.ufunc,
+        level: float | None,
+        baskets: Baskets | Iterable[Iterable[Any]] | None,
+    ) -> list[Relation]:
+        """Return the k items whose lift is farthest on one side of 1: below it for `np.negative`."""
+        row, every = np.array([self.catalogue.position(item)]), np.arange(len(self.items))
+        if not self.independence.marginals[row[0]] > 0:
+            raise InputError(f"item {item!r} has probability zero under this model")
+        training = self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
+        lift = pair_table(self.distribution, row, every).lift[0]
+        seen = evidence(training, self.independence, row, every)
+        low, high = (each[0] for each in seen.interval())
+        by, chosen = side(lift), side(lift - 1) > LIFT_ROUNDING
+        if level is not None:
+            p = (seen.more() if side is np.positive else seen.fewer())[0]
+            p[row] = 1.0
+            chosen &= benjamini_hochberg(p, level)
+        if len(lift) > MANY_ITEMS and training is not None:
+            chosen &= (seen.met[0] >= self.min_cooccurrences) | (side is np.negative)
+            by = np.where(chosen, np.minimum(by, low if side is np.positive else -high), by)
+            chosen &= by > side(1)
+        others = np.flatnonzero(chosen)
+        best = others[np.argsort(-by[others], kind="stable")][: whole_number("k", k, 0)]
+        numbers = np.stack([lift, seen.met[0], seen.expected[0], low, high], axis=1)[best]
+        return [Relation(self.items[j], *each) for j, each in zip(best, numbers.tolist(), strict=True)]
+
+    @property
+    def min_cooccurrences(self) -> float:
+        """Number of training baskets that must contain both of two complements."""
+        return MIN_COUNT_OF_MANY if len(self.items) > MANY_ITEMS else 0.0
+
+    def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
+        """Return the factor by which each item of a basket changes the probability of another item.
+
+        P(i ∈ Y) times all factors is P(i ∈ Y | A ⊆ Y).
+
+        Parameters
+        ----------
+        basket : iterable of labels
+        item : label
+            The candidate.
+        n_orders, rng : int
+            For baskets of more than ten items, factors are averages over this many random orders.
 
         Returns
         -------
         Explanation
-            The strongest influence first. Printed, it is a small table.
+            Strongest influence first.
 
         Examples
         --------
         >>> import dpplearn as dl
-        >>> K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
-        >>> dpp = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"])
-        >>> print(dpp.explain(["crib", "monitor"], "cot"))
-        cot: 0.55 times as likely beside this basket
-          probability 0.4 alone, 0.22 beside it
-          × 0.5500  crib
-          × 1.0000  monitor
+        >>> dpp = dl.DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
+        >>> [(each.item, round(each.factor, 2)) for each in dpp.explain(["crib", "monitor"], "cot").influences]
+        [('crib', 0.55), ('monitor', 1.0)]
         """
         positions = self.catalogue.positions(basket)
-        return explanation(self.law, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
+        return explanation(self.distribution, self.catalogue, positions, self.catalogue.position(item), n_orders, rng)
 
     @property
     def independent(self) -> bool:
-        """Whether the model is no more than independent items, so that popularity says as much.
-
-        So it is if in its law no two items repel or attract each other and nobody likes an item more than others do;
-        if on baskets that it was not learned from, where there were any (`validation`, `--holdout`), it is not clearly
-        better; or else if those that it was learned from are less than 0.01 nats likelier under it, or their items met
-        as chance explains. `caution` says which.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dl.DPP(dl.Kernel.from_K([[0.5, 0], [0, 0.4]])).independent
-        True
-        >>> dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]])).independent
-        False
-        """
+        """Whether the model is not better than independent items; `caution` says why."""
         return bool(self.caution)
 
     @cached_property
     def caution(self) -> str:
-        """What to know before relying on it, in one sentence: that it is no more than independent items, and why; empty
-        where it is more.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]])).caution
-        ''
-        """
-        return why_independent(self.law, self.nonempty, self.learned, self.training)
-
-    def _judged_by(self, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Training | None:
-        """What tells how often items met: baskets, or those learned from if these are known."""
-        return self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
+        """Why the model is not better than independent items, in one sentence; empty if it is better."""
+        return why_independent(self.distribution, self.learned, self.training)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the model to one safetensors file; `dpplearn.load` reads it.
+        """Write the model to a safetensors file; `dpplearn.load` reads it.
 
         Parameters
         ----------
-        path
-            The file. An existing model file is replaced.
-        force
+        path : path
+            An existing model file is replaced.
+        force : bool, default False
             Replace an existing file of any other type, too.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"]).save(f"{folder}/cribs.dpp")
         """
         from dpplearn.models.model_file import save
 
         save(self, path, force=force)
+
+    def _sets(self, basket: Basket) -> PlainSets:
+        return PlainSets.of([self.catalogue.positions(basket)], len(self.items))

@@ -12,10 +12,9 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.catalogue import Catalogue, Label, labels_from_text
 from dpplearn.data.features import read_features
+from dpplearn.distributions.components import softmax
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.extending import with_copy, with_independent
-from dpplearn.kernels.interface import Law
 from dpplearn.tools.words import count, number
 
 RIDGES = 10.0 ** np.arange(-3, 5.5, 0.5)  # of standardised features, in items
@@ -42,15 +41,15 @@ class Predicted:
 
 @dataclass(frozen=True, eq=False)
 class Addition:
-    """A law over more items, their catalogue, and a sentence on what was added."""
+    """A distribution over more items, their catalogue, and a sentence on what was added."""
 
-    law: Law
+    distribution: SetDistribution
     catalogue: Catalogue
     note: str
 
 
-def added(law: Law, catalogue: Catalogue, labels: Iterable[Label], features: Any, like: Like | None) -> Addition:
-    """The law and the catalogue with these items at the end."""
+def added(distribution: SetDistribution, catalogue: Catalogue, labels: Iterable[Label], features: Any, like: Like | None) -> Addition:
+    """Return the distribution and the catalogue with these items at the end."""
     new = _catalogue_like(catalogue, labels)
     known = [label for label in new.labels if label in catalogue]
     if known:
@@ -59,15 +58,15 @@ def added(law: Law, catalogue: Catalogue, labels: Iterable[Label], features: Any
         raise InputError("both features and like are given; expected one of them, or neither")
     whole = Catalogue.of([*catalogue.labels, *new.labels])
     if like is not None:
-        return _like(law, catalogue, new, whole, like)
-    chances = of_untruncated(law)
+        return _like(distribution, catalogue, new, whole, like)
+    chances = untruncated_marginals(distribution)
     usual = float(chances.mean())
     note = f"{count(len(new), 'item')} added, independent of the others, at their average probability"
     p = np.full(len(new), usual)
     if features is not None:
         found = predicted(chances, catalogue, new, features)
         p, note = _by_features(found, new, note)
-    return Addition(with_independent(law, np.clip(p, NEVER, ALWAYS)), whole, note)
+    return Addition(distribution.extend(np.clip(p, NEVER, ALWAYS)), whole, note)
 
 
 def _catalogue_like(catalogue: Catalogue, labels: Iterable[Label]) -> Catalogue:
@@ -78,9 +77,9 @@ def _catalogue_like(catalogue: Catalogue, labels: Iterable[Label]) -> Catalogue:
     return Catalogue.of(labels_from_text([str(label) for label in new.labels]))
 
 
-def of_untruncated(law: Law) -> Floats:
-    """P(i ∈ Y) before anything was said of the empty set."""
-    return law.law.marginals() if isinstance(law, WithEmptyShare) else law.marginals()
+def untruncated_marginals(distribution: SetDistribution) -> Floats:
+    """Return P(i ∈ Y) of the components, without the condition Y ≠ ∅."""
+    return np.asarray(softmax(distribution.log_mass) @ distribution.components.marginals())
 
 
 def _by_features(found: Predicted, new: Catalogue, otherwise: str) -> tuple[Floats, str]:
@@ -99,7 +98,7 @@ def _by_features(found: Predicted, new: Catalogue, otherwise: str) -> tuple[Floa
     )
 
 
-def _like(law: Law, catalogue: Catalogue, new: Catalogue, whole: Catalogue, like: Like) -> Addition:
+def _like(distribution: SetDistribution, catalogue: Catalogue, new: Catalogue, whole: Catalogue, like: Like) -> Addition:
     if isinstance(like, Mapping):
         named = {str(label): other for label, other in like.items()}
         missing = [label for label in new.labels if str(label) not in named]
@@ -109,8 +108,8 @@ def _like(law: Law, catalogue: Catalogue, new: Catalogue, whole: Catalogue, like
     else:
         others = [like] * len(new)
     for other in others:
-        law = with_copy(law, catalogue.position(other))
-    return Addition(law, whole, f"{count(len(new), 'item')} added, like {', '.join(dict.fromkeys(map(repr, others)))}")
+        distribution = distribution.with_copy(catalogue.position(other))
+    return Addition(distribution, whole, f"{count(len(new), 'item')} added, like {', '.join(dict.fromkeys(map(repr, others)))}")
 
 
 def predicted(chances: Floats, catalogue: Catalogue, new: Catalogue, features: Any) -> Predicted:

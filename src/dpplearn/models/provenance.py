@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dpplearn.errors import InputError
+
+
+TYPES: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "bool": bool}
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -62,8 +67,14 @@ class Provenance:
         >>> Provenance.of({"learner": "em", "moon": "full"}) == Provenance(learner="em")
         True
         """
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in dict(document).items() if name in known})
+        if not isinstance(document, Mapping):
+            raise InputError(f"learned must be a mapping, got {type(document).__name__}")
+        types = {field.name: TYPES[str(field.type).split(" ")[0]] for field in fields(cls)}
+        known = {name: value for name, value in document.items() if name in types}
+        for name, value in known.items():
+            if value is not None and (not isinstance(value, types[name]) or isinstance(value, bool) != (types[name] is bool)):
+                raise InputError(f"learned.{name} must be of type {types[name]}, got {value!r}")
+        return cls(**known)
 
     def to_dict(self) -> dict[str, Any]:
         """What is known, by name.

@@ -1,144 +1,78 @@
-"""Another recommender's candidates, chosen by its scores and by how a law says that they interact."""
+"""Choice of k candidates of another recommender, by its scores and by the interactions of a model."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import zip_longest
 from numbers import Real
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
+from dpplearn.distributions.components import Similarity
+from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.interaction import similarity_of
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.interaction import LOWEST, Interaction, greedy_by_worth
-from dpplearn.kernels.interface import Law
-from dpplearn.models.slates import SlatesFit
 from dpplearn.tools.words import count
 
+if TYPE_CHECKING:
+    from dpplearn.models.slates import SlatesFit
 
-class Reranking:
-    """What a model says of the candidates of another recommender; names in, names out."""
+MIN_LEFT = 1e-10  # smaller Schur complements are rounding, and the set impossible
+MIN_LOG = -1e300  # the logarithm of a score of 0, so that such items come last, in their order
+MAX_NUMBERS = 4_000_000  # held at a time
 
-    law: Law
-    catalogue: Catalogue
-
-    @overload
-    def rerank(  # type: ignore[overload-overlap]
-        self,
-        items: Sequence[Label],
-        scores: npt.ArrayLike,
-        k: int = 10,
-        strength: float | SlatesFit = 1.0,
-        *,
-        log: bool = False,
-        unknown: str = "error",
-    ) -> list[Label]: ...
-    @overload
-    def rerank(
-        self,
-        items: Sequence[Sequence[Label]] | npt.NDArray[Any],
-        scores: Sequence[npt.ArrayLike] | npt.NDArray[Any],
-        k: int = 10,
-        strength: float | SlatesFit = 1.0,
-        *,
-        log: bool = False,
-        unknown: str = "error",
-    ) -> list[list[Label]]: ...
-    def rerank(
-        self,
-        items: Any,
-        scores: Any,
-        k: int = 10,
-        strength: float | SlatesFit = 1.0,
-        *,
-        log: bool = False,
-        unknown: str = "error",
-    ) -> list[Label] | list[list[Label]]:
-        """Choose k of the candidates of another recommender, by its scores and by how the model says they interact.
-
-        A greedy search for the set Y with the highest Σ log(score) + strength · log det S_Y. The scores are all that
-        counts of how much an item is wanted; S, with ones on its diagonal, is how items repel and attract each other
-        under the model: L_ij/√(L_ii L_jj) of a DPP, C_ij/√(C_ii C_jj) of a mixture, where L_c = D_c C D_c.
-
-        Parameters
-        ----------
-        items
-            The candidates of one user; or of many users, a list of them for each.
-        scores
-            One per candidate: 0 or more, such as probabilities. With `log`, any numbers of which differences count,
-            such as logits or log-probabilities.
-        k
-            How many items at most.
-        strength
-            How much the interaction counts: 0 leaves the order of the scores, 1 is as the model has it. Or what
-            `fit_slates` found with this model: scores are then as those of the slates, and `log` is left out.
-        log
-            Whether scores are logarithms.
-        unknown
-            What to do about candidates that the model does not have: "error", or "drop" to leave them out.
-
-        Returns
-        -------
-        list of labels, or list of lists
-            In the order they were taken, so that every beginning of it is the answer for a smaller k. The first is the
-            candidate of the highest score; equals are in the order that they came in.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> K = [[0.5, 0.4, 0], [0.4, 0.4, 0], [0, 0, 0.3]]
-        >>> dpp = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"])
-        >>> dpp.rerank(["crib", "cot", "monitor"], [0.9, 0.8, 0.5])
-        ['crib', 'monitor', 'cot']
-        >>> dpp.rerank([["crib", "cot"], ["cot", "monitor"]], [[0.9, 0.8], [0.2, 0.5]], k=1)
-        [['crib'], ['monitor']]
-        """
-        if isinstance(items, Set | Mapping) or not isinstance(items, Iterable):
-            raise InputError(
-                f"items are a {type(items).__name__}; expected a list of candidates, in the order of scores"
-            )
-        items = items if isinstance(items, str | bytes) else list(items)
-        many = not len(items) or not isinstance(items[0], Label | np.integer)
-        found = reranked(
-            self.law,
-            self.catalogue,
-            items if many else [items],
-            scores if many else [scores],
-            k,
-            strength,
-            log,
-            unknown,
-        )
-        return found if many else found[0]
+# From candidates (n_users, n) to weights of components, (m,), and their similarity matrices S_c with a unit diagonal.
+Interaction = Callable[[Ints], tuple[Floats, Similarity]]
 
 
 def reranked(
-    law: Law,
+    distribution: SetDistribution,
     catalogue: Catalogue,
-    items: Sequence[Any],
+    items: Any,
     scores: Any,
     k: int,
     strength: float | SlatesFit,
     log: bool,
     unknown: str,
+) -> list[Label] | list[list[Label]]:
+    """Return the chosen candidates of one user, or of each of many, as `SetModel.rerank` describes."""
+    if isinstance(items, Set | Mapping) or not isinstance(items, Iterable):
+        raise InputError(f"items must be a list of candidates in the order of scores, got {type(items).__name__}")
+    items = items if isinstance(items, str | bytes) else list(items)
+    many = not len(items) or not isinstance(items[0], Label | np.integer)
+    lists, values = (items, scores) if many else ([items], [scores])
+    if isinstance(strength, Real):
+        users = _users(catalogue, lists, values, log, unknown)
+        found = _chosen(distribution.similarity, catalogue, users, k, _strength(strength))
+    else:
+        found = _by_slates(distribution, catalogue, lists, values, k, strength, log, unknown)
+    return found if many else found[0]
+
+
+def _by_slates(
+    distribution: SetDistribution,
+    catalogue: Catalogue,
+    items: Sequence[Any],
+    scores: Any,
+    k: int,
+    fit: Any,
+    log: bool,
+    unknown: str,
 ) -> list[list[Label]]:
-    """Of every user the candidates that are chosen, as `rerank` has it."""
-    if isinstance(strength, SlatesFit):
-        if strength.similarity is not None:
-            raise InputError(
-                "these slates were fitted with a similarity of their own; rerank by it (fit.rerank), or fit them with "
-                "this model: fit_slates(slates, model)"
-            )
-        if log:
-            raise InputError("log is True, but scores are to be as those of the slates; leave log out")
-        return tuned_reranked(strength, law.interaction(), catalogue, items, scores, k, unknown)
-    users = _users(catalogue, items, scores, log, unknown)
-    return _chosen(law.interaction(), catalogue, users, k, _strength(strength))
+    if not hasattr(fit, "slope"):
+        _strength(fit)
+    if fit.similarity is not None:
+        raise InputError(
+            "these slates were fitted with a similarity of their own; use fit.rerank, or fit_slates(slates, model)"
+        )
+    if log:
+        raise InputError("log=True is not valid with fitted slates: scores are of the kind that the slates have")
+    return tuned_reranked(fit, distribution.similarity, catalogue, items, scores, k, unknown)
 
 
 def tuned_reranked(
@@ -150,9 +84,9 @@ def tuned_reranked(
     k: int,
     unknown: str,
 ) -> list[list[Label]]:
-    """The same by the numbers that slates gave: Σ slope · score + log det S_Y."""
+    """Return the choice by the parameters of fitted slates: Σ slope · score + log det S_Y."""
     if base is None:
-        raise InputError("these slates were fitted with a model: let that rerank, model.rerank(..., strength=fit)")
+        raise InputError("these slates were fitted with a model; use model.rerank(..., strength=fit)")
     users = _users(catalogue, items, scores, True, unknown)
     by_slope = []
     for positions, values in users:
@@ -182,7 +116,7 @@ def _chosen(
     positions, worth = np.zeros((len(users), most), np.int64), np.full((len(users), most), -np.inf)
     for row, (some, values) in enumerate(users):
         positions[row, : len(some)], worth[row, : len(some)] = some, values
-    places = greedy_by_worth(interaction, positions, worth, min(k, most), strength)
+    places = greedy_by_score(interaction, positions, worth, min(k, most), strength)
     taken = np.take_along_axis(positions, np.maximum(places, 0), axis=1).tolist()
     labels, lengths = catalogue.labels, (places >= 0).sum(axis=1).tolist()
     return [[labels[position] for position in row[:n]] for row, n in zip(taken, lengths, strict=True)]
@@ -191,7 +125,7 @@ def _chosen(
 def _strength(strength: Any) -> float:
     if isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= float(strength) < math.inf:
         raise InputError(
-            f"strength is {strength!r}; expected a number, 0 (the scores alone) or more, or what fit_slates found"
+            f"strength must be a nonnegative number or the result of fit_slates, got {strength!r}"
         )
     return float(strength)
 
@@ -209,7 +143,7 @@ def _by_score(catalogue: Catalogue, items: Any, scores: Any, log: bool, unknown:
     values = values[order]
     with np.errstate(divide="ignore"):
         worth = values if log else np.log(values)
-    return positions[order], np.maximum(worth, LOWEST)
+    return positions[order], np.maximum(worth, MIN_LOG)
 
 
 def _checked(scores: Any, n: int, log: bool) -> Floats:
@@ -228,3 +162,86 @@ def _checked(scores: Any, n: int, log: bool) -> Floats:
             "of which differences count, such as logits"
         )
     return values
+
+
+def tuned(base: Interaction, strength: float, reach: float) -> Interaction:
+    """Return the interaction (1 − α) I + α exp(−(1 − s)/ρ²), with s the symmetric part of S averaged over components.
+
+    s are products of unit vectors and 2 (1 − s) their squared distances, so it is positive semidefinite for a strength
+    α from 0 to 1 and any reach ρ. [WRBCJG18]
+    """
+
+    def interaction(items: Ints) -> tuple[Floats, Similarity]:
+        (weights, similarity), users = base(items), np.arange(len(items))
+
+        def rows_and_columns(chosen: Ints) -> tuple[Floats, Floats]:
+            alike = average_similarity(weights, *similarity(chosen))
+            row = strength * np.exp((alike - 1) / reach**2)
+            row[users, chosen] = 1
+            return row[None], row[None]
+
+        return np.ones(1), rows_and_columns
+
+    return interaction
+
+
+def of_matrix(S: Floats) -> Interaction:
+    """Return the interaction of a similarity matrix."""
+    return lambda items: (np.ones(1), similarity_of(S[None], items))
+
+
+def average_similarity(weights: Floats, row: Floats, column: Floats) -> Floats:
+    """Return the similarity of one candidate of each user to all of them, (n_users, n)."""
+    return np.asarray(np.einsum("m,mun->un", weights / weights.sum(), (row + column) / 2))
+
+
+def similarities_among(interaction: Interaction, items: Ints) -> Floats:
+    """Return the similarity of every two candidates of each user, (n_users, n, n)."""
+    (weights, similarity), users = interaction(items), np.arange(len(items))
+    n = items.shape[1]
+    found = np.empty((len(items), n, n))
+    for place in range(n):
+        found[:, place] = average_similarity(weights, *similarity(np.full(len(items), place)))
+        found[users, place, place] = 1
+    return np.minimum(found, 1)
+
+
+def greedy_by_score(interaction: Interaction, items: Ints, log_scores: Floats, k: int, strength: float) -> Ints:
+    """Return places of k candidates of each user, (n_users, k), −1 where there are no more.
+
+    Each step adds the first candidate with the largest Σ log score + strength · log Σ_c w_c det (S_c)_Y. Candidates
+    with a log score of −inf are not taken. [CZZ18, WRBCJG18]
+    """
+    found = np.full((len(items), k), -1)
+    k = min(k, items.shape[1])
+    if not found.size:
+        return found
+    m = len(interaction(items[:1])[0])
+    at_once = max(MAX_NUMBERS // max(m * k * items.shape[1], 1), 1)
+    for first in range(0, len(items), at_once):
+        part = slice(first, first + at_once)
+        found[part, :k] = _grown(interaction, items[part], log_scores[part], k, strength)
+    return found
+
+
+def _grown(interaction: Interaction, items: Ints, log_scores: Floats, k: int, strength: float) -> Ints:
+    """With l_t and u_t the columns and rows of the elimination, the Schur complement of item j is 1 − Σ_t l_t(j) u_t(j)."""
+    (weights, similarity), users = interaction(items), np.arange(len(items))
+    m = len(weights)
+    found, log_scores, left = np.full((len(items), k), -1), log_scores.copy(), np.ones((m, *items.shape))
+    lower, upper = np.empty((2, m, len(items), k, items.shape[1]))
+    share = np.repeat(weights[:, None], len(items), axis=1)
+    for t in range(k):
+        gain = np.einsum("mu,mun->un", share, left)
+        best = np.argmax(log_scores + strength * np.log(np.maximum(gain, MIN_LEFT)), axis=1)
+        found[:, t] = np.where(log_scores[users, best] > -np.inf, best, -1)
+        log_scores[users, best] = -np.inf
+        pivot = np.maximum(left[:, users, best], MIN_LEFT)  # (m, n_users)
+        row, column = similarity(best)
+        row = row - np.einsum("umt,mutn->mun", lower[:, users, :t, best], upper[:, :, :t])
+        column = column - np.einsum("umt,mutn->mun", upper[:, users, :t, best], lower[:, :, :t])
+        upper[:, :, t], lower[:, :, t] = row, column / pivot[:, :, None]
+        left -= upper[:, :, t] * lower[:, :, t]
+        share = share * pivot
+        share /= share.sum(axis=0)
+    return found

@@ -16,14 +16,13 @@ from dpplearn.arrays import NO_ITEMS, Bools, Ints
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.interface import Law
-from dpplearn.kernels.ranking import Best
+from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution, Top
 from dpplearn.models.answers import ShelfRecommendation
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model_file import load
-from dpplearn.models.named_law import Basket
+from dpplearn.models.model import Basket
 from dpplearn.tools.files import digest
 from dpplearn.tools.manifest import read_manifest
 
@@ -79,8 +78,8 @@ class Shelf(Mapping[str, DPP | Mixture]):
     def __init__(self, folder: str | PathLike[str], manifest: Mapping[str, Any]) -> None:
         self.folder, self.manifest = Path(folder), manifest
         self._models: dict[str, DPP | Mixture] = {}
-        self._laws: dict[str, Law] = {}
-        self._alone: dict[tuple[str, int], Best] = {}
+        self._distributions: dict[str, SetDistribution] = {}
+        self._alone: dict[tuple[str, int], Top] = {}
 
     @classmethod
     def open(cls, folder: str | PathLike[str]) -> Self:
@@ -181,28 +180,12 @@ class Shelf(Mapping[str, DPP | Mixture]):
         files = [(self.folder / each.file, each.sha256) for each in self.categories]
         return all(path.is_file() and digest(path) == known for path, known in files)
 
-    def law(self, slug: str) -> Law:
-        """The law of what any basket holds of a category, which is nothing with the probability 1 − share.
-
-        Parameters
-        ----------
-        slug
-            The category.
-
-        Returns
-        -------
-        Law
-            Over the items of its model.
-
-        Examples
-        --------
-        See `recommend`.
-        """
-        if slug not in self._laws:
-            law = self[slug].law
-            inner = law.law if isinstance(law, WithEmptyShare) else law
-            self._laws[slug] = WithEmptyShare(inner, 1 - self.category(slug).share)
-        return self._laws[slug]
+    def distribution(self, slug: str) -> SetDistribution:
+        """Return the distribution of the items of a category in any basket: none with probability 1 − share."""
+        if slug not in self._distributions:
+            p_empty = 1 - self.category(slug).share
+            self._distributions[slug] = self[slug].distribution.with_p_empty(p_empty)
+        return self._distributions[slug]
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -293,8 +276,8 @@ class Shelf(Mapping[str, DPP | Mixture]):
         --------
         >>> import dpplearn as dl
         >>> from tempfile import TemporaryDirectory
-        >>> sleep = dl.DPP(dl.Kernel.from_K([[0.5, 0.3], [0.3, 0.4]]), ["crib", "cot"])
-        >>> meals = dl.DPP(dl.Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["bib", "cup"])
+        >>> sleep = dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]], ["crib", "cot"])
+        >>> meals = dl.DPP.from_K([[0.5, 0.2], [0.2, 0.4]], ["bib", "cup"])
         >>> with TemporaryDirectory() as folder:
         ...     entries = []
         ...     for slug, model in (("sleep", sleep), ("meals", meals)):
@@ -304,7 +287,7 @@ class Shelf(Mapping[str, DPP | Mixture]):
         ...     shelf = Shelf(folder, {"categories": entries})
         ...     [(each.item, each.category, round(each.probability, 2)) for each in shelf.recommend(["crib"], k=2)]
         ...     shelf.parts(["cup", "cot"]).items
-        ...     round(float(shelf.law("meals").marginals().sum()), 2)
+        ...     round(float(shelf.distribution("meals").marginals().sum()), 2)
         [('bib', 'meals', 0.41), ('cup', 'meals', 0.32)]
         {'sleep': ('cot',), 'meals': ('cup',)}
         0.73
@@ -318,7 +301,9 @@ class Shelf(Mapping[str, DPP | Mixture]):
             if slug in chosen:
                 best = self._best(slug, parts.get(number, NO_ITEMS), k, denied.get(number, NO_ITEMS))
                 items = self[slug].items
-                for position, score, probability in zip(*map(np.ndarray.tolist, best), strict=True):
+                for position, score, probability in zip(*(each[0].tolist() for each in best[:3]), strict=True):
+                    if position < 0:
+                        break
                     order = (math.isnan(score), -score, -probability, number, position)
                     found.append((order, ShelfRecommendation(items[position], score, probability, slug)))
         first: dict[str, ShelfRecommendation] = {}
@@ -326,17 +311,21 @@ class Shelf(Mapping[str, DPP | Mixture]):
             first.setdefault(str(each.item), each)
         return list(first.values())[:k]
 
-    def _best(self, slug: str, part: Ints, k: int, denied: Ints) -> Best:
-        """The best of one category; what they are where a basket has nothing of it is kept."""
+    def _best(self, slug: str, part: Ints, k: int, denied: Ints) -> Top:
+        """Return the best items of one category; the answer for baskets without items of it is cached."""
         if len(part) or len(denied):
             candidate: Bools | None = None
             if len(denied):
                 candidate = np.ones(len(self[slug].items), dtype=bool)
                 candidate[denied] = False
-            try:
-                return self.law(slug).best_next(part, k, candidate)
-            except InputError as error:
-                raise InputError(f"category {slug}: {error}") from None
+            found = self._top(slug, part, k, candidate)
+            if not found.possible.all():
+                raise InputError(f"category {slug}: {IMPOSSIBLE}")
+            return found
         if (slug, k) not in self._alone:
-            self._alone[slug, k] = self.law(slug).best_next(part, k)
+            self._alone[slug, k] = self._top(slug, part, k, None)
         return self._alone[slug, k]
+
+    def _top(self, slug: str, part: Ints, k: int, candidate: Bools | None) -> Top:
+        n = len(self[slug].items)
+        return self.distribution(slug).top_next(PlainSets.of([part], n), min(k, n), candidate)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.kernels.interaction import DenseInteraction, Interaction, TunedInteraction
+from dpplearn.models.reranking import Interaction, tuned, tuned_reranked
 from dpplearn.tools.tables import WIDTH
 from dpplearn.tools.words import count, likelier, number
 
@@ -49,32 +49,16 @@ class SlatesFit:
     evaluations: int
     converged: bool
     catalogue: Catalogue = field(compare=False)
-    similarity: DenseInteraction | None = field(default=None, compare=False)  # None: that of a model
+    similarity: Interaction | None = field(default=None, compare=False)  # None: that of a model
 
     @property
     def shown(self) -> bool:
         """Whether candidates that are alike clearly repel each other."""
         return self.p < LEVEL
 
-    def tuned(self, base: Interaction) -> TunedInteraction:
-        """The interaction that these numbers make of another.
-
-        Parameters
-        ----------
-        base
-            How items act on each other under a model, or how alike they are.
-
-        Returns
-        -------
-        TunedInteraction
-            Without repulsion where none is shown.
-
-        Examples
-        --------
-        See `fit_slates`.
-        """
-        strength = self.strength.value if self.shown else 0.0
-        return TunedInteraction(base, strength, self.reach.value)
+    def tuned(self, base: Interaction) -> Interaction:
+        """Return the interaction that these parameters make of another; without repulsion if none is significant."""
+        return tuned(base, self.strength.value if self.shown else 0.0, self.reach.value)
 
     def rerank(self, items: Sequence[Label], scores: Sequence[float], k: int = 10) -> list[Label]:
         """Choose k candidates by their scores and the similarity that the slates were fitted with.
@@ -97,8 +81,6 @@ class SlatesFit:
         --------
         See `fit_slates`.
         """
-        from dpplearn.models.reranking import tuned_reranked
-
         return tuned_reranked(self, self.similarity, self.catalogue, [items], [scores], k, "error")[0]
 
     def __repr__(self) -> str:

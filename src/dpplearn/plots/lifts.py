@@ -9,7 +9,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.dpp import DPP
-from dpplearn.models.meetings import together
+from dpplearn.models.relations import pair_table
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import styled
@@ -82,6 +82,6 @@ def _likeliest(model: SetModel, top: int) -> Ints:
 
 def _doublings(model: SetModel, chosen: Ints) -> Floats:
     """log₂ of the lift of every two; what is never together is far beyond the scale. Zero on the diagonal."""
-    found = np.log2(np.maximum(together(model.law, nonempty=model.nonempty, items=chosen).lift, 2.0**-20))
+    found = np.log2(np.maximum(pair_table(model.distribution, chosen, chosen).lift, 2.0**-20))
     np.fill_diagonal(found, 0)
     return found

@@ -44,13 +44,13 @@ def reliability_of(model: SetModel, baskets: Baskets | Iterable[Iterable[Any]]) 
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> list(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]]))
     ['model', 'independent items']
     """
     baskets = as_baskets(baskets, model.catalogue)
     items = items_given(baskets, np.random.default_rng(0))
-    of_one = of_model(model.law).pair_probabilities
+    of_one = of_model(model.distribution).pair_probabilities
     assert of_one is not None
     given = {"model": of_one(items), INDEPENDENT_ITEMS: _by_chance(model, len(items))}
     return {name: pair_sums(each, baskets, items).reliability() for name, each in given.items()}
@@ -84,7 +84,7 @@ def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> axes = reliability_diagram(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]])).axes[0]
     >>> axes.get_xlabel()
     'probability predicted'

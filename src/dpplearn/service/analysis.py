@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.models.meetings import together
+from dpplearn.models.relations import pair_table
 from dpplearn.models.mixture import Mixture
 from dpplearn.service.about import kind
 from dpplearn.service.answers import LIKES, Json, figure
@@ -46,10 +46,10 @@ def _fares(served: ServedModel) -> Json:
 
 
 def analysis_of_model(served: ServedModel) -> Json:
-    marginals = served.model.law.marginals()
+    marginals = served.model.marginals()
     likely = np.sort(np.argsort(-marginals, kind="stable")[:LOOKED_AT])
     likely = likely[marginals[likely] > 0]
-    p, meet = marginals[likely], together(served.model.law, nonempty=served.model.nonempty, items=likely)
+    p, meet = marginals[likely], pair_table(served.model.distribution, likely, likely)
     return {
         "model": served.name,
         "version": served.version,

@@ -105,9 +105,9 @@ def _direction(factor: float) -> str:
     return "none" if abs(factor - 1) < ROUNDING else "up" if factor > 1 else "down"
 
 
-def explained_within(law: Any, catalogue: Catalogue, basket: Iterable[Label], item: Label) -> Json:
+def explained_within(distribution: SetDistribution, catalogue: Catalogue, basket: Iterable[Label], item: Label) -> Json:
     """The same under another law than the model's own, as that of a shelf."""
-    return _pushed(explanation(law, catalogue, catalogue.positions(basket), catalogue.position(item), ORDERS))
+    return _pushed(explanation(distribution, catalogue, catalogue.positions(basket), catalogue.position(item), ORDERS))
 
 
 def complete(served: ServedModel, asked: ask.AskComplete) -> Json:

@@ -32,7 +32,7 @@ def recommend(served: PreparedShelf, asked: ask.AskShelf) -> Json:
         for each in items:
             slug = each["category"]
             part = parts.get(slug, ())
-            each |= explained_within(shelf.law(slug), served.models[slug].model.catalogue, part, each["item"])
+            each |= explained_within(shelf.distribution(slug), served.models[slug].model.catalogue, part, each["item"])
     return {"items": items, "ignored": known.ignored}
 
 

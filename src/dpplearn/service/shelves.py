@@ -177,7 +177,7 @@ def _category(entry: Entry, model: DPP | Mixture, version: str) -> ShelfCategory
     """Without a manifest, the law of the model itself tells how many baskets hold anything of it."""
     share = entry.get("share")
     if not isinstance(share, int | float) or not 0 < share <= 1:
-        share = max(-float(np.expm1(model.law.log_empty())), SMALLEST_SHARE)
+        share = max(1 - model.distribution.p_empty, SMALLEST_SHARE)
     name = str(entry.get("name", entry["slug"]))
     return ShelfCategory(
         _text(entry, "slug"), name, _text(entry, "file"), version, share, len(model.items), str(entry.get("old", ""))

@@ -17,7 +17,7 @@ from dpplearn.errors import InputError
 from dpplearn.tools.files import OutputKind, replace_file
 from dpplearn.version import __version__
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAPPED = 32_000_000  # bytes of arrays, beyond which they stay in the file until they are used
 NUMPY = {  # by what safetensors calls it
     **{f"F{bits}": np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
@@ -88,7 +88,7 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
         raise InputError(f"{path} was changed after it was written: its checksum does not match; write it again")
     try:
         return arrays, dict(json.loads(text))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         raise InputError(f"{path} does not hold a {kind}: its document is {text[:80]!r}") from None
 
 
@@ -130,8 +130,8 @@ def _check_kind(path: str, kind: str, metadata: Mapping[str, str]) -> None:
         raise InputError(f"{path} is {what}; expected a dpplearn {kind} file")
     if metadata.get("format") != str(FORMAT_VERSION):
         raise InputError(
-            f"{path} has format {metadata.get('format')}, written by dpplearn {metadata.get('dpplearn')}; "
-            f"this is dpplearn {__version__}, which reads format {FORMAT_VERSION}: upgrade dpplearn"
+            f"{path} has format {metadata.get('format')}, written by dpplearn {metadata.get('dpplearn')}; dpplearn "
+            f"{__version__} reads format {FORMAT_VERSION}: fit the model again, or use the version that wrote it"
         )
 
 

@@ -18,7 +18,7 @@ FACTOR_TOL = 1e-6  # stop once no factor differs from 1 by more than this
 
 def draw_sets(model: SetModel, n: int, rng: Seed = None, threads: int | None = None) -> Baskets:
     """Draw n sets from the model."""
-    sets = model.law.sample(n, None, rng, threads)
+    sets = model.distribution.sample(n, None, rng, threads)
     rows = np.repeat(np.arange(n), [len(each) for each in sets])
     return Baskets.from_pairs(rows, np.concatenate([*sets, np.zeros(0, np.int64)]), n, model.catalogue)
 

@@ -15,9 +15,8 @@ from dpplearn.data.times import decay, known_times
 from dpplearn.errors import InputError
 from dpplearn.fitting.fit import asked_for, fit_with
 from dpplearn.fitting.result import FitResult
-from dpplearn.kernels.families import kernel_of
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.weighted.kernel import WeightedKernel
+from dpplearn.distributions.components import Stack
+from dpplearn.distributions.interaction import Dense
 from dpplearn.learners.registry import QUALITY
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
@@ -145,7 +144,7 @@ def _check(model: Any, new: Baskets, forget: Any) -> None:
     """Before anything is learned."""
     if not isinstance(model, Model):
         raise InputError(f"got a {type(model).__name__} as the model; expected a DPP, a Mixture or the result of a fit")
-    if model.learned.learner == QUALITY.name or isinstance(kernel_of(model.law), WeightedKernel):
+    if model.learned.learner == QUALITY.name or isinstance(model.distribution.components, Stack):
         raise InputError(
             "the model was told how items act on each other (kernels=, similarity=), and cannot be learned on; learn "
             "it anew, as it was, from old and new baskets"
@@ -204,10 +203,10 @@ def _as_learned(model: Model, share: float) -> dict[str, Any]:
     if isinstance(model, DPP):
         known = model.learned.shrinkage
         return {"learner": model.learned.learner or "auto", "shrinkage": None if known is None else known * share}
-    if not isinstance(model.kernel, MixtureKernel):
+    interaction = getattr(model.distribution.components, "interaction", None)
+    if not isinstance(interaction, Dense):
         return {"validation": 0.0}
-    interaction = model.kernel.interaction
-    return {"attraction": not np.allclose(interaction, interaction.swapaxes(1, 2))}
+    return {"attraction": not np.allclose(interaction.X, interaction.X.swapaxes(1, 2))}
 
 
 def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh: Baskets) -> Model:
@@ -225,7 +224,7 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
         training = replace(known, history=None if training is None else training.history)
     if training is not None and before.training is not None:
         training = replace(training, blend=before.training.blend)
-    found: Model = updated.of_law(updated.law, updated.items, learned, training)
+    found: Model = updated.with_record(learned, training)
     return found
 
 

@@ -176,7 +176,7 @@ def fit(
 def judge(model: SetModel, held_out: Baskets | None) -> None:
     """Have the model know what it gains on baskets held out."""
     if held_out is not None and model.training is not None:
-        judged = with_unseen(model.learned, model.law, model.training, held_out, nonempty=model.nonempty)
+        judged = with_unseen(model.learned, model.distribution, model.training, held_out, nonempty=model.nonempty)
         model.learned = judged
 
 
