@@ -66,7 +66,7 @@ def test_a_folder_imports_only_from_the_folders_before_it() -> None:
 
 def test_the_rule_between_folders_can_be_broken() -> None:
     assert broken_rules("models/dpp.py", "dpplearn.learners.loop.run")
-    assert broken_rules("service/app.py", "dpplearn.fitting.fit.fit")
+    assert broken_rules("service/app.py", "dpplearn.learners.fit.fit")
     assert broken_rules("data/baskets.py", "numba.njit")
     assert not broken_rules("cli/app.py", "dpplearn.models.dpp.DPP")
 
@@ -96,7 +96,7 @@ def test_nothing_recompiles_in_a_second_process() -> None:
     """The first process may compile; the second must find every loop that a fit and a draw use in the cache."""
     code = """
 import dpplearn as dl
-dl.fit([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).dpp.sample(2, rng=0)
+dl.fit_dpp([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).model.sample(2, rng=0)
 dl.DPP(dl.Kernel.from_K([[1.0, 0], [0, 0.5]])).log_prob([0])
 dl.DPP(dl.Kernel.from_K([[0.5, 0], [0, 0.5]])).sample(2, k=1, rng=0)
 from dpplearn.kernels.symmetric.compiled import bordered as bordered_loops

@@ -29,11 +29,11 @@ def test_every_basket_is_tested_once_by_a_model_that_did_not_see_it(found: Evalu
     for fold in range(4):
         train, rows = BASKETS.subset(found.folds != fold), found.folds == fold
         for name, learner in (("em", "em"), ("auto", "auto")):
-            model = dl.fit(train, learner, max_iter=10, shrinkage=0).dpp
+            model = dl.fit_dpp(train, learner, max_iter=10, shrinkage=0).model
             np.testing.assert_allclose(
                 found.outcomes[name]["log_likelihood"][rows], model.log_prob(BASKETS.subset(rows)), atol=1e-9
             )
-        seen = dl.fit(BASKETS, "em", max_iter=10, shrinkage=0).dpp.log_prob(BASKETS.subset(rows))
+        seen = dl.fit_dpp(BASKETS, "em", max_iter=10, shrinkage=0).model.log_prob(BASKETS.subset(rows))
         differs |= not np.allclose(found.outcomes["em"]["log_likelihood"][rows], seen, atol=1e-3)
         items = DPP(independent(train, smoothing=0.5))
         np.testing.assert_allclose(
@@ -59,7 +59,8 @@ def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluati
     assert set(found.size_distance) == {"em", "auto", "independent items"}
     assert f"{means[2]:.4f}" in str(found)
     predicted = sum(
-        (found.folds == fold).mean() * dl.fit(BASKETS.subset(found.folds != fold), "em", **QUICK).dpp.size_distribution
+        (found.folds == fold).mean()
+        * dl.fit_dpp(BASKETS.subset(found.folds != fold), "em", **QUICK).model.size_distribution
         for fold in range(4)
     )
     shares = np.bincount(BASKETS.sizes, minlength=8) / len(BASKETS)
@@ -82,7 +83,7 @@ def test_options_are_for_all_models_unless_they_have_their_own(monkeypatch: pyte
 
     def fit(baskets: Baskets, **options: Any) -> dl.FitResult:
         asked.append(options)
-        return dl.fit(baskets, max_iter=0, shrinkage=0, nonempty=False)
+        return dl.fit_dpp(baskets, max_iter=0, shrinkage=0, nonempty=False)
 
     monkeypatch.setattr(cross_validation, "fit", fit)
     dl.cross_validate(BASKETS, {"a": {}, "b": {"tol": 0.5, "rng": 3}}, folds=2, tol=0.1)

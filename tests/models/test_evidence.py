@@ -72,7 +72,7 @@ def test_a_pair_that_never_met_where_one_meeting_was_expected_is_no_substitute(k
 
 
 def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_from() -> None:
-    model = dl.fit(soda(), rng=0, **LEARNED["dpp"]).dpp
+    model = dl.fit(soda(), rng=0, **LEARNED["dpp"]).model
     bare = dl.DPP(model.kernel, model.items)
     assert {each.item for each in bare.substitutes("soda")} == {
         each.item for each in model.substitutes("soda", level=None)

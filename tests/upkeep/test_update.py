@@ -76,7 +76,7 @@ def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) 
     assert found.model.items == (*ITEMS, "mobile")
     both = dl.Baskets.together([dl.Baskets.from_lists(OLD, ITEMS), dl.Baskets.from_lists(NEW)])
     np.testing.assert_allclose(found.model.marginals(), both.frequencies(), atol=0.02)
-    alone = dl.fit(dl.Baskets.from_lists(NEW, (*ITEMS, "mobile")), model="dpp", shrinkage=0.1, threads=1).model
+    alone = dl.fit_dpp(dl.Baskets.from_lists(NEW, (*ITEMS, "mobile")), shrinkage=0.1, threads=1).model
     assert found.model.log_likelihood(OLD) > alone.log_likelihood(OLD) + 0.5
     assert found.model.nonempty == model.nonempty
 
@@ -169,7 +169,7 @@ def test_an_item_has_vanished_only_if_it_was_expected() -> None:
 
 
 def test_invalid_updates_are_rejected() -> None:
-    model = dl.fit(dl.Baskets.from_lists(OLD, ITEMS), model="dpp", shrinkage=0.1, rng=0, threads=1).model
+    model = dl.fit_dpp(dl.Baskets.from_lists(OLD, ITEMS), shrinkage=0.1, rng=0, threads=1).model
     for baskets, options, value in (
         ([["mobile"]] * 5, {}, "test="),  # no basket to compare both models on
         (NEW, {"test": [["rug"]]}, None),
@@ -197,7 +197,7 @@ def test_invalid_updates_are_rejected() -> None:
 
 
 def test_an_item_that_was_impossible_before_can_come_up() -> None:
-    before = dl.fit(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), shrinkage=0.0, rng=0, threads=1).model
+    before = dl.fit_dpp(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), shrinkage=0.0, rng=0, threads=1).model
     assert before.marginals()[-1] == 0
     found = dl.update(before, NEW, rng=0, threads=1)
     assert found.model.marginals()[-1] > 0.1
@@ -220,7 +220,7 @@ def files(tmp_path: Path) -> tuple[Path, Path, Path]:
         times = (np.datetime64("2026-01-01") + np.arange(len(lists))).astype(str).tolist()
         baskets = dl.Baskets.from_lists(lists, times=times)
         pandas.DataFrame(baskets.to_table()).to_csv(tmp_path / f"{name}.csv", index=False)
-    model = dl.fit(OLD, shrinkage=0.1, threads=1).model
+    model = dl.fit_dpp(OLD, shrinkage=0.1, threads=1).model
     model.save(tmp_path / "model.safetensors")
     return tmp_path / "model.safetensors", tmp_path / "new.csv", tmp_path / "old.csv"
 
@@ -240,7 +240,7 @@ def test_the_program_updates_a_model_and_says_what_changed(files: tuple[Path, Pa
 def test_an_update_says_that_it_draws(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may take longer than to learn."""
     monkeypatch.setenv("DPPLEARN_PROGRESS_SECONDS", "0.001")
-    dl.update(dl.fit(OLD, shrinkage=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
+    dl.update(dl.fit_dpp(OLD, shrinkage=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
     assert "drawing" in capsys.readouterr().err
 
 

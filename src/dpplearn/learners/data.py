@@ -86,5 +86,3 @@ def resolve_nonempty(nonempty: bool | str, baskets: AnyBaskets, default: bool = 
             "(baskets.subset(baskets.sizes > 0))"
         )
     return bool(nonempty)
-
-

@@ -52,9 +52,9 @@ def fit_dpp(
     restarts : int, default 1
         Number of runs. Runs after the first start from random kernels. The best run is returned.
     shrinkage : float or "auto", optional
-        Weight s of independent items in the returned model, between 0 and 1. After learning, the marginal kernel becomes
-        (1 − s) K + s diag(p) with smoothed item probabilities p, and item odds are rescaled to the smoothed item
-        frequencies. If s > 0, every set has a positive probability. "auto" chooses s by 5-fold cross-validation.
+        Weight s of independent items in the returned model, between 0 and 1. After learning, the marginal kernel
+        becomes (1 − s) K + s diag(p) with smoothed item probabilities p, and item odds are rescaled to the smoothed
+        item frequencies. If s > 0, every set has a positive probability. "auto" chooses s by 5-fold cross-validation.
         Default "auto" for "lbfgs", and 0 for the other learners and for baskets in parts.
     validation : float, optional
         Fraction of the baskets to hold out. One half of them chooses the best iteration, and ends a run after 10
@@ -63,8 +63,8 @@ def fit_dpp(
         Whether the distribution is conditioned on nonempty sets. By default "lbfgs" does so if no basket is empty. Of
         the other learners only "adam" can.
     tol : float, optional
-        Stop when the expected further improvement is below `tol` nats per basket. For "em" and "k-ascent": stop when the
-        relative change of the mean log-likelihood is below `tol`, as in [1]_. Default 1e-4.
+        Stop when the expected further improvement is below `tol` nats per basket. For "em" and "k-ascent": stop when
+        the relative change of the mean log-likelihood is below `tol`, as in [1]_. Default 1e-4.
     max_iter : int, default 1000
         Maximum number of iterations per run. With 0 the start is returned.
     max_seconds : float, optional
@@ -85,8 +85,8 @@ def fit_dpp(
     Raises
     ------
     InputError
-        If there are no baskets, if an argument is invalid, if a basket is larger than the rank of `start`, or if the fit
-        needs more memory than there is.
+        If there are no baskets, if an argument is invalid, if a basket is larger than the rank of `start`, or if the
+        fit needs more memory than there is.
 
     References
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -72,6 +72,7 @@ class Task:
 class Settings:
     """Options that all models share."""
 
+    kind: ClassVar[str]
     restarts: int = 1
     validation: float | None = None
     nonempty: bool | str = "auto"
@@ -122,6 +123,7 @@ class Settings:
 class DPPSettings(Settings):
     """The options of `fit_dpp`."""
 
+    kind: ClassVar[str] = "dpp"
     learner: str = "lbfgs"
     init: str = "moments"
     shrinkage: float | str | None = None
@@ -157,6 +159,7 @@ class DPPSettings(Settings):
 class MixtureSettings(Settings):
     """The options of `fit`."""
 
+    kind: ClassVar[str] = "mixture"
     segments: int | None = None
     rank: int | None = None
     attraction: bool | int = True
@@ -196,7 +199,8 @@ class MixtureSettings(Settings):
     def task(self, baskets: AnyBaskets) -> Task:
         shape = self.shape(baskets.n_items)
         if not self.is_low_rank(baskets.n_items):
-            problem: Problem = MixtureProblem(baskets, *self._distribution(DENSE, baskets), *shape)
+            distribution = self._distribution(DENSE, baskets)
+            problem: Problem = MixtureProblem(baskets, *distribution, shape[0], shape[1], bool(shape[2]))
             limits, validation = self._limits(DENSE), float(self.validation or 0)
             return Task(DENSE, problem, limits, self.restarts, problem.random_start, validation)
         if not isinstance(baskets, Baskets):
@@ -223,7 +227,7 @@ def check_shrinkage(shrinkage: Any) -> float | str:
     raise InputError(f"shrinkage must be 'auto' or a number between 0 and 1, got {shrinkage!r}")
 
 
-MODELS: dict[str, type[Settings]] = {"mixture": MixtureSettings, "dpp": DPPSettings}
+MODELS: dict[str, type[Settings]] = {each.kind: each for each in (MixtureSettings, DPPSettings)}
 
 
 def settings_of(model: str | None = None, **options: Any) -> Settings:

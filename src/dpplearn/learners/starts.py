@@ -96,7 +96,7 @@ def adapted(kernel: Kernel, catalogue: Catalogue, baskets: AnyBaskets, rng: np.r
 
 
 def positions_in(catalogue: Catalogue, baskets: AnyBaskets) -> Ints:
-    """Return the position of each item of the baskets in the catalogue of a start, or −1; at least one must be there."""
+    """Return the position of each item of the baskets in the catalogue of a start, or −1; not all may be −1."""
     here: Ints = catalogue.translation(baskets.catalogue)
     if not (here >= 0).any():
         raise InputError(

@@ -19,7 +19,8 @@ from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
 from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.kernels.independent import SMOOTHING, independent, independent_log_likelihood
-from dpplearn.learners.checkpoint import Callback, as_callbacks, saved_on_exit
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
 from dpplearn.learners.data import TrainingData, checked_baskets
 from dpplearn.learners.loop import Arrays, Run, Step, Stop, entry_of, run
 from dpplearn.learners.problem import Problem
@@ -165,7 +166,7 @@ class Fit:
         def observe(now: Run) -> bool:
             build = partial(self._model_so_far, number, now)
             progress = FitProgress(number, now, build, self._schedule_of(now))
-            return any([callback(progress) for callback in self.callbacks])
+            return notify(self.callbacks, progress)
 
         learner = self.task.learner
         steps = learner.steps(self._start(number), self.problem)
@@ -230,8 +231,11 @@ class Fit:
                 rng = np.random.default_rng(self.seeds[-2])
                 chosen = choose_shrinkage(self.task, self.data.units, self.clock, rng)
             value = usual_shrinkage(self.data.distinct) if chosen is None else chosen
-        nonempty, kernel = self.problem.nonempty, end.kernel
-        return Shrunk(shrink(kernel, self.data.distinct, float(value), nonempty=nonempty), float(value), chosen is not None)
+        value, kernel = float(value), end.kernel
+        assert isinstance(kernel, Kernel)  # only the settings of a DPP have shrinkage
+        return Shrunk(
+            shrink(kernel, self.data.distinct, value, nonempty=self.problem.nonempty), value, chosen is not None
+        )
 
     def _schedule_of(self, now: Run) -> Arrays | None:
         """Return the state of a schedule, as a checkpoint saves it."""

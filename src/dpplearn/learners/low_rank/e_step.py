@@ -40,8 +40,8 @@ def e_step(
 ) -> EStep:
     """Pass once over the baskets. `p` are the frequencies of the items over all segments, none of them 0 or 1.
 
-    Where sets cannot be empty, the expected number of empty sets of each segment is added. Responsibilities are taken to
-    the power `temperature`, and the frequencies of each segment are shrunk towards p times its relative basket size.
+    Where sets cannot be empty, the expected number of empty sets of each segment is added. Responsibilities are taken
+    to the power `temperature`, and the frequencies of each segment are shrunk towards p times its relative basket size.
     """
     n = baskets.total_weight
     bias = np.log(np.maximum(weights, np.finfo(float).tiny)) - log_normalisers

@@ -1,8 +1,8 @@
 """One batch of the interaction: Adam on Z in single precision, and damped steps of the segments' log-odds.
 
 The gradient of the mean log-likelihood in Z is that of the batch's minors, Σ w (B + Bᵀ) W and so on with B the inverse
-of a minor, minus Σ_c π_c times that of log Z_c, p_c Z (T_c + T_cᵀ), here of some segments in turn. The latter also gives
-the segments' marginals, from which their log-odds move towards their targets.
+of a minor, minus Σ_c π_c times that of log Z_c, p_c Z (T_c + T_cᵀ), here of some segments in turn. The latter also
+gives the segments' marginals, from which their log-odds move towards their targets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from dpplearn.kernels.passes import Share, over_threads
 
 RATE, DECAY, SQUARE_DECAY = 0.06, 0.9, 0.99  # of Adam; the rate falls to 0 along half a cosine
 RIDGE = 5.0  # baskets: weight of the ridge penalty on Z
-DAMPING, MAX_CHANGE = 0.7, 1.0  # fraction of the way to their targets that log-odds go in a step, and the largest change
+DAMPING, MAX_CHANGE = (
+    0.7,
+    1.0,
+)  # fraction of the way to their targets that log-odds go in a step, and the largest change
 MIN_PROBABILITY = 1e-9  # distance from 0 and 1 of marginals, which rounding may leave there
 NO_LOG_MINORS = np.empty(0)  # for a pass that needs only the gradient
 ALWAYS = 10**9  # nanoseconds of work: a step is always worth all threads

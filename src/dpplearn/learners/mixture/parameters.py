@@ -140,7 +140,7 @@ def rescaled(scale: Parameters, shares: Floats, marginals: Floats, n: float, pen
 
 
 def _common(log_odds: Floats, penalty: Penalty) -> Floats:
-    """Return the γ that maximises −λ_t/2 Σ_c (l_c − 2γ)² + γ − log(1 + e^{2γ}), item by item: concave, by Newton's method."""
+    """Return the γ that maximises −λ_t/2 Σ_c (l_c − 2γ)² + γ − log(1 + e^{2γ}) for each item, by Newton's method."""
     m, gamma = len(log_odds), log_odds.mean(axis=0) / 2
     for _ in range(NEWTON_STEPS):
         halved = np.tanh(gamma)

@@ -32,8 +32,8 @@ def random_parameters(shape: Shape, log_odds: Floats, rng: np.random.Generator) 
 def with_pairs(at: Parameters, baskets: AnyBaskets, expected: Floats) -> Parameters:
     """Return segments of independent items with the interactions that pair counts show.
 
-    Attraction is what the segments do not explain; `expected` are the pair counts that they imply. Repulsion is compared
-    with independence, because segments learned alone represent substitutes by differences in taste.
+    Attraction is what the segments do not explain; `expected` are the pair counts that they imply. Repulsion is
+    compared with independence, because segments learned alone represent substitutes by differences in taste.
 
     A² maximises m log(1 + A²) − (e + 1) A² for a pair that occurs m times where e are expected. Its sign, which pair
     counts do not determine, is that of the random numbers.

@@ -1,9 +1,10 @@
-"""Kernels of few parameters: from features of items to L, with a prior for each parameter."""
+"""Parametric kernels: L as a function of item features and parameters with normal priors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,13 @@ from dpplearn.tools.words import count
 
 KernelFunction = Callable[[Floats, Floats], Floats]  # from parameters and features to L
 
-NUGGET = 0.01  # of an RBF kernel: how unlike items of equal features are
-NEAR = 1e-5  # how far apart kernels are taken for a slope
+NUGGET = 0.01  # of an RBF kernel: dissimilarity of items with equal features
+DIFFERENCE = 1e-5  # of parameters for the derivative of L, in standard deviations of the prior
 
 
 @dataclass(frozen=True, eq=False)
 class ParametricKernel:
-    """L as a function of parameters that are normal beforehand, each with a mean and a standard deviation."""
+    """L as a function of parameters with independent normal priors."""
 
     function: KernelFunction
     X: Floats  # (n_items, n_features)
@@ -31,29 +32,29 @@ class ParametricKernel:
     def L(self, theta: Floats) -> Floats:
         return np.ascontiguousarray(self.function(theta, self.X), dtype=float)
 
-    def slopes(self, theta: Floats, by_L: Floats) -> Floats:
-        """⟨∂/∂L, ∂L/∂θ⟩, the kernel's slope by differences: that takes no look at baskets."""
+    def gradient(self, theta: Floats, by_L: Floats) -> Floats:
+        """Return ⟨∂/∂L, ∂L/∂θ⟩, with ∂L/∂θ by differences, which needs no pass over the baskets."""
         found = np.empty(len(theta))
-        for place, sd in enumerate(self.sd):
+        for row, sd in enumerate(self.sd):
             move = np.zeros(len(theta))
-            move[place] = NEAR * sd
-            found[place] = np.vdot(by_L, self.L(theta + move) - self.L(theta - move)) / (2 * NEAR * sd)
+            move[row] = DIFFERENCE * sd
+            found[row] = np.vdot(by_L, self.L(theta + move) - self.L(theta - move)) / (2 * DIFFERENCE * sd)
         return found
 
     def log_prior(self, theta: Floats) -> float:
-        """But for a constant."""
+        """Return the log-density of the prior, up to a constant."""
         return -float((((theta - self.mean) / self.sd) ** 2).sum()) / 2
 
-    def prior_slopes(self, theta: Floats) -> Floats:
+    def prior_gradient(self, theta: Floats) -> Floats:
         return np.asarray((self.mean - theta) / self.sd**2)
 
     def among(self, items: Ints) -> ParametricKernel:
-        """Of other items, by their features."""
+        """Return the kernel of some of the items."""
         return ParametricKernel(self.function, self.X[items], self.names, self.mean, self.sd)
 
 
 def with_quality(S: Floats, theta: Floats, X: Floats) -> Floats:
-    """D S D, the quality being of the first parameters: one for all items, and one per feature."""
+    """Return D S D; the first parameters are those of quality: a constant and one per feature."""
     d = np.exp(np.clip(theta[0] + X @ theta[1 : 1 + X.shape[1]], -60, 60) / 2)
     return np.asarray(d[:, None] * S * d)
 
@@ -78,7 +79,7 @@ def linear(theta: Floats, X: Floats) -> Floats:
 
 
 NAMED: dict[str, tuple[KernelFunction, str]] = {"rbf": (rbf, "log length"), "linear": (linear, "logit strength")}
-OF_ALL, OF_FEATURE, OF_SHAPE = (-2.0, 2.0), (0.0, 1.0), (0.0, 1.0)  # mean and standard deviation beforehand
+CONSTANT_PRIOR, FEATURE_PRIOR, SHAPE_PRIOR = (-2.0, 2.0), (0.0, 1.0), (0.0, 1.0)  # mean and standard deviation
 
 
 def parametric(
@@ -87,53 +88,45 @@ def parametric(
     names: Sequence[str] | None,
     prior: tuple[Sequence[float], Sequence[float]] | None,
 ) -> ParametricKernel:
-    """One of the kernels that have names, or a function of parameters and features."""
+    """Return one of the named kernels, or a function of parameters and features."""
     X = np.asarray(features.matrix)
     if isinstance(kernel, str):
         if kernel not in NAMED:
-            raise InputError(f"kernel is {kernel!r}; expected one of {', '.join(sorted(NAMED))}, or a function")
+            raise InputError(f"kernel must be one of {', '.join(sorted(NAMED))} or a function, got {kernel!r}")
         if names is not None:
-            raise InputError(
-                f"names are those of the parameters of a function, and kernel is {kernel!r}; leave them out"
-            )
+            raise InputError(f"names are only valid for a function, and kernel is {kernel!r}")
         function, shape = NAMED[kernel]
         names = ("(all items)", *features.names, shape)
-        usual = np.array([OF_ALL, *[OF_FEATURE] * X.shape[1], OF_SHAPE]).T
+        prior = prior or tuple(np.array([CONSTANT_PRIOR, *[FEATURE_PRIOR] * X.shape[1], SHAPE_PRIOR]).T.tolist())
     elif not callable(kernel):
         raise InputError(
-            f"kernel is a {type(kernel).__name__}; expected one of {', '.join(sorted(NAMED))}, or a function that "
-            "takes the parameters and the matrix of features and returns L"
-        )
-    elif prior is None:
-        raise InputError(
-            "kernel is a function, and what is known of its parameters beforehand is not said; pass prior=(means, "
-            "standard deviations), one of each per parameter"
+            f"kernel must be one of {', '.join(sorted(NAMED))}, or a function from parameters and features to L, got a "
+            f"{type(kernel).__name__}"
         )
     else:
-        function, usual = kernel, np.zeros((2, 0))
-    mean, sd = _checked_prior(usual if prior is None else prior)
+        function = kernel
+    if prior is None:
+        raise InputError("prior=(means, standard deviations), with one of each per parameter, is needed for a function")
+    mean, sd = _checked_prior(prior)
     names = [names] if isinstance(names, str) else names
-    names = tuple(map(str, names)) if names is not None else tuple(f"parameter {place}" for place in range(len(mean)))
+    names = tuple(map(str, names)) if names is not None else tuple(f"parameter {row}" for row in range(len(mean)))
     if len(names) != len(mean):
-        raise InputError(
-            f"the prior is of {count(len(mean), 'parameter')}, and there are {len(names)}: {', '.join(names)}"
-        )
+        parameters = count(len(mean), "parameter")
+        raise InputError(f"the prior has {parameters}, but there are {len(names)}: {', '.join(names)}")
     return ParametricKernel(function, X, names, mean, sd)
 
 
-def _checked_prior(prior: object) -> tuple[Floats, Floats]:
+def _checked_prior(prior: Any) -> tuple[Floats, Floats]:
     try:
-        mean, sd = (np.array(each, dtype=float) for each in prior)  # type: ignore[attr-defined]
+        mean, sd = (np.array(each, dtype=float) for each in prior)
     except (TypeError, ValueError):
-        raise InputError("prior is not a pair of lists of numbers; expected (means, standard deviations)") from None
+        raise InputError("prior must be a pair of lists of numbers: (means, standard deviations)") from None
     if mean.ndim != 1 or mean.shape != sd.shape or not len(mean):
         raise InputError(
-            f"prior has means of shape {mean.shape} and standard deviations of shape {sd.shape}; expected one of each "
-            "per parameter"
+            f"prior must have one mean and one standard deviation per parameter, got shapes {mean.shape} and {sd.shape}"
         )
     if not (np.isfinite(mean).all() and np.isfinite(sd).all() and (sd > 0).all()):
         raise InputError(
-            f"prior has the means {mean.tolist()} and the standard deviations {sd.tolist()}; expected finite numbers, "
-            "the latter positive"
+            f"prior must be finite with positive standard deviations, got {mean.tolist()} and {sd.tolist()}"
         )
     return mean, sd

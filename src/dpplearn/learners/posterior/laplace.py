@@ -1,4 +1,4 @@
-"""The mode, a Student law around it, and weights that make its draws those of the posterior."""
+"""The mode of the posterior, and importance sampling from a Student distribution around it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
-from dpplearn.tools.progress import SILENT, Progress
 from dpplearn.learners.posterior.density import Density
 
-FREEDOM = 7  # degrees of the Student law: its tails are heavier than a posterior's
-NEAR = 1e-3  # how far apart slopes are taken for curvature, in standard deviations of the prior
-MOST_STEPS = 500
-WIDEST = 1.0  # standard deviation of any direction, in those of the prior
+FREEDOM = 7  # degrees of the Student distribution: its tails are heavier than those of a posterior
+DIFFERENCE = 1e-3  # of parameters for the curvature, in standard deviations of the prior
+MAX_STEPS = 500
+MAX_SD = 1.0  # standard deviation of any direction, in those of the prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +24,7 @@ class Around:
     A: Floats  # (n_parameters, n_parameters)
 
     def at(self, z: Floats) -> Floats:
-        """The parameters of coordinates, one row each or a single one."""
+        """Return the parameters at coordinates z, one row each or a single one."""
         return np.asarray(self.mode + z @ self.A.T)
 
     @property
@@ -34,60 +33,54 @@ class Around:
 
 
 def mode_of(density: Density) -> Around:
-    """The mode by L-BFGS from the prior's mean, and A from the curvature there by differences of slopes."""
+    """Find the mode by L-BFGS from the prior mean, and A from the curvature there."""
     from scipy.optimize import minimize
 
     mean, sd = density.kernel.mean, density.kernel.sd
     if not np.isfinite(density(mean)):
         raise InputError(
-            f"the kernel makes some basket impossible where its parameters are as the prior expects ({mean.tolist()}); "
-            "expected a positive definite L there: add something to its diagonal, or pass another prior"
+            f"the kernel makes some basket impossible at the prior mean {mean.tolist()}; L must be positive definite "
+            "there: add to its diagonal, or pass another prior"
         )
 
-    def falling(z: Floats) -> tuple[float, Floats]:
-        value, slopes = density.with_slopes(mean + sd * z)
-        return (-value, -slopes * sd) if np.isfinite(value) else (1e300, np.zeros(len(z)))
+    def negative(z: Floats) -> tuple[float, Floats]:
+        value, gradient = density.with_gradient(mean + sd * z)
+        return (-value, -gradient * sd) if np.isfinite(value) else (1e300, np.zeros(len(z)))
 
-    found = minimize(falling, np.zeros(len(mean)), jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS})
+    found = minimize(negative, np.zeros(len(mean)), jac=True, method="L-BFGS-B", options={"maxiter": MAX_STEPS})
     return Around(mean + sd * found.x, _spread(density, mean + sd * found.x))
 
 
 def _spread(density: Density, mode: Floats) -> Floats:
-    """A with A Aᵀ = (−H)⁻¹; no direction is wider than the prior."""
+    """Return A with A Aᵀ = (−H)⁻¹; no direction is wider than the prior."""
     sd, rows = density.kernel.sd, []
-    for place in range(len(mode)):
+    for row in range(len(mode)):
         move = np.zeros(len(mode))
-        move[place] = NEAR * sd[place]
-        ahead, behind = (density.with_slopes(mode + each)[1] * sd for each in (move, -move))
-        rows.append((ahead - behind) / (2 * NEAR))
+        move[row] = DIFFERENCE * sd[row]
+        ahead, behind = (density.with_gradient(mode + each)[1] * sd for each in (move, -move))
+        rows.append((ahead - behind) / (2 * DIFFERENCE))
     H = np.array(rows)
     values, vectors = np.linalg.eigh(-(H + H.T) / 2)  # in units of the prior
-    return np.asarray(sd[:, None] * vectors / np.sqrt(np.maximum(values, 1 / WIDEST**2)))
+    return np.asarray(sd[:, None] * vectors / np.sqrt(np.maximum(values, 1 / MAX_SD**2)))
 
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Draws with weights that add up to 1, and how far these can be trusted: up to .7."""
+    """Draws with weights that sum to 1, and the Pareto shape of the weights, which are reliable up to 0.7."""
 
     draws: Floats  # (n_draws, n_parameters)
     weights: Floats  # (n_draws,)
     pareto_k: float
 
 
-def importance_draws(
-    density: Density, around: Around, n: int, rng: np.random.Generator, progress: Progress = SILENT
-) -> Weighted:
-    """Draws of a Student law at the mode, with Pareto-smoothed importance weights. [VSGYG24]"""
+def importance_draws(density: Density, around: Around, n: int, rng: np.random.Generator) -> Weighted:
+    """Draw from a Student distribution at the mode, with Pareto-smoothed importance weights. [VSGYG24]"""
     p = len(around.mode)
     normal, chi = rng.standard_normal((n, p)), rng.chisquare(FREEDOM, n)
     z = normal * np.sqrt(FREEDOM / chi)[:, None]
     log_q = -(FREEDOM + p) / 2 * np.log1p((z**2).sum(axis=1) / FREEDOM)
     draws = around.at(z)
-    bar, log_p = progress.bar("weighing draws", n), np.empty(n)
-    for row, theta in enumerate(draws):
-        log_p[row] = density(theta)
-        bar.advance()
-    ratios = log_p - log_q
+    ratios = np.array([density(theta) for theta in draws]) - log_q
     possible = np.isfinite(ratios)
     weights = np.zeros(n)
     log_weights, pareto_k = smoothed(ratios[possible])
@@ -96,7 +89,7 @@ def importance_draws(
 
 
 def smoothed(log_ratios: Floats) -> tuple[Floats, float]:
-    """Log-weights with the largest replaced by quantiles of a Pareto law, and that law's shape."""
+    """Return log-weights with the largest replaced by quantiles of a Pareto distribution, and its shape."""
     try:
         from arviz_stats.base.array import array_stats
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Posterior: what baskets say of the parameters of a kernel."""
+"""Posterior: weighted draws of the parameters of a kernel."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dpplearn.arrays import Floats, Seed
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.errors import InputError, whole_number
 from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.posterior.kernels import ParametricKernel
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.tools.tables import TextTable, as_plain_text
 from dpplearn.tools.words import count, number
-from dpplearn.learners.posterior.kernels import ParametricKernel
 
-TRUSTED = 0.7  # the largest shape of the weights' tail
+MAX_PARETO_K = 0.7  # shape of the tail of the weights up to which they are reliable
 
 
 class Interval(NamedTuple):
-    """Where a parameter lies with some probability, and its middle."""
+    """Credible interval of a parameter, and its median."""
 
     name: str
     low: float
@@ -32,7 +32,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """Draws of the parameters of a kernel with weights, given baskets. Printed, it is a table of intervals.
+    """Weighted draws of the parameters of a kernel, given baskets. Printed, it is a table of intervals.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class Posterior:
     names: tuple[str, ...]
     mode: Floats  # (n_parameters,)
     draws: Floats  # (n_draws, n_parameters)
-    weights: Floats  # (n_draws,) which add up to 1
-    pareto_k: float  # of the importance weights, whether these or slices were then used
+    weights: Floats  # (n_draws,) which sum to 1
+    pareto_k: float  # of the importance weights, whichever sampler was used
     sampler: str  # "importance" or "slice"
     nonempty: bool
     catalogue: Catalogue
@@ -57,21 +57,21 @@ class Posterior:
 
     @property
     def mean(self) -> Floats:
-        """Of every parameter."""
+        """Posterior means."""
         return np.asarray(self.weights @ self.draws)
 
     @property
     def standard_deviation(self) -> Floats:
-        """Of every parameter."""
+        """Posterior standard deviations."""
         return np.sqrt(self.weights @ (self.draws - self.mean) ** 2)
 
     @property
     def effective_draws(self) -> float:
-        """How many draws of equal weight these are worth; of slices, which depend on each other, an upper bound."""
+        """Effective number of independent draws; for slice sampling, whose draws are dependent, an upper bound."""
         return float(1 / (self.weights**2).sum())
 
     def quantiles(self, probabilities: Floats | list[float]) -> Floats:
-        """Of every parameter, one row per probability.
+        """Return quantiles of every parameter, one row per probability.
 
         Parameters
         ----------
@@ -94,14 +94,14 @@ class Posterior:
         if probabilities.ndim != 1 or not ((probabilities >= 0) & (probabilities <= 1)).all():
             raise InputError(f"probabilities are {probabilities.tolist()}; expected a list of numbers from 0 to 1")
         found = np.empty((len(probabilities), len(self.names)))
-        for place, column in enumerate(self.draws.T):
+        for row, column in enumerate(self.draws.T):
             order = np.argsort(column, kind="stable")
             below = np.cumsum(self.weights[order]) - self.weights[order] / 2
-            found[:, place] = np.interp(probabilities, below, column[order])
+            found[:, row] = np.interp(probabilities, below, column[order])
         return found
 
     def interval(self, probability: float = 0.9) -> list[Interval]:
-        """Where every parameter lies with a probability, as much left out below as above.
+        """Return the central credible interval of every parameter.
 
         Parameters
         ----------
@@ -127,19 +127,19 @@ class Posterior:
         return [Interval(name, *row) for name, row in zip(self.names, rows, strict=True)]
 
     def predictive(self, components: int = 50, rng: Seed = None) -> Mixture:
-        """The law of the next set, whatever the parameters: the mean of the laws of draws.
+        """Return the posterior predictive distribution: the mean of the distributions of draws.
 
         Parameters
         ----------
         components
-            Of how many draws, taken by their weights.
+            Number of draws, chosen by their weights.
         rng
             Seed or generator.
 
         Returns
         -------
         Mixture
-            Its segments are draws of the parameters, not kinds of people.
+            Its segments are draws of the parameters, not customer segments.
 
         Examples
         --------
@@ -151,8 +151,8 @@ class Posterior:
         """
         n = whole_number("components", components, 1)
         rng = np.random.default_rng(rng)
-        places = (np.arange(n) + rng.random()) / n  # evenly spread, so that few draws do
-        taken = np.minimum(np.searchsorted(np.cumsum(self.weights), places), len(self.weights) - 1)
+        points = (np.arange(n) + rng.random()) / n  # systematic resampling, so that few draws suffice
+        taken = np.minimum(np.searchsorted(np.cumsum(self.weights), points), len(self.weights) - 1)
         distinct, counts = np.unique(taken, return_counts=True)
         kernels = [Kernel.from_L(self.kernel.L(self.draws[row])) for row in distinct]
         return Mixture.of([DPP(each, self.catalogue.labels, nonempty=self.nonempty) for each in kernels], counts)
@@ -168,8 +168,8 @@ class Posterior:
             (each.name, number(mean, 3), *(number(value, 3) for value in each[1:]))
             for each, mean in zip(self.interval(), self.mean.tolist(), strict=True)
         ]
-        meaning = "What the baskets say of each parameter: where it lies nine times in ten."
+        meaning = "Posterior of each parameter, with a 90 % credible interval."
         table = TextTable("Posterior", meaning, ["parameter", "mean>", "5%>", "median>", "95%>"], cells)
-        trust = "their weights can be trusted" if self.pareto_k <= TRUSTED else "too large for weights"
+        trust = "the weights are reliable" if self.pareto_k <= MAX_PARETO_K else "too large for weights"
         how = f"{count(len(self.draws), 'draw')} by {self.sampler}; Pareto k {self.pareto_k:.2f}: {trust}"
         return "\n".join([*as_plain_text(table), how])

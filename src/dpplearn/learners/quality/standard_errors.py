@@ -1,4 +1,4 @@
-"""Standard errors of weights and strengths, from the curvature of the likelihood where it is largest."""
+"""Standard errors of weights and strengths, from the curvature of the likelihood at its maximum."""
 
 from __future__ import annotations
 
@@ -7,73 +7,75 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.learners.quality.blend import MOST
-from dpplearn.learners.quality.newton import best_weights
+from dpplearn.learners.quality.blend import MAX_STRENGTH
+from dpplearn.learners.quality.learner import DIFFERENCE, curvature
 from dpplearn.learners.quality.problem import Profile, QualityProblem
-from dpplearn.learners.quality.quality import NEAR, curvature
+from dpplearn.learners.quality.target import best_weights
 
-NOTHING = 1e-13  # the information in a basket on a weight that is none but rounding
-FLAT = 1e-9  # of information, relative to that of single weights: what is none
-LEVEL = 1e-6  # the curvature in a strength that is none but rounding
-INVOLVED = 1e-4  # of a direction in which there is none
+MIN_INFORMATION = 1e-13  # per basket on one weight; below, it is rounding
+MIN_EIGENVALUE = 1e-9  # of the information relative to that of single weights
+MIN_CURVATURE = 1e-6  # in a strength
+MIN_LOADING = 1e-4  # of a weight on a direction without information, from which on its error is unknown
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """The covariance of the weights, and that of the strengths τ and w; NaN of a strength at its bound, of weights that
-    the data do not determine, and of all weights where τ is at its upper bound, as their level then says no more than
-    how near to 1 it may come."""
+    """Covariance matrices of the weights and of the strengths τ and w.
+
+    NaN for a strength at a bound, for weights that the data do not determine, and for all weights where τ is at its
+    upper bound, which then determines their level.
+    """
 
     of_weights: Floats
     of_strengths: Floats
 
 
 def standard_errors(learned: QualityProblem, final: QualityProblem, end: Profile, theta: Floats) -> Errors:
-    """The inverse of the information in both together, by its blocks: that of the weights, H⁻¹/n, and what learning the
-    strengths adds to it, (∂θ/∂φ) V (∂θ/∂φ)ᵀ with V = (−∂²profile)⁻¹/n.
+    """Return the inverse of the joint information by blocks.
 
-    The strengths were `learned` from frequencies as they are, the weights θ are `final`, perhaps from smoothed ones.
+    For the weights that is H⁻¹/n plus (∂θ/∂φ) V (∂θ/∂φ)ᵀ with V = (−∂²profile)⁻¹/n, the variance of the strengths. The
+    strengths were `learned` from plain frequencies; the weights θ are `final`, perhaps from smoothed ones.
     """
     n, phi = learned.number, end.phi
     target = final.target(phi)
     of_weights = _inverse(target.information(target.law(theta))) / n
-    inside = (phi > 0) & (phi < MOST)
+    inside = (phi > 0) & (phi < MAX_STRENGTH)
     of_strengths = np.full((len(phi), len(phi)), np.nan)
     if inside.any():
         values, vectors = np.linalg.eigh(-curvature(end, learned, inside, central=True))
-        flat = values <= LEVEL
+        flat = values <= MIN_CURVATURE
         V = (vectors[:, ~flat] / (n * values[~flat])) @ vectors[:, ~flat].T
         J, change = _moves(final, phi, theta)[:, inside], learned.blend.strengths(phi)[1][:, inside]
         of_weights = _unless(J @ vectors[:, flat], of_weights + J @ V @ J.T)
         of_strengths = _unless(change @ vectors[:, flat], change @ V @ change.T)
         of_strengths[~inside] = of_strengths[:, ~inside] = np.nan
-    if learned.blend.uniform and phi[0] >= MOST:
+    if learned.blend.uniform and phi[0] >= MAX_STRENGTH:
         of_weights = np.full_like(of_weights, np.nan)
     return Errors(np.asarray(of_weights), of_strengths)
 
 
 def _unless(moved: Floats, covariance: Floats) -> Floats:
-    """NaN of what is moved in some direction of which the data say nothing."""
-    free = (np.abs(moved) > INVOLVED).any(axis=1)
+    """Return the covariance with NaN for what moves in a direction without information."""
+    free = (np.abs(moved) > MIN_LOADING).any(axis=1)
     covariance[free] = covariance[:, free] = np.nan
     return covariance
 
 
 def _inverse(H: Floats) -> Floats:
-    """H⁻¹; NaN of weights that may change together without any change of the likelihood."""
-    told = H.diagonal() > NOTHING
-    unit = np.where(told, np.sqrt(np.where(told, H.diagonal(), 1)), 1)
-    values, vectors = np.linalg.eigh(H / np.outer(unit, unit) * np.outer(told, told))
-    flat = values <= FLAT
+    """Return H⁻¹, with NaN for weights that can change together without changing the likelihood."""
+    known = H.diagonal() > MIN_INFORMATION
+    unit = np.where(known, np.sqrt(np.where(known, H.diagonal(), 1)), 1)
+    values, vectors = np.linalg.eigh(H / np.outer(unit, unit) * np.outer(known, known))
+    flat = values <= MIN_EIGENVALUE
     inverse = (vectors / np.where(flat, 1, values)) @ np.where(flat[:, None], 0, vectors.T) / np.outer(unit, unit)
     return _unless(vectors[:, flat], np.asarray(inverse))
 
 
 def _moves(problem: QualityProblem, phi: Floats, theta: Floats) -> Floats:
-    """∂θ/∂φ: how the best weights change with each strength."""
+    """Return ∂θ/∂φ of the best weights."""
     columns = []
     for place in range(len(phi)):
         ahead = np.zeros(len(phi))
-        ahead[place] = NEAR if phi[place] + NEAR <= MOST else -NEAR
+        ahead[place] = DIFFERENCE if phi[place] + DIFFERENCE <= MAX_STRENGTH else -DIFFERENCE
         columns.append((best_weights(problem.target(phi + ahead), theta).theta - theta) / ahead[place])
     return np.column_stack(columns)

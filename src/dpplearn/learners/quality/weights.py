@@ -1,4 +1,4 @@
-"""QualityWeights: what a fit of quality learned, as a table with standard errors."""
+"""QualityWeights: the weights of `fit_quality` with standard errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dpplearn.arrays import Floats
 from dpplearn.tools.tables import WIDTH, TextTable, as_plain_text
 from dpplearn.tools.words import count, number
 
-COVERED = 1.959963984540054  # standard errors to either side: 95 %
-MOST_SHOWN = 20  # rows of a table that is printed
-WEIGHTS = "How much each is worth: with 1 more, an item's odds are e times as high, but for how items repel each other."
-STRENGTHS = "How far alike items repel each other, from 0, not at all, to 1."
+Z_95 = 1.959963984540054  # standard errors on either side of a 95 % interval
+MAX_ROWS_SHOWN = 20
+WEIGHTS = "Log-odds per unit: with 1 more, the odds of an item are e times as high, apart from repulsion."
+STRENGTHS = "How strongly similar items repel each other, from 0 (not at all) to 1."
 
 
 class Weight(NamedTuple):
-    """One weight, its standard error, and where it lies with a probability of 95 %."""
+    """One weight with its standard error and 95 % confidence interval."""
 
     name: str
     weight: float
@@ -33,16 +33,15 @@ class Weight(NamedTuple):
 class QualityWeights:
     """The weights of quality, u = F θ, and the strengths of similarities. Printed, it is a table.
 
-    A weight is in log-odds: of an item, were it alone in the world; of a feature, for one standard deviation of a
-    number, or for a category against the most frequent one. Errors of a strength that came to lie at 0 or 1 are
-    not known, nor those of weights that baskets do not tell, as of features that say the same; and where the strength
-    of "uniform" is 1, none are.
+    A weight is in log-odds: of an item on its own; of a feature, per standard deviation of a number, or for a category
+    relative to the most frequent one. Standard errors are NaN for a strength at 0 or 1, for weights that the baskets do
+    not determine, such as those of collinear features, and for all weights where the strength of "uniform" is 1.
 
     Examples
     --------
     >>> import dpplearn as dl
     >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
-    >>> weights = dl.fit(baskets, model="dpp", learner="quality", similarity="uniform").quality
+    >>> weights = dl.fit_quality(baskets).quality
     >>> [each.name for each in weights.rows]
     ['bib', 'cot', 'crib']
     """
@@ -53,13 +52,13 @@ class QualityWeights:
     strength_names: tuple[str, ...]
     strengths: Floats
     strength_covariance: Floats
-    ridge: float | None  # on the weights of features, in all baskets together; None of a weight per item
-    of_items: bool  # a weight per item
+    ridge: float | None  # on the weights of features; None with one weight per item
+    of_items: bool  # one weight per item
     notes: tuple[str, ...] = ()  # on the features
 
     @property
     def standard_errors(self) -> Floats:
-        """Of the weights."""
+        """Standard errors of the weights."""
         return np.sqrt(np.maximum(self.covariance.diagonal(), 0))
 
     @property
@@ -77,18 +76,17 @@ class QualityWeights:
         ]
 
     def to_table(self) -> dict[str, npt.NDArray[Any]]:
-        """The weights and then the strengths, as columns.
+        """Return the weights and then the strengths as columns.
 
         Returns
         -------
         dict of arrays
-            The columns kind, name, weight, standard_error, low and high, of which `pandas.DataFrame` and others make
-            theirs.
+            The columns kind, name, weight, standard_error, low and high, as `pandas.DataFrame` takes them.
 
         Examples
         --------
         >>> import dpplearn as dl
-        >>> weights = dl.fit([["cot"], ["crib"], []] * 9, learner="quality", similarity="uniform").quality
+        >>> weights = dl.fit_quality([["cot"], ["crib"], []] * 9).quality
         >>> weights.to_table()["name"].tolist()
         ['cot', 'crib', 'uniform']
         """
@@ -104,7 +102,7 @@ class QualityWeights:
     def __str__(self) -> str:
         order = np.argsort(-self.weights, kind="stable") if self.of_items else np.arange(len(self.weights))
         rows = self.rows
-        shown = [rows[place] for place in order[:MOST_SHOWN]]
+        shown = [rows[row] for row in order[:MAX_ROWS_SHOWN]]
         left = len(rows) - len(shown)
         lines = as_plain_text(_table("Weights", WEIGHTS, "weight", shown))
         if left:
@@ -117,7 +115,7 @@ class QualityWeights:
 
 
 def _rows(names: tuple[str, ...], values: Floats, errors: Floats) -> list[Weight]:
-    low, high = values - COVERED * errors, values + COVERED * errors
+    low, high = values - Z_95 * errors, values + Z_95 * errors
     columns = (values.tolist(), errors.tolist(), low.tolist(), high.tolist())
     return [Weight(*row) for row in zip(names, *columns, strict=True)]
 

@@ -10,9 +10,9 @@ from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
-from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.starts import CAP
 from dpplearn.learners.symmetric.likelihood import step_sizes
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 
 def em(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
@@ -54,9 +54,11 @@ def capped(marginals: Floats, eigenvalues: Floats) -> Floats:
     return np.clip(marginals, 0, np.maximum(CAP, eigenvalues))
 
 
-def rotated(kernel: Kernel, skew: Floats, problem: Problem) -> tuple[Kernel, float, int]:
-    """V exp(η S) for the first η of the line search that raises the likelihood, or V as it is; η, and how many
-    likelihoods it took."""
+def rotated(kernel: Kernel, skew: Floats, problem: SymmetricProblem) -> tuple[Kernel, float, int]:
+    """Return V exp(η S) for the first η of the line search that raises the likelihood, η, and the likelihoods tried.
+
+    If no η raises it, V stays as it is and η is 0.
+    """
     if not skew.any():
         return kernel, 0.0, 0
     from scipy.linalg import expm

@@ -10,9 +10,9 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Step
-from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.likelihood import has_fallen, in_L
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 BOLD, SAFE = 1.3, 1.0  # values of a: above 1 often faster; at 1 the likelihood cannot fall
 

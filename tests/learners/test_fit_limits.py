@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpplearn.learners.registry import learners_of
 from scipy.sparse import eye_array
 
 import dpplearn as dl
 from dpplearn import InputError, Stop
 from dpplearn.datasets.registries import make_registries
-from dpplearn.learners.registry import learners_of
 from dpplearn.tools import memory
 from helpers.program import run
 
@@ -21,7 +21,7 @@ BASKETS = make_registries("safety", 300, rng=0)
 
 def test_without_time_the_model_is_the_initial_kernel_or_independent_items() -> None:
     for learner in learners_of("dpp", whole_kernel=True):
-        result = dl.fit(BASKETS, learner, shrinkage=0, restarts=2, max_seconds=1e-9)
+        result = dl.fit_dpp(BASKETS, learner, shrinkage=0, restarts=2, max_seconds=1e-9)
         assert (result.stop, len(result.restarts), result.converged) == (Stop.MAX_SECONDS, 1, False)
         assert result.restarts[0].n_iter == 0
         if learner not in ("em", "k-ascent"):
@@ -29,8 +29,8 @@ def test_without_time_the_model_is_the_initial_kernel_or_independent_items() -> 
 
 
 def test_without_time_the_model_is_the_start() -> None:
-    given = dl.fit(BASKETS, "em")
-    result = dl.fit(BASKETS, "em", start=given, max_seconds=1e-9)
+    given = dl.fit_dpp(BASKETS, "em")
+    result = dl.fit_dpp(BASKETS, "em", start=given, max_seconds=1e-9)
     assert result.stop is Stop.MAX_SECONDS
     assert result.log_likelihood == pytest.approx(given.log_likelihood, abs=1e-9)
 
@@ -41,8 +41,8 @@ LARGE = dl.Baskets.from_lists([[0, 1], [1, 99_999], [2]])
 @pytest.mark.parametrize(
     "work",
     [
-        lambda: dl.fit(LARGE, model="dpp", nonempty=False),
-        lambda: dl.fit(LARGE, "em"),
+        lambda: dl.fit_dpp(LARGE, nonempty=False),
+        lambda: dl.fit_dpp(LARGE, "em"),
         lambda: dl.diagnose(LARGE.together([LARGE, dl.Baskets.from_lists([range(100_000)])]), most_items=100_000),
         lambda: dl.cross_validate(LARGE, {"mixture": {"learner": "mixture"}}, folds=2),
         lambda: dl.Kernel.from_L(eye_array(100_000)),
@@ -72,4 +72,4 @@ def test_the_memory_needed_grows_with_items_and_segments(monkeypatch: pytest.Mon
     with pytest.raises(InputError, match=r"40.*100"):
         dl.fit(baskets, segments=100, rng=0, max_iter=0)
     with pytest.raises(InputError, match="400"):
-        dl.fit(np.eye(400, dtype=bool).nonzero()[1][:, None].tolist(), "em")
+        dl.fit_dpp(np.eye(400, dtype=bool).nonzero()[1][:, None].tolist(), "em")

@@ -9,7 +9,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
-from dpplearn.learners.mixture.weights import WeightsProblem, weights_steps
+from dpplearn.learners.weights import WeightsProblem, weights_steps
 from helpers import oracle
 from helpers.problems import random_kernel
 
@@ -45,7 +45,7 @@ def truth(given: str) -> Floats:
 def test_the_weights_are_the_optimum_and_the_model_is_their_mixture(given: str) -> None:
     k = 2 if given == "k" else None
     lists = drawn([0.5, 0.2, 0.3], k, nonempty=given == "nonempty")
-    fit = dl.fit(lists, model="mixture", kernels=dpps(), k=k)
+    fit = dl.fit_weights(lists, dpps(), k=k)
     P, rows = truth(given), [oracle.index(ITEMS.index(i) for i in each) for each in lists]
     model = fit.model
     assert isinstance(model, dl.Mixture)
@@ -66,7 +66,7 @@ def test_the_weights_are_the_optimum_and_the_model_is_their_mixture(given: str) 
 def test_a_kernel_that_explains_nothing_better_gets_no_weight_at_all() -> None:
     repels = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
     apart = dl.DPP(dl.Kernel.from_K([[0.5, 0.0], [0.0, 0.5]]), ["cot", "crib"])
-    fit = dl.fit([["cot"], ["crib"]] * 20, kernels=[apart, repels], nonempty=False)
+    fit = dl.fit_weights([["cot"], ["crib"]] * 20, [apart, repels], nonempty=False)
     assert isinstance(fit.model.kernel, dl.WeightedKernel)
     np.testing.assert_allclose(fit.model.kernel.weights, [0, 1], atol=1e-8)
 
@@ -97,7 +97,7 @@ def test_two_kernels_that_are_alike_share_what_one_would_have() -> None:
 
 
 def test_the_model_answers_and_is_kept_in_a_file_as_any_mixture_is(tmp_path: Path) -> None:
-    model = dl.fit(drawn([0.5, 0.5], nonempty=True), kernels=dpps()).model
+    model = dl.fit_weights(drawn([0.5, 0.5], nonempty=True), dpps()).model
     model.save(tmp_path / "model.safetensors")
     again = dl.load(tmp_path / "model.safetensors")
     assert isinstance(again, dl.Mixture)
@@ -155,7 +155,7 @@ def test_options_that_are_invalid_with_given_kernels_are_refused(options: dict[s
 def test_a_basket_that_no_kernel_allows_is_named() -> None:
     never = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
     with pytest.raises(dl.InputError, match=r"1.*'cot'.*'crib'"):
-        dl.fit([["cot"], ["cot", "crib"]], kernels=[never])
+        dl.fit_weights([["cot"], ["cot", "crib"]], [never])
 
 
 def test_items_that_not_all_models_have_are_named() -> None:
@@ -178,6 +178,6 @@ def test_a_basket_whose_probability_is_too_small_for_a_number_is_not_impossible(
 def test_a_size_whose_probability_is_too_small_for_a_number_gives_weights() -> None:
     n = 200
     rare = [dl.Mixture.of([dl.DPP(dl.Kernel.from_K(np.eye(n) * p), range(n))]) for p in (1e-8, 1e-7)]
-    fit = dl.fit([list(range(100)), list(range(100, 200))], kernels=rare, k=100)
+    fit = dl.fit_weights([list(range(100)), list(range(100, 200))], rare, k=100)
     assert fit.log_likelihood == pytest.approx(fit.independent_log_likelihood, rel=1e-6)
     assert np.isfinite(fit.model.marginals()).all()

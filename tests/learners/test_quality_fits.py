@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import Baskets, InputError, Stop
+from dpplearn import Baskets, InputError, Stop, fit_dpp
 from helpers.parts import in_parts
 
 ITEMS = ["bib", "cot", "crib", "mug", "sled", "toy"]
@@ -30,23 +30,23 @@ BASKETS = baskets()
 
 
 def fit(data: Any = BASKETS, **options: Any) -> dl.FitResult:
-    return dl.fit(data, model="dpp", learner="quality", **{"similarity": {"kind": KINDS}, **options})
+    return dl.fit_quality(data, **{"similarity": {"kind": KINDS}, **options})
 
 
 def test_the_model_has_the_frequencies_of_the_items_and_repels_those_that_are_alike() -> None:
-    result = fit(shrinkage=0)
+    result = fit_dpp(shrinkage=0)
     np.testing.assert_allclose(result.model.marginals(), BASKETS.frequencies(), atol=1e-7)
     assert (result.stop, result.converged) == (Stop.TOLERANCE, True)
     assert result.log_likelihood == pytest.approx(result.model.log_likelihood(BASKETS), abs=1e-10)
     assert result.log_likelihood > result.independent_log_likelihood
     strength = {row.name: row.weight for row in result.quality.strength_rows}
     assert strength["kind"] > 0.2
-    assert result.dpp.substitutes("cot")[0].item == "crib"
+    assert result.model.substitutes("cot")[0].item == "crib"
 
 
 def test_given_that_baskets_are_not_empty_the_frequencies_are_those_of_that_law() -> None:
     data = baskets(empty=False)
-    result = fit(data, shrinkage=0)
+    result = fit_dpp(data, shrinkage=0)
     assert result.model.nonempty
     np.testing.assert_allclose(result.model.marginals(), data.frequencies(), atol=1e-7)
 
@@ -56,7 +56,7 @@ def test_half_a_basket_more_with_and_without_each_item_leaves_none_impossible() 
     result = fit(data, similarity="uniform")
     expected = (data.frequencies() * 400 + 0.5) / 401
     np.testing.assert_allclose(result.model.marginals(), expected, atol=1e-7)
-    without = fit(data, similarity="uniform", shrinkage=0)
+    without = fit_dpp(data, similarity="uniform", shrinkage=0)
     assert without.model.marginals()[-1] == 0
     assert without.quality.names == tuple(ITEMS)
 
@@ -64,8 +64,8 @@ def test_half_a_basket_more_with_and_without_each_item_leaves_none_impossible() 
 def test_one_similarity_is_taken_as_it_is() -> None:
     S = np.eye(6)
     S[1, 2] = S[2, 1] = 0.7
-    result = fit(similarity=S, shrinkage=0)
-    L = result.kernel.L
+    result = fit_dpp(similarity=S, shrinkage=0)
+    L = result.model.kernel.L
     np.testing.assert_allclose(L / np.sqrt(np.outer(L.diagonal(), L.diagonal())), S, atol=1e-9)
     assert result.quality.strength_names == ()
 
@@ -74,7 +74,7 @@ def test_weights_of_features_are_few_and_have_errors() -> None:
     result = fit(features=TABLE, ridge=0)
     assert result.quality.names == ("(all items)", "price", "soft")
     assert (result.quality.standard_errors > 0).all()
-    L, price = result.kernel.L, np.array(TABLE["price"], dtype=float)
+    L, price = result.model.kernel.L, np.array(TABLE["price"], dtype=float)
     u = np.log(L.diagonal())
     F = np.column_stack([np.ones(6), price, TABLE["soft"]])
     np.testing.assert_allclose(F @ np.linalg.lstsq(F, u, rcond=None)[0], u, atol=1e-8)
@@ -125,9 +125,9 @@ def test_a_callback_sees_every_iteration_and_can_stop() -> None:
 def test_options_of_other_learners_are_refused(options: dict[str, Any], said: str) -> None:
     given = {"similarity": {"kind": KINDS}, "learner": "quality", **options}
     with pytest.raises(InputError, match=said):
-        dl.fit(BASKETS, model="dpp", **given)
+        dl.fit_dpp(BASKETS, **given)
     with pytest.raises(InputError, match="'quality'"):
-        _ = dl.fit(BASKETS, "em", max_iter=1).quality
+        _ = dl.fit_dpp(BASKETS, "em", max_iter=1).quality
 
 
 def test_a_ridge_by_cross_validation_needs_all_baskets_in_one_place() -> None:
@@ -140,7 +140,7 @@ def test_a_ridge_by_cross_validation_needs_all_baskets_in_one_place() -> None:
 @pytest.mark.parametrize("shrinkage", ["auto", 0])
 def test_standard_errors_are_unknown_if_all_baskets_have_one_item(n: int, shrinkage: Any) -> None:
     """Given nonempty sets, the weights may fall together without limit."""
-    result = fit([[item] for item in range(n)] * 10, similarity="uniform", shrinkage=shrinkage)
+    result = fit_dpp([[item] for item in range(n)] * 10, similarity="uniform", shrinkage=shrinkage)
     np.testing.assert_allclose(result.model.marginals(), 1 / n, atol=0.01)
     assert np.isnan(result.quality.standard_errors).all()
     assert np.isnan([row.low for row in result.quality.rows]).all()

@@ -10,7 +10,7 @@ from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
 from dpplearn.kernels.factored.compiled.minors import minors_of
 from dpplearn.kernels.factored.kernel import coupled, coupling, weighted_gram
-from dpplearn.learners.factored.interaction import Active, Batch, Segment, gradient
+from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
 
 RNG = np.random.default_rng(0)
 N, NO_NUMBERS = 30, np.empty(0)

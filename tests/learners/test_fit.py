@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from dpplearn.learners.registry import learners_of
 from scipy.sparse import csr_array
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop
+from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop, fit_dpp
 from dpplearn.arrays import Seed
 from dpplearn.datasets.registries import make_registries
-from dpplearn.learners.registry import learners_of
-from dpplearn.learners.stopping import still_to_gain
+from dpplearn.learners.loop import still_to_gain
 from helpers.problems import PROBLEMS, random_kernel, sampled
 from helpers.registries import registry
 
@@ -40,18 +40,18 @@ def same_model(a: dl.FitResult, b: dl.FitResult) -> None:
 @pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
 def test_likelihoods_and_evaluations_of_the_result_are_those_of_its_kernels(learner: str) -> None:
     for baskets in PROBLEMS.values():
-        result = fit(baskets, learner, rng=0, max_iter=15)
-        assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(baskets), rel=1e-10, abs=1e-12)
+        result = fit_dpp(baskets, learner, rng=0, max_iter=15)
+        assert result.log_likelihood == pytest.approx(result.model.log_likelihood(baskets), rel=1e-10, abs=1e-12)
         assert result.log_likelihood == result.history.log_likelihood[-1]
     seen: list[FitProgress] = []
-    result = fit(BASKETS, learner, rng=0, max_iter=6, tol=0, callback=seen.append)
+    result = fit_dpp(BASKETS, learner, rng=0, max_iter=6, tol=0, callback=seen.append)
     found = [DPP(now.kernel).log_likelihood(BASKETS) for now in seen]
     np.testing.assert_allclose(found, result.history.log_likelihood, rtol=1e-9)
     evaluations = [now.evaluations for now in seen]
     assert evaluations[0] == 1
     assert np.all(np.diff(evaluations) >= 1)
     assert result.history.evaluations.tolist() == evaluations
-    assert result.dpp.learned.evaluations == evaluations[-1]
+    assert result.model.learned.evaluations == evaluations[-1]
 
 
 def test_history_starts_with_the_start_and_has_one_entry_an_iteration() -> None:
@@ -67,7 +67,7 @@ def test_history_starts_with_the_start_and_has_one_entry_an_iteration() -> None:
 
 
 def test_converged_means_the_tolerance_was_met() -> None:
-    result = fit(BASKETS, "em", "wishart", rng=0)
+    result = fit_dpp(BASKETS, "em", init="wishart", rng=0)
     assert result.stop is Stop.TOLERANCE
     assert result.converged
     before, after = result.history.log_likelihood[-2:]
@@ -79,15 +79,15 @@ def test_converged_means_the_tolerance_was_met() -> None:
 
 def test_no_iteration_returns_the_start() -> None:
     start = random_kernel(np.random.default_rng(1))
-    result = fit(BASKETS, "em", start=start, max_iter=0)
-    np.testing.assert_array_equal(result.kernel.eigenvalues, start.eigenvalues)
+    result = fit_dpp(BASKETS, "em", start=start, max_iter=0)
+    np.testing.assert_array_equal(result.model.kernel.eigenvalues, start.eigenvalues)
     assert len(result.history) == 1
     np.testing.assert_allclose(fit_dpp(BASKETS, start=start, max_iter=0).kernel.K, start.K, atol=1e-12)
 
 
 def test_the_same_seed_gives_the_same_model_and_another_another() -> None:
     def of(seed: Seed) -> dl.FitResult:
-        return fit(BASKETS, init="wishart", rng=seed, max_iter=5, nonempty=False)
+        return fit_dpp(BASKETS, init="wishart", rng=seed, max_iter=5, nonempty=False)
 
     same_model(of(3), of(3))
     same_model(of(3), of(np.random.default_rng(3)))
@@ -117,7 +117,7 @@ def test_the_likelihood_of_independent_items_is_reported() -> None:
 
 
 def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
-    result = fit(BASKETS, "em", "wishart", rng=0, restarts=4)
+    result = fit_dpp(BASKETS, "em", init="wishart", rng=0, restarts=4)
     assert len(result.restarts) == 4
     assert {line.start for line in result.restarts} == {"wishart"}
     assert result.log_likelihood == max(line.log_likelihood for line in result.restarts)
@@ -132,14 +132,14 @@ def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
 
 
 def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
-    first = fit(NAMED, "em", "wishart", rng=0)
-    again = fit(NAMED, "em", start=first.dpp, max_iter=1)
+    first = fit_dpp(NAMED, "em", init="wishart", rng=0)
+    again = fit_dpp(NAMED, "em", start=first.model, max_iter=1)
     assert again.history.log_likelihood[0] == pytest.approx(first.log_likelihood)
     fewer = Baskets.from_lists([[label for label in basket if label != "item 2"] for basket in NAMED])
     more = Baskets.from_lists([[*basket, "new"] if row % 3 == 0 else basket for row, basket in enumerate(NAMED)])
     for baskets in (fewer, more):
-        warm, cold = fit(baskets, "em", start=first.dpp, rng=0), fit(baskets, "em", "wishart", rng=0)
-        assert warm.dpp.items == baskets.items
+        warm, cold = fit_dpp(baskets, "em", start=first.model, rng=0), fit_dpp(baskets, "em", init="wishart", rng=0)
+        assert warm.model.items == baskets.items
         assert warm.history.log_likelihood[0] > cold.history.log_likelihood[0] + 0.5
         assert warm.n_iter < cold.n_iter
 
@@ -147,7 +147,7 @@ def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
 def test_a_start_with_impossible_baskets_is_refused_by_em_and_repaired_by_auto() -> None:
     flat = Kernel(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6))
     with pytest.raises(InputError):
-        fit(BASKETS, "em", start=flat)
+        fit_dpp(BASKETS, "em", start=flat)
     assert fit_dpp(BASKETS, start=flat).log_likelihood == pytest.approx(fit_dpp(BASKETS).log_likelihood, abs=0.01)
 
 
@@ -212,18 +212,18 @@ def test_a_basket_of_weight_zero_has_no_influence() -> None:
     extra = Baskets.from_lists([*lists, range(5)], n_items=5, weights=[1, 1, 1, 0])
     for init in ("wishart", "moments"):
         same_model(
-            fit(without, init=init, rng=0, max_iter=4, nonempty=False),
-            fit(extra, init=init, rng=0, max_iter=4, nonempty=False),
+            fit_dpp(without, init=init, rng=0, max_iter=4, nonempty=False),
+            fit_dpp(extra, init=init, rng=0, max_iter=4, nonempty=False),
         )
 
 
 @pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
 def test_all_baskets_empty_gives_the_model_that_is_always_empty() -> None:
     result = fit_dpp(PROBLEMS["all empty"], rng=0)
-    assert result.kernel.rank == 0
+    assert result.model.kernel.rank == 0
     assert result.log_likelihood == 0
-    assert result.dpp.sample(3, rng=0) == [[], [], []]
-    assert result.dpp.log_prob([1]) == -np.inf
+    assert result.model.sample(3, rng=0) == [[], [], []]
+    assert result.model.log_prob([1]) == -np.inf
 
 
 @pytest.mark.slow
@@ -232,29 +232,29 @@ def test_the_kernel_that_the_baskets_were_drawn_from_is_recovered(learner: str) 
     """Signs of off-diagonal entries are not identifiable, so squares are compared."""
     truth = random_kernel(np.random.default_rng(21), 5)
     baskets = Baskets.from_lists(DPP(truth).sample(50_000, rng=22), n_items=5)
-    found = fit(baskets, learner, "wishart", rng=0, restarts=3, tol=1e-8, max_iter=3000).kernel
+    found = fit_dpp(baskets, learner, init="wishart", rng=0, restarts=3, tol=1e-8, max_iter=3000).model.kernel
     np.testing.assert_allclose(found.K**2, truth.K**2, atol=0.02)
 
 
 def test_an_earlier_result_is_a_start_and_anything_else_is_refused() -> None:
-    first = fit(BASKETS, "em", rng=0)
-    assert fit(BASKETS, "em", start=first, max_iter=0).log_likelihood == pytest.approx(first.log_likelihood)
+    first = fit_dpp(BASKETS, "em", rng=0)
+    assert fit_dpp(BASKETS, "em", start=first, max_iter=0).log_likelihood == pytest.approx(first.log_likelihood)
     for wrong in (np.eye(6), random_kernel(np.random.default_rng(0), 5)):
         with pytest.raises(InputError):
             fit_dpp(BASKETS, start=wrong)
 
 
 def test_without_choices_it_is_auto_from_moments() -> None:
-    result = dl.fit(BASKETS, rng=0, model="dpp", nonempty=False)
-    same_model(result, fit(BASKETS, "auto", "moments", shrinkage="auto", rng=0, nonempty=False))
-    assert (result.dpp.learned.learner, result.dpp.learned.start) == ("auto", "moments")
+    result = dl.fit_dpp(BASKETS, rng=0, nonempty=False)
+    same_model(result, fit_dpp(BASKETS, "moments", shrinkage="auto", rng=0, nonempty=False))
+    assert (result.model.learned.learner, result.model.learned.start) == ("auto", "moments")
 
 
 def test_auto_finds_better_models_than_em_with_default_stopping() -> None:
     baskets = make_registries("safety", 300, rng=0)
     auto = fit_dpp(baskets).log_likelihood
-    assert auto > fit(baskets, "em", "moments").log_likelihood + 0.01
-    assert auto > fit(baskets, "em", "wishart", rng=0).log_likelihood + 0.01
+    assert auto > fit_dpp(baskets, "em", init="moments").log_likelihood + 0.01
+    assert auto > fit_dpp(baskets, "em", init="wishart", rng=0).log_likelihood + 0.01
 
 
 @pytest.mark.slow
@@ -276,6 +276,6 @@ def test_a_fit_from_a_start_is_never_below_it() -> None:
     for max_iter in (0, 2):
         again = fit_dpp(data, start=best, max_iter=max_iter)
         assert again.log_likelihood >= best.log_likelihood - 1e-9
-        assert again.log_likelihood == pytest.approx(again.dpp.log_likelihood(data), abs=1e-9)
+        assert again.log_likelihood == pytest.approx(again.model.log_likelihood(data), abs=1e-9)
         assert again.stop is Stop.MAX_ITER
     assert fit_dpp(data, start=best).log_likelihood >= best.log_likelihood - 1e-9

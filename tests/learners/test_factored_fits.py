@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpplearn.fitting import options
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Stop
-from dpplearn.fitting import options
-from dpplearn.fitting.options import share_aside
 from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 from dpplearn.kernels.families import law_of
+from dpplearn.learners.settings import share_aside
 from dpplearn.tools import memory
 
 N = 10
@@ -60,7 +60,7 @@ def test_low_rank_fits_are_for_large_catalogues_or_on_request(monkeypatch: pytes
     few = options.FitOptions().for_baskets(FEW)
     assert (few.n_segments, few.n_columns, few.n_pairs) == (30, 8, 96)
     with pytest.raises(InputError, match=r"attraction.*3.*'factored'"):
-        dl.fit(FEW, learner="mixture", attraction=3)
+        dl.fit_dpp(FEW, learner="mixture", attraction=3)
     with pytest.raises(InputError, match=r"attraction.*-1"):
         dl.fit(FEW, attraction=-1)
 
@@ -83,9 +83,9 @@ def test_validation_prevents_overfitting_of_independent_items() -> None:
         return Baskets.from_matrix(X[X.any(axis=1)])
 
     train, fresh = independent(3000), independent(3000)
-    found = dl.fit(train, learner="factored", rng=0)
-    everything = dl.fit(train, learner="factored", rng=0, validation=0)
-    yardstick = dl.fit(train, learner="factored", rng=0, segments=1, rank=0, attraction=0)
+    found = dl.fit_dpp(train, learner="factored", rng=0)
+    everything = dl.fit_dpp(train, learner="factored", rng=0, validation=0)
+    yardstick = dl.fit_dpp(train, learner="factored", rng=0, segments=1, rank=0, attraction=0)
     at_least = yardstick.model.law.mean_log_likelihood(fresh)
     assert found.model.law.mean_log_likelihood(fresh) > at_least - 0.02
     assert everything.model.law.mean_log_likelihood(fresh) < at_least - 0.1
@@ -112,14 +112,14 @@ def test_a_dense_start_gives_its_segments() -> None:
     dense = dl.fit(FEW, segments=2, rng=0, max_iter=20)
     there = dl.fit(FEW, start=dense.model, attraction=2, rng=0, max_iter=0)
     np.testing.assert_allclose(there.model.kernel.log_odds, dense.model.kernel.log_odds, rtol=1e-6)
-    back = dl.fit(FEW, learner="mixture", start=there.model, rng=0, max_iter=0)
+    back = dl.fit_dpp(FEW, learner="mixture", start=there.model, rng=0, max_iter=0)
     np.testing.assert_allclose(back.model.kernel.log_odds, there.model.kernel.log_odds, rtol=1e-6)
 
 
 def test_a_fit_that_exceeds_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "memory_limit", lambda: 1000.0)
     with pytest.raises(InputError):
-        dl.fit(FEW, learner="factored")
+        dl.fit_dpp(FEW, learner="factored")
 
 
 def test_the_default_size_of_the_validation_set() -> None:

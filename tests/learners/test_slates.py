@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from dpplearn.fitting.slates import fit_slates
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
-from dpplearn.fitting.slates import fit_slates
 from dpplearn.learners.slates import Choice, SlatesProblem
 from helpers import oracle
 from helpers.problems import random_factored, random_mixture

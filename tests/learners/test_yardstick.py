@@ -15,7 +15,7 @@ from dpplearn.kernels.independent import independent
 from dpplearn.kernels.symmetric.kernel import BORDER
 from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.registry import LEARNERS, learners_of
+from dpplearn.learners.symmetric.table import LEARNERS, learners_of
 from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
 
 THE_PAPER_S = {"em", "k-ascent"}
@@ -36,9 +36,9 @@ def assert_not_below(result: FitResult, learned_from: Baskets, nonempty: bool = 
 def test_no_fit_ends_below_independent_items(learner: str) -> None:
     for baskets in DATA.values():
         for init, max_iter in (("wishart", 1), ("wishart", 3), ("moments", 200)):
-            result = dl.fit(baskets, learner, init, shrinkage=0, rng=0, max_iter=max_iter)
+            result = dl.fit_dpp(baskets, learner, init=init, shrinkage=0, rng=0, max_iter=max_iter)
             assert_not_below(result, baskets.deduplicated())
-            assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(baskets), rel=1e-9, abs=1e-12)
+            assert result.log_likelihood == pytest.approx(result.model.log_likelihood(baskets), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.slow
@@ -47,28 +47,28 @@ def test_no_fit_to_nonempty_baskets_ends_below_independent_items(learner: str) -
     for data in ("attracting", "shopping"):
         baskets = DATA[data].subset(DATA[data].sizes > 0)
         for max_iter in (3, 200):
-            result = dl.fit(baskets, learner, shrinkage=0, nonempty=True, rng=0, max_iter=max_iter)
+            result = dl.fit_dpp(baskets, learner, shrinkage=0, nonempty=True, rng=0, max_iter=max_iter)
             assert_not_below(result, baskets.deduplicated(), nonempty=True)
 
 
 def test_an_item_in_every_basket_is_not_made_certain() -> None:
-    result = dl.fit(PROBLEMS["an item that always occurs"], "mm", "wishart", shrinkage=0, rng=0, max_iter=1)
-    assert result.dpp.learned.start == "independent"
-    assert result.dpp.log_prob([1]) > -20
+    result = dl.fit_dpp(PROBLEMS["an item that always occurs"], "mm", init="wishart", shrinkage=0, rng=0, max_iter=1)
+    assert result.model.learned.start == "independent"
+    assert result.model.log_prob([1]) > -20
 
 
 def test_without_iterations_the_start_is_returned_even_below_independent_items() -> None:
     for learner in OURS:
-        result = dl.fit(DATA["shopping"], learner, "wishart", shrinkage=0, rng=0, max_iter=0, nonempty=False)
-        assert (result.n_iter, result.stop, result.dpp.learned.start) == (0, Stop.MAX_ITER, "wishart")
+        result = dl.fit_dpp(DATA["shopping"], learner, init="wishart", shrinkage=0, rng=0, max_iter=0, nonempty=False)
+        assert (result.n_iter, result.stop, result.model.learned.start) == (0, Stop.MAX_ITER, "wishart")
         assert result.log_likelihood < result.independent_log_likelihood
 
 
 def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> None:
-    result = dl.fit(DATA["shopping"], init="wishart", shrinkage=0, rng=0, max_iter=1, nonempty=False)
+    result = dl.fit_dpp(DATA["shopping"], init="wishart", shrinkage=0, rng=0, max_iter=1, nonempty=False)
     assert (result.stop, result.converged) == (Stop.MAX_ITER, False)
-    assert result.dpp.learned.start == "independent"
-    np.testing.assert_allclose(result.dpp.marginals(), DATA["shopping"].frequencies())
+    assert result.model.learned.start == "independent"
+    np.testing.assert_allclose(result.model.marginals(), DATA["shopping"].frequencies())
     assert result.restarts[0].start == "wishart"
     assert result.restarts[0].log_likelihood < result.log_likelihood
     assert len(result.history) == result.restarts[0].n_iter + 2  # the run as it was, and then what is returned
@@ -76,7 +76,7 @@ def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> N
 
 @pytest.mark.parametrize("learner", sorted(THE_PAPER_S))
 def test_the_learners_of_the_paper_may_end_below_independent_items(learner: str) -> None:
-    result = dl.fit(DATA["shopping"], learner, "wishart", rng=0, max_iter=3)
+    result = dl.fit_dpp(DATA["shopping"], learner, init="wishart", rng=0, max_iter=3)
     assert result.n_iter == 3
     assert result.log_likelihood < result.independent_log_likelihood
 
@@ -96,7 +96,7 @@ def stuck_at(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_learning_converges_to_less_the_better_of_start_and_independent_items_is_returned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    best, poor = dl.fit(BASKETS, "lbfgs", shrinkage=0), random_kernel(np.random.default_rng(9))
+    best, poor = dl.fit_dpp(BASKETS, shrinkage=0), random_kernel(np.random.default_rng(9))
     worst = Kernel(np.full(6, 0.9), np.eye(6))
     stuck_at(worst, monkeypatch)
     for start, name, expected in (
@@ -104,8 +104,8 @@ def test_where_learning_converges_to_less_the_better_of_start_and_independent_it
         (best, "given", best.log_likelihood),
         (poor, "independent", best.independent_log_likelihood),
     ):
-        result = dl.fit(BASKETS, "lbfgs", shrinkage=0, start=start)
-        assert (result.stop, result.converged, result.dpp.learned.start) == (Stop.NOT_BETTER, False, name)
+        result = dl.fit_dpp(BASKETS, shrinkage=0, start=start)
+        assert (result.stop, result.converged, result.model.learned.start) == (Stop.NOT_BETTER, False, name)
         assert result.log_likelihood == pytest.approx(expected, abs=1e-6)
-        assert result.dpp.log_likelihood(BASKETS) == pytest.approx(expected, abs=1e-6)
+        assert result.model.log_likelihood(BASKETS) == pytest.approx(expected, abs=1e-6)
         assert result.restarts[0].stop is Stop.TOLERANCE

@@ -44,7 +44,7 @@ def test_a_known_mixture_is_found_again_from_its_samples() -> None:
     found, unseen = dl.fit(DATA, segments=2, rng=0).model, drawn(4000, 5)
     truth = dl.Mixture(TRUTH)
     assert found.log_likelihood(unseen) > truth.log_likelihood(unseen) - 0.02
-    independent = dl.fit(DATA, shrinkage=1, nonempty=False).dpp
+    independent = dl.fit_dpp(DATA, shrinkage=1, nonempty=False).model
     assert found.log_likelihood(unseen) > independent.log_likelihood(unseen) + 0.5
     assert found.lift[0, 1] == pytest.approx(truth.lift[0, 1], rel=0.1)
     assert found.lift[2, 3] == pytest.approx(truth.lift[2, 3], rel=0.25)
@@ -81,7 +81,7 @@ def test_the_options_decide_the_model(options: dict[str, Any], kind: type) -> No
     assert type(result.model) is kind
     if kind is dl.Mixture:
         with pytest.raises(InputError):
-            _ = result.dpp
+            _ = result.model
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_callbacks_and_limits_stop_a_fit() -> None:
 
 
 def test_a_validation_set_stops_a_fit() -> None:
-    result = dl.fit(FEW, rng=0, validation=0.3, patience=3, tol=0)
+    result = dl.fit(FEW, rng=0, validation=0.3, tol=0)
     assert result.stop is Stop.VALIDATION
     assert result.model.learned.validation_log_likelihood == result.history.validation.max()
 
@@ -166,7 +166,7 @@ def test_a_warm_start_is_matched_by_label_and_new_items_start_at_their_frequency
     with pytest.raises(InputError):
         dl.fit(Baskets.from_lists([["x"], ["y"]]), start=first)
     with pytest.raises(InputError):
-        dl.fit(named, "em", start=first)
+        dl.fit_dpp(named, "em", start=first)
 
 
 def test_weights_count_baskets() -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, InputError, Kernel
+from dpplearn import DPP, Baskets, InputError, Kernel, fit_dpp
 from dpplearn.kernels.families import law_of
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.registry import LEARNERS, learners_of
-from dpplearn.learners.symmetric.factor import FactorLikelihood
+from dpplearn.learners.symmetric.likelihood import FactorLikelihood
+from dpplearn.learners.symmetric.table import LEARNERS, learners_of
 from helpers import oracle, strategies
 from helpers.problems import PROBLEMS, random_kernel
 from helpers.slopes import assert_slope_two
@@ -116,19 +116,22 @@ def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:
 def test_a_fit_is_at_least_as_good_as_the_plain_fit_and_reports_its_likelihood(problem: str, learner: str) -> None:
     baskets = PROBLEMS[problem].subset(PROBLEMS[problem].sizes > 0)
     tol, short = (1e-4, 1e-3) if learner == "adam" else (1e-6, 1e-4)
-    plain, result = fit(baskets, learner, tol=tol, nonempty=False), fit(baskets, learner, tol=tol, nonempty=True)
-    reached = result.dpp.log_likelihood(baskets)
-    assert reached >= DPP(plain.kernel, baskets.items, nonempty=True).log_likelihood(baskets) - short
+    plain, result = (
+        fit_dpp(baskets, learner, tol=tol, nonempty=False),
+        fit_dpp(baskets, learner, tol=tol, nonempty=True),
+    )
+    reached = result.model.log_likelihood(baskets)
+    assert reached >= DPP(plain.model.kernel, baskets.items, nonempty=True).log_likelihood(baskets) - short
     assert result.log_likelihood == pytest.approx(reached, abs=1e-6)
     assert np.all(np.diff(result.history.log_likelihood) >= -1e-9)
-    assert result.dpp.learned.nonempty is True
-    assert plain.dpp.learned.nonempty is False
-    expected = oracle.log_likelihood(conditional(result.kernel), list(baskets), baskets.weights)
+    assert result.model.learned.nonempty is True
+    assert plain.model.learned.nonempty is False
+    expected = oracle.log_likelihood(conditional(result.model.kernel), list(baskets), baskets.weights)
     assert reached == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> None:
-    result = fit(BASKETS, nonempty=True, max_iter=2, model="dpp")
+    result = fit_dpp(BASKETS, nonempty=True, max_iter=2)
     p = before_truncation(BASKETS.frequencies())
     beside = DPP(Kernel(p, np.eye(N_ITEMS)), nonempty=True)
     assert result.independent_log_likelihood == pytest.approx(beside.log_likelihood(BASKETS))
@@ -142,16 +145,16 @@ def test_the_other_learners_refuse_nonempty() -> None:
     assert sorted(ABLE) == ["adam", "auto", "lbfgs"]
     for learner in set(learners_of("dpp", whole_kernel=True)) - set(ABLE):
         with pytest.raises(InputError, match=learner):
-            fit(BASKETS, learner, nonempty=True)
+            fit_dpp(BASKETS, learner, nonempty=True)
 
 
 def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:
     with pytest.raises(InputError, match=r"1.*2.*0"):
-        fit([[0], []], nonempty=True, model="dpp")
+        fit_dpp([[0], []], nonempty=True)
     silent = Baskets.from_lists([[0], [1], [0, 1], []], weights=[1, 2, 1, 0])
     without = silent.subset(silent.sizes > 0)
     np.testing.assert_array_equal(
-        fit(silent, nonempty=True, model="dpp").kernel.K, fit(without, nonempty=True, model="dpp").kernel.K
+        fit_dpp(silent, nonempty=True).model.kernel.K, fit_dpp(without, nonempty=True).model.kernel.K
     )
 
 
@@ -160,7 +163,7 @@ def test_baskets_of_one_item_reach_their_entropy_and_no_more() -> None:
     single = Baskets.from_lists([[0], [1], [1], [2]], n_items=3)
     entropy = float(-(np.array([0.25, 0.5, 0.25]) @ np.log([0.25, 0.5, 0.25])))
     for learner in ABLE:
-        result = fit(single, learner, "wishart", nonempty=True, rng=0, tol=1e-7, max_iter=3000)
+        result = fit_dpp(single, learner, init="wishart", nonempty=True, rng=0, tol=1e-7, max_iter=3000)
         assert result.log_likelihood == pytest.approx(-entropy, abs=1e-4)
         assert result.log_likelihood <= -entropy + 1e-9
         assert result.independent_log_likelihood == pytest.approx(-entropy, abs=1e-4)

@@ -105,7 +105,7 @@ def _checked(dpp: dl.DPP) -> int:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a file of baskets, after filling the cache of compiled functions."""
-    dl.fit(BASKETS, rng=0, max_iter=2, model="dpp", nonempty=False)
+    dl.fit_dpp(BASKETS, rng=0, max_iter=2, nonempty=False)
     path = tmp_path_factory.mktemp("faults") / "orders.txt"
     path.write_text("".join(",".join(f'"{item}"' for item in basket) + "\n" for basket in BASKETS))
     return path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dpplearn.learners.registry import FACTORED, LEARNERS, QUALITY
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Parts
-from dpplearn.learners.registry import FACTORED, LEARNERS, QUALITY
 from helpers.parts import in_parts
 from helpers.problems import sampled
 
@@ -19,7 +19,7 @@ NOT_EMPTY = BASKETS.subset(BASKETS.sizes > 0)
 @pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in {FACTORED.name, QUALITY.name}])
 def test_every_learner_takes_the_same_steps_over_parts(learner: str) -> None:
     given = {"shrinkage": 0} if LEARNERS[learner].model == "dpp" else {"segments": 2}
-    parts, whole = (dl.fit(data, learner, rng=0, max_iter=4, **given) for data in (PARTS, BASKETS))
+    parts, whole = (dl.fit_dpp(data, learner, rng=0, max_iter=4, **given) for data in (PARTS, BASKETS))
     np.testing.assert_allclose(parts.history.log_likelihood, whole.history.log_likelihood, atol=1e-7)
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-7)
     assert parts.independent_log_likelihood == pytest.approx(whole.independent_log_likelihood, abs=1e-12)
@@ -35,7 +35,7 @@ def test_nonempty_is_decided_by_all_parts(baskets: Baskets) -> None:
 
 
 def test_what_the_model_keeps_of_its_data_is_of_all_parts() -> None:
-    kept, expected = (dl.fit(data, "em", max_iter=1).model.training for data in (PARTS, BASKETS))
+    kept, expected = (dl.fit_dpp(data, "em", max_iter=1).model.training for data in (PARTS, BASKETS))
     assert kept is not None
     assert expected is not None
     assert kept.weight == expected.weight
@@ -57,23 +57,23 @@ def test_weights_that_are_no_counts_are_worth_as_much_as_together() -> None:
 
 
 def test_shrinkage_uses_the_frequencies_of_all_parts() -> None:
-    parts, whole = (dl.fit(data, "em", shrinkage=0.5, max_iter=5) for data in (PARTS, BASKETS))
+    parts, whole = (dl.fit_dpp(data, "em", shrinkage=0.5, max_iter=5) for data in (PARTS, BASKETS))
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-9)
-    independent = [dl.fit(data, "em", shrinkage=1).kernel.eigenvalues for data in (PARTS, BASKETS)]
+    independent = [dl.fit_dpp(data, "em", shrinkage=1).model.kernel.eigenvalues for data in (PARTS, BASKETS)]
     np.testing.assert_allclose(*independent, rtol=1e-12)
 
     default = dl.fit(PARTS, model="dpp", max_iter=3)
-    assert (default.shrinkage, default.dpp.learned.shrinkage_chosen) == (0, False)
+    assert (default.shrinkage, default.model.learned.shrinkage_chosen) == (0, False)
 
 
 def test_the_validation_set_is_a_fraction_of_every_part() -> None:
-    result = dl.fit(PARTS, "em", rng=1, validation=0.2, max_iter=4)
+    result = dl.fit_dpp(PARTS, "em", rng=1, validation=0.2, max_iter=4)
     assert result.model.training is not None
     assert result.model.training.weight == 240
     assert result.model.learned.validation_log_likelihood is not None
     single = Parts.of([Baskets.from_lists([[0]], n_items=2)] * 3)
     with pytest.raises(InputError, match=r"0.*3"):
-        dl.fit(single, "em", validation=0.2)
+        dl.fit_dpp(single, "em", validation=0.2)
 
 
 def test_restarts_are_the_same_for_any_number_of_threads() -> None:
@@ -86,7 +86,7 @@ def test_restarts_are_the_same_for_any_number_of_threads() -> None:
 
 def test_options_that_need_all_baskets_in_one_piece_are_refused() -> None:
     with pytest.raises(InputError, match="'auto'"):
-        dl.fit(PARTS, shrinkage="auto")
+        dl.fit_dpp(PARTS, shrinkage="auto")
     many = Parts.of([Baskets.from_lists([[0, 1]], n_items=301)])
     with pytest.raises(InputError, match=r"301.*300"):
         dl.fit(many)

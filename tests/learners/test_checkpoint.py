@@ -83,7 +83,7 @@ def test_the_file_holds_the_best_of_all_runs_and_not_the_last(tmp_path: Path) ->
         return now.restart == 3
 
     checkpoint = Checkpoint(path, seconds=0)
-    result = dl.fit(BASKETS, "em", "wishart", rng=1, restarts=5, max_iter=15, callback=callback)
+    result = dl.fit_dpp(BASKETS, "em", init="wishart", rng=1, restarts=5, max_iter=15, callback=callback)
     assert result.stop is Stop.CALLBACK
     assert np.argmax(seen) < len(seen) - 1
     assert dl.load(path).log_likelihood(BASKETS) == pytest.approx(max(seen), abs=1e-9)
@@ -98,7 +98,7 @@ def test_with_a_validation_set_the_best_on_that_is_saved(tmp_path: Path) -> None
         seen.append(now)
 
     checkpoint = Checkpoint(tmp_path / "model", seconds=0)
-    dl.fit(few, "lbfgs", "wishart", rng=2, validation=0.25, patience=5, tol=1e-7, callback=callback)
+    dl.fit_dpp(few, "wishart", rng=2, validation=0.25, tol=1e-7, callback=callback)
     best = max(seen, key=lambda now: now.validation)
     assert best.iteration < seen[-1].iteration
     found = dl.load(tmp_path / "model").learned
@@ -178,7 +178,7 @@ def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
 
 def test_weights_and_quality_are_saved_too(tmp_path: Path) -> None:
     path = tmp_path / "model"
-    kernels = [dl.fit(BASKETS, "em", init, rng=0, max_iter=3).dpp for init in ("moments", "wishart")]
+    kernels = [dl.fit_dpp(BASKETS, "em", init=init, rng=0, max_iter=3).model for init in ("moments", "wishart")]
     for options in ({"kernels": kernels}, {"learner": "quality"}):
         result = dl.fit(BASKETS, **options, callback=Checkpoint(path))
         saved = dl.load(path)

@@ -12,10 +12,10 @@ from scipy.stats import kstest
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, Kernel
 from dpplearn.data.features import read_features
-from dpplearn.uncertainty.density import Density
-from dpplearn.uncertainty.laplace import Around, importance_draws, mode_of, smoothed
-from dpplearn.uncertainty.parameters import NAMED, ParametricKernel, parametric
-from dpplearn.uncertainty.slices import slice_draws
+from dpplearn.learners.posterior.density import Density
+from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel, parametric
+from dpplearn.learners.posterior.laplace import Around, importance_draws, mode_of, smoothed
+from dpplearn.learners.posterior.slices import slice_draws
 from helpers import oracle
 from helpers.slopes import assert_slope_two
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dpplearn.learners.low_rank.plan import PASSES
 
 from dpplearn import Baskets
 from dpplearn.kernels.families import law_of
-from dpplearn.learners.factored.factored import factored
-from dpplearn.learners.factored.plan import PASSES
-from dpplearn.learners.factored.problem import FactoredProblem
-from dpplearn.learners.factored.segments import divide
+from dpplearn.learners.low_rank.e_step import divide
+from dpplearn.learners.low_rank.learner import factored
+from dpplearn.learners.low_rank.problem import FactoredProblem
 
 RNG = np.random.default_rng(0)
 N = 40

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, FitProgress, FitResult, InputError, Stop
+from dpplearn import DPP, Baskets, FitProgress, FitResult, InputError, Stop, fit_dpp
 from helpers.problems import sampled
 
 fit = partial(dl.fit, shrinkage=0)
@@ -37,17 +37,17 @@ def same_model(a: FitResult, b: FitResult) -> None:
 def test_the_model_is_the_iteration_with_the_highest_validation_likelihood(learner: str) -> None:
     _, aside = parts(BASKETS, 0.25, 2)
     seen: list[FitProgress] = []
-    result = fit(BASKETS, learner, **SETTINGS, callback=seen.append)
+    result = fit_dpp(BASKETS, learner, callback=seen.append, **SETTINGS)
     likelihoods = [DPP(now.kernel).log_likelihood(aside) for now in seen]
     np.testing.assert_allclose([now.validation for now in seen], likelihoods, rtol=1e-9)
     best = int(np.argmax(likelihoods))
     assert 0 < best < len(seen) - 1
     assert result.n_iter == best
-    np.testing.assert_array_equal(result.kernel.eigenvalues, seen[best].kernel.eigenvalues)
+    np.testing.assert_array_equal(result.model.kernel.eigenvalues, seen[best].kernel.eigenvalues)
     np.testing.assert_array_equal(result.history.validation, [now.validation for now in seen[: best + 1]])
-    assert result.dpp.learned.validation == 0.25
-    assert result.dpp.learned.seconds >= seen[-1].seconds  # the time of all iterations
-    assert result.dpp.learned.validation_log_likelihood == pytest.approx(max(likelihoods))
+    assert result.model.learned.validation == 0.25
+    assert result.model.learned.seconds >= seen[-1].seconds  # the time of all iterations
+    assert result.model.learned.validation_log_likelihood == pytest.approx(max(likelihoods))
 
 
 @pytest.mark.parametrize("patience", [1, 2, 7])
@@ -75,7 +75,7 @@ def test_patience_to_the_end_gives_the_same_model() -> None:
 
 
 def test_a_run_that_ends_with_its_best_iteration_has_converged_by_its_tolerance() -> None:
-    result = fit(sampled(0, n=2000), "em", "wishart", validation=0.5, rng=1, patience=50, tol=0.01)
+    result = fit_dpp(sampled(0, n=2000), "em", init="wishart", validation=0.5, rng=1, tol=0.01)
     assert result.history.validation.argmax() == result.n_iter
     assert result.stop is Stop.TOLERANCE
     assert result.converged
@@ -85,11 +85,11 @@ def test_the_rest_is_what_is_learned_from() -> None:
     kept, aside = parts(BASKETS, 0.25, 2)
     assert (kept.total_weight, aside.total_weight) == (45, 15)
     result = fit(BASKETS, **SETTINGS)
-    assert result.log_likelihood == pytest.approx(result.dpp.log_likelihood(kept), rel=1e-9)
+    assert result.log_likelihood == pytest.approx(result.model.log_likelihood(kept), rel=1e-9)
     assert result.log_likelihood == result.history.log_likelihood[-1]
     m = kept.frequencies()
     assert result.independent_log_likelihood == pytest.approx(float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum()))
-    training = result.dpp.training
+    training = result.model.training
     assert training is not None
     assert training.weight == 45
     np.testing.assert_allclose(training.frequencies, kept.frequencies())
@@ -108,11 +108,11 @@ def test_the_validation_likelihood_of_a_mixture_has_no_penalty() -> None:
 
 def test_without_validation_there_is_no_figure_and_nothing_is_set_aside() -> None:
     seen: list[FitProgress] = []
-    result = fit(BASKETS, max_iter=3, callback=seen.append, model="dpp", nonempty=False)
+    result = fit_dpp(BASKETS, max_iter=3, callback=seen.append, nonempty=False)
     assert np.isnan(result.history.validation).all()
     assert all(np.isnan(now.validation) for now in seen)
-    assert result.dpp.learned.validation is None
-    assert result.dpp.learned.weight == 60
+    assert result.model.learned.validation is None
+    assert result.model.learned.weight == 60
 
 
 def test_the_restart_with_the_highest_validation_likelihood_is_returned() -> None:
@@ -121,11 +121,11 @@ def test_the_restart_with_the_highest_validation_likelihood_is_returned() -> Non
     def callback(now: FitProgress) -> None:
         of_run.setdefault(now.restart, []).append(now.validation)
 
-    result = fit(BASKETS, "em", **{**SETTINGS, "rng": 4}, restarts=4, callback=callback)
+    result = fit_dpp(BASKETS, "em", restarts=4, callback=callback, **{**SETTINGS, "rng": 4})
     highest = [max(values) for values in of_run.values()]
     best = int(np.argmax(highest))
     assert len(highest) == len(result.restarts) == 4
-    assert result.dpp.learned.validation_log_likelihood == highest[best]
+    assert result.model.learned.validation_log_likelihood == highest[best]
     assert result.log_likelihood == result.restarts[best].log_likelihood
     assert best != int(np.argmax([line.log_likelihood for line in result.restarts]))  # else this says nothing
     assert [line.n_iter for line in result.restarts] == [int(np.argmax(values)) for values in of_run.values()]
@@ -139,19 +139,19 @@ def test_an_impossible_validation_basket_does_not_stop_the_fit() -> None:
     rng = 2
     kept, aside = parts(NEVER_SEEN, 0.3, rng)
     assert np.any((kept.frequencies() == 0) & (aside.frequencies() > 0))
-    result = fit(NEVER_SEEN, validation=0.3, patience=3, rng=rng, model="dpp", nonempty=False)
+    result = fit_dpp(NEVER_SEEN, validation=0.3, rng=rng, nonempty=False)
     assert np.isneginf(result.history.validation).all()
     assert result.n_iter >= 6
     assert result.stop is Stop.TOLERANCE
-    assert result.log_likelihood == pytest.approx(fit(kept, model="dpp", nonempty=False).log_likelihood, abs=1e-3)
+    assert result.log_likelihood == pytest.approx(fit_dpp(kept, nonempty=False).log_likelihood, abs=1e-3)
 
 
 def test_the_validation_likelihood_is_that_of_the_shrunk_model() -> None:
     for shrinkage in (0.1, 1):
-        result = dl.fit(NEVER_SEEN, shrinkage=shrinkage, validation=0.3, rng=1, nonempty=False)
-        assert np.isfinite(result.dpp.learned.validation_log_likelihood)
+        result = dl.fit_dpp(NEVER_SEEN, shrinkage=shrinkage, validation=0.3, rng=1, nonempty=False)
+        assert np.isfinite(result.model.learned.validation_log_likelihood)
         _, aside = parts(NEVER_SEEN, 0.3, 1)
-        assert result.dpp.learned.validation_log_likelihood == pytest.approx(result.dpp.log_likelihood(aside))
+        assert result.model.learned.validation_log_likelihood == pytest.approx(result.model.log_likelihood(aside))
 
 
 @pytest.mark.parametrize(
@@ -164,13 +164,13 @@ def test_the_validation_likelihood_is_that_of_the_shrunk_model() -> None:
 )
 def test_invalid_validation_fractions_and_patience_are_refused(n: int, validation: Any, patience: Any) -> None:
     with pytest.raises(InputError):
-        fit(BASKETS.subset(np.arange(n)), validation=validation, patience=patience, model="dpp", nonempty=False)
+        fit_dpp(BASKETS.subset(np.arange(n)), validation=validation, nonempty=False)
 
 
 def test_the_validation_likelihood_is_conditional_on_nonempty_baskets_with_nonempty() -> None:
     filled = BASKETS.subset(BASKETS.sizes > 0)
     _, aside = parts(filled, 0.25, 2)
     result = fit(filled, **SETTINGS, nonempty=True)
-    expected = result.dpp.log_likelihood(aside)
-    assert result.dpp.learned.validation_log_likelihood == pytest.approx(expected, rel=1e-9)
-    assert abs(expected - dl.DPP(result.kernel, result.dpp.items).log_likelihood(aside)) > 1e-3
+    expected = result.model.log_likelihood(aside)
+    assert result.model.learned.validation_log_likelihood == pytest.approx(expected, rel=1e-9)
+    assert abs(expected - dl.DPP(result.model.kernel, result.model.items).log_likelihood(aside)) > 1e-3

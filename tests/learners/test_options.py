@@ -9,8 +9,8 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.datasets.registries import make_registries
-from dpplearn.fitting.fit import asked_for
-from dpplearn.fitting.options import FitOptions
+from dpplearn.learners.fit import asked_for
+from dpplearn.learners.settings import FitOptions
 
 BASKETS = make_registries("safety", 200, rng=0)
 NOT_OPTIONS = {"baskets", "start", "kernels", "k", "rng", "callback"}
@@ -37,4 +37,4 @@ def test_a_start_decides_what_was_not_asked_for() -> None:
         assert asked_for(start).how.model == "dpp"
     assert asked_for(None).how.model == "mixture"
     with pytest.raises(dl.InputError):
-        dl.fit(BASKETS, "em", start=mixture)
+        dl.fit_dpp(BASKETS, "em", start=mixture)
