@@ -292,9 +292,9 @@ def authors_run(source: Source, trial: Trial) -> Row:
     train, test = (found.subset(recorded[rows]) for rows in ("train_rows", "test_rows"))
     problem = Problem(train, test, Kernel.from_K(recorded["K_start"]))
     fits = fit_both(problem)
-    em = fits["em"].kernel
+    em = fits["em"].model.kernel
     # Their program raises EM's capped eigenvalues to 1 before it computes test log-likelihoods.
-    kernels = {"em": Kernel(textbook.raise_capped(em.eigenvalues), em.eigenvectors), "ka": fits["ka"].kernel}
+    kernels = {"em": Kernel(textbook.raise_capped(em.eigenvalues), em.eigenvectors), "ka": fits["ka"].model.kernel}
     row = describe(problem)
     for name, kernel in kernels.items():
         row |= {

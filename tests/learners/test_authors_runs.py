@@ -30,7 +30,9 @@ def test_em_follows_every_iteration(shared: Path, name: str) -> None:
     fit = dl.fit_dpp(run.train, "em", start=dl.DPP(run.start, run.train.items))
     assert len(fit.history) == len(run.arrays["em_objective"])
     np.testing.assert_allclose(fit.history.log_likelihood, run.arrays["em_objective"], rtol=1e-9)
-    raised = np.where(fit.model.kernel.eigenvalues >= CAP, 1.0, fit.model.kernel.eigenvalues)  # as their program does at the end
+    raised = np.where(
+        fit.model.kernel.eigenvalues >= CAP, 1.0, fit.model.kernel.eigenvalues
+    )  # as their program does at the end
     final = dl.DPP(Kernel(raised, fit.model.kernel.eigenvectors), run.train.items)
     assert final.log_likelihood(run.test) == pytest.approx(float(run.arrays["em_test"]), abs=1e-6)
     assert final.log_likelihood(run.train) == pytest.approx(float(run.arrays["em_train"]), abs=1e-6)

@@ -74,7 +74,9 @@ def test_em_is_the_paper_s_step_for_step(problem: str) -> None:
     assert len(printed.objective) == len(ours.history) > 5
     np.testing.assert_allclose(ours.history.log_likelihood, printed.objective, rtol=1e-9)
     np.testing.assert_allclose(ours.history.step_size, printed.step)
-    np.testing.assert_allclose(ours.model.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9)
+    np.testing.assert_allclose(
+        ours.model.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("problem", ["sampled from a DPP", "without empty baskets", "an item that always occurs"])
@@ -86,7 +88,9 @@ def test_k_ascent_is_the_paper_s_step_for_step(problem: str) -> None:
     ours = dl.fit_dpp(baskets, "k-ascent", start=start)
     assert len(printed.objective) == len(ours.history) > 2
     np.testing.assert_allclose(ours.history.log_likelihood, printed.objective, rtol=1e-9)
-    np.testing.assert_allclose(ours.model.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9)
+    np.testing.assert_allclose(
+        ours.model.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9
+    )
 
 
 def with_eigenvalues(*last: float) -> Kernel:

@@ -48,8 +48,9 @@ def test_independent_items_by_their_law_are_so_whatever_made_them() -> None:
 
 
 def test_one_pair_that_is_kept_apart_is_more() -> None:
-    for options in ({"segments": 1}, {"model": "dpp", "shrinkage": 0.3}):
-        assert not dl.fit(drawn(600, 0, apart=True), rng=0, **options).model.independent
+    baskets = drawn(600, 0, apart=True)
+    for result in (dl.fit(baskets, segments=1, rng=0), dl.fit_dpp(baskets, shrinkage=0.3, rng=0)):
+        assert not result.model.independent
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -65,7 +65,8 @@ def test_log_likelihoods_are_means_over_the_sets_of_the_split(source: Source) ->
 
 def test_zeros_include_eigenvalues_that_approach_zero(source: Source, from_wishart: Row) -> None:
     train, _ = source.split("bells", 0)
-    lam = fit_dpp(train, "em", start=DPP(wishart(train, source.rng("wishart", "bells", 0)), train.items)).model.kernel.eigenvalues
+    start = DPP(wishart(train, source.rng("wishart", "bells", 0)), train.items)
+    lam = fit_dpp(train, "em", start=start).model.kernel.eigenvalues
     assert from_wishart["em_zeros"] == sum(lam < 1e-10) > sum(lam == 0)
 
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from dpplearn import Baskets, fit_dpp
+from dpplearn import DPP, Baskets, fit_dpp
 from dpplearn.learners.starts import wishart
 from helpers import oracle
 from helpers.problems import sampled

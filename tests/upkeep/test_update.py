@@ -22,8 +22,10 @@ NEW = [["cot", "mobile"], ["crib", "mobile"], ["cup", "gate"]] * 20
 
 @pytest.fixture(scope="module", params=["dpp", "mixture"])
 def model(request: pytest.FixtureRequest) -> dl.DPP | dl.Mixture:
-    options = {"shrinkage": 0.1} if request.param == "dpp" else {"segments": 2, "rank": 2}
-    return dl.fit(dl.Baskets.from_lists(OLD, ITEMS), model=request.param, rng=0, threads=1, **options).model
+    baskets = dl.Baskets.from_lists(OLD, ITEMS)
+    if request.param == "dpp":
+        return dl.fit_dpp(baskets, shrinkage=0.1, rng=0, threads=1).model
+    return dl.fit(baskets, segments=2, rank=2, rng=0, threads=1).model
 
 
 def test_drawn_sets_have_the_weight_and_item_frequencies_of_the_training_baskets() -> None:
@@ -108,7 +110,7 @@ def test_a_mixture_in_factors_sets_none_of_the_past_aside_and_keeps_how_it_is_bl
     before = dl.fit(baskets[:400], attraction=2, rank=1, segments=2, rng=0, threads=1).model
     updated = dl.update(before, baskets[400:], old=baskets[:400], rng=0, threads=1).model
     assert (before.learned.validation is None, updated.learned.validation is None) == (False, True)
-    assert updated.learned.learner == "factored"
+    assert updated.learned.learner == "low-rank"
     assert updated.training.blend == before.training.blend is not None
 
 
@@ -185,9 +187,10 @@ def test_invalid_updates_are_rejected() -> None:
     with pytest.raises(dl.InputError):
         dl.update("model.safetensors", NEW)
     similarity = np.full((5, 5), 0.5) + np.eye(5) / 2
-    for unsupported in ({"kernels": [model] * 2, "rng": 0}, {"learner": "quality", "similarity": similarity}):
+    old = dl.Baskets.from_lists(OLD)
+    for unsupported in (dl.fit_weights(old, [model] * 2), dl.fit_quality(old, similarity=similarity)):
         with pytest.raises(dl.InputError):
-            dl.update(dl.fit(dl.Baskets.from_lists(OLD), **unsupported).model, NEW)
+            dl.update(unsupported.model, NEW)
     unknown_past = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2])), ["bib", "cot"])
     with pytest.raises(dl.InputError, match="old="):
         dl.update(unknown_past, [["bib"]])

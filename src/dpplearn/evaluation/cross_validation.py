@@ -26,10 +26,12 @@ from dpplearn.evaluation.evaluation import (
 from dpplearn.evaluation.outcomes import Outcomes, ask
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.kernels.interface import Law
-from dpplearn.learners.settings import settings_of
+from dpplearn.learners.settings import Settings, settings_of
 from dpplearn.learners.train import fit_with
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import listed
+
+NOT_SETTINGS = ("rng", "callback")  # options of fits that are not in their settings
 
 
 def cross_validate(
@@ -87,7 +89,7 @@ def cross_validate(
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
     for each in options.values():
-        settings_of(**each).task(baskets).check_memory()
+        _settings(each).task(baskets).check_memory()
     tested, parts, ridges = baskets.folds(folds, rng), [], []
     with shown_progress(progress) as shown:
         advance = shown.grouped(dict.fromkeys(options, folds))
@@ -112,11 +114,16 @@ def cross_validate(
 
 def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
     """With the law that the data as a whole have: a fold may be the only one that holds an empty basket."""
-    return {**options, "nonempty": settings_of(**options).task(baskets).problem.nonempty}
+    return {**options, "nonempty": _settings(options).task(baskets).problem.nonempty}
 
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Law:
-    return fit_with(settings_of(**options), train, rng=int(rng.integers(2**63))).model.law
+    others = {name: options[name] for name in NOT_SETTINGS if name in options}
+    return fit_with(_settings(options), train, **{"rng": int(rng.integers(2**63)), **others}).model.law
+
+
+def _settings(options: Mapping[str, Any]) -> Settings:
+    return settings_of(**{name: value for name, value in options.items() if name not in NOT_SETTINGS})
 
 
 def _joined(parts: Sequence[Answers], rows: Sequence[Ints]) -> Answers:
