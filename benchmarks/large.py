@@ -18,10 +18,9 @@ import dpplearn as dl
 from benchmarks.known_mixture import KnownMixture
 from benchmarks.learners.problems import SHARED
 from dpplearn.kernels.families import law_of
-from dpplearn.learners.factored import plan
-from dpplearn.learners.factored.factored import Learning
-from dpplearn.learners.factored.place import Place
-from dpplearn.learners.factored.problem import FactoredProblem
+from dpplearn.learners.low_rank import learner
+from dpplearn.learners.low_rank.learner import Schedule
+from dpplearn.learners.low_rank.problem import LowRankProblem
 
 TRAIN_SHARE, FIRST_SEED, SPLITS = 0.887, 31, 3
 
@@ -49,13 +48,13 @@ def generated(n_items: int = 100_000, n: int = 1_000_000) -> None:
     baskets = truth.draw(n + n // 100, rng=1)
     order = np.random.default_rng(0).permutation(len(baskets))
     test, train = baskets.subset(order[: n // 100]), baskets.subset(order[n // 100 :])
-    independent = FactoredProblem(train, None, True, 1, 0, 0).independent_items()
+    independent = LowRankProblem(train, None, True, 1, 0, 0).baseline()
     base = law_of(independent, nonempty=True).mean_log_likelihood(test)
     best = law_of(truth.kernel, nonempty=True).mean_log_likelihood(test) - base
     print_header(f"A known mixture, N = {n_items:,}, n = {len(train):,}", "", "gain", "wall s", "CPU s", "peak GB")
     print_row("truth", best, "", "", "")
-    for name, passes, epochs in (("default passes", plan.PASSES, plan.EPOCHS), ("three times as many", 180, 15)):
-        plan.PASSES, plan.EPOCHS = passes, epochs
+    for name, passes, epochs in (("default passes", learner.EM_PASSES, learner.EPOCHS), ("three times", 180, 15)):
+        learner.EM_PASSES, learner.EPOCHS = passes, epochs
         began, wall = time.process_time(), time.perf_counter()
         model = dl.fit(train, rng=0).model
         seconds = (time.perf_counter() - wall, time.process_time() - began)
@@ -76,12 +75,12 @@ def growth() -> None:
 
 def pass_and_batch_seconds(n: int, N: int, M: int, r: int) -> tuple[float, float]:
     baskets = KnownMixture.of(N, 4, 10, 8.0, rng=0).draw(n, rng=1)
-    problem = FactoredProblem(baskets, 1, True, M, 0, r // 2)
-    learning, at = Learning(problem), Place.first(problem.start("random", np.random.default_rng(0)), problem)
-    of_pass = best_cpu_seconds(lambda: learning.division(at))
+    problem = LowRankProblem(baskets, 1, True, M, 0, r // 2)
+    schedule, at = Schedule(problem), problem.initial("random", np.random.default_rng(0))
+    of_pass = best_cpu_seconds(lambda: schedule.e_step(at))
     at = at.with_factors(problem)
     targets = at.log_odds[:, problem.active]
-    return of_pass, best_cpu_seconds(lambda: learning.batch(at, targets))
+    return of_pass, best_cpu_seconds(lambda: schedule.batch(at, targets))
 
 
 def best_cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:

@@ -28,16 +28,16 @@ def run() -> list[Result]:
     name, baskets = feeding()
     train, _ = baskets.split(0.7, rng=0)
     X = np.random.default_rng(0).standard_normal((train.n_items, train.n_items))
-    start = dl.Kernel.from_L(X @ X.T / train.n_items)
+    start = dl.DPP(dl.Kernel.from_L(X @ X.T / train.n_items), train.items)
     data = train.deduplicated()
     sets = [data.indices[a:b] for a, b in pairwise(data.offsets)]
 
-    fit = dl.fit(train, "em", start=start)
-    ours = best_seconds(lambda: dl.fit(train, "em", start=start), repeats=3)
+    fit = dl.fit_dpp(train, "em", start=start)
+    ours = best_seconds(lambda: dl.fit_dpp(train, "em", start=start), repeats=3)
     traces: list[textbook.Trace] = []
-    printed = seconds(lambda: traces.append(textbook.em(start.K, sets, data.weights)))
+    printed = seconds(lambda: traces.append(textbook.em(start.kernel.K, sets, data.weights)))
     np.testing.assert_allclose(fit.history.log_likelihood, traces[0].objective, rtol=1e-9)
-    k_ascent = best_seconds(lambda: dl.fit(train, "k-ascent", start=start), repeats=1)
+    k_ascent = best_seconds(lambda: dl.fit_dpp(train, "k-ascent", start=start), repeats=1)
     times = f"{ours:.3f} s against {printed:.1f} s"
     detail = f"{len(train):,} sets of {train.n_items} items, {fit.n_iter} iterations: {times}"
     return [

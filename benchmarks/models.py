@@ -39,7 +39,9 @@ MODELS: dict[str, Learn] = {
     MIXTURE: lambda train, seed: dl.fit(train, rng=seed),
     NONSYMMETRIC: lambda train, seed: dl.fit(train, segments=1, rng=seed),
     SEGMENTS: lambda train, seed: dl.fit(train, attraction=False, rank=0, rng=seed),
-    SYMMETRIC: lambda train, seed: dl.fit(train, shrinkage=0.01, rng=seed),  # so that no unseen basket is impossible
+    SYMMETRIC: lambda train, seed: dl.fit_dpp(
+        train, shrinkage=0.01, rng=seed
+    ),  # so that no unseen basket is impossible
 }
 OF_LITTLE = (MIXTURE,)
 

@@ -52,10 +52,10 @@ def fixed(n_items: int, n_baskets: float) -> float:
 
 
 METHODS: dict[str, Learn] = {
-    "independent": lambda train, draw: dl.fit(train, shrinkage=1, threads=1),
-    "maximum likelihood": lambda train, draw: dl.fit(train, shrinkage=0, threads=1),
-    "8N/(n + 8N)": lambda train, draw: dl.fit(train, shrinkage=fixed(train.n_items, len(train)), threads=1),
-    "auto": lambda train, draw: dl.fit(train, shrinkage="auto", rng=draw, threads=1),
+    "independent": lambda train, draw: dl.fit_dpp(train, shrinkage=1, threads=1),
+    "maximum likelihood": lambda train, draw: dl.fit_dpp(train, shrinkage=0, threads=1),
+    "8N/(n + 8N)": lambda train, draw: dl.fit_dpp(train, shrinkage=fixed(train.n_items, len(train)), threads=1),
+    "auto": lambda train, draw: dl.fit_dpp(train, shrinkage="auto", rng=draw, threads=1),
 }
 
 
@@ -72,13 +72,13 @@ def run_draw(which: Draw) -> Row:
 
 def trials(category: str, size: str, draw: int) -> list[Trial]:
     train, test = draw_baskets(category, size, draw)
-    dl.fit(train, shrinkage=0.5, max_iter=2, threads=1)  # compiles, so that the times below are those of learning
+    dl.fit_dpp(train, shrinkage=0.5, max_iter=2, threads=1)  # compiles, so that the times below are those of learning
     found = []
     for name, learn in METHODS.items():
         began = time.process_time()
         result = learn(train, draw)
         seconds = time.process_time() - began
-        score = result.dpp.log_likelihood(test)
+        score = result.model.log_likelihood(test)
         found.append(Trial(category, size, draw, name, train.n_items, len(train), score, result.shrinkage, seconds))
     return found
 

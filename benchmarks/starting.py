@@ -12,7 +12,7 @@ from pathlib import Path
 import dpplearn as dl
 from benchmarks.measure import Result, best_seconds, seconds
 
-FIRST_FIT = "import dpplearn; dpplearn.fit([[0], [1], [0, 1], []], shrinkage=0)"
+FIRST_FIT = "import dpplearn; dpplearn.fit_dpp([[0], [1], [0, 1], []], shrinkage=0)"
 
 
 def command(*words: str, cache: str | None = None) -> None:

@@ -46,7 +46,7 @@ def compare_learners(train, test):
     fits = {}
     for tol in (PAPER_TOL, SMALL_TOL):
         for name, learner in (("K-Ascent", "k-ascent"), ("EM", "em")):
-            fits[name, tol] = dl.fit(train, learner=learner, init="wishart", tol=tol, rng=SEED)
+            fits[name, tol] = dl.fit_dpp(train, learner=learner, init="wishart", tol=tol, rng=SEED)
     # EM and K-Ascent maximise P(Y). With nonempty=False the default learner does, too.
     default = dl.fit(train, model="dpp", nonempty=False, rng=SEED)
 
@@ -54,14 +54,14 @@ def compare_learners(train, test):
         return name, f"{model.log_likelihood(train):.3f}", f"{model.log_likelihood(test):.3f}", str(n_iter)
 
     rows = [row("independent items", independent_items(train))]
-    rows += [row(f"{name}, stopped at {tol:.0e}", fit.dpp, fit.n_iter) for (name, tol), fit in fits.items()]
-    rows.append(row("default symmetric learner (L-BFGS)", default.dpp, default.n_iter))
+    rows += [row(f"{name}, stopped at {tol:.0e}", fit.model, fit.n_iter) for (name, tol), fit in fits.items()]
+    rows.append(row("default symmetric learner (L-BFGS)", default.model, default.n_iter))
     columns = ["learner", ">train", ">test", ">iterations"]
     print_table("1. Learning a DPP kernel: mean log-likelihood per registry, in nats", columns, rows)
-    value = {key: fit.dpp.log_likelihood(test) for key, fit in fits.items()}
+    value = {key: fit.model.log_likelihood(test) for key, fit in fits.items()}
     if -math.inf in value.values():
         console.print("A model gives a held-out registry probability zero: there are too few to train on.")
-        return fits["EM", SMALL_TOL].dpp
+        return fits["EM", SMALL_TOL].model
     # The paper's measure, (EM - KA) / |KA|; log-likelihoods are negative.
     at_paper, at_small = (1 - value["EM", tol] / value["K-Ascent", tol] for tol in (PAPER_TOL, SMALL_TOL))
     reason = ", so the rule stops K-Ascent too early" if at_small < at_paper / 2 and at_paper > 0 else ""
@@ -69,7 +69,7 @@ def compare_learners(train, test):
         f"EM's gain over K-Ascent on held-out registries is {at_paper:+.2%} with the paper's rule (stop at 1e-4) and "
         f"{at_small:+.2%} when both continue to 1e-6{reason}."
     )
-    return fits["EM", SMALL_TOL].dpp
+    return fits["EM", SMALL_TOL].model
 
 
 def compare_suggestions(em, train):
@@ -96,7 +96,7 @@ def compare_suggestions(em, train):
 
 def compare_models(train, test):
     """Print how well the mixture predicts, compared with baselines and EM. Return the mixture."""
-    em = dl.fit(train, learner="em", init="wishart", tol=SMALL_TOL, rng=SEED)
+    em = dl.fit_dpp(train, learner="em", init="wishart", tol=SMALL_TOL, rng=SEED)
     mixture = dl.fit(train, rng=SEED)
     found = dl.evaluate({"DPP by EM": em, "mixture": mixture}, test, train=train, k=10, rng=SEED)
     baseline = found.estimate("independent items").value

@@ -32,14 +32,14 @@ for drawn in model.sample(3, rng=0):
     print("  " + "; ".join(map(str, drawn)))
 
 # The paper's model is a DPP: items repel each other, and nothing else. learner="em" learns it as the paper does.
-dpp = dl.fit(train, model="dpp", rng=0).dpp
+dpp = dl.fit_dpp(train, rng=0).model
 print(f"\nwhat the DPP knows of {monitor}:")
 for other in dpp.substitutes(monitor, k=3):
     print(f"  {other.substitution:.0%} rarer beside it  {other.item}")
 
 # What counts is data that no model has seen. Log-likelihoods are means per basket, in nats; more is better. No registry
 # is empty, so all three are given that a basket is not.
-independent = dl.fit(train, shrinkage=1).model
+independent = dl.fit_dpp(train, shrinkage=1).model
 print("\nlog-likelihood of test data:")
 for name, each in (("mixture", model), ("DPP", dpp), ("independent items", independent)):
     print(f"  {name:18} {each.log_likelihood(test):.3f}")

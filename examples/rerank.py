@@ -12,7 +12,7 @@ import dpplearn as dl
 
 CATEGORY, K = "safety", 8
 registries = dl.datasets.make_registries(CATEGORY, 5000, rng=2)
-model = dl.fit(registries, model="dpp").model
+model = dl.fit_dpp(registries).model
 kind_of = {item: kind for kind, group in enumerate(dl.datasets.items_by_kind(CATEGORY)) for item in group}
 
 # The other recommender. Any scores will do; these are popularity with noise, as for one particular user.

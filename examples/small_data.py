@@ -15,14 +15,14 @@ print(f"{len(train)} baskets of {train.n_items} items, {(train.frequencies() == 
 fits = {
     # Maximum likelihood takes much of what it has not seen to be impossible. If such baskets occur in test data, their
     # mean log-likelihood is minus infinity: that is the truth about the model, so it is shown.
-    "maximum likelihood": dl.fit(train, shrinkage=0),
+    "maximum likelihood": dl.fit_dpp(train, shrinkage=0),
     # Set a quarter aside and stop when it becomes no likelier. This is for data that can spare a quarter.
-    "early stopping": dl.fit(train, shrinkage=0, validation=0.25, rng=0),
+    "early stopping": dl.fit_dpp(train, shrinkage=0, validation=0.25, rng=0),
     # Shrinkage mixes the learned kernel with independent items, here by a tenth. Every set has a positive probability.
-    "shrinkage 0.1": dl.fit(train, shrinkage=0.1),
+    "shrinkage 0.1": dl.fit_dpp(train, shrinkage=0.1),
     # Cross-validation chooses the shrinkage. This is the default for a DPP.
-    "shrinkage chosen": dl.fit(train, shrinkage="auto", rng=0),
-    "independent items": dl.fit(train, shrinkage=1),
+    "shrinkage chosen": dl.fit_dpp(train, shrinkage="auto", rng=0),
+    "independent items": dl.fit_dpp(train, shrinkage=1),
     # What fit learns if it is not asked for a DPP needs no such care: all of it is shrunk, by as much as always.
     "mixture": dl.fit(train, rng=0),
 }

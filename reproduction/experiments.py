@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpplearn import DPP, Baskets, FitResult, Kernel, fit
+from dpplearn import DPP, Baskets, FitResult, Kernel, fit_dpp
 from dpplearn.kernels.independent import independent
 from dpplearn.learners.starts import moments, wishart
 from reproduction import textbook
@@ -123,10 +123,10 @@ def wishart_start(source: Source, trial: Trial, tol: float = TOL) -> Row:
     """Compare the learners from a Wishart kernel; add greedy sets and the first step of K-Ascent."""
     problem = wishart_problem(source, trial)
     fits = fit_both(problem, tol)
-    first = fit(problem.train, "k-ascent", start=problem.start, max_iter=1, threads=1).kernel
+    first = fit_dpp(problem.train, "k-ascent", start=start_of(problem), max_iter=1, threads=1).model.kernel
     row = compare(fits, problem)
     for name, result in fits.items():
-        row[f"{name}_greedy_set"] = [str(item) for item in result.dpp.greedy_map(GREEDY_SIZE)]
+        row[f"{name}_greedy_set"] = [str(item) for item in result.model.greedy_map(GREEDY_SIZE)]
     # Eigenvalues that the first accepted step of K-Ascent truncates.
     row["ka_first_zeros"] = int(np.count_nonzero(first.eigenvalues == 0))
     row["ka_first_ones"] = int(np.count_nonzero(first.at_one))
@@ -143,7 +143,7 @@ def moments_start_2N(source: Source, trial: Trial) -> Row:
     fits = fit_both(problem)
     row = compare(fits, problem)
     test = problem.test
-    log_probs = {name: result.dpp.log_prob(test) for name, result in fits.items()}
+    log_probs = {name: result.model.log_prob(test) for name, result in fits.items()}
     unseen = problem.train.frequencies() == 0
     basket_of = np.repeat(np.arange(len(test)), test.sizes)
     seen = np.bincount(basket_of, weights=unseen[test.indices], minlength=len(test)) == 0
@@ -156,10 +156,15 @@ def moments_start_2N(source: Source, trial: Trial) -> Row:
     return row
 
 
+def start_of(problem: Problem) -> DPP:
+    """Return the initial kernel as a model over the items of the training data."""
+    return DPP(problem.start, problem.train.items)
+
+
 def fit_both(problem: Problem, tol: float = TOL) -> dict[str, FitResult]:
     """Run EM and K-Ascent from the same initial kernel."""
     return {
-        name: fit(problem.train, learner, start=problem.start, tol=tol, max_iter=MAX_ITER, threads=1)
+        name: fit_dpp(problem.train, learner, start=start_of(problem), tol=tol, max_iter=MAX_ITER, threads=1)
         for name, learner in LEARNERS.items()
     }
 
@@ -181,11 +186,11 @@ def compare(fits: dict[str, FitResult], problem: Problem) -> Row:
     for name, result in fits.items():
         outcome = {
             "train": result.log_likelihood,
-            "test": result.dpp.log_likelihood(test),
+            "test": result.model.log_likelihood(test),
             "iterations": result.n_iter,
             "seconds": float(result.history.seconds[-1]),
-            "off_diagonal": off_diagonal_share(result.kernel.K),
-            "zeros": int(np.count_nonzero(result.kernel.eigenvalues < ZERO_EIGENVALUE)),
+            "off_diagonal": off_diagonal_share(result.model.kernel.K),
+            "zeros": int(np.count_nonzero(result.model.kernel.eigenvalues < ZERO_EIGENVALUE)),
         }
         row |= {f"{name}_{column}": value for column, value in outcome.items()}
     return row
@@ -287,9 +292,9 @@ def authors_run(source: Source, trial: Trial) -> Row:
     train, test = (found.subset(recorded[rows]) for rows in ("train_rows", "test_rows"))
     problem = Problem(train, test, Kernel.from_K(recorded["K_start"]))
     fits = fit_both(problem)
-    em = fits["em"].kernel
+    em = fits["em"].model.kernel
     # Their program raises EM's capped eigenvalues to 1 before it computes test log-likelihoods.
-    kernels = {"em": Kernel(textbook.raise_capped(em.eigenvalues), em.eigenvectors), "ka": fits["ka"].kernel}
+    kernels = {"em": Kernel(textbook.raise_capped(em.eigenvalues), em.eigenvectors), "ka": fits["ka"].model.kernel}
     row = describe(problem)
     for name, kernel in kernels.items():
         row |= {

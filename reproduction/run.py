@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from dpplearn import InputError, InputWarning, fit
+from dpplearn import InputError, InputWarning, fit_dpp
 from dpplearn.tools.jobs import run_over_processes
 from dpplearn.tools.threads import one_blas_thread
 from reproduction.data import CATEGORIES, Source
@@ -75,7 +75,7 @@ def warm_up() -> None:
     """Load the compiled code of a worker, so that the first trial does not include it in its runtime."""
     warnings.simplefilter("ignore", InputWarning)
     for learner in ("em", "k-ascent"):
-        fit([[0], [1], [0, 1]], learner, rng=0, max_iter=3, threads=1)
+        fit_dpp([[0], [1], [0, 1]], learner, rng=0, max_iter=3, threads=1)
 
 
 def read_results(folder: Path) -> Results:

@@ -44,18 +44,18 @@ def test_demo(tmp_path: Path) -> None:
     assert max(map(len, out.splitlines())) <= 80
     train, test = dl.datasets.make_registries("safety", n, rng=0).split(0.7, rng=0)
     fits = {
-        (name, tol): dl.fit(train, learner=learner, init="wishart", tol=float(tol), rng=0)
+        (name, tol): dl.fit_dpp(train, learner=learner, init="wishart", tol=float(tol), rng=0)
         for name, learner in (("K-Ascent", "k-ascent"), ("EM", "em"))
         for tol in ("1e-04", "1e-06")
     }
     for (name, tol), fit in fits.items():
         on_train, on_test, n_iter = row_of(f"{name}, stopped at {tol}", out)
         assert float(on_train) == pytest.approx(fit.log_likelihood, abs=6e-4)
-        assert float(on_test) == pytest.approx(fit.dpp.log_likelihood(test), abs=6e-4)
+        assert float(on_test) == pytest.approx(fit.model.log_likelihood(test), abs=6e-4)
         assert int(n_iter) == pytest.approx(fit.n_iter, abs=1)  # rounding may decide the last iteration
     words = " ".join(out.split())
     for tol in ("1e-04", "1e-06"):
-        em, k_ascent = (fits[name, tol].dpp.log_likelihood(test) for name in ("EM", "K-Ascent"))
+        em, k_ascent = (fits[name, tol].model.log_likelihood(test) for name in ("EM", "K-Ascent"))
         gain = 100 * (em - k_ascent) / abs(k_ascent)
         assert any(abs(float(found) - gain) < 0.006 for found in re.findall(r"([-+]\d+\.\d+)%", words))
 
@@ -63,7 +63,7 @@ def test_demo(tmp_path: Path) -> None:
     substitutes = max(dl.datasets.items_by_kind("safety"), key=len)
     item = re.search(r"A = '(.*)'", suggestions)[1]
     assert item in substitutes
-    suggested = fits["EM", "1e-06"].dpp.recommend([item], 5)
+    suggested = fits["EM", "1e-06"].model.recommend([item], 5)
     by_popularity, by_em = map(int, re.findall(r"(\d) of 5", suggestions))
     assert by_em == sum(each.item in substitutes for each in suggested) < by_popularity
     assert suggestions.count("* ") == by_popularity + by_em

@@ -18,8 +18,7 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A folder imports only from folders before it; what is in no folder is for all.
 FOLDERS = (
-    "tools data datasets kernels models learners fitting uncertainty evaluation analysis upkeep plots integrations "
-    "pipeline service cli"
+    "tools data datasets kernels models learners evaluation analysis upkeep plots integrations pipeline service cli"
 ).split()
 FOR_THE_SERVICE = {"tools", "data", "kernels", "models", "service"}
 ONLY_IN = {
@@ -28,7 +27,7 @@ ONLY_IN = {
     "rich": ("tools", "cli"),
     "matplotlib": ("plots",),
     "sklearn": ("integrations",),
-    "arviz_stats": ("uncertainty",),
+    "arviz_stats": ("learners/posterior",),
     "dask": ("tools/cluster",),
     "distributed": ("tools/cluster",),
     "fastapi": ("service",),
@@ -66,7 +65,7 @@ def test_a_folder_imports_only_from_the_folders_before_it() -> None:
 
 def test_the_rule_between_folders_can_be_broken() -> None:
     assert broken_rules("models/dpp.py", "dpplearn.learners.loop.run")
-    assert broken_rules("service/app.py", "dpplearn.fitting.fit.fit")
+    assert broken_rules("service/app.py", "dpplearn.learners.fit.fit")
     assert broken_rules("data/baskets.py", "numba.njit")
     assert not broken_rules("cli/app.py", "dpplearn.models.dpp.DPP")
 
@@ -87,7 +86,7 @@ def test_importing_loads_nothing_slow() -> None:
 def test_dir_shows_public_names_alone_and_modules_can_be_imported_all_the_same() -> None:
     assert dir(dpplearn) == sorted(dpplearn.__all__)
     assert all(hasattr(dpplearn, name) for name in dpplearn.__all__)
-    for module in ("datasets", "plots", "fitting"):
+    for module in ("datasets", "plots", "learners"):
         assert importlib.import_module(f"dpplearn.{module}").__name__ == f"dpplearn.{module}"
 
 
@@ -96,7 +95,7 @@ def test_nothing_recompiles_in_a_second_process() -> None:
     """The first process may compile; the second must find every loop that a fit and a draw use in the cache."""
     code = """
 import dpplearn as dl
-dl.fit([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).dpp.sample(2, rng=0)
+dl.fit_dpp([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).model.sample(2, rng=0)
 dl.DPP(dl.Kernel.from_K([[1.0, 0], [0, 0.5]])).log_prob([0])
 dl.DPP(dl.Kernel.from_K([[0.5, 0], [0, 0.5]])).sample(2, k=1, rng=0)
 from dpplearn.kernels.symmetric.compiled import bordered as bordered_loops

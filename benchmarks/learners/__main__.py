@@ -100,7 +100,7 @@ def wall_time(scores: Scores) -> Result:
     def all_of_them() -> None:
         for problem, train in trains:
             enough = scores.best(problem) - GAP
-            fit = dl.fit(
+            fit = dl.fit_dpp(
                 train, shrinkage=0, callback=lambda now, enough=enough: now.log_likelihood >= enough, nonempty=False
             )
             assert fit.log_likelihood >= enough, f"{problem}: fit stopped by itself before {GAP} nats"

@@ -13,18 +13,17 @@ from benchmarks.statistics import batched
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners.loop import Limits, Rule, Run, Step, run
-from dpplearn.learners.problem import Problem
-from dpplearn.learners.registry import LEARNERS, QUALITY
+from dpplearn.learners.loop import Limits, Rule, Run, Step, relative_change, remaining_gain, run
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.stopping import relative_change, still_to_gain
-from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
-from dpplearn.learners.symmetric.lbfgs import ascend
+from dpplearn.learners.symmetric.lbfgs import search
+from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor
+from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.tools.threads import suitable_blas
 
 PAPER = "em to 1e-4"  # the paper's EM with the paper's stopping rule
 NUMPY = "lbfgs, numpy"  # what a user would write with an array library
-CONTESTANTS = (*(name for name in LEARNERS if name != QUALITY.name), NUMPY, PAPER)
+CONTESTANTS = (*LEARNERS, NUMPY, PAPER)
 
 TOL = 1e-4
 POLISHED = 1e-7
@@ -57,9 +56,9 @@ class Record:
 def steps(learner: str, start: Kernel, data: Baskets) -> Iterator[Step]:
     if learner == NUMPY:
         B = factor(prepared(start, data))
-        likelihood = FactorLikelihood(Problem(data), sums=batched_sums)
-        return ascend(likelihood, B, np.ones(len(B)))
-    return LEARNERS["em" if learner == PAPER else learner].steps(start, Problem(data))
+        likelihood = FactorLikelihood(SymmetricProblem(data), sums=batched_sums)
+        return search(likelihood, B, np.ones(len(B)))
+    return LEARNERS["em" if learner == PAPER else learner].steps(start, SymmetricProblem(data))
 
 
 def rule(learner: str) -> tuple[Rule, float]:
@@ -67,7 +66,7 @@ def rule(learner: str) -> tuple[Rule, float]:
     if learner == PAPER:
         return relative_change, TOL
     if learner == NUMPY:
-        return still_to_gain, TOL
+        return remaining_gain, TOL
     found = LEARNERS[learner].rule
     return found, -1.0 if found is relative_change else TOL
 
@@ -118,9 +117,9 @@ def compete(problem: Case, init: str, learner: str, seconds: float) -> Record:
 def polished(problem: Case, learner: str, last: Run, seconds: float) -> float:
     """The optimum above the end of a run, where the stopping rule is to be judged by it, and of `auto` in any case."""
     judged = rule(learner)[0] is not relative_change and learner != NUMPY and problem.is_registry
-    if learner != "auto" and not judged:
+    if learner != "lbfgs" and not judged:
         return last.log_likelihood
-    found = timed(problem, steps("auto", last.kernel, problem.train), Limits(still_to_gain, POLISHED, 10**9, seconds))
+    found = timed(problem, steps("lbfgs", last.kernel, problem.train), Limits(remaining_gain, POLISHED, 10**9, seconds))
     return max(last.log_likelihood, found.log_likelihood)
 
 
@@ -137,7 +136,7 @@ def _ruled(likelihoods: Sequence[float]) -> dict[str, float]:
     found: dict[str, float] = {}
     for tol in TOLERANCES:
         for n in range(1, len(likelihoods) + 1):
-            if still_to_gain(likelihoods[:n]) <= tol:
+            if remaining_gain(likelihoods[:n]) <= tol:
                 found[f"{tol:g}"] = likelihoods[n - 1]
                 break
     return found

@@ -21,4 +21,4 @@ def mixture() -> SetModel:
 
 @cache
 def symmetric() -> SetModel:
-    return dl.fit(registries()[0], model="dpp", shrinkage=0.01, rng=0, threads=1).model
+    return dl.fit_dpp(registries()[0], shrinkage=0.01, rng=0, threads=1).model

@@ -15,17 +15,22 @@ from .evaluation.evaluation import evaluate
 from .evaluation.intervals import Difference, Estimate
 from .evaluation.over_time import OverTime, Period
 from .evaluation.result import Evaluation
-from .fitting.checkpoint import Checkpoint
-from .fitting.fit import fit
-from .fitting.quality_result import QualityWeights
-from .fitting.result import FitProgress, FitResult
-from .fitting.slates import fit_slates
 from .integrations.sklearn import DPPEstimator
 from .kernels.factored.kernel import FactoredKernel
 from .kernels.nonsymmetric.kernel import MixtureKernel
 from .kernels.symmetric.kernel import Kernel
 from .kernels.weighted.kernel import WeightedKernel
+from .learners.checkpoint import Checkpoint
+from .learners.fit import fit
+from .learners.fit_dpp import fit_dpp
 from .learners.loop import Stop
+from .learners.posterior.posterior import posterior
+from .learners.posterior.result import Posterior
+from .learners.quality.fit_quality import fit_quality
+from .learners.quality.weights import QualityWeights
+from .learners.result import FitProgress, FitResult
+from .learners.slates import fit_slates
+from .learners.weights import fit_weights
 from .models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation, Substitute
 from .models.dpp import DPP
 from .models.explaining import Explanation
@@ -39,8 +44,6 @@ from .pipeline.prepare import prepare
 from .pipeline.recommend_all import Recommended, recommend_all
 from .pipeline.shelf import Shelf
 from .pipeline.shelf_items import add_to_shelf
-from .uncertainty.posterior import posterior
-from .uncertainty.result import Posterior
 from .upkeep.changes import Changes
 from .upkeep.check import check
 from .upkeep.drift import Drift
@@ -100,7 +103,10 @@ __all__ = [
     "evaluate",
     "fit",
     "fit_all",
+    "fit_dpp",
+    "fit_quality",
     "fit_slates",
+    "fit_weights",
     "load",
     "posterior",
     "prepare",

@@ -34,7 +34,7 @@ def shop(n: int, seed: int, *, nonempty: bool = False) -> Baskets:
 
 
 def learned(baskets: Baskets, **how: object) -> DPP:
-    return dl.fit(baskets, **{"shrinkage": 0.0, **how}).dpp  # type: ignore[arg-type]
+    return dl.fit_dpp(baskets, **{"shrinkage": 0.0, **how}).model  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ def test_describe_an_item_gives_its_substitutes(model: Path, dpp: dl.DPP) -> Non
 
 def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
     report = parsed((shop / "model.json").read_text())
-    same = dl.fit(orders, rng=5, model="dpp", nonempty=False)
+    same = dl.fit_dpp(orders, rng=5, nonempty=False)
     assert report["train"]["log_likelihood"] == pytest.approx(dpp.log_likelihood(orders), abs=1e-9)
     assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
     assert (report["stop"], report["n_iter"], report["seed"]) == (same.stop.name, same.n_iter, 5)
@@ -55,10 +55,10 @@ def test_fit_reports_held_out_baskets_and_every_restart(shop: Path, orders: dl.B
 def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Baskets) -> None:
     call = ("fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--seed", 1, "--threads", 1)
     report = answer(*call, "--shrinkage", 0.5, "--validation", 0.25, "--patience", 3, "--nonempty")
-    same = dl.fit(orders, shrinkage=0.5, validation=0.25, patience=3, nonempty=True, rng=1, threads=1)
+    same = dl.fit_dpp(orders, shrinkage=0.5, validation=0.25, nonempty=True, rng=1, threads=1)
     assert (report["shrinkage"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
     assert (report["shrinkage_chosen"], report["stop"], report["n_iter"]) == (False, same.stop.name, same.n_iter)
-    held = same.dpp.learned.validation_log_likelihood
+    held = same.model.learned.validation_log_likelihood
     assert report["validation_log_likelihood"] == pytest.approx(held, abs=1e-9)
     assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
     closed = answer(*call, "--shrinkage", 1)
@@ -98,7 +98,7 @@ def test_score_gives_the_numbers_of_evaluate(shop: Path, model: Path, dpp: dl.DP
 def test_score_compares_models_and_fits_baselines_to_a_file(shop: Path, model: Path, tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text(f"{MONITOR},Hazel video monitor\n\n")
     orders = dl.read_baskets(shop / "orders.csv")
-    start = dl.fit(orders, max_iter=1, model="dpp", nonempty=False).dpp
+    start = dl.fit_dpp(orders, max_iter=1, nonempty=False).model
     start.save(tmp_path / "rough.safetensors")
     call = ("score", model, shop / "orders.csv", "--against", tmp_path / "rough.safetensors")
     report = answer(*call, "--train", tmp_path / "few.txt", "--format", "auto")

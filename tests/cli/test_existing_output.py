@@ -68,7 +68,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     for paths in (sound, damaged):
         paths["data"].parent.mkdir()
     sound["data"].write_text(ORDERS)
-    dl.fit(dl.read_baskets(sound["data"]), model="dpp", rng=0, max_iter=1, shrinkage=0).model.save(sound["model"])
+    dl.fit_dpp(dl.read_baskets(sound["data"]), rng=0, max_iter=1, shrinkage=0).model.save(sound["model"])
     dl.prepare(sound["data"], sound["prepared"], min_products=1, min_count=1, min_items=2, min_baskets_per_item=1)
     shutil.copytree(sound["prepared"], damaged["prepared"])
     for path in damaged["prepared"].rglob("*.parquet"):

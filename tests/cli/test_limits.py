@@ -19,10 +19,10 @@ BASKETS = sampled(0, 40)
 MODEL = dl.DPP(Kernel.from_K(np.diag(np.linspace(0.2, 0.7, BASKETS.n_items))))
 
 COUNTS: dict[str, Callable[[], Any]] = {
-    "restarts": lambda: dl.fit(BASKETS, restarts=ENORMOUS, model="dpp", nonempty=False),
-    "max_iter": lambda: dl.fit(BASKETS, max_iter=ENORMOUS, model="dpp", nonempty=False),
-    "patience": lambda: dl.fit(BASKETS, validation=0.2, patience=ENORMOUS, model="dpp", nonempty=False),
-    "threads": lambda: dl.fit(BASKETS, threads=ENORMOUS, model="dpp", nonempty=False),
+    "restarts": lambda: dl.fit_dpp(BASKETS, restarts=ENORMOUS, nonempty=False),
+    "max_iter": lambda: dl.fit_dpp(BASKETS, max_iter=ENORMOUS, nonempty=False),
+    "patience": lambda: dl.fit_dpp(BASKETS, validation=0.2, nonempty=False),
+    "threads": lambda: dl.fit_dpp(BASKETS, threads=ENORMOUS, nonempty=False),
     "folds": lambda: dl.cross_validate(BASKETS, folds=ENORMOUS),
     "k": lambda: dl.evaluate(MODEL, BASKETS, k=ENORMOUS),
     "k recommended": lambda: MODEL.recommend([0], ENORMOUS),
@@ -44,7 +44,7 @@ def test_a_count_beyond_64_bits_is_rejected() -> None:
 def test_counts_that_would_fill_the_memory_are_rejected() -> None:
     for options in ({"restarts": 10**9}, {"threads": 10**5}):
         with pytest.raises(InputError, match=str(*options.values())):
-            dl.fit(BASKETS, model="dpp", nonempty=False, **options)
+            dl.fit_dpp(BASKETS, nonempty=False, **options)
 
 
 def test_ndcg_of_a_list_longer_than_all_candidates_is_that_of_all_candidates() -> None:

@@ -25,7 +25,7 @@ def test_every_file_is_a_part_and_a_test_is_over_the_items_of_all(files: str, tm
     found, shown = command.both(
         *("fit", files, "-o", tmp_path / "model", "--parts", "--learner", "em", "--test", tmp_path / "test.csv")
     )
-    expected = dl.fit(dl.read_parts(files), "em")
+    expected = dl.fit_dpp(dl.read_parts(files), "em")
     assert found["train"]["log_likelihood"] == expected.log_likelihood
     assert found["mean_size"] == dl.read_parts(files).totals.mean_size
     assert found["test"]["n_baskets"] == 2

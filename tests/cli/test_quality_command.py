@@ -29,9 +29,8 @@ def test_features_and_similarities_are_read_and_the_weights_reported(folder: Pat
     answer = run("fit", folder / "orders.csv", *asked, "-o", folder / "m", "--json")
     assert answer.returncode == 0, answer.stderr
     quality = parsed(answer.stdout)["quality"]
-    same = dl.fit(
+    same = dl.fit_quality(
         dl.read_baskets(folder / "orders.csv"),
-        learner="quality",
         features=folder / "items.csv",
         similarity={"alike": str(folder / "alike.csv")},
     )

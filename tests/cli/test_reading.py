@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.writerows((number, item) for number, basket in enumerate(shop()) for item in basket)
     baskets = dl.Baskets.from_lists(shop())
     dl.fit(baskets, segments=2, rank=4, rng=0).model.save(folder / "mixture.safetensors")
-    dl.fit(baskets, model="dpp", shrinkage=0.1).model.save(folder / "dpp.safetensors")
+    dl.fit_dpp(baskets, shrinkage=0.1).model.save(folder / "dpp.safetensors")
     return folder
 
 

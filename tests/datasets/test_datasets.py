@@ -118,8 +118,8 @@ def test_shoppers_of_one_taste_take_its_kinds_together() -> None:
 @pytest.mark.slow
 def test_a_mixture_learns_more_from_them_than_a_symmetric_dpp() -> None:
     train, test = make_registries("safety", 4000, rng=0).split(0.7, rng=0)
-    independent = dl.fit(train, shrinkage=1, nonempty=True).model.log_likelihood(test)
-    symmetric = dl.fit(train, model="dpp", shrinkage=0, nonempty=True, rng=0).model.log_likelihood(test)
+    independent = dl.fit_dpp(train, shrinkage=1, nonempty=True).model.log_likelihood(test)
+    symmetric = dl.fit_dpp(train, shrinkage=0, nonempty=True, rng=0).model.log_likelihood(test)
     mixture = dl.fit(train, rng=0).model
     assert symmetric > independent + 0.2
     assert mixture.log_likelihood(test) > symmetric + 0.1

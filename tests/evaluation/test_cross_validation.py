@@ -11,6 +11,7 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, Evaluation, InputError
 from dpplearn.evaluation import cross_validation
 from dpplearn.kernels.independent import independent
+from dpplearn.learners.settings import Settings
 from helpers.problems import sampled
 
 QUICK: dict[str, Any] = {"max_iter": 10, "shrinkage": 0}
@@ -19,7 +20,7 @@ BASKETS = sampled(0, 301, 7)
 
 @pytest.fixture(scope="module")
 def found() -> Evaluation:
-    return dl.cross_validate(BASKETS, {"em": {"learner": "em"}, "auto": {}}, folds=4, **QUICK)
+    return dl.cross_validate(BASKETS, {"em": {"learner": "em"}, "lbfgs": {}}, folds=4, **QUICK)
 
 
 def test_every_basket_is_tested_once_by_a_model_that_did_not_see_it(found: Evaluation) -> None:
@@ -28,12 +29,12 @@ def test_every_basket_is_tested_once_by_a_model_that_did_not_see_it(found: Evalu
     differs = False
     for fold in range(4):
         train, rows = BASKETS.subset(found.folds != fold), found.folds == fold
-        for name, learner in (("em", "em"), ("auto", "auto")):
-            model = dl.fit(train, learner, max_iter=10, shrinkage=0).dpp
+        for name, learner in (("em", "em"), ("lbfgs", "lbfgs")):
+            model = dl.fit_dpp(train, learner, max_iter=10, shrinkage=0).model
             np.testing.assert_allclose(
                 found.outcomes[name]["log_likelihood"][rows], model.log_prob(BASKETS.subset(rows)), atol=1e-9
             )
-        seen = dl.fit(BASKETS, "em", max_iter=10, shrinkage=0).dpp.log_prob(BASKETS.subset(rows))
+        seen = dl.fit_dpp(BASKETS, "em", max_iter=10, shrinkage=0).model.log_prob(BASKETS.subset(rows))
         differs |= not np.allclose(found.outcomes["em"]["log_likelihood"][rows], seen, atol=1e-3)
         items = DPP(independent(train, smoothing=0.5))
         np.testing.assert_allclose(
@@ -45,7 +46,7 @@ def test_every_basket_is_tested_once_by_a_model_that_did_not_see_it(found: Evalu
 
 
 def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluation) -> None:
-    assert found.models == ("em", "auto")
+    assert found.models == ("em", "lbfgs")
     assert found.folds is not None
     assert found.estimate("em").value == pytest.approx(found.outcomes["em"]["log_likelihood"].mean())
     means = found.fold_means("em")
@@ -56,10 +57,11 @@ def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluati
     np.testing.assert_array_equal(ranked, (BASKETS.sizes >= 2) & (BASKETS.sizes < 7))
     trials = sum(row.weight for row in found.reliability["em"].rows)
     assert trials == 6 * BASKETS.sizes.sum()
-    assert set(found.size_distance) == {"em", "auto", "independent items"}
+    assert set(found.size_distance) == {"em", "lbfgs", "independent items"}
     assert f"{means[2]:.4f}" in str(found)
     predicted = sum(
-        (found.folds == fold).mean() * dl.fit(BASKETS.subset(found.folds != fold), "em", **QUICK).dpp.size_distribution
+        (found.folds == fold).mean()
+        * dl.fit_dpp(BASKETS.subset(found.folds != fold), "em", **QUICK).model.size_distribution
         for fold in range(4)
     )
     shares = np.bincount(BASKETS.sizes, minlength=8) / len(BASKETS)
@@ -78,17 +80,19 @@ def test_the_seed_makes_the_folds() -> None:
 
 
 def test_options_are_for_all_models_unless_they_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
+    asked: list[Settings] = []
+    seeds: list[object] = []
 
-    def fit(baskets: Baskets, **options: Any) -> dl.FitResult:
-        asked.append(options)
-        return dl.fit(baskets, max_iter=0, shrinkage=0, nonempty=False)
+    def fit_with(settings: Settings, baskets: Baskets, rng: object) -> dl.FitResult:
+        asked.append(settings)
+        seeds.append(rng)
+        return dl.fit_dpp(baskets, max_iter=0, shrinkage=0, nonempty=False)
 
-    monkeypatch.setattr(cross_validation, "fit", fit)
+    monkeypatch.setattr(cross_validation, "fit_with", fit_with)
     dl.cross_validate(BASKETS, {"a": {}, "b": {"tol": 0.5, "rng": 3}}, folds=2, tol=0.1)
-    assert [each["tol"] for each in asked] == [0.1, 0.5] * 2
-    assert [each["rng"] for each in asked[1::2]] == [3, 3]
-    assert len({each["rng"] for each in asked[::2]}) == 2
+    assert [each.tol for each in asked] == [0.1, 0.5] * 2
+    assert seeds[1::2] == [3, 3]
+    assert len(set(seeds[::2])) == 2
 
 
 def test_ctrl_c_ends_all_of_it() -> None:

@@ -71,7 +71,7 @@ def test_a_mixture_and_its_fit_are_evaluated_as_a_dpp_is(test: Baskets, train: B
         *("log_likelihood", "percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3", "auc"),
     )
     assert dl.evaluate(mixture, test, k=(1, 3)).to_dict() == found.to_dict()
-    beside = dl.evaluate({"mixture": fitted, "dpp": dl.fit(train, model="dpp", max_iter=5)}, test, k=(1, 3))
+    beside = dl.evaluate({"mixture": fitted, "dpp": dl.fit_dpp(train, max_iter=5)}, test, k=(1, 3))
     assert beside.estimate("mixture") == found.estimate("model")
 
 

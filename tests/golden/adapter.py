@@ -16,24 +16,22 @@ from dpplearn.kernels.factored.kernel import coupling
 from dpplearn.kernels.families import law_of
 from dpplearn.kernels.symmetric.quality import QualityLaw
 from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics, sums_under_L
-from dpplearn.learners.factored.factored import Learning
-from dpplearn.learners.factored.interaction import Active, Batch, Moments, Segment, gradient
-from dpplearn.learners.factored.place import Place
-from dpplearn.learners.factored.problem import FactoredProblem
+from dpplearn.learners.low_rank.interaction import Active, Batch, Moments, Segment, gradient
+from dpplearn.learners.low_rank.learner import Schedule
+from dpplearn.learners.low_rank.problem import LowRankProblem, LowRankState
 from dpplearn.learners.mixture.objective import Objective
 from dpplearn.learners.mixture.parameters import Parameters, Shape
-from dpplearn.learners.mixture.weights import WeightsProblem
-from dpplearn.learners.problem import Problem
+from dpplearn.learners.posterior.density import Density
+from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel
 from dpplearn.learners.quality.blend import Blend
-from dpplearn.learners.quality.design import INTERCEPT, Design
-from dpplearn.learners.quality.newton import Target
-from dpplearn.learners.quality.problem import DOUBT, QualityProblem
+from dpplearn.learners.quality.problem import STRENGTH_PENALTY, QualityProblem
+from dpplearn.learners.quality.target import INTERCEPT, Design, Target
 from dpplearn.learners.slates import Choice, SlatesProblem
-from dpplearn.learners.symmetric.ascent import gradient as k_ascent_gradient
-from dpplearn.learners.symmetric.em import posterior as em_posterior
-from dpplearn.learners.symmetric.factor import FactorLikelihood, in_L
-from dpplearn.uncertainty.density import Density
-from dpplearn.uncertainty.parameters import NAMED, ParametricKernel
+from dpplearn.learners.symmetric.em import e_step
+from dpplearn.learners.symmetric.k_ascent import gradient as k_ascent_gradient
+from dpplearn.learners.symmetric.likelihood import FactorLikelihood, in_L
+from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.weights import WeightsProblem
 from golden.reference import TOP, Array, Arrays, part
 
 Model = DPP | Mixture
@@ -168,8 +166,8 @@ def _baskets(sets: Array, weights: Array | None = None) -> Baskets:
 Result = tuple[float, dict[str, Array], dict[str, Array]]
 
 
-def _problem(data: Arrays) -> Problem:
-    return Problem(_baskets(data["sets"], data["weights"]), 1, bool(data["nonempty"]))
+def _problem(data: Arrays) -> SymmetricProblem:
+    return SymmetricProblem(_baskets(data["sets"], data["weights"]), 1, bool(data["nonempty"]))
 
 
 def of_factor(parameters: Arrays, data: Arrays) -> Result:
@@ -185,9 +183,14 @@ def of_L(parameters: Arrays, data: Arrays) -> Result:
 def of_K(parameters: Arrays, data: Arrays) -> Result:
     kernel = Kernel(data["eigenvalues"], data["eigenvectors"])
     stats = statistics(kernel, _problem(data).baskets)
-    V, T = kernel.eigenvectors, em_posterior(kernel, stats)
+    V, T = kernel.eigenvectors, e_step(kernel, stats)
     by_K = V @ k_ascent_gradient(kernel, stats) @ V.T
     return log_likelihood(kernel, stats), {"K": by_K}, {"marginals": T.diagonal(), "rotation": 2 * (T - T.T)}
+
+
+def _objective(data: Arrays, shape: Shape) -> Objective:
+    problem = _problem(data)
+    return Objective(problem.baskets, 1, problem.nonempty, shape)
 
 
 def of_dense(parameters: Arrays, data: Arrays) -> Result:
@@ -196,7 +199,7 @@ def of_dense(parameters: Arrays, data: Arrays) -> Result:
     gamma, U, A, logits = (parameters[name] for name in ("gamma", "U", "A", "logits"))
     theta = parameters.get("theta", np.zeros((1, n)))
     at = Parameters(gamma, theta, U, A[shape.below], logits)
-    value, slope = Objective(_problem(data), shape)(at.flat(shape))
+    value, slope = _objective(data, shape)(at.flat(shape))
     found = Parameters.of(slope, shape)
     by_A = np.zeros((n, n))
     by_A[shape.below] = found.A
@@ -216,14 +219,14 @@ def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
     some = [Segment(each.astype(float), float(weight)) for each, weight in zip(log_odds, weights, strict=True)]
     by_Z = sum(gradient(single, core, repelling, active, batch, some, 1).parts)
 
-    low_rank = FactoredProblem(baskets, 1, problem.nonempty, len(weights), repelling, attracting)
+    low_rank = LowRankProblem(baskets, 1, problem.nonempty, len(weights), repelling, attracting)
     assert len(low_rank.active) == len(Z)
-    learning, moments = Learning(low_rank), Moments(single, np.zeros_like(single), np.zeros_like(single))
-    at = Place(0, 0, 0, weights, log_odds.astype(float), moments)
-    division, minors = learning.division(at), learning.mean_log_minor(at, baskets)
-    value = minors - float(weights @ learning.log_normalisers(at))
-    whole = np.asarray(problem.log_likelihood(at.kernel(low_rank)))
-    more = {"weights": division.weights, "targets": division.targets, "log_likelihood": whole}
+    schedule = Schedule(low_rank)
+    at = LowRankState(0, 0, 0, weights, log_odds.astype(float), Moments.first(single))
+    found, minors = schedule.e_step(at), schedule.mean_log_minor(at)
+    value = minors - float(weights @ schedule.log_normalisers(at))
+    whole = np.asarray(problem.log_likelihood(low_rank.kernel(at)))
+    more = {"weights": found.weights, "targets": found.targets, "log_likelihood": whole}
     return value, {"factors": np.asarray(by_Z)}, more
 
 
@@ -246,7 +249,7 @@ def of_quality(parameters: Arrays, data: Arrays) -> Result:
     n = problem.baskets.total_weight
     logdet, delta = sums_under_L(np.ascontiguousarray(quality.similarity(phi)), problem.baskets, 1)
     strengths, slopes = blend.strengths(phi)
-    doubted = np.array([0.0, *[DOUBT / n] * len(S)])
+    doubted = np.array([0.0, *[STRENGTH_PENALTY / n] * len(S)])
     value = target.value(theta, law) + logdet / n - float(doubted @ strengths)
     by_phi = blend.gradient(phi, delta / n - law.by_similarity) - doubted @ slopes
     return value, {"theta": target.gradient(theta, law), "phi": by_phi}, {}
@@ -263,7 +266,7 @@ def of_posterior(parameters: Arrays, data: Arrays) -> Result:
     names = tuple(f"parameter {place}" for place in range(len(parameters["theta"])))
     kernel = ParametricKernel(function, data["features"], names, data["prior_mean"], data["prior_sd"])
     problem = _problem(data)
-    value, slopes = Density(kernel, problem.baskets, problem.nonempty, 1).with_slopes(parameters["theta"])
+    value, slopes = Density(kernel, problem.baskets, problem.nonempty, 1).with_gradient(parameters["theta"])
     return value, {"theta": slopes}, {}
 
 

@@ -89,43 +89,43 @@ def of_mixture(model: Any) -> dict[str, Array]:
 
 def models() -> dict[str, dict[str, Array]]:
     """Fit the models and return their parameters."""
-    from dpplearn import DPP, Baskets, Kernel, fit
+    from dpplearn import DPP, Baskets, Kernel, fit, fit_dpp, fit_quality, fit_weights
 
     rng = np.random.default_rng(2014)
     found = {}
 
     d = np.exp(0.7 * rng.standard_normal(9) - 0.5)
     truth = Kernel.from_L(d[:, None] * (np.cov(rng.standard_normal((9, 12))) + 0.3 * np.eye(9)) * d)
-    full = fit(drawn(rng, truth, 1000), "em", init="wishart", max_iter=20, rng=1).model
+    full = fit_dpp(drawn(rng, truth, 1000), "em", init="wishart", max_iter=20, rng=1).model
     found["symmetric"] = of_dpp(full)
 
     factor = rng.standard_normal((10, 5))
     start = DPP(Kernel.from_factor(rng.standard_normal((10, 5))))
     found["symmetric rank-deficient"] = of_dpp(
-        fit(drawn(rng, Kernel.from_factor(factor), 400), "em", start=start, max_iter=20, rng=2).model
+        fit_dpp(drawn(rng, Kernel.from_factor(factor), 400), "em", start=start, max_iter=20, rng=2).model
     )
 
     rng = np.random.default_rng(1)  # a seed for which both eigenvalues stay at 1
     V = np.linalg.qr(rng.standard_normal((9, 9)))[0]
     certain = Kernel(np.array([1, 1, 0.9, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]), V)
-    ones = fit(drawn(rng, certain, 2000), "k-ascent", start=DPP(certain), max_iter=20, rng=3).model
+    ones = fit_dpp(drawn(rng, certain, 2000), "k-ascent", start=DPP(certain), max_iter=20, rng=3).model
     found["symmetric with eigenvalues of 1"] = of_dpp(ones)
 
     sometimes, never = orders(rng, 1000, 12, nonempty=False), orders(rng, 1000, 12, nonempty=True)
-    dense = fit(sometimes, model="mixture", segments=3, rank=3, rng=4).model
-    dense_nonempty = fit(never, model="mixture", segments=3, rank=3, rng=5).model
+    dense = fit(sometimes, segments=3, rank=3, rng=4).model
+    dense_nonempty = fit(never, segments=3, rank=3, rng=5).model
     found["dense"] = of_mixture(dense)
     found["dense without the empty set"] = of_mixture(dense_nonempty)
     # One interaction per segment, and a probability of the empty set that is neither 0 nor the kernel's.
     found["dense with a given p_empty"] = of_mixture(dense_nonempty.restrict([7, 0, 1, 10, 2, 3, 5, 11]))
-    low_rank = {"model": "mixture", "segments": 3, "rank": 2, "attraction": 2, "validation": 0}
+    low_rank = {"segments": 3, "rank": 2, "attraction": 2, "validation": 0}
     found["low-rank"] = of_mixture(fit(sometimes, rng=6, **low_rank).model)
     found["low-rank without the empty set"] = of_mixture(fit(never, rng=7, **low_rank).model)
 
     small = orders(rng, 300, 9, nonempty=False)
-    nine = fit(small, model="mixture", segments=2, rank=2, rng=8).model
+    nine = fit(small, segments=2, rank=2, rng=8).model
     mixed = Baskets.from_lists([*small, *drawn(rng, full.kernel, 400), *drawn(rng, ones.kernel, 200)], n_items=9)
-    weights = fit(mixed, kernels=[full, nine, ones]).model.kernel.weights
+    weights = fit_weights(mixed, [full, nine, ones]).model.kernel.weights
     assert np.all(np.diff(weights) < 0)
     assert weights[-1] > 0.05
     parts = {"0": found["symmetric"], "1": of_mixture(nine), "2": found["symmetric with eigenvalues of 1"]}
@@ -137,7 +137,7 @@ def models() -> dict[str, dict[str, Array]]:
     kinds = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
     price = {"item": list(range(10)), "price": np.linspace(1, 3, 10).tolist()}
     baskets = orders(rng, 400, 10, nonempty=True)
-    L = fit(baskets, "quality", similarity={"kind": kinds.tolist()}, features=price).model.kernel.L
+    L = fit_quality(baskets, similarity={"kind": kinds.tolist()}, features=price).model.kernel.L
     d = np.sqrt(L.diagonal())
     found["quality"] = {"quality": 2 * np.log(d), "similarity": L / np.outer(d, d), "p_empty": np.array(0.0)}
     return found

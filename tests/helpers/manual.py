@@ -68,7 +68,7 @@ def write_files(folder: Path) -> dict[str, Any]:
     pd.DataFrame(orders.to_table()).rename(columns=renamed).to_parquet(folder / "orders.parquet")
     train, test = orders.split(0.7, rng=0)
     fit = dl.fit(train, segments=2, max_iter=30, rng=0)
-    dpp = dl.fit(train, model="dpp", shrinkage=0.1, max_iter=30, rng=0).dpp
+    dpp = dl.fit_dpp(train, shrinkage=0.1, max_iter=30, rng=0).model
     for name, model in {"model": fit.model, "other": fit.model, "dpp": dpp}.items():
         model.save(folder / f"{name}.safetensors")
     write_shelf(folder / "served", {"safety": fit.model}, {"safety": 0.5})

@@ -13,13 +13,12 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.datasets.registries import make_registries
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
-from dpplearn.learners.loop import Limits, Run, Step, Stop, run
+from dpplearn.learners.loop import Limits, Run, Step, Stop, relative_change, run
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.registry import LEARNERS, learners_of
 from dpplearn.learners.starts import INITIALISERS
-from dpplearn.learners.stopping import relative_change
-from dpplearn.learners.symmetric.ascent import gradient, projected
 from dpplearn.learners.symmetric.em import posterior, rotated
+from dpplearn.learners.symmetric.k_ascent import gradient, projected
+from dpplearn.learners.symmetric.table import LEARNERS, learners_of
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel, sampled
 from helpers.slopes import assert_slope_two
@@ -71,11 +70,13 @@ def test_em_is_the_paper_s_step_for_step(problem: str) -> None:
     start = random_kernel(np.random.default_rng(5))
     sets = [baskets.indices[a:b] for a, b in itertools.pairwise(baskets.offsets)]
     printed = textbook.em(start.K, sets, baskets.weights, tol=1e-4)
-    ours = dl.fit(baskets, "em", start=start)
+    ours = dl.fit_dpp(baskets, "em", start=start)
     assert len(printed.objective) == len(ours.history) > 5
     np.testing.assert_allclose(ours.history.log_likelihood, printed.objective, rtol=1e-9)
     np.testing.assert_allclose(ours.history.step_size, printed.step)
-    np.testing.assert_allclose(ours.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9)
+    np.testing.assert_allclose(
+        ours.model.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("problem", ["sampled from a DPP", "without empty baskets", "an item that always occurs"])
@@ -84,10 +85,12 @@ def test_k_ascent_is_the_paper_s_step_for_step(problem: str) -> None:
     start = random_kernel(np.random.default_rng(6))
     sets = [baskets.indices[a:b] for a, b in itertools.pairwise(baskets.offsets)]
     printed = textbook.k_ascent(start.K, sets, baskets.weights, tol=1e-4)
-    ours = dl.fit(baskets, "k-ascent", start=start)
+    ours = dl.fit_dpp(baskets, "k-ascent", start=start)
     assert len(printed.objective) == len(ours.history) > 2
     np.testing.assert_allclose(ours.history.log_likelihood, printed.objective, rtol=1e-9)
-    np.testing.assert_allclose(ours.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9)
+    np.testing.assert_allclose(
+        ours.model.kernel.K, textbook.compose(printed.eigenvalues, printed.eigenvectors), atol=1e-9
+    )
 
 
 def with_eigenvalues(*last: float) -> Kernel:
@@ -225,7 +228,8 @@ def test_larger_problems_ascend_on_two_threads_as_on_one() -> None:
     baskets = sampled(12, n=3000, n_items=12)
     start = random_kernel(np.random.default_rng(13), 12)
     one, two = (
-        dl.fit(baskets, start=start, shrinkage=0, max_iter=20, threads=threads, nonempty=False) for threads in (1, 2)
+        dl.fit_dpp(baskets, start=start, shrinkage=0, max_iter=20, threads=threads, nonempty=False)
+        for threads in (1, 2)
     )
     np.testing.assert_allclose(one.history.log_likelihood, two.history.log_likelihood, rtol=1e-12)
 
@@ -234,7 +238,7 @@ def assert_zero_exactly_where_items_never_occur(learner: str, init: str) -> None
     small = make_registries("carseats", 30, rng=3)
     never = small.frequencies() == 0
     assert never.sum() > 5
-    dpp = dl.fit(small, learner, init, shrinkage=0, rng=0).dpp
+    dpp = dl.fit_dpp(small, learner, init=init, shrinkage=0, rng=0).model
     np.testing.assert_array_equal(dpp.marginals() == 0, never)
     np.testing.assert_array_equal([dpp.log_prob([item]) == -np.inf for item in np.array(dpp.items)[never]], True)
 

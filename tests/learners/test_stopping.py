@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpplearn.learners.stopping import FEWEST_STEPS, last_gain, relative_change, still_to_gain
+from dpplearn.learners.loop import FEWEST_STEPS, last_gain, relative_change, still_to_gain
 
 
 def left_over_t(t: int) -> float:

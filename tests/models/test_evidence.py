@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +17,10 @@ from dpplearn.models.evidence import Evidence, told
 from helpers.command import both
 
 N_ITEMS = 14
-LEARNED = {"mixture": {"segments": 2, "rank": 4}, "dpp": {"model": "dpp", "shrinkage": 0.0}}
+LEARNED = {
+    "mixture": partial(dl.fit, segments=2, rank=4, rng=0),
+    "dpp": partial(dl.fit_dpp, shrinkage=0.0, rng=0),
+}
 
 
 def independent(n: int, p: Sequence[float], seed: int, *, nonempty: bool) -> dl.Baskets:
@@ -30,7 +34,7 @@ def independent(n: int, p: Sequence[float], seed: int, *, nonempty: bool) -> dl.
 def test_independent_items_have_substitutes_at_the_error_rate_only(kind: str, nonempty: bool) -> None:
     """Conditioning on nonempty baskets makes items repel each other; that is not substitution."""
     p = np.random.default_rng(3).uniform(0.03, 0.2, N_ITEMS) * (0.35 if nonempty else 1)
-    model = dl.fit(independent(6000 if nonempty else 1500, p, 4, nonempty=nonempty), rng=0, **LEARNED[kind]).model
+    model = LEARNED[kind](independent(6000 if nonempty else 1500, p, 4, nonempty=nonempty)).model
     assert model.nonempty == nonempty
     every = sum(len(model.substitutes(item, 99, level=None)) for item in model.items)
     assert every > 20  # without the test there are many
@@ -46,7 +50,7 @@ def test_substitutes_are_found(kind: str) -> None:
     p = np.full(N_ITEMS, 0.15)
     lists = [[item for item in basket if item != "item 1" or "item 0" not in basket] for basket in
              independent(1500, p, 5, nonempty=False)]  # fmt: skip
-    model = dl.fit(dl.Baskets.from_lists(lists), rng=0, **LEARNED[kind]).model
+    model = LEARNED[kind](dl.Baskets.from_lists(lists)).model
     assert [each.item for each in model.substitutes("item 0")] == ["item 1"]
     assert [(pair.first, pair.second) for pair in substitute_pairs(model)] == [("item 0", "item 1")]
     (found,) = model.substitutes("item 0")
@@ -62,7 +66,7 @@ def soda() -> dl.Baskets:
 
 @pytest.mark.parametrize("kind", LEARNED)
 def test_a_pair_that_never_met_where_one_meeting_was_expected_is_no_substitute(kind: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    model = dl.fit(soda(), rng=0, **LEARNED[kind]).model
+    model = LEARNED[kind](soda()).model
     assert {"whisky", "water"} <= {each.item for each in model.substitutes("soda", level=None)}
     assert [each.item for each in model.substitutes("soda")] == ["water"]
     model.save(tmp_path / "m.safetensors")
@@ -72,7 +76,7 @@ def test_a_pair_that_never_met_where_one_meeting_was_expected_is_no_substitute(k
 
 
 def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_from() -> None:
-    model = dl.fit(soda(), rng=0, **LEARNED["dpp"]).dpp
+    model = LEARNED["dpp"](soda()).model
     bare = dl.DPP(model.kernel, model.items)
     assert {each.item for each in bare.substitutes("soda")} == {
         each.item for each in model.substitutes("soda", level=None)
@@ -84,7 +88,7 @@ def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_fr
 
 def test_pairs_too_rare_to_be_kept_may_have_met_as_often_as_those() -> None:
     """Of very many pairs the rarest are not kept, and are not taken for pairs that never met."""
-    model = dl.fit(soda(), rng=0, **LEARNED["mixture"]).model
+    model = LEARNED["mixture"](soda()).model
     training = replace(model.training, least=65.0)
     assert training.pair_counts_of(model.catalogue.position("soda"))[model.catalogue.position("water")] == 0
     assert model.substitutes("soda")[0].item == "water"

@@ -39,7 +39,7 @@ def test_what_was_learned_from_independent_items_is_no_more_than_those(mixture: 
 
 
 def test_independent_items_by_their_law_are_so_whatever_made_them() -> None:
-    assert dl.fit(drawn(200, 0), shrinkage=1).model.independent
+    assert dl.fit_dpp(drawn(200, 0), shrinkage=1).model.independent
     same = np.tile([[0.3, -0.5, 0.1]], (2, 1))
     kinds = np.array([[2.0, -2.0, 0.1], [-2.0, 2.0, 0.1]])
     for likes, expected in ((same, True), (kinds, False)):
@@ -48,8 +48,9 @@ def test_independent_items_by_their_law_are_so_whatever_made_them() -> None:
 
 
 def test_one_pair_that_is_kept_apart_is_more() -> None:
-    for options in ({"segments": 1}, {"model": "dpp", "shrinkage": 0.3}):
-        assert not dl.fit(drawn(600, 0, apart=True), rng=0, **options).model.independent
+    baskets = drawn(600, 0, apart=True)
+    for result in (dl.fit(baskets, segments=1, rng=0), dl.fit_dpp(baskets, shrinkage=0.3, rng=0)):
+        assert not result.model.independent
 
 
 @pytest.mark.parametrize("apart", [False, True])

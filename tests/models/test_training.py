@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from dpplearn import Baskets, InputError, fit
+from dpplearn import Baskets, InputError, fit_dpp
 from dpplearn.models.training import Training
 from helpers import strategies
 
@@ -46,8 +46,8 @@ def test_baskets_without_pairs() -> None:
 def test_a_fit_keeps_the_counts_of_its_data_and_its_history_with_any_shrinkage() -> None:
     expected = Training.of(BASKETS)
     for shrinkage in (0, 0.5, 1):
-        result = fit(BASKETS, shrinkage=shrinkage, max_iter=3, nonempty=False)
-        training = result.dpp.training
+        result = fit_dpp(BASKETS, shrinkage=shrinkage, max_iter=3, nonempty=False)
+        training = result.model.training
         assert training is not None
         assert training.history is result.history
         assert training.weight == pytest.approx(expected.weight, rel=1e-12)
@@ -60,7 +60,7 @@ def test_fractional_weights_are_scaled_once_to_the_effective_number_of_baskets()
     """Merging equal sets would change the effective number."""
     weights = np.array([0.5, 0.25, 1.5, 0.7, 0.3, 0.2])
     baskets = Baskets.from_lists([[0], [0], [0, 1], [1], [], [0]], weights=weights)
-    training = fit(baskets, shrinkage=0.5, max_iter=2, nonempty=False).dpp.training
+    training = fit_dpp(baskets, shrinkage=0.5, max_iter=2, nonempty=False).model.training
     assert training is not None
     assert training.weight == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), rel=1e-12)
     np.testing.assert_allclose(training.frequencies, baskets.frequencies(), rtol=1e-12)

@@ -29,7 +29,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture(scope="module")
 def fitted() -> dl.DPP:
-    return dl.fit(dl.datasets.make_registries("safety", 600, rng=0), shrinkage=0, nonempty=False).dpp
+    return dl.fit_dpp(dl.datasets.make_registries("safety", 600, rng=0), shrinkage=0, nonempty=False).model
 
 
 def grouped(groups: list[int] = GROUPS) -> np.ndarray:
@@ -90,7 +90,7 @@ def test_the_learning_curve_shows_what_was_set_aside_and_says_where_it_is_minus_
 
 def test_the_learning_curve_shows_the_likelihood_after_shrinkage() -> None:
     train = dl.datasets.make_registries("safety", 60, rng=0)
-    dpp = dl.fit(train, shrinkage=0.5, nonempty=False).dpp
+    dpp = dl.fit_dpp(train, shrinkage=0.5, nonempty=False).model
     curve, returned, independent = plots.learning_curve(dpp).axes[0].lines
     np.testing.assert_array_equal(curve.get_ydata(), dpp.training.history.log_likelihood)
     assert (returned.get_xdata()[0], returned.get_ydata()[0]) == (

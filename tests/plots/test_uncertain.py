@@ -12,7 +12,7 @@ BASKETS = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bi
 
 
 def test_weights_are_drawn_largest_first_with_their_intervals_beside_the_strengths() -> None:
-    found = dl.fit(BASKETS, learner="quality").quality
+    found = dl.fit_quality(BASKETS).quality
     left, right = plots.quality_weights(found).axes
     named = {label.get_text(): at for label, at in zip(left.get_yticklabels(), left.get_yticks(), strict=True)}
     drawn = {row.name: row.weight for row in found.rows}
@@ -26,7 +26,7 @@ def test_weights_are_drawn_largest_first_with_their_intervals_beside_the_strengt
 
 
 def test_without_strengths_there_is_one_picture() -> None:
-    assert len(plots.quality_weights(dl.fit(BASKETS, learner="quality", similarity=np.eye(3)).quality).axes) == 1
+    assert len(plots.quality_weights(dl.fit_quality(BASKETS, similarity=np.eye(3)).quality).axes) == 1
 
 
 def test_marginals_show_the_weighted_draws_and_their_median() -> None:

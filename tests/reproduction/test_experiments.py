@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets, Kernel, fit
+from dpplearn import DPP, Baskets, Kernel, fit_dpp
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
 from dpplearn.learners.starts import moments, wishart
 from helpers.problems import PROBLEMS, random_kernel
@@ -54,7 +54,7 @@ def test_log_likelihoods_are_means_over_the_sets_of_the_split(source: Source) ->
     row = run(source, "moments", 1)
     train, test = source.split("bells", 1)
     for name, learner in LEARNERS.items():
-        model = fit(train, learner, "moments").dpp
+        model = fit_dpp(train, learner, init="moments").model
         assert row[f"{name}_train"] == pytest.approx(np.mean([model.log_prob(Y) for Y in train]), rel=1e-9)
         assert row[f"{name}_test"] == pytest.approx(np.mean([model.log_prob(Y) for Y in test]), rel=1e-9)
     p = {item: np.mean([item in Y for Y in train]) for item in train.items}
@@ -65,7 +65,8 @@ def test_log_likelihoods_are_means_over_the_sets_of_the_split(source: Source) ->
 
 def test_zeros_include_eigenvalues_that_approach_zero(source: Source, from_wishart: Row) -> None:
     train, _ = source.split("bells", 0)
-    lam = fit(train, "em", start=wishart(train, source.rng("wishart", "bells", 0))).kernel.eigenvalues
+    start = DPP(wishart(train, source.rng("wishart", "bells", 0)), train.items)
+    lam = fit_dpp(train, "em", start=start).model.kernel.eigenvalues
     assert from_wishart["em_zeros"] == sum(lam < 1e-10) > sum(lam == 0)
 
 
@@ -103,7 +104,7 @@ def test_with_2N_training_sets_seen_and_possible_are_means_over_those_test_sets(
     train = train.subset(np.arange(2 * N_ITEMS))
     start = moments(train, np.random.default_rng(0))
     values = {
-        name: np.array([fit(train, learner, start=start).dpp.log_prob(Y) for Y in test])
+        name: np.array([fit_dpp(train, learner, start=DPP(start, train.items)).model.log_prob(Y) for Y in test])
         for name, learner in LEARNERS.items()
     }
     seen_items = {item for Y in train for item in Y}

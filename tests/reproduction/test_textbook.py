@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from dpplearn import Baskets, fit
+from dpplearn import DPP, Baskets, fit_dpp
 from dpplearn.learners.starts import wishart
 from helpers import oracle
 from helpers.problems import sampled
@@ -290,12 +290,12 @@ def test_the_learners_of_dpplearn_follow_the_printed_algorithms_step_by_step(nam
     start = wishart(train, np.random.default_rng(0))
     algorithm, learner = LEARNERS[name]
     trace = algorithm(start.K, index_sets(train), train.weights)
-    ours = fit(train, learner, start=start)
+    ours = fit_dpp(train, learner, start=DPP(start, train.items))
     np.testing.assert_allclose(ours.history.log_likelihood, trace.objective, rtol=1e-9)
-    np.testing.assert_allclose(ours.kernel.K, trace.K, atol=1e-7)
+    np.testing.assert_allclose(ours.model.kernel.K, trace.K, atol=1e-7)
     row = run_textbook(Problem(train, test := sampled(5, 30), start))
     assert row[f"{name}_iterations"] == ours.n_iter
-    assert row[f"{name}_test"] == pytest.approx(ours.dpp.log_likelihood(test), rel=1e-9)
+    assert row[f"{name}_test"] == pytest.approx(ours.model.log_likelihood(test), rel=1e-9)
 
 
 def test_index_sets_keep_empty_baskets() -> None:

@@ -22,8 +22,10 @@ NEW = [["cot", "mobile"], ["crib", "mobile"], ["cup", "gate"]] * 20
 
 @pytest.fixture(scope="module", params=["dpp", "mixture"])
 def model(request: pytest.FixtureRequest) -> dl.DPP | dl.Mixture:
-    options = {"shrinkage": 0.1} if request.param == "dpp" else {"segments": 2, "rank": 2}
-    return dl.fit(dl.Baskets.from_lists(OLD, ITEMS), model=request.param, rng=0, threads=1, **options).model
+    baskets = dl.Baskets.from_lists(OLD, ITEMS)
+    if request.param == "dpp":
+        return dl.fit_dpp(baskets, shrinkage=0.1, rng=0, threads=1).model
+    return dl.fit(baskets, segments=2, rank=2, rng=0, threads=1).model
 
 
 def test_drawn_sets_have_the_weight_and_item_frequencies_of_the_training_baskets() -> None:
@@ -76,7 +78,7 @@ def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) 
     assert found.model.items == (*ITEMS, "mobile")
     both = dl.Baskets.together([dl.Baskets.from_lists(OLD, ITEMS), dl.Baskets.from_lists(NEW)])
     np.testing.assert_allclose(found.model.marginals(), both.frequencies(), atol=0.02)
-    alone = dl.fit(dl.Baskets.from_lists(NEW, (*ITEMS, "mobile")), model="dpp", shrinkage=0.1, threads=1).model
+    alone = dl.fit_dpp(dl.Baskets.from_lists(NEW, (*ITEMS, "mobile")), shrinkage=0.1, threads=1).model
     assert found.model.log_likelihood(OLD) > alone.log_likelihood(OLD) + 0.5
     assert found.model.nonempty == model.nonempty
 
@@ -108,7 +110,7 @@ def test_a_mixture_in_factors_sets_none_of_the_past_aside_and_keeps_how_it_is_bl
     before = dl.fit(baskets[:400], attraction=2, rank=1, segments=2, rng=0, threads=1).model
     updated = dl.update(before, baskets[400:], old=baskets[:400], rng=0, threads=1).model
     assert (before.learned.validation is None, updated.learned.validation is None) == (False, True)
-    assert updated.learned.learner == "factored"
+    assert updated.learned.learner == "low-rank"
     assert updated.training.blend == before.training.blend is not None
 
 
@@ -169,7 +171,7 @@ def test_an_item_has_vanished_only_if_it_was_expected() -> None:
 
 
 def test_invalid_updates_are_rejected() -> None:
-    model = dl.fit(dl.Baskets.from_lists(OLD, ITEMS), model="dpp", shrinkage=0.1, rng=0, threads=1).model
+    model = dl.fit_dpp(dl.Baskets.from_lists(OLD, ITEMS), shrinkage=0.1, rng=0, threads=1).model
     for baskets, options, value in (
         ([["mobile"]] * 5, {}, "test="),  # no basket to compare both models on
         (NEW, {"test": [["rug"]]}, None),
@@ -185,9 +187,10 @@ def test_invalid_updates_are_rejected() -> None:
     with pytest.raises(dl.InputError):
         dl.update("model.safetensors", NEW)
     similarity = np.full((5, 5), 0.5) + np.eye(5) / 2
-    for unsupported in ({"kernels": [model] * 2, "rng": 0}, {"learner": "quality", "similarity": similarity}):
+    old = dl.Baskets.from_lists(OLD)
+    for unsupported in (dl.fit_weights(old, [model] * 2), dl.fit_quality(old, similarity=similarity)):
         with pytest.raises(dl.InputError):
-            dl.update(dl.fit(dl.Baskets.from_lists(OLD), **unsupported).model, NEW)
+            dl.update(unsupported.model, NEW)
     unknown_past = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2])), ["bib", "cot"])
     with pytest.raises(dl.InputError, match="old="):
         dl.update(unknown_past, [["bib"]])
@@ -197,7 +200,7 @@ def test_invalid_updates_are_rejected() -> None:
 
 
 def test_an_item_that_was_impossible_before_can_come_up() -> None:
-    before = dl.fit(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), shrinkage=0.0, rng=0, threads=1).model
+    before = dl.fit_dpp(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), shrinkage=0.0, rng=0, threads=1).model
     assert before.marginals()[-1] == 0
     found = dl.update(before, NEW, rng=0, threads=1)
     assert found.model.marginals()[-1] > 0.1
@@ -220,7 +223,7 @@ def files(tmp_path: Path) -> tuple[Path, Path, Path]:
         times = (np.datetime64("2026-01-01") + np.arange(len(lists))).astype(str).tolist()
         baskets = dl.Baskets.from_lists(lists, times=times)
         pandas.DataFrame(baskets.to_table()).to_csv(tmp_path / f"{name}.csv", index=False)
-    model = dl.fit(OLD, shrinkage=0.1, threads=1).model
+    model = dl.fit_dpp(OLD, shrinkage=0.1, threads=1).model
     model.save(tmp_path / "model.safetensors")
     return tmp_path / "model.safetensors", tmp_path / "new.csv", tmp_path / "old.csv"
 
@@ -240,7 +243,7 @@ def test_the_program_updates_a_model_and_says_what_changed(files: tuple[Path, Pa
 def test_an_update_says_that_it_draws(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may take longer than to learn."""
     monkeypatch.setenv("DPPLEARN_PROGRESS_SECONDS", "0.001")
-    dl.update(dl.fit(OLD, shrinkage=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
+    dl.update(dl.fit_dpp(OLD, shrinkage=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
     assert "drawing" in capsys.readouterr().err
 
 

@@ -31,7 +31,7 @@ from dpplearn.analysis.substitutes import AT_LEAST, SubstituteGroup, substitute_
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import whole_number
-from dpplearn.fitting.fit import fit
+from dpplearn.learners.fit_dpp import fit_dpp
 from dpplearn.models.dpp import DPP
 from dpplearn.models.independence import WORTH_HAVING
 from dpplearn.tools.tables import WIDTH
@@ -179,7 +179,9 @@ class Diagnosis:
 
     @cached_property
     def _symmetric(self) -> DPP:
-        return fit(self.baskets, nonempty=self.pairs.nonempty, rng=0, **CASES[SYMMETRIC][-1]).dpp
+        model = fit_dpp(self.baskets, nonempty=self.pairs.nonempty, rng=0, **CASES[SYMMETRIC][-1]).model
+        assert isinstance(model, DPP)
+        return model
 
     @property
     def resolution(self) -> float:

@@ -17,10 +17,10 @@ from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
 from dpplearn.errors import InputWarning
-from dpplearn.fitting.data import check_fit_memory, units_of
-from dpplearn.fitting.fit import fit_with
-from dpplearn.fitting.options import FitOptions
 from dpplearn.kernels.independent import IndependentItems, chances
+from dpplearn.learners.data import units_of
+from dpplearn.learners.settings import settings_of
+from dpplearn.learners.train import fit_with
 from dpplearn.models.independence import WORTH_HAVING
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import one_blas_thread, thread_count
@@ -37,8 +37,8 @@ INDEPENDENT, SYMMETRIC, NONSYMMETRIC, SEGMENTS, MIXTURE = (
     "mixture",
 )
 # A diagnosis can do with less than a fit.
-LIMITS = {"max_iter": 60, "tol": 0.002}
-OF_A_DPP = {"learner": "lbfgs", "max_iter": 100, "tol": 1e-3}  # "auto" tries more starts, which takes long
+LIMITS = {"max_iter": 180, "tol": 0.002}  # 120 iterations learn the segments
+OF_A_DPP = {"learner": "lbfgs", "max_iter": 100, "tol": 1e-3}
 Ways = tuple[Mapping[str, Any], ...]  # to learn a case, of which the best on unseen baskets is taken
 CASES: Mapping[str, Ways] = MappingProxyType(
     {
@@ -115,7 +115,7 @@ def check_gains_memory(baskets: Baskets, threads: int | None) -> None:
     """Raise an error if the fits of `predicted` need more memory than there is."""
     at_once = min(thread_count(threads), _folds_needed(baskets) * len(WAYS))
     for _, way in WAYS:
-        check_fit_memory(baskets, FitOptions(threads=1, **way).for_baskets(baskets), at_once)
+        settings_of(threads=1, **way).task(baskets).check_memory(at_once)
 
 
 def predicted(
@@ -162,9 +162,9 @@ class Job(NamedTuple):
     seed: int
 
     def done(self, cancelled: Event) -> Floats:
-        options = FitOptions(threads=1, **self.options)
+        settings = settings_of(threads=1, **self.options)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # a search may go too far, and turns back
-            model = fit_with(options, self.train, rng=self.seed, callback=lambda _: cancelled.is_set()).model
+            model = fit_with(settings, self.train, rng=self.seed, callback=lambda _: cancelled.is_set()).model
         return model.distribution.log_prob(self.test, 1)
 
 

@@ -12,12 +12,22 @@ import typer
 
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import LEARNING, one_of, parse_shrinkage
-from dpplearn.fitting.options import MODELS, MOST_DENSE, MOST_RESTARTS, MOST_SEGMENTS
-from dpplearn.learners.registry import FACTORED, LEARNERS
+from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
+from dpplearn.learners.settings import (
+    DENSE,
+    DENSE_RANK,
+    DENSE_SEGMENTS,
+    LOW_RANK_RANK,
+    LOW_RANK_SEGMENTS,
+    MAX_DENSE_ITEMS,
+    MAX_RESTARTS,
+    MAX_SEGMENTS,
+    MODELS,
+)
 from dpplearn.learners.starts import INITIALISERS
+from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.tools.words import listed
 
-USUAL = LEARNERS[MODELS["mixture"]]
 MIXTURE, DPPS, REGULARISING = "Learning a mixture", "Learning a DPP", "Little data"
 NAMES = {"mixture": "a mixture", "dpp": "a DPP"}
 Given = Mapping[str, object]  # options and their values, None where they were not given
@@ -36,19 +46,18 @@ Kind = Annotated[
         metavar="|".join(MODELS),
         callback=one_of(MODELS),
         rich_help_panel=LEARNING,
-        help="mixture: segments of people, and items that go together or stand in for each other; it predicts best. "
-        "dpp: items stand in for each other. By default a mixture, or a dpp where --learner, --init, --shrinkage or "
-        "a model to start from ask for one.",
+        help="mixture: segments, attraction and repulsion between items; it predicts best. dpp: repulsion only, as in "
+        "the paper. By default a mixture, or a dpp with --learner, --init, --shrinkage or a DPP to start from.",
     ),
 ]
 Segments = Annotated[
     int | None,
     typer.Option(
         min=1,
-        max=MOST_SEGMENTS,
+        max=MAX_SEGMENTS,
         rich_help_panel=MIXTURE,
-        help=f"How many segments; by default {USUAL.usual_segments}, and {FACTORED.usual_segments} where there are "
-        f"more than {MOST_DENSE:,} items.",
+        help=f"Number of segments; by default {DENSE_SEGMENTS}, and {LOW_RANK_SEGMENTS} with more than "
+        f"{MAX_DENSE_ITEMS:,} items.",
     ),
 ]
 Rank = Annotated[
@@ -56,22 +65,22 @@ Rank = Annotated[
     typer.Option(
         min=0,
         rich_help_panel=MIXTURE,
-        help=f"Of how many columns the part is by which items stand in for each other; by default "
-        f"{USUAL.usual_rank}, and {FACTORED.usual_rank} where there are more than {MOST_DENSE:,} items.",
+        help=f"Rank of the repulsive (symmetric) part of the interaction; by default {DENSE_RANK}, and "
+        f"{LOW_RANK_RANK} with more than {MAX_DENSE_ITEMS:,} items.",
     ),
 ]
 NoAttraction = Annotated[
     bool,
     typer.Option("--no-attraction", rich_help_panel=MIXTURE, help="Items of a segment do not attract each other."),
 ]
-DPP_LEARNERS = [name for name, each in LEARNERS.items() if each.model == "dpp"]
+DPP_LEARNERS = [*LEARNERS, QUALITY]
 Learner = Annotated[
     str | None,
     typer.Option(
         metavar="|".join(DPP_LEARNERS),
         callback=one_of(DPP_LEARNERS),
         rich_help_panel=DPPS,
-        help="How a DPP is learned; by default auto.",
+        help="Optimisation method of a DPP; by default lbfgs. quality: the similarity of items is given.",
     ),
 ]
 Init = Annotated[
@@ -87,7 +96,7 @@ Restarts = Annotated[
     int,
     typer.Option(
         min=1,
-        max=MOST_RESTARTS,
+        max=MAX_RESTARTS,
         rich_help_panel=LEARNING,
         help="How many runs, each from a start of its own; the best is kept.",
     ),
@@ -99,8 +108,7 @@ Tolerance = Annotated[
         min=0,
         rich_help_panel=LEARNING,
         help="Stop when no more than this is still to be gained, in nats per basket (em, k-ascent: when the relative "
-        f"change is smaller); by default {LEARNERS[MODELS['mixture']].usual_tol:g}, and "
-        f"{LEARNERS[MODELS['dpp']].usual_tol:g} for a DPP.",
+        f"change is smaller); by default {DENSE.tol:g}, and {LEARNERS['lbfgs'].tol:g} for a DPP.",
     ),
 ]
 MaxIter = Annotated[int, typer.Option(min=0, rich_help_panel=LEARNING, help="Limit on the iterations of a run.")]
@@ -119,7 +127,7 @@ Shrinkage = Annotated[
         parser=parse_shrinkage,
         rich_help_panel=DPPS,
         help="Shrink the learned DPP towards independent items: 0 not at all, 1 independent items, auto: by "
-        "cross-validation. By default auto for the learners auto and lbfgs, and 0 for the others.",
+        "cross-validation. By default auto for lbfgs, and 0 for the others.",
     ),
 ]
 ValidationShare = Annotated[
@@ -130,15 +138,7 @@ ValidationShare = Annotated[
         min=0,
         max=0.99,
         rich_help_panel=REGULARISING,
-        help="Set this share of the baskets aside, and stop when they become no likelier.",
-    ),
-]
-Patience = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        rich_help_panel=REGULARISING,
-        help="For how many iterations the baskets set aside may become no likelier; by default 10.",
+        help="Hold out this fraction of the baskets, and stop when they do not become more likely for 10 iterations.",
     ),
 ]
 Nonempty = Annotated[
@@ -146,8 +146,8 @@ Nonempty = Annotated[
     typer.Option(
         "--nonempty/--may-be-empty",
         rich_help_panel=LEARNING,
-        help="Whether baskets cannot be empty, so that all that the model says is given that they are not. By default "
-        "they cannot where none is; but of a DPP's learners auto alone heeds that, and lbfgs and adam can be told.",
+        help="Whether the distribution is conditioned on nonempty baskets. By default it is if no basket is empty; of "
+        "the learners of a DPP only lbfgs does so by default, and adam can.",
     ),
 ]
 
@@ -168,7 +168,6 @@ class Learning:
     max_seconds: MaxSeconds = None
     shrinkage: Shrinkage = None
     validation: ValidationShare = None
-    patience: Patience = None
     nonempty: Nonempty = None
 
     def checked(self, start: Path | None = None, of_start: str | None = None) -> dict[str, Any]:
@@ -221,6 +220,6 @@ def _given(options: Given) -> list[str]:
 
 
 def check_law(learner: str | None, nonempty: bool | None) -> None:
-    if learner is not None and nonempty and not LEARNERS[learner].learns_nonempty:
-        able = [name for name in DPP_LEARNERS if LEARNERS[name].learns_nonempty]
+    if learner in LEARNERS and nonempty and not LEARNERS[learner].can_condition:
+        able = [name for name, each in LEARNERS.items() if each.can_condition]
         raise UsageError(f"--nonempty is not for --learner {learner}; use one of {', '.join(able)}")

@@ -17,7 +17,7 @@ from dpplearn.data.parts import Parts
 from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_items, read_parts
 from dpplearn.data.unknown import UNKNOWN, LeftOut
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.fitting.shrinkage import check_shrinkage
+from dpplearn.learners.settings import check_shrinkage
 from dpplearn.tools.files import OutputKind, check_replaceable, same_file
 from dpplearn.tools.threads import MOST_THREADS
 from dpplearn.tools.words import listed

@@ -25,11 +25,13 @@ from dpplearn.evaluation.evaluation import (
 )
 from dpplearn.evaluation.outcomes import Outcomes, ask
 from dpplearn.evaluation.result import Evaluation
-from dpplearn.fitting.data import check_fit_memory
-from dpplearn.fitting.fit import asked_for, fit
 from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.learners.settings import Settings, settings_of
+from dpplearn.learners.train import fit_with
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import listed
+
+NOT_SETTINGS = ("rng", "callback")  # options of fits that are not in their settings
 
 
 def cross_validate(
@@ -51,7 +53,8 @@ def cross_validate(
         Where weights are counts each basket falls into a fold by itself, so that there is an outcome for every kind of
         basket in every fold that has some; baskets of weight 0 are left out.
     models
-        Options of `fit` by the name of the model, such as {"em": {"learner": "em"}, "auto": {}}; by default one model.
+        Options of `fit` or `fit_dpp` by the name of the model, such as {"em": {"learner": "em"}, "mixture": {}}. A DPP
+        is fitted where `learner`, `init` or `shrinkage` is given, or `model` is "dpp". By default one mixture.
     folds
         How many parts of (nearly) equal size, drawn at random.
     k, progress
@@ -59,8 +62,8 @@ def cross_validate(
     rng
         Seed or generator of the folds, the fits, the items held out and the random sets.
     fit_options
-        Options of `fit` for all models. Whether baskets can be empty is settled by all of them, for all folds; if a
-        model is learned given that they are not, all are judged so.
+        Options of `fit` or `fit_dpp` for all models. Whether the distribution is conditioned on nonempty baskets is
+        decided by all baskets, for all folds; if one model is, all are evaluated so.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def cross_validate(
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"{folds} folds of {baskets.n_units} baskets leave some fold empty; ask for fewer")
     for each in options.values():
-        check_fit_memory(baskets, asked_for(**each).for_baskets(baskets))
+        _settings(each).task(baskets).check_memory()
     tested, parts, ridges = baskets.folds(folds, rng), [], []
     with shown_progress(progress) as shown:
         advance = shown.grouped(dict.fromkeys(options, folds))
@@ -111,12 +114,16 @@ def cross_validate(
 
 def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
     """With the law that the data as a whole have: a fold may be the only one that holds an empty basket."""
-    return {**options, "nonempty": asked_for(**options).for_baskets(baskets).given_nonempty}
+    return {**options, "nonempty": _settings(options).task(baskets).problem.nonempty}
 
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> SetDistribution:
-    result = fit(train, **{"rng": int(rng.integers(2**63)), **options})
-    return result.model.distribution
+    others = {name: options[name] for name in NOT_SETTINGS if name in options}
+    return fit_with(_settings(options), train, **{"rng": int(rng.integers(2**63)), **others}).model.distribution
+
+
+def _settings(options: Mapping[str, Any]) -> Settings:
+    return settings_of(**{name: value for name, value in options.items() if name not in NOT_SETTINGS})
 
 
 def _joined(parts: Sequence[Answers], rows: Sequence[Ints]) -> Answers:

@@ -28,8 +28,8 @@ from dpplearn.evaluation.calibration import LARGE, MOST_GIVEN
 from dpplearn.evaluation.outcomes import Outcomes, Questions, ask, can_be_ranked, outcomes
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.evaluation.ridge_choice import chosen_ridge
-from dpplearn.fitting.result import FitResult
 from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.learners.result import FitResult
 from dpplearn.models.model import SetModel
 from dpplearn.models.training import Training
 from dpplearn.tools.progress import shown_progress
@@ -87,7 +87,7 @@ def evaluate(
     --------
     >>> import dpplearn as dl
     >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
-    >>> found = evaluate(dl.fit(baskets, shrinkage=0.1), baskets)
+    >>> found = evaluate(dl.fit_dpp(baskets, shrinkage=0.1), baskets)
     >>> found.names
     ('model', 'independent items', 'popularity', 'item-to-item', 'cosine', 'EASE')
     >>> found.difference("model", "independent items").verdict

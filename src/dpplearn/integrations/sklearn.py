@@ -13,9 +13,9 @@ from scipy.sparse import csr_array, issparse
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError, whole_number
-from dpplearn.fitting.fit import fit_with
-from dpplearn.fitting.options import FitOptions
 from dpplearn.learners.loop import Stop
+from dpplearn.learners.settings import settings_of
+from dpplearn.learners.train import fit_with
 from dpplearn.models.dpp import DPP, Recommendation
 from dpplearn.models.mixture import Mixture
 
@@ -49,8 +49,9 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model, learner, init, segments, attraction, rank, restarts, tol, max_iter, max_seconds, shrinkage
-        As `dpplearn.fit` takes them: by default a mixture is learned.
-    validation, patience, nonempty
+        Options of `dpplearn.fit` and `dpplearn.fit_dpp`. A DPP is fitted if `model` is "dpp", or if `learner`, `init`
+        or `shrinkage` is given; by default a mixture.
+    validation, nonempty
         As `dpplearn.fit` takes them.
     threads : int or None
         How many threads `fit` and `sample` use; None for all cores.
@@ -103,7 +104,6 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         max_seconds: float | None = None,
         shrinkage: float | str | None = None,
         validation: float | None = None,
-        patience: int | None = None,
         nonempty: bool | str = "auto",
         threads: int | None = None,
         random_state: RandomState = None,
@@ -120,7 +120,6 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.max_seconds = max_seconds
         self.shrinkage = shrinkage
         self.validation = validation
-        self.patience = patience
         self.nonempty = nonempty
         self.threads = threads
         self.random_state = random_state
@@ -159,14 +158,15 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         matrix = self._validated(X, reset=True)
         baskets = _baskets(matrix, self._labels(X), sample_weight)
-        options = FitOptions(**{name: value for name, value in self.get_params().items() if name != "random_state"})
-        result = fit_with(options, baskets, rng=_generator(self.random_state))
+        options = {name: value for name, value in self.get_params().items() if name != "random_state"}
+        settings = settings_of(**options)
+        result = fit_with(settings, baskets, rng=_generator(self.random_state))
         self.model_ = result.model
         self.log_likelihood_ = result.log_likelihood
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
         self.stop_ = result.stop
-        self._tol = options.tolerance
+        self._tol = settings.task(baskets).limits.tol
         self._fitted_on_sparse = issparse(matrix)
         if self.stop_ in REMEDIES:
             warnings.warn(self._not_converged(), ConvergenceWarning, stacklevel=2)

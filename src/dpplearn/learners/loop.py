@@ -1,12 +1,13 @@
-"""The loop that runs every learner: stopping rules, history, time limits."""
+"""The loop that runs every learner: stopping rules, history, limits."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,25 +17,27 @@ from dpplearn.kernels.families import AnyKernel, law_of
 from dpplearn.models.history import History
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-Rule = Callable[[Sequence[float]], float]
+Rule = Callable[[Sequence[float]], float]  # from the objective after each step to what the tolerance is compared with
+
+MIN_STEPS = 6  # before which `remaining_gain` makes no estimate
+PATIENCE = 10  # iterations without a better model on the validation set, after which a run ends
 
 
 class Stop(Enum):
-    """Why learning stopped; the value is a sentence. Only at `TOLERANCE` and in `CLOSED_FORM` is it the optimum.
+    """Why learning stopped; the value is a sentence. Only `TOLERANCE` and `CLOSED_FORM` mean that it converged.
 
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]], "em", "wishart", rng=0, max_iter=1).stop.value
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]]
+    >>> dl.fit_dpp(baskets, "em", init="wishart", rng=0, max_iter=1).stop.value
     'the limit on iterations was reached before the tolerance'
     """
 
     TOLERANCE = "the stopping rule fell below its tolerance"
     MAX_ITER = "the limit on iterations was reached before the tolerance"
     MAX_SECONDS = "the time limit was reached before the tolerance"
-    VALIDATION = (
-        "the baskets set aside have become no likelier for a while; this is the model under which they were likeliest"
-    )
+    VALIDATION = "the validation set has not become more likely for a while; the best model on that set is returned"
     CLOSED_FORM = "there was nothing to learn: with shrinkage 1 the model is that of independent items"
     NOT_BETTER = "no step led above the model given as a start, or above independent items; that model is returned"
     PLANNED = "all passes over the baskets that were planned are done"
@@ -44,110 +47,95 @@ class Stop(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """One iteration of a learner: the kernel, or a function that computes it, and the mean log-likelihood of the data.
+    """One iteration of a learner."""
 
-    `parameters` are the arrays that some learners optimise instead of the kernel. `schedule` is the state of a learner
-    that follows a fixed schedule; a checkpoint saves it so that `start` does not repeat finished passes.
-    """
-
-    form: AnyKernel | Callable[[], AnyKernel]
-    log_likelihood: float
+    form: AnyKernel | Callable[[], AnyKernel]  # the kernel, or a function that computes it
+    log_likelihood: float  # mean per training basket under the kernel
     step_size: float
-    evaluations: float  # of the statistics that the step took; one for the likelihood alone counts one half
-    parameters: Arrays = field(default_factory=dict, repr=False)
+    evaluations: float  # of the statistics that the step took; one of the likelihood alone counts one half
+    maximised: float | None = None  # the objective, where that is not the log-likelihood
+    preliminary: bool = False  # whether the tolerance applies only to later steps
+    parameters: Arrays = field(default_factory=dict, repr=False)  # that some learners optimise instead of the kernel
     share: float | None = None  # fraction of the schedule that is done, for learners with a schedule
-    schedule: Arrays | None = field(default=None, repr=False)
+    schedule: Arrays | None = field(default=None, repr=False)  # what a checkpoint needs to continue the schedule
+
+    @property
+    def objective(self) -> float:
+        return self.log_likelihood if self.maximised is None else self.maximised
 
     @cached_property
     def kernel(self) -> AnyKernel:
         return self.form() if callable(self.form) else self.form
 
 
-@dataclass(frozen=True)
-class Record:
-    """The columns of a history that grows."""
+class Entry(NamedTuple):
+    """One line of a history, and the objective."""
 
-    log_likelihood: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    step_size: list[float] = field(default_factory=list)
-    evaluations: list[float] = field(default_factory=list)
-    validation: list[float] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, history: History) -> Record:
-        return cls(**{name: column.tolist() for name, column in history.columns.items()})
-
-    def add(self, step: Step, seconds: float, validation: float = np.nan) -> None:
-        self.log_likelihood.append(step.log_likelihood)
-        self.seconds.append(seconds)
-        self.step_size.append(step.step_size)
-        self.evaluations.append(step.evaluations + (self.evaluations[-1] if self.evaluations else 0))
-        self.validation.append(validation)
-
-    def first(self, n: int) -> History:
-        return History(*(np.array(getattr(self, name)[:n]) for name in History.__dataclass_fields__))
+    log_likelihood: float
+    seconds: float
+    step_size: float
+    evaluations: float
+    validation: float
+    objective: float
 
 
 @dataclass(frozen=True)
 class Run:
-    """Where one run of a learner stands, and why it stopped if it did."""
+    """The state of one run of a learner, and why it stopped if it did."""
 
     step: Step
-    record: Record = field(repr=False)
+    entries: list[Entry] = field(repr=False)  # one per iteration; grows while the run goes on
     n_iter: int
     stop: Stop | None = None
-    best_so_far: Run | None = field(default=None, repr=False)  # the best step so far on the baskets set aside
+
+    @property
+    def entry(self) -> Entry:
+        return self.entries[self.n_iter]
 
     @property
     def score(self) -> float:
-        """What runs are compared by: how likely the baskets set aside are, or where there are none, the data."""
-        validation = self.record.validation[self.n_iter]
-        return self.log_likelihood if np.isnan(validation) else validation
+        """Value by which runs are compared: on the validation set, or without one the training objective."""
+        return self.entry.objective if np.isnan(self.entry.validation) else self.entry.validation
 
     @property
     def kernel(self) -> AnyKernel:
         return self.step.kernel
 
-    @property
-    def log_likelihood(self) -> float:
-        return self.step.log_likelihood
-
-    @property
-    def seconds(self) -> float:
-        """Since the fit began."""
-        return self.record.seconds[self.n_iter]
-
     @cached_property
     def history(self) -> History:
-        return self.record.first(self.n_iter + 1)
+        columns = list(zip(*self.entries[: self.n_iter + 1], strict=True))
+        return History(*(np.array(column, dtype=float) for column in columns[: len(History.__dataclass_fields__)]))
+
+    def followed_by(self, step: Step, seconds: float, validation: float) -> Run:
+        """Return a run with one more step, whose history ends there."""
+        entries = self.entries[: self.n_iter + 1]
+        return Run(step, [*entries, entry_of(step, seconds, validation, entries)], len(entries), self.stop)
+
+
+def entry_of(step: Step, seconds: float, validation: float, before: Sequence[Entry] = ()) -> Entry:
+    evaluations = step.evaluations + (before[-1].evaluations if before else 0)
+    return Entry(step.log_likelihood, seconds, step.step_size, evaluations, validation, step.objective)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: the value of a rule at most the tolerance, and limits."""
+    """When to stop: at a value of the rule up to the tolerance, or at a limit."""
 
     rule: Rule
     tol: float
     max_iter: int
     max_seconds: float | None
 
-    def reached(self, record: Record) -> Stop | None:
-        if self.rule(record.log_likelihood) <= self.tol:
+    def reached(self, entries: Sequence[Entry], first: int) -> Stop | None:
+        """Return the limit that is reached. The rule sees the steps from `first` on."""
+        if first < len(entries) and self.rule([entry.objective for entry in entries[first:]]) <= self.tol:
             return Stop.TOLERANCE
-        if len(record.log_likelihood) > self.max_iter:
+        if len(entries) > self.max_iter:
             return Stop.MAX_ITER
-        return Stop.MAX_SECONDS if self.out_of_time(record.seconds[-1]) else None
+        return Stop.MAX_SECONDS if self.out_of_time(entries[-1].seconds) else None
 
     def out_of_time(self, seconds: float) -> bool:
         return self.max_seconds is not None and seconds >= self.max_seconds
-
-
-@dataclass(frozen=True)
-class Validation:
-    """The mean log-likelihood of baskets set aside, and for how many iterations it may fail to rise."""
-
-    score: Callable[[AnyKernel], float]
-    patience: int
 
 
 def run(
@@ -155,56 +143,72 @@ def run(
     limits: Limits,
     clock: Callable[[], float],
     observe: Callable[[Run], bool],
-    validation: Validation | None = None,
+    validate: Callable[[AnyKernel], float] | None = None,
     at_end: Stop = Stop.NO_ASCENT,
 ) -> Run:
     """Run a learner until a limit is reached, `observe` returns true, or the learner ends (`at_end` is the reason).
 
-    With a validation set, also stop when that has not improved for `patience` iterations. The result is then the best
-    step on the validation set, whatever ended the run.
+    `validate` returns the mean log-likelihood of the validation set. With it, the result is the best step on that set,
+    and a run without a schedule also stops when that set has not become more likely for `PATIENCE` iterations.
     """
-    record = Record()
-    state: Run | None = None
+    entries: list[Entry] = []
+    best: Run | None = None
+    first = 0  # step to which the tolerance applies
     for step in steps:
-        if state is None:
+        if not entries:
             _check_start(step)
-        record.add(step, clock(), validation.score(step.kernel) if validation is not None else np.nan)
-        state = _followed(state, Run(step, record, len(record.log_likelihood) - 1), validation)
-        stop = limits.reached(record)
-        if validation is not None and state.best_so_far is not None:
-            waited = state.n_iter - state.best_so_far.n_iter
-            stop = stop or (Stop.VALIDATION if waited >= validation.patience else None)
-        if observe(state) and stop is None:
+        validation = math.nan if validate is None else validate(step.kernel)
+        entries.append(entry_of(step, clock(), validation, entries))
+        now = Run(step, entries, len(entries) - 1)
+        # as long as some validation basket is impossible, the last step is the best one
+        if best is None or validate is None or now.score > best.score or best.score == -math.inf:
+            best = now
+        first = len(entries) if step.preliminary else first
+        stop = limits.reached(entries, first)
+        if stop is None and step.share is None and now.n_iter - max(best.n_iter, first) >= PATIENCE:
+            stop = Stop.VALIDATION
+        if observe(now) and stop is None:
             stop = Stop.CALLBACK
         if stop is not None:
-            return _stopped(state, stop)
-    assert state is not None
-    return _stopped(state, at_end)
-
-
-def _followed(before: Run | None, now: Run, validation: Validation | None) -> Run:
-    """The state with the best step on the baskets set aside; as long as one of them is impossible, that is the last."""
-    if validation is None:
-        return now
-    best_so_far = before.best_so_far if before is not None else None
-    if best_so_far is None or now.score > best_so_far.score or best_so_far.score == -np.inf:
-        best_so_far = now
-    return replace(now, best_so_far=best_so_far)
-
-
-def _stopped(state: Run, stop: Stop) -> Run:
-    """At the best step on the baskets set aside, if there are any; one before the last was not chosen by the
-    tolerance."""
-    best = state.best_so_far or state
-    if stop is Stop.TOLERANCE and best.n_iter < state.n_iter:
-        stop = Stop.VALIDATION
-    return replace(best, stop=stop, best_so_far=None)
+            break
+    assert best is not None
+    stop = stop or at_end
+    # the tolerance did not choose a step before the last
+    return replace(best, stop=Stop.VALIDATION if stop is Stop.TOLERANCE and best.n_iter < now.n_iter else stop)
 
 
 def _check_start(step: Step) -> None:
-    if not np.isfinite(step.log_likelihood):
+    if not np.isfinite(step.objective):
         raise InputError(
             f"the start has a log-likelihood of {step.log_likelihood}: it gives some basket probability zero "
-            f"(its sets have at most {law_of(step.kernel).possible_sizes[-1]} items, and no basket may be larger), and "
-            "from there nothing can be learned; start elsewhere, for instance with init='wishart'"
+            f"(its sets have at most {law_of(step.kernel).possible_sizes[-1]} items); start elsewhere, for instance "
+            "with init='wishart'"
         )
+
+
+def relative_change(objective: Sequence[float]) -> float:
+    """|after − before| / max(|before|, 1e-5) of the last step: the rule of the paper's authors."""
+    if len(objective) < 2:
+        return math.inf
+    before, after = objective[-2:]
+    return abs(after - before) / max(abs(before), 1e-5)
+
+
+def remaining_gain(objective: Sequence[float], min_steps: int = MIN_STEPS) -> float:
+    """Estimate what is still to be gained, in nats per basket, by the gain of the second half of the run.
+
+    Where the gap to the optimum falls like 1/t or faster in the number of steps t, it is at most what was gained
+    between t/2 and t. The estimate does not depend on the scale of the data or of the steps.
+    """
+    t = len(objective) - 1
+    return objective[t] - objective[t // 2] if t >= min_steps else math.inf
+
+
+def last_gain(objective: Sequence[float]) -> float:
+    """Return what the last step gained. Newton's method gains less than that in all later steps together."""
+    return objective[-1] - objective[-2] if len(objective) > 1 else math.inf
+
+
+def never(objective: Sequence[float]) -> float:
+    """Return infinity: the learner ends by itself."""
+    return math.inf

@@ -1,46 +1,88 @@
-"""Problem: all that a learner is told of what it learns from, and what a fit asks of it whatever the learner."""
+"""Learner, an entry of the tables of learners, and Problem, what a learner is given to solve."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.families import AnyKernel, law_of
-from dpplearn.kernels.independent import independent
-from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
-from dpplearn.learners.starts import INITIALISERS, adapted
+from dpplearn.learners.loop import Arrays, Rule, Step, Stop
+from dpplearn.models.provenance import Provenance
+from dpplearn.models.training import Training
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A generator of steps, its stopping rule, and its defaults."""
+
+    name: str
+    steps: Callable[[Any, Any], Iterator[Step]]  # from a start and a problem
+    rule: Rule
+    tol: float = 1e-4  # nats per basket; for `relative_change`, relative
+    matrices: int = 23  # N×N matrices at the peak, by the growth of resident memory from N = 300 to 700
+    as_published: bool = False  # follows the authors' program step by step, and ends where that ends
+    can_condition: bool = False  # whether it can maximise P(Y given Y ≠ ∅)
+    conditions: bool = False  # whether it does so by default where no basket is empty
+    shrinkage: float | str = 0.0
+    at_end: Stop = Stop.NO_ASCENT  # why a run stops that ends by itself
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The baskets, how many threads may work on them, and the law that they follow. Kernels are symmetric ones."""
+    """Baskets, the distribution to maximise, and the conversions between models and what a learner optimises.
+
+    A learner takes a start: what `initial` or `start_from` return.
+    """
 
     baskets: AnyBaskets
     threads: int | None = None  # None: all cores
-    nonempty: bool = False  # whether the law is P(Y given Y ≠ ∅)
+    nonempty: bool = False  # whether the distribution is P(Y given Y ≠ ∅)
+
+    model_type: ClassVar[Any]
+    random_start: ClassVar[str] = "wishart"  # name of the random starts of further runs
+    blends: ClassVar[bool] = False  # whether item-to-item is mixed into the ranking of the model
 
     def log_likelihood(self, kernel: AnyKernel) -> float:
-        """What is maximised: the mean per basket, under the law."""
+        """Return the mean log-likelihood per basket."""
         return law_of(kernel, nonempty=self.nonempty).mean_log_likelihood(self.baskets, self.threads)
 
-    def independent_items(self) -> AnyKernel:
-        """The model of independent items with the frequencies of the baskets, under the law."""
-        return independent(self.baskets, nonempty=self.nonempty)
+    def objective(self, kernel: AnyKernel) -> float | None:
+        """Return what learning maximises, at a kernel; None where that is the log-likelihood."""
+        return None
 
-    def yardstick(self) -> AnyKernel:
-        """Independent items, of which none is certain, as none is where learning starts: for 1e-5 nats, no set
-        need be impossible without it."""
-        kernel = independent(self.baskets, nonempty=self.nonempty)
-        return Kernel(np.minimum(kernel.eigenvalues, 1 - BORDER), kernel.eigenvectors)
+    def baseline(self) -> AnyKernel:
+        """Return independent items with the frequencies of the baskets."""
+        raise NotImplementedError
 
-    def start(self, name: str, rng: np.random.Generator) -> AnyKernel:
-        """One of the starts that have names."""
-        return INITIALISERS[name](self.baskets, rng)
+    def initial(self, name: str, rng: np.random.Generator) -> Any:
+        """Return the start called `name`."""
+        raise NotImplementedError
 
-    def adapted(self, kernel: AnyKernel, catalogue: Catalogue, rng: np.random.Generator) -> AnyKernel:
-        """A kernel over another catalogue as a start, its items found by label."""
-        assert isinstance(kernel, Kernel)
-        return adapted(kernel, catalogue, self.baskets, rng)
+    def adapted(self, model: Any, rng: np.random.Generator) -> AnyKernel:
+        """Return the kernel of a model over the items of the baskets, matched by label."""
+        raise NotImplementedError
+
+    def start_from(self, kernel: AnyKernel) -> Any:
+        """Return a start that begins at the kernel."""
+        return kernel
+
+    def can_continue(self, schedule: Arrays) -> bool:
+        """Return whether the schedule of a checkpoint belongs to such a problem."""
+        return False
+
+    def continued(self, schedule: Arrays) -> Any:
+        """Return the start that continues the schedule of a checkpoint."""
+        raise NotImplementedError
+
+    def model(self, kernel: AnyKernel, learned: Provenance, training: Training | None) -> Any:
+        """Return the model of a kernel."""
+        items, nonempty = self.baskets.items, self.nonempty
+        return self.model_type(kernel, items, nonempty=nonempty, learned=learned, training=training)
+
+    def memory(self, learner: Learner) -> float:
+        """Return the bytes that learning needs at its peak."""
+        return 8.0 * self.baskets.n_items**2 * learner.matrices

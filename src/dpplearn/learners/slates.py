@@ -1,22 +1,108 @@
-"""How people choose from slates: a DPP over the candidates of each, by four numbers."""
+"""fit_slates: how strongly to diversify the lists of a recommender, learned from slates and what was chosen of them.
+
+The chosen items of a slate are a draw from a DPP over its candidates,
+
+    L = D S D,   D² = exp(intercept + slope · score),   S = (1 − α) I + α exp(−(1 − s)/ρ²),
+
+with α the strength and ρ the reach of repulsion, and s the similarity of candidates.
+"""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats
+from dpplearn.data.similarity import read_similarity
+from dpplearn.data.slates import Slates, read_slates
+from dpplearn.errors import InputError, InputWarning
+from dpplearn.kernels.interaction import DenseInteraction, Interaction, likeness_among
+from dpplearn.models.model import SetModel
+from dpplearn.models.slates import SlateNumber, SlatesFit
 
-NUMBERS = ("intercept", "slope", "strength", "reach")
-AT_ONCE = 4_000_000  # numbers, of as many slates as are looked at together
-FAR = 30.0  # logits and logarithms beyond which nothing changes
+BATCH_SIZE = 4_000_000  # numbers in the matrices of the slates that are computed together
+MAX_LOGIT = 30.0  # logits and logarithms beyond which nothing changes
+MAX_ITERATIONS = 200
+GRADIENT_TOL = 1e-6  # nats per slate and standard error of the free parameters, about
+MIN_INFORMATION = 1e-6  # in all slates; below, it is rounding
+EDGE = 1e-4  # strengths nearer to 0 or 1 have no standard error
+NO_STRENGTH = 1e-6  # at which there is no repulsion
+
+
+def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
+    """Learn from slates how strongly to diversify another recommender's lists.
+
+    What was chosen of a slate is modelled as a draw from a DPP over its candidates with four parameters: intercept and
+    slope of quality in the score of a candidate, and strength and reach of the repulsion between similar candidates.
+    The likelihood is exact.
+
+    Parameters
+    ----------
+    slates : Slates, table or list of tuples
+        A table with the columns slate, item, score and chosen, or a list of (candidates, scores, chosen).
+    similarity : DPP, Mixture or similarity
+        Similarity of items: a model, whose `rerank` then takes the result, or what `read_similarity` takes.
+
+    Returns
+    -------
+    SlatesFit
+        The four parameters with standard errors, and a test of repulsion.
+
+    Raises
+    ------
+    InputError
+        If nothing is chosen of any slate, or the model lacks a candidate.
+
+    Examples
+    --------
+    >>> rng, items = np.random.default_rng(0), [f"item {i}" for i in range(8)]
+    >>> kinds = {item: f"kind {i // 2}" for i, item in enumerate(items)}
+    >>> slates = []
+    >>> for _ in range(300):  # of two items of a kind, nobody takes both
+    ...     scores = rng.standard_normal(8)
+    ...     likes = scores + rng.standard_normal(8) > 0.5
+    ...     chosen = [items[i] for i in range(8) if likes[i] and not (i % 2 and likes[i - 1])]
+    ...     slates.append((items, scores, chosen))
+    >>> found = fit_slates(slates, kinds)
+    >>> found.shown, found.strength.value > 0.9
+    (True, True)
+    >>> found.rerank(["item 0", "item 1", "item 2"], [1.0, 0.9, 0.2], k=2)
+    ['item 0', 'item 2']
+    """
+    read = read_slates(slates)
+    if not read.chosen.any():
+        raise InputError("nothing is chosen of any slate; check the column chosen")
+    base, own, places = _interaction(similarity, read)
+    centre, scale = _centre_and_scale(read.scores[read.there])
+    problem = SlatesProblem((read.scores - centre) / scale, read.chosen, read.there, likeness_among(base, places))
+    without = _without_repulsion(problem)
+    best, evaluations, converged = _maximise(problem, _start(problem, without))
+    # Where scores determine all choices, a steeper slope is always better: compare at equal slopes.
+    ratio = best.slope / without.slope if without.slope else 1.0
+    steeper = without._replace(intercept=ratio * without.intercept, slope=ratio * without.slope)
+    without = max(without, steeper, key=problem.log_likelihood)
+    best = max(best, without, key=problem.log_likelihood)
+    if not converged:
+        warnings.warn("the fit of the slates did not converge; the best parameters found are returned", InputWarning, 2)
+    return SlatesFit(
+        **_reported(problem, best, centre, scale),
+        log_likelihood=problem.log_likelihood(best),
+        independent_log_likelihood=problem.log_likelihood(without),
+        p=_p_value(problem, best, without),
+        n_slates=len(read),
+        n_chosen=int(read.chosen.sum()),
+        evaluations=evaluations,
+        converged=converged,
+        catalogue=read.catalogue,
+        similarity=own,
+    )
 
 
 class Choice(NamedTuple):
-    """L = D S D over the candidates of a slate, D² = exp(intercept + slope · score), S = (1 − α) I + α exp(−(1 − s)/ρ²)
-    with α the strength and ρ the reach of repulsion, s how alike candidates are."""
+    """The parameters of the DPP over the candidates of a slate."""
 
     intercept: float
     slope: float
@@ -25,18 +111,18 @@ class Choice(NamedTuple):
 
     @property
     def free(self) -> Floats:
-        """As numbers without bounds: of the strength the logit, of the reach the logarithm."""
+        """Unconstrained parameters: the logit of the strength, the logarithm of the reach."""
         return np.array([self.intercept, self.slope, np.log(self.strength / (1 - self.strength)), np.log(self.reach)])
 
     @classmethod
     def of(cls, free: Floats) -> Choice:
-        logit, log_reach = np.clip(free[2:], -FAR, FAR)
+        logit, log_reach = np.clip(free[2:], -MAX_LOGIT, MAX_LOGIT)
         return cls(float(free[0]), float(free[1]), float(1 / (1 + np.exp(-logit))), float(np.exp(log_reach)))
 
 
 @dataclass(frozen=True, eq=False)
 class SlatesProblem:
-    """The mean log-likelihood of what was chosen, exactly: log det L_Y − log det(I + L) over the candidates."""
+    """The mean log-likelihood of the choices, log det L_Y − log det(I + L) over the candidates of each slate."""
 
     scores: Floats  # (n_slates, n)
     chosen: Bools  # (n_slates, n)
@@ -47,45 +133,140 @@ class SlatesProblem:
         return self.with_gradient(choice)[0]
 
     def with_gradient(self, choice: Choice) -> tuple[float, Floats]:
-        """And its gradient in the free numbers."""
+        """Return the mean log-likelihood and its gradient in the free parameters."""
         n_slates, n = self.scores.shape
-        at_once = max(AT_ONCE // (n * n), 1)
+        batch = max(BATCH_SIZE // (n * n), 1)
         total, gradient = 0.0, np.zeros(4)
-        for first in range(0, n_slates, at_once):
-            value, part = self._part(choice, slice(first, first + at_once))
+        for first in range(0, n_slates, batch):
+            value, part = self._part(choice, slice(first, first + batch))
             total, gradient = total + value, gradient + part
         return total / n_slates, gradient / n_slates
 
     def _part(self, choice: Choice, rows: slice) -> tuple[float, Floats]:
-        """∂ log det L_Y = tr(L_Y⁻¹ ∂L_Y) and ∂ log det(I + L) = tr((I + L)⁻¹ ∂L); candidates that are not there have an
-        L of 0, and outside Y stands the identity. I + L is E M E with E the larger of 1 and D, so that M is a number
-        whatever the worth."""
+        """Return the sums over some slates.
+
+        ∂ log det L_Y = tr(L_Y⁻¹ ∂L_Y) and ∂ log det(I + L) = tr((I + L)⁻¹ ∂L). Candidates that are not there have
+        L = 0, and the identity is outside Y. I + L = E M E with E = max(1, D), so that M is finite.
+        """
         scores, Y, there, alike = self.scores[rows], self.chosen[rows], self.there[rows], self.alike[rows]
         n = scores.shape[1]
         one, off = np.eye(n), 1 - np.eye(n)
         closeness = np.exp((alike - 1) / choice.reach**2) * off
-        worth = np.where(there, choice.intercept + choice.slope * scores, -np.inf)
-        log_E2 = np.maximum(worth, 0)
-        d = np.exp(np.minimum(worth, 0) / 2)  # D over E
+        quality = np.where(there, choice.intercept + choice.slope * scores, -np.inf)
+        log_E2 = np.maximum(quality, 0)
+        d = np.exp(np.minimum(quality, 0) / 2)  # D over E
         both = d[:, :, None] * d[:, None, :]
         S = one + choice.strength * closeness
         inside = Y[:, :, None] & Y[:, None, :]
         S_Y, M = np.where(inside, S, one), both * S + one * np.exp(-log_E2)[:, :, None]
-        value = np.linalg.slogdet(S_Y)[1].sum() - np.linalg.slogdet(M)[1].sum() + worth[Y].sum() - log_E2.sum()
+        value = np.linalg.slogdet(S_Y)[1].sum() - np.linalg.slogdet(M)[1].sum() + quality[Y].sum() - log_E2.sum()
         inverse = np.linalg.inv(M)
-        outside = np.diagonal(inverse, axis1=1, axis2=2) * np.exp(-log_E2)  # of (I + L)⁻¹
-        by_worth = np.where(there, Y - (1 - outside), 0)
+        outside = np.diagonal(inverse, axis1=1, axis2=2) * np.exp(-log_E2)  # diagonal of (I + L)⁻¹
+        by_quality = np.where(there, Y - (1 - outside), 0)
         by_S = (np.where(inside, np.linalg.inv(S_Y), 0) - both * inverse) * closeness
         strength = choice.strength
         by_strength = strength * (1 - strength) * by_S.sum()
         by_reach = strength * (by_S * 2 * (1 - alike)).sum() / choice.reach**2
-        return float(value), np.array([by_worth.sum(), (by_worth * scores).sum(), by_strength, by_reach])
+        return float(value), np.array([by_quality.sum(), (by_quality * scores).sum(), by_strength, by_reach])
 
     def information(self, choice: Choice, step: float = 1e-4) -> Floats:
-        """Minus the second derivatives in the free numbers, from differences of gradients."""
+        """Return minus the Hessian in the free parameters, from differences of gradients."""
         at, found = choice.free, np.empty((4, 4))
-        for number in range(4):
-            shift = step * np.eye(4)[number]
+        for row, shift in enumerate(step * np.eye(4)):
             ahead, behind = (self.with_gradient(Choice.of(at + side * shift))[1] for side in (1, -1))
-            found[number] = (behind - ahead) / (2 * step)
+            found[row] = (behind - ahead) / (2 * step)
         return np.asarray((found + found.T) / 2)
+
+
+def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, DenseInteraction | None, Any]:
+    """Return the interaction, the same if it is not that of a model, and the positions of the candidates in it."""
+    if isinstance(similarity, SetModel):
+        here = similarity.catalogue.translation(slates.catalogue)[slates.items]
+        unknown = slates.items[slates.there & (here < 0)]
+        if len(unknown):
+            raise InputError(similarity.catalogue.unknown(slates.catalogue.labels[unknown[0]]))
+        return similarity.law.interaction(), None, np.where(slates.there, here, 0)
+    S = read_similarity(similarity, slates.catalogue)
+    own = DenseInteraction(np.ones(1), S[None])
+    return own, own, slates.items
+
+
+def _centre_and_scale(scores: Floats) -> tuple[float, float]:
+    """Return mean and standard deviation, which is 1 where all scores are equal, without overflow."""
+    unit = float(np.abs(scores).max(initial=0.0)) or 1.0
+    centre, scale = float((scores / unit).mean()), float((scores / unit).std())
+    return unit * centre, unit * scale if scale > 1e-12 else 1.0
+
+
+def _without_repulsion(problem: SlatesProblem) -> Choice:
+    """Return the logistic regression of what is chosen on the scores, by Newton's method."""
+    x, y = problem.scores[problem.there], problem.chosen[problem.there].astype(float)
+    X = np.column_stack([np.ones_like(x), x])
+    mean = np.clip(y.mean(), 1e-6, 1 - 1e-6)
+    beta = np.array([np.log(mean / (1 - mean)), 0.0])
+    for _ in range(50):
+        p = np.exp(-np.logaddexp(0, -X @ beta))
+        H = X.T @ ((p * (1 - p))[:, None] * X) + 1e-9 * np.eye(2)
+        step = np.linalg.solve(H, X.T @ (y - p))
+        beta = beta + step * min(1.0, 4.0 / max(float(np.abs(step).max()), 1e-12))
+        if np.abs(step).max() < 1e-10:
+            break
+    return Choice(float(beta[0]), float(beta[1]), NO_STRENGTH, 1.0)
+
+
+def _start(problem: SlatesProblem, without: Choice) -> Choice:
+    """Return half of the strength, with the reach that covers half of the pairs well."""
+    pairs = problem.there[:, :, None] & problem.there[:, None, :] & ~np.eye(problem.scores.shape[1], dtype=bool)
+    distance = float(np.median(1 - problem.alike[pairs])) if pairs.any() else 1.0
+    return without._replace(strength=0.5, reach=max(distance, 1e-2) ** 0.5)
+
+
+def _maximise(problem: SlatesProblem, start: Choice) -> tuple[Choice, int, bool]:
+    """Return the maximum, the number of evaluations, and whether the search converged."""
+    from scipy.optimize import minimize
+
+    n_chosen = max(float(problem.chosen.sum()), 1.0) / len(problem.scores)
+    scale = np.sqrt(np.array([n_chosen, n_chosen, n_chosen / 10, n_chosen / 10]))
+
+    def negative(y: Floats) -> tuple[float, Floats]:
+        value, gradient = problem.with_gradient(Choice.of(y / scale))
+        return -value, -gradient / scale
+
+    options: Any = {"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-12}
+    end = minimize(negative, start.free * scale, jac=True, method="L-BFGS-B", options=options)
+    return Choice.of(end.x / scale), int(end.nfev), bool(end.success)
+
+
+def _p_value(problem: SlatesProblem, best: Choice, without: Choice) -> float:
+    """Return the p-value of the likelihood-ratio test of repulsion."""
+    from scipy.stats import chi2
+
+    gain = problem.log_likelihood(best) - problem.log_likelihood(without)
+    return float(chi2.sf(2 * len(problem.scores) * max(gain, 0.0), 2))
+
+
+def _reported(problem: SlatesProblem, best: Choice, centre: float, scale: float) -> dict[str, SlateNumber]:
+    """Return the parameters for scores in their own unit, with standard errors."""
+    slope = best.slope / scale
+    values = best._replace(intercept=best.intercept - slope * centre, slope=slope)
+    # derivatives of the reported parameters in the free ones
+    J = np.diag([1.0, 1 / scale, best.strength * (1 - best.strength), best.reach])
+    J[0, 1] = -centre / scale
+    errors = _standard_errors(problem.information(best) * len(problem.scores), J)
+    if not EDGE < best.strength < 1 - EDGE:
+        errors[2] = np.nan
+    named = zip(Choice._fields, values, errors.tolist(), strict=True)
+    return {name: SlateNumber(float(value), float(error)) for name, value, error in named}
+
+
+def _standard_errors(H: Floats, J: Floats) -> Floats:
+    """Return the square roots of the diagonal of J H⁻¹ Jᵀ; NaN for what the slates do not determine."""
+    try:
+        np.linalg.cholesky(H)
+    except np.linalg.LinAlgError:  # at an edge: strength and reach are not determined
+        errors = np.full(4, np.nan)
+        known = np.flatnonzero(H.diagonal()[:2] > MIN_INFORMATION)
+        inner = J[:2, known] @ np.linalg.pinv(H[np.ix_(known, known)]) @ J[:2, known].T
+        errors[known] = np.sqrt(np.maximum(np.diagonal(inner)[known], 0))
+        return errors
+    return np.sqrt(np.diagonal(J @ np.linalg.inv(H) @ J.T))

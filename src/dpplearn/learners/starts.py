@@ -37,9 +37,9 @@ def moments(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
     kernel = moments_kernel(baskets)
     if np.count_nonzero(kernel.K) == np.count_nonzero(kernel.K.diagonal()) > 1:
         warnings.warn(
-            "no pair of items occurs together less often than by chance, so the moments start is diagonal, "
-            "where the gradient is zero in every off-diagonal direction: learning will not leave the "
-            "independent model; try init='wishart'",
+            "no pair of items occurs together less often than expected under independence, so the moments start is "
+            "diagonal, where the gradient is zero in every off-diagonal direction: learning will not leave the independent "
+            "model; try init='wishart'",
             InputWarning,
             stacklevel=3,
         )
@@ -47,7 +47,7 @@ def moments(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
 
 
 def moments_kernel(baskets: AnyBaskets) -> Kernel:
-    """The moments start, without a word about whether it is of any use."""
+    """Return the moments start, without a warning if it is diagonal."""
     m = baskets.pair_frequencies()
     item = m.diagonal()
     K = repelling(m)
@@ -68,21 +68,20 @@ DETERMINISTIC = {"moments"}
 
 
 def repelling(m: Floats) -> Floats:
-    """sqrt(max(m_i m_j − m_ij, 0)) off the diagonal: |K_ij| of pairs that occur together less often than by chance."""
+    """sqrt(max(m_i m_j − m_ij, 0)) off the diagonal: |K_ij| of pairs that co-occur less often than expected."""
     K = np.sqrt(np.maximum(np.outer(m.diagonal(), m.diagonal()) - m, 0))
     np.fill_diagonal(K, 0)
     return np.asarray(K)
 
 
 def adapted(kernel: Kernel, catalogue: Catalogue, baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
-    """A kernel over one catalogue as a start for baskets over another, matched by label.
+    """Return a kernel over one catalogue as a start for baskets over another, matched by label.
 
-    Items that the baskets lack are marginalised out (K_S); new ones start at their frequency, nearly
-    independent of all others. Nearly: exact independence is a saddle that no learner leaves.
+    Items that the baskets lack are marginalised out (K_S). New items start at their frequency, nearly independent of
+    all others: exact independence is a saddle that no learner leaves.
     """
-    here = catalogue.translation(baskets.catalogue)
+    here = positions_in(catalogue, baskets)
     known = here >= 0
-    check_known(here, catalogue, baskets)
     if known.all() and len(catalogue) == baskets.n_items:
         return _permuted(kernel, here)
     old = Kernel.from_K(kernel.K[np.ix_(here[known], here[known])])
@@ -96,13 +95,15 @@ def adapted(kernel: Kernel, catalogue: Catalogue, baskets: AnyBaskets, rng: np.r
     return Kernel(lam, V @ small_rotation(n, n_old, rng))
 
 
-def check_known(here: Ints, catalogue: Catalogue, baskets: AnyBaskets) -> None:
-    """Refuse a start that knows none of the items of the baskets: `here` is where each stands in its catalogue."""
+def positions_in(catalogue: Catalogue, baskets: AnyBaskets) -> Ints:
+    """Return the position of each item of the baskets in the catalogue of a start, or −1; not all may be −1."""
+    here: Ints = catalogue.translation(baskets.catalogue)
     if not (here >= 0).any():
         raise InputError(
             f"the start knows none of the {count(baskets.n_items, 'item')} of the baskets (it has {len(catalogue)}, "
             f"such as {catalogue.labels[0]!r}; they have items such as {baskets.items[0]!r}); leave start= out"
         )
+    return here
 
 
 def _permuted(kernel: Kernel, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Kernel:

@@ -21,7 +21,7 @@ class Provenance:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> learned = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]], "em", max_iter=3).dpp.learned
+    >>> learned = dl.fit_dpp([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]], "em", max_iter=3).model.learned
     >>> learned.learner, learned.n_baskets, learned.nonempty
     ('em', 4, False)
     """
@@ -41,12 +41,12 @@ class Provenance:
     independent_log_likelihood: float | None = None
     n_baskets: int | None = None
     n_distinct: int | None = None
-    weight: float | None = None
+    weight: float | None = None  # of the baskets given, in baskets: that of the training statistics
     seconds: float | None = None
-    validation: float | None = None  # the share of the baskets set aside
+    validation: float | None = None  # fraction of the baskets that were held out
     validation_log_likelihood: float | None = None
     added: str | None = None  # what is said of items that were added since
-    unseen_gain: float | None = None  # over independent items, per basket that it was not learned from
+    unseen_gain: float | None = None  # over independent items, per basket that neither learning nor choosing saw
     unseen_error: float | None = None  # the standard error of that
 
     @classmethod

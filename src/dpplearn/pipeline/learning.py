@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.outcomes import PERCENTILE_RANK
 from dpplearn.evaluation.result import Evaluation
-from dpplearn.fitting.fit import asked_for, fit_with, model_of
-from dpplearn.fitting.options import FitOptions
+from dpplearn.learners.settings import settings_of
+from dpplearn.learners.train import fit_with
+from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
 from dpplearn.pipeline.manifest import Prepared
@@ -27,7 +29,6 @@ from dpplearn.tools.files import digest
 MODEL = "model"  # its name in the evaluation
 MODELS = "models"  # the folder of the models within that of the shelf
 LEARNING = ".learning-"  # what a model's file is called before its name is known
-NOT_OURS = ("threads", "progress")  # of the options of a fit
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,12 @@ class Learning:
 
 
 def fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of a fit that say what is learned, also those not asked for; wrong ones are refused."""
-    ours = [each.name for each in fields(FitOptions) if each.init and each.name not in NOT_OURS]
-    wrong = next((name for name in options if name not in ours), None)
-    if wrong is not None:
-        raise InputError(f"{wrong!r} is no option of fit_all; beside its own, it takes {', '.join(ours)}")
-    asked = asked_for(**options)
-    return {name: getattr(asked, name) for name in ours}
+    """Return all options of a fit that decide what is learned, with defaults."""
+    if "threads" in options:
+        raise InputError("threads is not an option of fit_all: every model is fitted by one thread")
+    settings = settings_of(**options)
+    found = {name: value for name, value in asdict(settings).items() if name != "threads"}
+    return {"model": settings.kind, **found}
 
 
 def learn(job: Learning) -> dict[str, Any]:
@@ -73,8 +73,7 @@ def learn(job: Learning) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         start = _start(job, last)
-        options = asked_for(start, **{**job.options, "threads": 1})
-        model = fit_with(options, train, start=start, rng=job.seed).model
+        model = fit_with(settings_of(**job.options, threads=1), train, start=start, rng=job.seed).model
     seconds = time.perf_counter() - began
     file, version = saved_model(model, job.shelf, job.slug)
     return {
@@ -98,7 +97,7 @@ def _start(job: Learning, last: SetModel | None) -> Any:
     """The model to start from, if it is of the kind that is asked for."""
     if not job.warm_start or last is None:
         return None
-    return last if model_of(last) == asked_for(**job.options).how.model else None
+    return last if isinstance(last, {"mixture": Mixture, "dpp": DPP}[job.options["model"]]) else None
 
 
 def saved_model(model: SetModel, shelf: Path, slug: str) -> tuple[str, str]:

@@ -41,7 +41,7 @@ def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> axes = learning_curve(dl.fit([["cot"], ["crib"], ["cot", "crib"]], "em").dpp).axes[0]
+    >>> axes = learning_curve(dl.fit_dpp([["cot"], ["crib"], ["cot", "crib"]], "em").model).axes[0]
     >>> axes.get_xlabel()
     'iteration'
     """

@@ -8,11 +8,11 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.errors import whole_number
-from dpplearn.fitting.quality_result import QualityWeights, Weight
+from dpplearn.learners.posterior.result import Posterior
+from dpplearn.learners.quality.weights import QualityWeights, Weight
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.layout import short
 from dpplearn.plots.style import INDEPENDENT, OURS
-from dpplearn.uncertainty.result import Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def quality_weights(weights: QualityWeights, top: int | None = None, figure: Fig
     Examples
     --------
     >>> import dpplearn as dl
-    >>> fit = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, learner="quality")
+    >>> fit = dl.fit_quality([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
     >>> [label.get_text() for label in quality_weights(fit.quality).axes[1].get_yticklabels()]
     ['uniform']
     """

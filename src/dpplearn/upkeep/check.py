@@ -11,7 +11,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
 from dpplearn.errors import InputError
-from dpplearn.fitting.result import FitResult
+from dpplearn.learners.result import FitResult
 from dpplearn.models.model import SetModel
 from dpplearn.upkeep.drawn_sets import draw_sets
 from dpplearn.upkeep.drift import (
@@ -55,7 +55,7 @@ def check(model: SetModel | FitResult, baskets: Baskets | Iterable[Iterable[Any]
     Examples
     --------
     >>> import dpplearn as dl
-    >>> model = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 50, shrinkage=0.1).model
+    >>> model = dl.fit_dpp([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 50, shrinkage=0.1).model
     >>> check(model, [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 20).drifted
     False
     >>> print(check(model, [["cot", "bib"], ["crib", "bib"]] * 40).verdict)

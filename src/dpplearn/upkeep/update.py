@@ -13,11 +13,14 @@ from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.times import decay, known_times
 from dpplearn.errors import InputError
-from dpplearn.fitting.fit import asked_for, fit_with
-from dpplearn.fitting.result import FitResult
 from dpplearn.distributions.components import Stack
 from dpplearn.distributions.interaction import Dense
-from dpplearn.learners.registry import QUALITY
+from dpplearn.learners.checkpoint import ProgressBar
+from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
+from dpplearn.learners.result import FitResult
+from dpplearn.learners.settings import settings_of
+from dpplearn.learners.symmetric.table import LEARNERS
+from dpplearn.learners.train import fit_with
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
@@ -43,7 +46,7 @@ class Update:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> old = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1).model
+    >>> old = dl.fit_dpp([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1).model
     >>> dl.update(old, [["cot", "mobile"], ["crib"]] * 5, rng=0).model.items
     ('bib', 'cot', 'crib', 'mobile')
     """
@@ -114,7 +117,7 @@ def update(
     Examples
     --------
     >>> import dpplearn as dl
-    >>> old = dl.fit([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1).model
+    >>> old = dl.fit_dpp([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1).model
     >>> found = update(old, [["cot", "mobile"], ["crib"]] * 5, rng=0)
     >>> [(each.item, each.n_baskets) for each in found.changes.new_items]
     [('mobile', 5.0)]
@@ -131,10 +134,11 @@ def update(
         past = _past(model, old, catalogue, rng, threads)
     kept, fresh = _aged(past, new, 1 - forget, half_life)
     both = _joined([kept, fresh], catalogue)
-    options = {"threads": threads, "max_seconds": max_seconds, "progress": progress, "nonempty": model.nonempty}
+    options: dict[str, Any] = {"threads": threads, "max_seconds": max_seconds, "nonempty": model.nonempty}
     share_not_shrunk = fresh.total_weight / both.total_weight if past.drawn else 1.0
-    asked = asked_for(model, **options, **_as_learned(model, share_not_shrunk))
-    found = fit_with(asked, both, start=model, rng=int(rng.integers(2**63)), as_weighed=True)
+    settings, seed = settings_of(**options, **_as_learned(model, share_not_shrunk)), int(rng.integers(2**63))
+    with shown_progress(progress) as shown:
+        found = fit_with(settings, both, start=model, rng=seed, callback=ProgressBar(shown), as_weighed=True)
     updated = _with_truth(found.model, model, past, kept, fresh)
     likelihood = likelihoods(model, updated, judged, in_sample=test is None)
     return Update(updated, model, found, _changes(model, updated, new, likelihood, past, kept, fresh))
@@ -144,10 +148,9 @@ def _check(model: Any, new: Baskets, forget: Any) -> None:
     """Before anything is learned."""
     if not isinstance(model, Model):
         raise InputError(f"got a {type(model).__name__} as the model; expected a DPP, a Mixture or the result of a fit")
-    if model.learned.learner == QUALITY.name or isinstance(model.distribution.components, Stack):
+    if model.learned.learner == QUALITY or isinstance(model.distribution.components, Stack):
         raise InputError(
-            "the model was told how items act on each other (kernels=, similarity=), and cannot be learned on; learn "
-            "it anew, as it was, from old and new baskets"
+            "models of `fit_weights` and `fit_quality` cannot be updated: refit them to old and new baskets"
         )
     if not new.total_weight > 0:
         raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to learn from")
@@ -202,7 +205,8 @@ def _as_learned(model: Model, share: float) -> dict[str, Any]:
     """
     if isinstance(model, DPP):
         known = model.learned.shrinkage
-        return {"learner": model.learned.learner or "auto", "shrinkage": None if known is None else known * share}
+        learner = model.learned.learner if model.learned.learner in LEARNERS else "lbfgs"
+        return {"learner": learner, "shrinkage": None if known is None else known * share}
     interaction = getattr(model.distribution.components, "interaction", None)
     if not isinstance(interaction, Dense):
         return {"validation": 0.0}

@@ -28,8 +28,8 @@ from dpplearn.kernels.symmetric.statistics import (
     sum_statistics,
     sums_under_L,
 )
-from dpplearn.learners.symmetric.ascent import gradient
 from dpplearn.learners.symmetric.em import posterior
+from dpplearn.learners.symmetric.k_ascent import gradient
 from helpers import oracle
 from helpers.spectra import Exact, eliminated, every_spectrum, exact, floats, rotation
 

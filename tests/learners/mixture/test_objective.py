@@ -6,11 +6,11 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from dpplearn.learners.mixture.climbing import climb
+from dpplearn.learners.mixture.mixture import mixture
 
 from dpplearn import Baskets
 from dpplearn.kernels.families import law_of
-from dpplearn.learners.mixture.climbing import climb
-from dpplearn.learners.mixture.mixture import mixture
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape
 from dpplearn.learners.mixture.problem import MixtureProblem
 from dpplearn.learners.mixture.starts import random_numbers

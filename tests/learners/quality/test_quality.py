@@ -6,18 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+from dpplearn.learners.quality.ridge import STRENGTHS, by_cross_validation, by_evidence
 
 import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.data.features import read_features
 from dpplearn.kernels.symmetric.quality import QualityLaw
 from dpplearn.learners.quality.blend import Blend
-from dpplearn.learners.quality.design import Design
-from dpplearn.learners.quality.errors import standard_errors
-from dpplearn.learners.quality.newton import Target, best_weights
+from dpplearn.learners.quality.learner import quality
 from dpplearn.learners.quality.problem import QualityProblem
-from dpplearn.learners.quality.quality import quality
-from dpplearn.learners.quality.ridge import STRENGTHS, by_cross_validation, by_evidence
+from dpplearn.learners.quality.standard_errors import standard_errors
+from dpplearn.learners.quality.target import Design, Target, best_weights
 from helpers import oracle
 from helpers.slopes import assert_slope_two
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import Baskets, Kernel
-from dpplearn.learners.symmetric.auto import SMALL, column_scale, with_empty_share, without_lost_columns
-from dpplearn.learners.symmetric.factor import factor
+from dpplearn import Baskets, Kernel, fit_dpp
+from dpplearn.learners.symmetric.lbfgs import SMALL, column_scale, with_empty_share, without_lost_columns
+from dpplearn.learners.symmetric.likelihood import factor
 from helpers.problems import random_kernel, sampled, shopping
 
 fit = partial(dl.fit, shrinkage=0)  # to maximum likelihood, which is what these tests are about
@@ -110,15 +110,15 @@ def test_nothing_is_given_up_where_nothing_is_lost() -> None:
 @pytest.mark.parametrize("seed", [0, 6])
 def test_auto_finds_the_optimum_that_em_approaches(seed: int) -> None:
     baskets = sampled(seed, n=400, n_items=5)
-    em = fit(baskets, "em", "wishart", rng=0, tol=1e-8, max_iter=5000).log_likelihood
-    assert em - 1e-4 <= fit(baskets, tol=1e-7, model="dpp", nonempty=False).log_likelihood <= em + 1e-3
+    em = fit_dpp(baskets, "em", init="wishart", rng=0, tol=1e-8, max_iter=5000).log_likelihood
+    assert em - 1e-4 <= fit_dpp(baskets, tol=1e-7, nonempty=False).log_likelihood <= em + 1e-3
 
 
 @pytest.mark.parametrize(("seed", "init"), [(2, "moments"), (3, "wishart")])
 def test_em_finds_nothing_to_gain_where_auto_ends(seed: int, init: str) -> None:
     baskets = sampled(seed, n=400, n_items=5)
-    auto = fit(baskets, init=init, rng=0, tol=1e-7, nonempty=False)
-    assert fit(baskets, "em", start=auto, tol=0, max_iter=100).log_likelihood <= auto.log_likelihood + 1e-6
+    auto = fit_dpp(baskets, init=init, rng=0, tol=1e-7, nonempty=False)
+    assert fit_dpp(baskets, "em", start=auto, tol=0, max_iter=100).log_likelihood <= auto.log_likelihood + 1e-6
 
 
 SHOPPING = shopping()
@@ -134,25 +134,25 @@ def few_repelling_pairs() -> Kernel:
 
 @pytest.mark.parametrize("init", ["moments", "wishart"])
 def test_auto_does_not_fall_into_the_basin_of_an_eigenvalue_at_one_where_another_is_better(init: str) -> None:
-    result = fit(SHOPPING, init=init, rng=0, nonempty=False)
-    assert result.log_likelihood >= fit(SHOPPING, "lbfgs").log_likelihood - 1e-3
+    result = fit_dpp(SHOPPING, init=init, rng=0, nonempty=False)
+    assert result.log_likelihood >= fit_dpp(SHOPPING).log_likelihood - 1e-3
     assert result.log_likelihood > result.independent_log_likelihood + 0.02
-    assert result.kernel.eigenvalues.max() < 0.99
+    assert result.model.kernel.eigenvalues.max() < 0.99
 
 
 def test_from_a_few_repelling_pairs_auto_goes_as_far_as_lbfgs() -> None:
     start = few_repelling_pairs()
-    result = fit(SHOPPING, start=start, model="dpp", nonempty=False)
+    result = fit_dpp(SHOPPING, start=start, nonempty=False)
     assert result.n_iter > 6
-    assert result.log_likelihood >= fit(SHOPPING, "lbfgs", start=start).log_likelihood - 1e-3
+    assert result.log_likelihood >= fit_dpp(SHOPPING, start=start).log_likelihood - 1e-3
 
 
 @pytest.mark.slow
 def test_auto_is_above_independent_items_and_as_good_as_lbfgs_on_groceries(shared: Path) -> None:
     baskets = dl.read_baskets(shared / "data" / "baskets" / "groceries.csv", format="lines")
     train, _ = baskets.split(0.8, rng=0)
-    yardstick = fit(train, "lbfgs").log_likelihood
+    yardstick = fit_dpp(train).log_likelihood
     for init in ("moments", "wishart"):
-        result = fit(train, init=init, rng=0, nonempty=False)
+        result = fit_dpp(train, init=init, rng=0, nonempty=False)
         assert result.log_likelihood > result.independent_log_likelihood + 0.05
         assert result.log_likelihood >= yardstick - 1e-3

@@ -8,7 +8,7 @@ import pytest
 from dpplearn import Baskets, Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.symmetric.factor import FactorLikelihood, factor, in_L
+from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor, in_L
 from helpers.problems import random_kernel
 from helpers.slopes import assert_slope_two
 

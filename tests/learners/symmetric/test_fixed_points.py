@@ -11,8 +11,8 @@ import pytest
 from dpplearn import Baskets, Kernel
 from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Problem
-from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.symmetric.mm import ACCELERATED_STEPS, acceleration, solution
+from dpplearn.learners.symmetric.table import LEARNERS
 from helpers.problems import PROBLEMS, random_kernel
 
 PROBLEM = PROBLEMS["weighted"]

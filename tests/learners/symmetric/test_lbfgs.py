@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpplearn.learners.quasi_newton import FIRST_SCALE, PAIRS, SHORTEST, SUFFICIENT, Curvature, line_search
+from dpplearn.learners.lbfgs import FIRST_SCALE, PAIRS, SHORTEST, SUFFICIENT, Curvature, line_search
 
 SHAPE = (5, 4)
 Pair = tuple[np.ndarray, np.ndarray]

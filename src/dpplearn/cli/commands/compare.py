@@ -29,17 +29,18 @@ from dpplearn.cli.options import (
     parse_shrinkage,
 )
 from dpplearn.cli.output import busy, show, wants_progress, write_json
-from dpplearn.learners.registry import LEARNERS
 from dpplearn.learners.starts import INITIALISERS
+from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.tools.tables import Facts
 from dpplearn.tools.words import listed
 
+MIXTURE = "mixture"
 Learners = Annotated[
     list[str] | None,
     typer.Option(
         "--learner",
-        metavar="|".join(LEARNERS),
-        callback=lambda values: [one_of(LEARNERS)(value) for value in values or []],
+        metavar="|".join((MIXTURE, *LEARNERS)),
+        callback=lambda values: [one_of((MIXTURE, *LEARNERS))(value) for value in values or []],
         help="A learner to compare; repeat for more. Without --learner, --init or --shrinkage, kinds of models are.",
     ),
 ]
@@ -61,7 +62,6 @@ Shrinkages = Annotated[
         help="A shrinkage to compare; repeat for more. By default that of the learner.",
     ),
 ]
-MIXTURE = "mixture"
 # Beside independent items, which are there anyway: each says more than those before it.
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "symmetric DPP": {"model": "dpp"},
@@ -128,7 +128,7 @@ def combinations(choices: Mapping[str, Sequence[Any] | None]) -> dict[str, dict[
     for values in product(*made.values()):
         options = dict(zip(made, values, strict=True))
         words = (_word(name, value) for name, value in options.items())
-        models[", ".join(words)] = options
+        models[", ".join(words)] = {"model": MIXTURE} if options.get("learner") == MIXTURE else options
     return models
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -42,12 +44,15 @@ from dpplearn.cli.options import (
 from dpplearn.cli.output import busy, wants_progress, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
-from dpplearn.fitting.checkpoint import Checkpoint
-from dpplearn.fitting.fit import asked_for, fit_with, model_of
-from dpplearn.fitting.quality import UNIFORM
-from dpplearn.fitting.unseen import with_unseen
-from dpplearn.learners.registry import QUALITY
+from dpplearn.learners.checkpoint import Checkpoint, ProgressBar
+from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
+from dpplearn.learners.quality.fit_quality import UNIFORM, fit_quality
+from dpplearn.learners.result import FitResult, with_unseen
+from dpplearn.learners.settings import Settings, settings_of
+from dpplearn.learners.train import fit_with
+from dpplearn.models.dpp import DPP
 from dpplearn.models.model import SetModel
+from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import listed
 
 Start = Annotated[
@@ -138,14 +143,15 @@ def fit(
     check_targets(output, checkpoint, start, (data, test, only, features), force)
     progress = wants_progress(quiet)
     given = dpplearn.load(start) if start is not None else None
-    options = asked_for(
-        given,
-        **learning.checked(start, model_of(given)),
-        **of_quality(learning.learner, features, similarity),
-        threads=threads,
-        progress=progress,
-    )
     seed = some_seed(seed)
+    kind = None if given is None else "dpp" if isinstance(given, DPP) else "mixture"
+    options = {**learning.checked(start, kind), "threads": threads}
+    check_quality(learning, features, similarity, start)
+    settings: Settings | None = None
+    fitted: Callable[..., FitResult] = partial(fit_quality, **options_of_quality(options, features, similarity))
+    if learning.learner != QUALITY:
+        settings = settings_of(**{**options, "model": options["model"] or kind}).like(given)
+        fitted = partial(fit_with, settings, start=given, rng=seed)
     if checkpoint is None:
         best_so_far = Checkpoint(output, math.inf, force=force)
     else:
@@ -156,7 +162,8 @@ def fit(
         with busy(f"reading {data}", progress):
             train, held_out = ending.enter_context(source.opened())
         try:
-            result = fit_with(options, train, start=given, rng=seed, callback=best_so_far)
+            with shown_progress(progress) as shown:
+                result = fitted(train, callback=[ProgressBar(shown), best_so_far])
             judge(result.model, held_out)
         except KeyboardInterrupt:
             if not best_so_far.saved:  # the signal came after learning
@@ -167,7 +174,7 @@ def fit(
             raise
         save_model(result.model, output, checkpoint, force)
         files = {"model": str(output), "data": data, "test_data": test}
-        report = fit_report(result, options, train, held_out, **files, seed=seed)
+        report = fit_report(result, settings, train, held_out, **files, seed=seed)
     write(report, fit_tables, as_json)
     if INTERRUPTS.received is not None:  # while the model was saved
         leave_interrupted(output)
@@ -180,15 +187,25 @@ def judge(model: SetModel, held_out: Baskets | None) -> None:
         model.learned = judged
 
 
-def of_quality(learner: str | None, features: Path | None, similarity: str | None) -> dict[str, Any]:
-    """The options that the learner of quality alone has; a similarity from a file has the name of that."""
-    given = {
-        name: value for name, value in (("--features", features), ("--similarity", similarity)) if value is not None
-    }
-    if given and learner != QUALITY.name:
-        raise UsageError(f"{listed(list(given))} needs --learner {QUALITY.name}")
-    of_file = similarity is not None and similarity != UNIFORM
-    return {"features": features, "similarity": {Path(similarity or "").stem: similarity} if of_file else similarity}
+def check_quality(learning: Learning, features: Path | None, similarity: str | None, start: Path | None) -> None:
+    """Refuse options that only --learner quality has, and with it options that it does not have."""
+    only = {"--features": features, "--similarity": similarity}
+    never = {"--start": start, "--init": learning.init, "--validation": learning.validation}
+    never["--restarts"] = learning.restarts if learning.restarts > 1 else None
+    never["--shrinkage"] = learning.shrinkage or None
+    wrong = [name for name, value in (never if learning.learner == QUALITY else only).items() if value is not None]
+    if wrong:
+        valid = "is not for" if learning.learner == QUALITY else "needs"
+        raise UsageError(f"{listed(wrong)} {valid} --learner {QUALITY}")
+
+
+def options_of_quality(options: dict[str, Any], features: Path | None, similarity: str | None) -> dict[str, Any]:
+    """Return the options of `fit_quality`; a similarity from a file has the name of the file."""
+    names = ("nonempty", "max_iter", "max_seconds", "threads", "tol")
+    found = {name: options[name] for name in names if options[name] is not None}
+    if similarity is not None:
+        found["similarity"] = similarity if similarity == UNIFORM else {Path(similarity).stem: similarity}
+    return {**found, "features": features, "smooth": options["shrinkage"] is None}
 
 
 def save_model(model: SetModel, output: Path, state: Path | None, force: bool) -> None:

@@ -13,11 +13,10 @@ from dpplearn.arrays import Floats
 from dpplearn.cli.output import Report, Shown
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.fitting.options import FitOptions
-from dpplearn.fitting.quality_result import MOST_SHOWN, STRENGTHS, WEIGHTS, QualityWeights
-from dpplearn.fitting.result import FitResult
 from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
-from dpplearn.models.mixture import Mixture
+from dpplearn.learners.quality.weights import MAX_ROWS_SHOWN, STRENGTHS, WEIGHTS, QualityWeights
+from dpplearn.learners.result import FitResult
+from dpplearn.learners.settings import MixtureSettings, Settings
 from dpplearn.tools.tables import Facts, TextTable
 from dpplearn.tools.words import count, likelier, number, share, shown, signed
 
@@ -27,12 +26,14 @@ BASELINE = (
 )
 
 
-def fit_report(result: FitResult, options: FitOptions, train: AnyBaskets, test: Baskets | None, **where: Any) -> Report:
+def fit_report(
+    result: FitResult, settings: Settings | None, train: AnyBaskets, test: Baskets | None, **where: Any
+) -> Report:
     """`where` names the files and the seed."""
     learned = result.model.learned
     return {
         **where,
-        **_kind_of(result, options),
+        **_kind_of(result, settings),
         "n_baskets": len(train),
         "n_distinct": learned.n_distinct,
         "n_items": train.n_items,
@@ -57,17 +58,20 @@ def fit_report(result: FitResult, options: FitOptions, train: AnyBaskets, test: 
     }
 
 
-def _kind_of(result: FitResult, options: FitOptions) -> Report:
+def _kind_of(result: FitResult, settings: Settings | None) -> Report:
     """What only one kind of model has is null for the other."""
-    mixture = isinstance(result.model, Mixture)
+    segments, rank, attraction = None, None, None
+    if isinstance(settings, MixtureSettings):
+        segments, rank, _ = settings.shape(len(result.model.items))
+        attraction = settings.attraction
     return {
-        "kind": "mixture" if mixture else "dpp",
-        "segments": result.model.n_segments if isinstance(result.model, Mixture) else None,
-        "rank": min(options.n_columns, len(result.model.items)) if mixture else None,
-        "attraction": options.attraction if mixture else None,
-        "shrinkage": None if mixture else result.shrinkage,
-        "shrinkage_chosen": None if mixture else result.model.learned.shrinkage_chosen,
-        "quality": None if result.weights is None else _quality(result.weights),
+        "kind": "dpp" if segments is None else "mixture",
+        "segments": segments,
+        "rank": rank,
+        "attraction": attraction,
+        "shrinkage": result.shrinkage if segments is None else None,
+        "shrinkage_chosen": bool(result.model.learned.shrinkage_chosen) if segments is None else None,
+        "quality": None if result.quality is None else _quality(result.quality),
     }
 
 
@@ -145,7 +149,7 @@ def _quality_tables(quality: Report) -> Iterator[Shown]:
         ("strengths", "Strengths of similarities", STRENGTHS),
     )
     for name, of, meaning in tables:
-        rows = sorted(quality[name], key=lambda row: -row["weight"])[:MOST_SHOWN]
+        rows = sorted(quality[name], key=lambda row: -row["weight"])[:MAX_ROWS_SHOWN]
         figures = ("weight", "standard_error", "low", "high")
         cells = [(shown(row["name"]), *(number(row[figure], 3) for figure in figures)) for row in rows]
         if rows:
@@ -176,8 +180,8 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "expected size", f"{number(report['expected_size'], 2)} items{_given(report)}"
     yield "file", shown(report["model"])
     if report["validation"] is not None:
-        aside = f"{share(report['validation'])} of the baskets, of mean log-likelihood "
-        yield "set aside", f"{aside}{number(report['validation_log_likelihood'])}"
+        aside = f"{share(report['validation'])} of the baskets; mean log-likelihood of the validation set "
+        yield "held out", f"{aside}{number(report['validation_log_likelihood'])}"
 
 
 def _given(report: Report) -> str:

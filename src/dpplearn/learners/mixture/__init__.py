@@ -1,1 +1,1 @@
-"""Learning mixtures of DPPs that attract and repel."""
+"""Learning mixtures of DPPs with a dense interaction, for up to 300 items."""

@@ -1,4 +1,4 @@
-"""The free numbers of a mixture: what they are, as one vector, and how they are scaled for the search."""
+"""The parameters of a mixture: as arrays, as one vector, and their scale in the search."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
-NEWTON = 20  # steps, of a method that needs few
-SMALLEST = 1e-12  # weight of a segment that may still grow
+NEWTON_STEPS = 20  # which converge in a few
+MIN_WEIGHT = 1e-12  # weight of a segment that may still grow
+# Log-odds are clipped here. Without a penalty that counts, as with weights of 1e12, they would grow without bound, and
+# e^l would not be a number.
+MAX_LOG_ODDS = 80.0
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How many items, segments, and columns of U; and whether items attract."""
+    """Numbers of items, segments and columns of U, and whether items attract."""
 
     n_items: int
     segments: int
@@ -25,7 +28,7 @@ class Shape:
 
     @property
     def interacts(self) -> bool:
-        """Whether items do, within a segment."""
+        """Whether items of a segment interact."""
         return self.rank > 0 or self.attraction
 
     @property
@@ -43,7 +46,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Penalty:
-    """Half a basket with and half a basket without every item are counted beside the data, whatever these are."""
+    """Weights of the penalties. Half a basket with and half a basket without each item are always added to the data."""
 
     repulsion: float = 0.1  # λ_s ‖U‖²
     attraction: float = 1.0  # λ_a Σ_{i>j} A_ij²
@@ -52,8 +55,8 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Parameters:
-    """γ, how much an item is liked; θ_c, what segment c adds; U and A, how items repel and attract; logits of the
-    segments' weights."""
+    """γ, the quality of items; θ_c, what segment c adds to it; U and A, how items repel and attract; logits of the
+    segments' weights. L_c = D_c (I + U Uᵀ + A) D_c with log D_c² = 2γ + θ_c."""
 
     gamma: Floats  # (n_items,)
     theta: Floats  # (segments, n_items)
@@ -73,7 +76,7 @@ class Parameters:
 
     @property
     def log_odds(self) -> Floats:
-        return 2 * self.gamma + self.theta
+        return np.clip(2 * self.gamma + self.theta, -MAX_LOG_ODDS, MAX_LOG_ODDS)
 
     @property
     def weights(self) -> Floats:
@@ -94,7 +97,7 @@ class Parameters:
 
     @classmethod
     def from_kernel(cls, kernel: MixtureKernel, shape: Shape, penalty: Penalty) -> Parameters:
-        """Those of a kernel whose segments share an interaction, as far as the shape has room for them.
+        """Return the parameters of a kernel whose segments share an interaction, truncated to the shape.
 
         U are the leading eigenvectors of what the symmetric part has beyond I; γ is what leaves the least penalty.
         """
@@ -103,13 +106,16 @@ class Parameters:
         kept = slice(len(C) - shape.rank, None)
         U = V[:, kept] * np.sqrt(np.maximum(excess[kept], 0))
         A = ((C - C.T) / 2)[shape.below] if shape.attraction else np.zeros(0)
-        gamma = _common(kernel.log_odds, penalty) if kernel.n_segments > 1 else kernel.log_odds[0] / 2
-        return cls(gamma, kernel.log_odds - 2 * gamma, U, A, np.log(np.maximum(kernel.weights, SMALLEST)))
+        log_odds = np.clip(kernel.log_odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+        gamma = _common(log_odds, penalty) if kernel.n_segments > 1 else log_odds[0] / 2
+        return cls(gamma, log_odds - 2 * gamma, U, A, np.log(np.maximum(kernel.weights, MIN_WEIGHT)))
 
 
 def scaled_for(p: Floats, n: float, shape: Shape, penalty: Penalty) -> Parameters:
-    """By what each number is multiplied for the search: about the root of the second derivative, from the frequencies p
-    of the items in baskets of weight n."""
+    """Return the scale of the search: about the root of the second derivative in each parameter.
+
+    `p` are the frequencies of the items in baskets of weight n.
+    """
     m, size = shape.segments, p.sum()
     rows, columns = shape.below
     U = np.sqrt(p * size / (1 + size) + 2 * (penalty.repulsion + 1) / n)
@@ -123,7 +129,7 @@ def scaled_for(p: Floats, n: float, shape: Shape, penalty: Penalty) -> Parameter
 
 
 def rescaled(scale: Parameters, shares: Floats, marginals: Floats, n: float, penalty: Penalty) -> Parameters:
-    """The same where it is known how large the segments are and how frequent an item is in each (segments, n_items)."""
+    """Return the scale once weights and marginals of the segments, (segments, n_items), are known."""
     variance = shares[:, None] * marginals * (1 - marginals)
     return replace(
         scale,
@@ -134,9 +140,9 @@ def rescaled(scale: Parameters, shares: Floats, marginals: Floats, n: float, pen
 
 
 def _common(log_odds: Floats, penalty: Penalty) -> Floats:
-    """The γ that maximises −λ_t/2 Σ_c (l_c − 2γ)² + γ − log(1 + e^{2γ}), item by item: concave, by Newton's method."""
+    """Return the γ that maximises −λ_t/2 Σ_c (l_c − 2γ)² + γ − log(1 + e^{2γ}) for each item, by Newton's method."""
     m, gamma = len(log_odds), log_odds.mean(axis=0) / 2
-    for _ in range(NEWTON):
+    for _ in range(NEWTON_STEPS):
         halved = np.tanh(gamma)
         slope = 2 * penalty.segments * (log_odds - 2 * gamma).sum(axis=0) - halved
         gamma = gamma + slope / (4 * penalty.segments * m + 1 - halved**2)

@@ -1,39 +1,47 @@
-"""MixtureProblem: what a mixture is learned from, and what it may be like."""
+"""MixtureProblem: fitting a mixture with a dense interaction."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.data.catalogue import Catalogue
-from dpplearn.kernels.factored.kernel import FactoredKernel
+from dpplearn.errors import InputError
 from dpplearn.kernels.families import AnyKernel
-from dpplearn.kernels.independent import chances
+from dpplearn.kernels.independent import SMOOTHING, chances
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.nonsymmetric.statistics import normalisers, of_items
-from dpplearn.learners.mixture.climbing import climb, numbers_at
+from dpplearn.kernels.nonsymmetric.statistics import Normalisers, OfItems, normalisers, of_items
 from dpplearn.learners.mixture.objective import Objective
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape, rescaled, scaled_for
-from dpplearn.learners.mixture.starts import over_items, random_numbers, with_pairs, with_segments
-from dpplearn.learners.problem import Problem
-from dpplearn.learners.starts import check_known
+from dpplearn.learners.mixture.starts import over_items, random_parameters, with_segments
+from dpplearn.learners.problem import Learner, Problem
+from dpplearn.learners.starts import positions_in
+from dpplearn.models.mixture import Mixture
 
-STEPS_ALONE = (10, 110)  # before and after the scale knows of the segments
-SMOOTHING = 0.5  # baskets with and without every item, counted beside the data
+MATRICES_PER_SEGMENT = 2  # N×N matrices, in addition to those of the learner
+
+
+class MixtureStart(NamedTuple):
+    """Initial parameters, and whether they are random."""
+
+    parameters: Parameters
+    random: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class MixtureProblem(Problem):
-    """The baskets and their law, the shape of the mixture, and how much its parts are shrunk."""
+    """The baskets and their distribution, the shape of the mixture, and the penalties."""
 
     segments: int = 10
     rank: int = 20
     attraction: bool = True
     penalty: Penalty = field(default_factory=Penalty)
+
+    model_type: ClassVar[Any] = Mixture
+    random_start: ClassVar[str] = "random"
 
     @cached_property
     def shape(self) -> Shape:
@@ -41,72 +49,78 @@ class MixtureProblem(Problem):
         return Shape(n, self.segments, min(self.rank, n), self.attraction)
 
     @cached_property
-    def objective(self) -> Objective:
-        return Objective(self, self.shape, self.penalty)
+    def at_shape(self) -> Objective:
+        """The objective as a function of parameters of the shape."""
+        return Objective(self.baskets, self.threads, self.nonempty, self.shape, self.penalty)
 
     @cached_property
     def scale(self) -> Parameters:
-        """By which the free numbers are multiplied for the search, as long as nothing is known of the segments."""
+        """The scale of the search as long as nothing is known of the segments."""
         n = self.baskets.total_weight
         p = chances(self.baskets.frequencies(), n, smoothing=SMOOTHING)
         return scaled_for(p, n, self.shape, self.penalty)
 
     def scale_at(self, at: Parameters) -> Floats:
-        """By which they are multiplied from there on."""
-        norms = (
-            normalisers(at.interaction(self.shape), at.log_odds, self.threads)
-            if self.shape.interacts
-            else of_items(at.log_odds)
-        )
+        """Return the scale of the search from these parameters on."""
+        norms: Normalisers | OfItems = of_items(at.log_odds)
+        if self.shape.interacts:
+            norms = normalisers(at.interaction(self.shape), at.log_odds, self.threads)
         n, shares = self.baskets.total_weight, self._shares(at, norms.log_Z)
         return rescaled(self.scale, shares, norms.marginals, n, self.penalty).flat(self.shape)
 
     def _shares(self, at: Parameters, log_Z: Floats) -> Floats:
-        """How many sets of a segment there are for each that the law allows."""
+        """Return π_c over the probability of the sets that the distribution allows."""
         allowed = 1 - at.weights @ np.exp(-log_Z) if self.nonempty else 1.0
         return np.asarray(at.weights / allowed)
 
-    def independent_items(self) -> MixtureKernel:
-        """With frequencies (count + ½)/(n + 1), under the law. Where single items would have them ever rarer, they are
-        as rare as one basket in n + 1 that is not empty makes them."""
-        n, m = self.baskets.total_weight, self.baskets.frequencies()
-        p = chances(m, n, smoothing=SMOOTHING, nonempty=self.nonempty)
-        p = np.maximum(p, chances(m, n, smoothing=SMOOTHING) / (n + 1))
-        return MixtureKernel.of_items(np.log(p / (1 - p)))
+    def expected_pairs(self, at: Parameters) -> Floats:
+        """Return the pair counts that the segments imply if items of a segment are independent."""
+        items = of_items(at.log_odds)
+        shares = self.baskets.total_weight * self._shares(at, items.log_Z)
+        return np.asarray((shares[:, None] * items.marginals).T @ items.marginals)
 
-    def yardstick(self) -> MixtureKernel:
-        return self.independent_items()
+    def baseline(self) -> MixtureKernel:
+        return MixtureKernel.of_items(independent_log_odds(self))
 
-    def log_likelihood(self, kernel: AnyKernel) -> float:
-        """Less the penalties, per basket: what learning maximises."""
+    def objective(self, kernel: AnyKernel) -> float:
         assert isinstance(kernel, MixtureKernel)
         n = self.baskets.n_items
         shape = Shape(n, kernel.n_segments, n, attraction=True)  # with room for any kernel
-        return Objective(self, shape, self.penalty)(Parameters.from_kernel(kernel, shape, self.penalty).flat(shape))[0]
+        objective = Objective(self.baskets, self.threads, self.nonempty, shape, self.penalty)
+        return objective(Parameters.from_kernel(kernel, shape, self.penalty).flat(shape))[0]
 
-    def start(self, name: str, rng: np.random.Generator) -> MixtureKernel:
-        """Segments of independent items, learned from random numbers, and what the pairs say beside them."""
-        at = random_numbers(self.shape, self.independent_items(), rng)
-        alone = self.segments_alone(at) if self.segments > 1 else at
-        items = of_items(alone.log_odds)
-        shares = self.baskets.total_weight * self._shares(alone, items.log_Z)
-        expected = (shares[:, None] * items.marginals).T @ items.marginals
-        return with_pairs(replace(alone, U=at.U, A=at.A), self.baskets, expected).kernel(self.shape)
+    def initial(self, name: str, rng: np.random.Generator) -> MixtureStart:
+        return MixtureStart(random_parameters(self.shape, independent_log_odds(self), rng), random=True)
 
-    def segments_alone(self, at: Parameters) -> Parameters:
-        """What learning finds from the given numbers as long as items do not interact: a step takes a fraction of the
-        time that one with the interaction does, and leaves little to do for those."""
-        alone = replace(self, rank=0, attraction=False)
-        at, scale = replace(at, U=at.U[:, :0], A=at.A[:0]), alone.scale.flat(alone.shape)
-        for steps in STEPS_ALONE:
-            *_, last = islice(climb(alone.objective, at.flat(alone.shape) * scale, scale), steps + 1)
-            at = numbers_at(last, alone.shape)
-            scale = alone.scale_at(at)
-        return at
+    def adapted(self, model: Mixture, rng: np.random.Generator) -> MixtureKernel:
+        kernel = dense_kernel(model)
+        here = positions_in(model.catalogue, self.baskets)
+        return with_segments(over_items(kernel, here, independent_log_odds(self)), self.segments, rng)
 
-    def adapted(self, kernel: AnyKernel, catalogue: Catalogue, rng: np.random.Generator) -> MixtureKernel:
-        kernel = kernel.dense() if isinstance(kernel, FactoredKernel) else kernel
+    def start_from(self, kernel: AnyKernel) -> MixtureStart:
         assert isinstance(kernel, MixtureKernel)
-        here = catalogue.translation(self.baskets.catalogue)
-        check_known(here, catalogue, self.baskets)
-        return with_segments(over_items(kernel, here, self.independent_items()), self.segments, rng)
+        return MixtureStart(Parameters.from_kernel(kernel, self.shape, self.penalty))
+
+    def memory(self, learner: Learner) -> float:
+        return 8.0 * self.baskets.n_items**2 * (learner.matrices + MATRICES_PER_SEGMENT * self.segments)
+
+
+def dense_kernel(model: Mixture) -> MixtureKernel:
+    """Return the kernel of a mixture whose segments share an interaction, with that as a dense matrix."""
+    kernel: Any = model.kernel
+    kernel = kernel.dense() if hasattr(kernel, "dense") else kernel
+    if not isinstance(kernel, MixtureKernel):
+        raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
+    return kernel
+
+
+def independent_log_odds(problem: Problem) -> Floats:
+    """Return the log-odds of independent items with frequencies (count + ½)/(n + 1), under the distribution.
+
+    Where a basket has little more than one item on average, the condition Y ≠ ∅ would make items arbitrarily rare; they
+    are at least as frequent as one nonempty basket in n + 1 makes them.
+    """
+    n, m = problem.baskets.total_weight, problem.baskets.frequencies()
+    p = chances(m, n, smoothing=SMOOTHING, nonempty=problem.nonempty)
+    p = np.maximum(p, chances(m, n, smoothing=SMOOTHING) / (n + 1))
+    return np.asarray(np.log(p / (1 - p)))

@@ -1,4 +1,4 @@
-"""Where a mixture starts: beside independent items, or from another mixture."""
+"""Initial parameters of a mixture: random, from pair counts, or from another mixture."""
 
 from __future__ import annotations
 
@@ -11,47 +11,50 @@ from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.learners.mixture.parameters import Parameters, Shape
 
-NOISE = 0.3  # standard deviation
-SPREAD = 0.7  # of the segments' likings: from those who take little to those who take much
+NOISE = 0.3  # standard deviation of random numbers
+SPREAD = 0.7  # of log-odds over the segments, from small baskets to large ones
 
-SMOOTHING = 5.0  # baskets, counted with a pair and by chance, so that rare pairs are taken for independent ones
-SURELY = 3.0  # standard deviations of a count
-LITTLE = 0.3  # of the random numbers, beside what the pairs say
-A_PART = 0.3  # of the attraction that they show, so that its signs can still change
+PAIR_SMOOTHING = 5.0  # baskets added to observed and expected pair counts, so that rare pairs count as independent
+CONFIDENCE = 3.0  # standard deviations of a count
+RANDOM_SHARE = 0.3  # of the random U that is kept next to the repulsion that pairs show
+ATTRACTION_SHARE = 0.3  # of the attraction that pairs show; small, so that its signs can still change
 
 
-def random_numbers(shape: Shape, independent: MixtureKernel, rng: np.random.Generator) -> Parameters:
-    """Independent items, and beside them small random numbers for what segments and pairs may come to be."""
+def random_parameters(shape: Shape, log_odds: Floats, rng: np.random.Generator) -> Parameters:
+    """Return independent items with small random deviations between segments and random interactions."""
     n, m, r = shape.n_items, shape.segments, shape.rank
     theta = NOISE * rng.standard_normal((m, n)) + np.linspace(-SPREAD, SPREAD, m)[:, None]
     U = NOISE * rng.standard_normal((n, r)) / np.sqrt(max(r, 1))
     A = NOISE * rng.standard_normal(n * (n - 1) // 2 if shape.attraction else 0) / np.sqrt(n)
-    return Parameters(independent.log_odds[0] / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
+    return Parameters(log_odds / 2, theta if m > 1 else np.zeros((1, n)), U, A, np.zeros(m))
 
 
 def with_pairs(at: Parameters, baskets: AnyBaskets, expected: Floats) -> Parameters:
-    """Segments of independent items, and beside them what the pairs say: of attraction what segments do not, `expected`
-    being how many of each they explain; of repulsion all, as segments learned alone make do with differing in taste
-    where items stand in for each other.
+    """Return segments of independent items with the interactions that pair counts show.
 
-    A² of two items alone is what maximises m log(1 + A²) − (e + 1) A² for a pair met m times where e are expected. Its
-    sign, on which a pair says nothing, is that of the random numbers, and a part of it is where learning starts.
+    Attraction is what the segments do not explain; `expected` are the pair counts that they imply. Repulsion is
+    compared with independence, because segments learned alone represent substitutes by differences in taste.
+
+    A² maximises m log(1 + A²) − (e + 1) A² for a pair that occurs m times where e are expected. Its sign, which pair
+    counts do not determine, is that of the random numbers.
     """
     frequencies = baskets.pair_frequencies()
-    met, by_chance = (
+    observed, independent = (
         baskets.total_weight * each for each in (frequencies, np.outer(frequencies.diagonal(), frequencies.diagonal()))
     )
-    together = np.sqrt(np.maximum(met / (expected + 1) - 1, 0))
-    rows, columns = np.tril_indices(len(met), -1)
-    A = A_PART * np.copysign(together[rows, columns], at.A) if at.A.size else at.A
-    U = LITTLE * at.U + repelling_directions(met, by_chance, at.U.shape[1])
+    attraction = np.sqrt(np.maximum(observed / (expected + 1) - 1, 0))
+    rows, columns = np.tril_indices(len(observed), -1)
+    A = ATTRACTION_SHARE * np.copysign(attraction[rows, columns], at.A) if at.A.size else at.A
+    U = RANDOM_SHARE * at.U + repelling_directions(observed, independent, at.U.shape[1])
     return replace(at, U=U, A=A)
 
 
-def repelling_directions(met: Floats, expected: Floats, rank: int) -> Floats:
-    """U with U Uᵀ near √(1 − lift) of the pairs that surely meet less often than expected: where items that stand in
-    for each other are many, small random numbers would take long to find them, or never do."""
-    lift = (met + SURELY * np.sqrt(met) + SMOOTHING) / (expected + SMOOTHING)
+def repelling_directions(observed: Floats, expected: Floats, rank: int) -> Floats:
+    """Return U with U Uᵀ near √(1 − lift) of the pairs that clearly co-occur less often than expected.
+
+    Where there are many substitutes, small random numbers would take long to find them, or never do.
+    """
+    lift = (observed + CONFIDENCE * np.sqrt(observed) + PAIR_SMOOTHING) / (expected + PAIR_SMOOTHING)
     apart = np.sqrt(np.maximum(1 - lift, 0))
     np.fill_diagonal(apart, 0)
     np.fill_diagonal(apart, apart.max(axis=1))
@@ -60,11 +63,13 @@ def repelling_directions(met: Floats, expected: Floats, rank: int) -> Floats:
     return np.asarray(vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0)))
 
 
-def over_items(kernel: MixtureKernel, here: Ints, independent: MixtureKernel) -> MixtureKernel:
-    """A kernel over other items: `here` says where each of the new ones stands in it, or −1 for those that it lacks.
-    These start independent of all others, as likely in every segment as they are."""
+def over_items(kernel: MixtureKernel, here: Ints, new_log_odds: Floats) -> MixtureKernel:
+    """Return the kernel over other items; `here` is the position of each in the kernel, or −1 where it is new.
+
+    New items start independent of all others, with the same probability in every segment.
+    """
     known = here >= 0
-    log_odds = np.tile(independent.log_odds, (kernel.n_segments, 1))
+    log_odds = np.tile(new_log_odds, (kernel.n_segments, 1))
     log_odds[:, known] = kernel.log_odds[:, here[known]]
     of_all = (
         np.einsum("c,cij->ij", kernel.weights, kernel.interaction)
@@ -77,7 +82,7 @@ def over_items(kernel: MixtureKernel, here: Ints, independent: MixtureKernel) ->
 
 
 def with_segments(kernel: MixtureKernel, segments: int, rng: np.random.Generator) -> MixtureKernel:
-    """The segments of largest weight; or beside those that there are, some like them that differ at random."""
+    """Return the kernel with the segments of largest weight, or with additional random variants of its segments."""
     if kernel.n_segments == segments:
         return kernel
     order = np.argsort(-kernel.weights, kind="stable")

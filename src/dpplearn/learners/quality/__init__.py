@@ -1,1 +1,1 @@
-"""Learners of quality per item: similarity is given, but for its strength."""
+"""Learning item quality where the similarity of items is known."""

@@ -1,4 +1,4 @@
-"""How similarities are blended: S = (1 − τ)(w₀ I + Σ_g w_g S_g) + τ 11ᵀ, the strengths τ and w to be learned."""
+"""Blend: S = (1 − τ)(w₀ I + Σ_g w_g S_g) + τ 11ᵀ with strengths τ and w that are learned."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 
-MOST = 1 - 1e-4  # the largest share that a breaking of the stick may have: of the rest, I keeps S definite
-LITTLE, SOME, MUCH = 0.02, 0.3, 0.6  # strengths to start from
+MAX_STRENGTH = 1 - 1e-4  # the rest of the stick, the weight of I, keeps S definite
+LOW, MEDIUM, HIGH = 0.02, 0.3, 0.6  # strengths to start from
 
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """The similarities, one after the other, and whether all items are also alike in one way, to an extent τ.
+    """Similarities, and whether all items also share a uniform similarity τ.
 
-    The weights are what a stick is broken into: w_1 = s_1, w_2 = (1 − s_1) s_2 and so on, and what is left is w₀. So
-    any of s and τ between 0 and 1 gives a similarity, and a strength can be exactly 0. Without either, S is as given.
+    The weights are those of a broken stick: w_1 = s_1, w_2 = (1 − s_1) s_2 and so on, and the rest is w₀. So any s and
+    τ between 0 and 1 give a similarity, and a strength can be exactly 0. With `fixed`, S is the one similarity given.
 
     Examples
     --------
@@ -36,28 +36,29 @@ class Blend:
 
     @property
     def strength_names(self) -> tuple[str, ...]:
-        """What the strengths are called: τ first, then those of the similarities."""
+        """Names of the strengths: τ first, then those of the similarities."""
         return () if self.fixed else (*(("uniform",) if self.uniform else ()), *self.names)
 
     def starts(self) -> list[Floats]:
-        """Several: where no items are alike the slopes in all strengths are zero, and nothing leads away from there.
+        """Return several starts: where no items are alike all derivatives are zero, which is a saddle.
 
-        None at all, and of each τ, all similarities to some extent, or one of them much and the others little.
+        The first has no similarity. The others have, for each τ, all similarities to a medium extent, or one of them to
+        a high and the others to a low extent.
         """
         if self.fixed:
             return [np.zeros(0)]
         n = len(self.similarities)
-        mixes = [np.full(n, SOME / max(n, 1)), *(np.where(np.arange(n) == g, MUCH, LITTLE) for g in range(n))]
-        taus = ([LITTLE], [SOME]) if self.uniform else ([],)
+        mixes = [np.full(n, MEDIUM / max(n, 1)), *(np.where(np.arange(n) == g, HIGH, LOW) for g in range(n))]
+        taus = ([LOW], [MEDIUM]) if self.uniform else ([],)
         return [np.zeros(self.n_strengths), *(np.array([*tau, *mix]) for tau in taus for mix in mixes)]
 
     def among(self, items: Ints) -> Blend:
-        """Of some items alone."""
+        """Return the blend of some of the items."""
         some = tuple(S[np.ix_(items, items)] for S in self.similarities)
         return Blend(some, self.uniform, self.fixed, self.names)
 
     def _broken(self, phi: Floats) -> tuple[float, Floats, Floats]:
-        """τ, w and ∂w_g/∂s_h."""
+        """Return τ, w and ∂w_g/∂s_h."""
         tau, s = (float(phi[0]), phi[1:]) if self.uniform else (0.0, phi)
         left = np.concatenate([[1.0], np.cumprod(1 - s)])  # before each break
         w = s * left[:-1]
@@ -67,7 +68,7 @@ class Blend:
         return tau, w, slopes
 
     def strengths(self, phi: Floats) -> tuple[Floats, Floats]:
-        """τ and w, and how they change with φ."""
+        """Return τ and w, and their Jacobian in φ."""
         tau, w, slopes = self._broken(phi)
         if not self.uniform:
             return w, slopes
@@ -76,7 +77,7 @@ class Blend:
         return np.concatenate([[tau], w]), change
 
     def matrix(self, phi: Floats, n_items: int) -> Floats:
-        """S."""
+        """Return S."""
         if self.fixed:
             return self.similarities[0]
         tau, w, _ = self._broken(phi)
@@ -86,7 +87,7 @@ class Blend:
         return np.asarray((1 - tau) * S + tau)
 
     def gradient(self, phi: Floats, G: Floats) -> Floats:
-        """⟨G, ∂S/∂φ⟩ for every strength."""
+        """Return ⟨G, ∂S/∂φ⟩ for every strength."""
         if self.fixed:
             return np.zeros(0)
         tau, w, slopes = self._broken(phi)

@@ -1,4 +1,4 @@
-"""QualityProblem: baskets, how quality comes from weights, and what is known of similarity."""
+"""QualityProblem: fitting L = D S D with log D² = F θ, where S is a blend of given similarities."""
 
 from __future__ import annotations
 
@@ -8,122 +8,119 @@ from functools import cached_property
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
+from dpplearn.kernels.independent import SMOOTHING
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
 from dpplearn.kernels.symmetric.statistics import sums_under_L
-from dpplearn.learners.problem import Problem
 from dpplearn.learners.quality.blend import Blend
-from dpplearn.learners.quality.design import Design
-from dpplearn.learners.quality.newton import Optimum, Target, best_weights
+from dpplearn.learners.quality.target import Design, Optimum, Target, best_weights
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 
-DOUBT = 1.0  # nats that a strength of 1 costs all baskets together: towards 0 where the data say nothing
+STRENGTH_PENALTY = 1.0  # nats in all baskets together for a strength of 1: towards 0 where the data say nothing
+MIN_RIDGE, MAX_RIDGE = 1e-6, 1e8
+RIDGE_ROUNDS, RIDGE_TOL = 100, 1e-4  # of the evidence: rounds, and the relative change that ends them
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The best weights for given strengths, and the slopes of what they are worth in these."""
+    """The best weights for given strengths, and the gradient of their value in the strengths."""
 
     phi: Floats
     optimum: Optimum
-    value: float  # the mean log-likelihood per basket, less the ridge and the doubt
+    value: float  # mean log-likelihood per basket minus penalties
     gradient: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class QualityProblem(Problem):
-    """What is learned: the weights θ of u = F θ, and the strengths φ of similarities.
+class QualityProblem(SymmetricProblem):
+    """The weights θ of u = F θ and the strengths φ of the similarities.
 
-    A weight per item is learned of the items that occur; the others are not there, and have probability zero.
+    With one weight per item, only items that occur are learned; the others have probability zero.
     """
 
-    design: Design | None = None  # None: a weight per item
+    design: Design | None = None  # None: one weight per item
     blend: Blend = Blend((), uniform=True)  # noqa: RUF009
-    ridge: float = 0.0  # on the weights of features, in all baskets together
+    ridge: float = 0.0  # on the weights of features, for all baskets together
+    smoothed: bool = False  # whether half a basket with and half a basket without each item are added
 
     @cached_property
     def number(self) -> float:
-        """How many baskets the weights are worth."""
+        """Number of baskets that the weights stand for."""
         return self.baskets.totals.effective_number
 
     @cached_property
+    def whole_design(self) -> Design:
+        return self.design or Design.of_items(self.baskets.items)
+
+    @cached_property
     def items(self) -> Ints:
-        """Those whose quality is learned."""
-        if self.of_all.free:
+        """Items whose quality is learned."""
+        if self.whole_design.free and not self.smoothed:
             return np.flatnonzero(self.baskets.frequencies() > 0)
         return np.arange(self.baskets.n_items)
 
     @cached_property
-    def of_all(self) -> Design:
-        return self.design or Design.of_items(self.baskets.items)
-
-    @cached_property
     def m(self) -> Floats:
-        """How often those items occur; none is certain, as none is where learning starts."""
+        """Frequencies of these items, below 1."""
+        if self.smoothed:
+            return np.asarray((self.baskets.frequencies() * self.number + SMOOTHING) / (self.number + 2 * SMOOTHING))
         return np.minimum(self.baskets.frequencies()[self.items], 1 - BORDER)
 
     def similarity(self, phi: Floats) -> Floats:
-        """S, of all items."""
+        """Return S over all items."""
         return self.blend.matrix(phi, self.baskets.n_items)
 
     def target(self, phi: Floats) -> Target:
-        """What the weights are to bring about, given the strengths."""
+        """Return the objective of the weights, given the strengths."""
         S = self.similarity(phi)[np.ix_(self.items, self.items)]
-        m = self.m / min(float(self.m.sum()), 1.0) if self.nonempty else self.m  # such sets have one item at least
-        return Target(S, m, self.of_all.among(self.items), self.nonempty, self.ridge / self.number)
+        m = self.m / min(float(self.m.sum()), 1.0) if self.nonempty else self.m  # nonempty sets have at least one item
+        return Target(S, m, self.whole_design.among(self.items), self.nonempty, self.ridge / self.number)
 
     def profile(self, phi: Floats, theta: Floats | None = None) -> Profile:
-        """By the envelope theorem: ∂/∂S of the whole is ⟨Δ_S/n − D (L + I)⁻¹ D/c, dS⟩, the weights being the best."""
+        """Return the best weights, found from θ, and the gradient of their value in the strengths.
+
+        By the envelope theorem the derivative in S is Δ_S/n − D (L + I)⁻¹ D/c at the best weights.
+        """
         S, total = self.similarity(phi), self.baskets.total_weight
         logdet, delta = sums_under_L(S, self.baskets, self.threads)
         optimum = best_weights(self.target(phi), theta)
-        G = delta[np.ix_(self.items, self.items)] / total - optimum.law.by_similarity
         if self.blend.fixed:
             return Profile(phi, optimum, optimum.value + logdet / total, np.zeros(0))
-        strengths, slopes = self.blend.strengths(phi)
-        doubted = np.array([name != "uniform" for name in self.blend.strength_names]) * (DOUBT / self.number)
-        gradient = self.blend.among(self.items).gradient(phi, G) - doubted @ slopes
-        return Profile(phi, optimum, optimum.value + logdet / total - float(doubted @ strengths), gradient)
+        G = delta[np.ix_(self.items, self.items)] / total - optimum.law.by_similarity
+        strengths, jacobian = self.blend.strengths(phi)
+        named = np.array([name != "uniform" for name in self.blend.strength_names])
+        penalty = named * (STRENGTH_PENALTY / self.number)
+        gradient = self.blend.among(self.items).gradient(phi, G) - penalty @ jacobian
+        return Profile(phi, optimum, optimum.value + logdet / total - float(penalty @ strengths), gradient)
 
     def kernel(self, phi: Floats, theta: Floats) -> Kernel:
-        """L = D S D; items that are not learned are in no set."""
+        """Return L = D S D; items that are not learned are in no set."""
         d = np.zeros(self.baskets.n_items)
-        d[self.items] = np.exp(self.target_quality(theta) / 2)
+        d[self.items] = np.exp(self.whole_design.among(self.items).quality(theta) / 2)
         return Kernel.from_L(d[:, None] * self.similarity(phi) * d)
 
-    def target_quality(self, theta: Floats) -> Floats:
-        """u of the items that are learned."""
-        return self.of_all.among(self.items).quality(theta)
+    def with_evidence(self, phi: Floats) -> QualityProblem:
+        """Return the problem with the ridge ρ of largest evidence, for weights with prior variance 1/ρ. [MacKay92]
 
-    def smoothed(self, phi: Floats, m: Floats) -> tuple[QualityProblem, Optimum]:
-        """The weights of all items that these smoothed frequencies give; the strengths stay as they are."""
-        whole = _Smoothed(self.baskets, self.threads, self.nonempty, self.design, self.blend, self.ridge, frequencies=m)
-        return whole, best_weights(whole.target(phi))
-
-    def with_ridge(self, ridge: float) -> QualityProblem:
+        ρ = γ/|θ|² with γ = Σ 1 − ρ [H⁻¹]_jj, the number of weights that the data determine.
+        """
+        ridge, theta = 1.0, None
+        for _ in range(RIDGE_ROUNDS):
+            target = replace(self, ridge=ridge).target(phi)
+            best = best_weights(target, theta)
+            theta, shrunk = best.theta, target.design.shrunk
+            variance = np.linalg.inv(self.number * target.information(best.law)).diagonal()[shrunk]
+            determined = float((1 - ridge * variance).sum())
+            before, ridge = ridge, determined / max(float(theta[shrunk] @ theta[shrunk]), 1e-12)
+            ridge = float(np.clip(ridge, MIN_RIDGE, MAX_RIDGE))
+            if abs(ridge / before - 1) < RIDGE_TOL:
+                break
         return replace(self, ridge=ridge)
 
-
-@dataclass(frozen=True, eq=False)
-class _Smoothed(QualityProblem):
-    """With frequencies of its own, in which every item occurs."""
-
-    frequencies: Floats | None = None
-
-    @cached_property
-    def items(self) -> Ints:
-        return np.arange(self.baskets.n_items)
-
-    @cached_property
-    def m(self) -> Floats:
-        assert self.frequencies is not None
-        return self.frequencies
-
-
-def check_possible(problem: QualityProblem, baskets: AnyBaskets) -> None:
-    """Refuse a similarity, given as it is to be, under which some basket is impossible."""
-    if problem.blend.fixed and sums_under_L(problem.similarity(np.zeros(0)), baskets, problem.threads)[0] == -np.inf:
-        raise InputError(
-            "the similarity makes some basket impossible, as it holds items that are exactly alike; give it a name, "
-            "similarity={'name': S}, and its strength is learned"
-        )
+    def check_possible(self) -> None:
+        """Raise an error if a given similarity makes some basket impossible."""
+        if self.blend.fixed and sums_under_L(self.similarity(np.zeros(0)), self.baskets, self.threads)[0] == -np.inf:
+            raise InputError(
+                "the similarity makes some basket impossible: it contains items that are exactly alike; give it a "
+                "name, similarity={'name': S}, and its strength is learned"
+            )

@@ -1,1 +1,1 @@
-"""The learners of a symmetric DPP, one file each."""
+"""Learners of symmetric DPPs. `table.LEARNERS` lists them by name."""

@@ -9,16 +9,16 @@ import numpy as np
 
 from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.loop import Step
-from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.factor import FactorLikelihood, factor
+from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 RATE = 0.05
 MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999
 TINY = 1e-8
 
 
-def adam(kernel: Kernel, problem: Problem) -> Iterator[Step]:
+def adam(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
     """Yields the best point so far after every step, since steps of a fixed rate do not always ascend."""
     likelihood = FactorLikelihood(problem)
     B = best = factor(prepared(kernel, problem.baskets))

@@ -9,17 +9,16 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
-from dpplearn.learners.line_search import has_fallen
 from dpplearn.learners.loop import Step
-from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.factor import in_L
+from dpplearn.learners.symmetric.likelihood import has_fallen, in_L
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 ACCELERATED_STEPS = 5
 MARGIN = 0.15  # what keeps the accelerated equation away from the end of where it has a solution
 
 
-def mm(kernel: Kernel, problem: Problem) -> Iterator[Step]:
+def mm(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
     """The first five steps solve the accelerated equation X G X = Q, with the plain one where that does not ascend."""
     L = np.array(prepared(kernel, problem.baskets).L)
     step = 0

@@ -9,17 +9,17 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
 from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics
-from dpplearn.learners.line_search import has_fallen, step_sizes
 from dpplearn.learners.loop import Step
-from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.em import posterior
+from dpplearn.learners.symmetric.em import e_step
+from dpplearn.learners.symmetric.likelihood import has_fallen, step_sizes
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
 
 
-def natural_em(kernel: Kernel, problem: Problem) -> Iterator[Step]:
+def natural_em(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
     """The paper's eigenvalue update and the natural rotation, in full; a step that falls is taken back and halved."""
     kernel = prepared(kernel, problem.baskets)
     stats = statistics(kernel, problem.baskets, problem.threads)
@@ -27,7 +27,7 @@ def natural_em(kernel: Kernel, problem: Problem) -> Iterator[Step]:
     step_size, evaluations = 0.0, 1
     while True:
         yield Step(kernel, value, step_size, evaluations)
-        T = posterior(kernel, stats)
+        T = e_step(kernel, stats)
         marginals = np.clip(T.diagonal(), 0, np.maximum(LARGEST_EIGENVALUE, kernel.eigenvalues))
         angles = natural_angles(kernel.eigenvalues, T)
         for number, step_size in enumerate(step_sizes(), 1):

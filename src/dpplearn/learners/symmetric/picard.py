@@ -9,16 +9,15 @@ import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.learners.line_search import has_fallen
 from dpplearn.learners.loop import Step
-from dpplearn.learners.problem import Problem
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.factor import in_L
+from dpplearn.learners.symmetric.likelihood import has_fallen, in_L
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 BOLD, SAFE = 1.3, 1.0  # values of a: above 1 often faster; at 1 the likelihood cannot fall
 
 
-def picard(kernel: Kernel, problem: Problem) -> Iterator[Step]:
+def picard(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
     """With a = 1.3 where that ascends, and else with a = 1."""
     L = np.array(prepared(kernel, problem.baskets).L)
     value, delta, inverse = in_L(L, problem)

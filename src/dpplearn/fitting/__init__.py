@@ -1,1 +1,0 @@
-"""`fit`: what goes on around the learners."""

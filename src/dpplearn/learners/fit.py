@@ -1,0 +1,111 @@
+"""fit: a mixture from baskets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import Any
+
+from dpplearn.arrays import Seed
+from dpplearn.data.parts import AnyBaskets
+from dpplearn.learners.checkpoint import Callback
+from dpplearn.learners.result import FitResult
+from dpplearn.learners.settings import MixtureSettings
+from dpplearn.learners.train import fit_with
+from dpplearn.models.mixture import Mixture
+
+
+def fit(
+    baskets: AnyBaskets | Iterable[Iterable[Any]],
+    *,
+    segments: int | None = None,
+    rank: int | None = None,
+    attraction: bool | int = True,
+    start: Mixture | FitResult | str | PathLike[str] | None = None,
+    restarts: int = 1,
+    validation: float | None = None,
+    nonempty: bool | str = "auto",
+    tol: float | None = None,
+    max_iter: int = 1000,
+    max_seconds: float | None = None,
+    threads: int | None = None,
+    rng: Seed = None,
+    callback: Callback | Sequence[Callback] | None = None,
+) -> FitResult:
+    """Fit a mixture of DPPs to baskets.
+
+    The segments of the mixture share one interaction matrix, with a symmetric part (repulsion) and a skew part
+    (attraction), and differ in the log-odds of the items. The returned model is never worse on the training objective,
+    the log-likelihood minus penalties, than independent items or `start`. Ctrl-C raises `KeyboardInterrupt`.
+
+    With up to 300 items the interaction matrix is dense. L-BFGS learns the segments first, without interaction, and
+    then everything. With more items the interaction is low-rank. It is learned in a fixed number of passes over the
+    baskets, and `tol` does not apply.
+
+    Parameters
+    ----------
+    baskets : Baskets, Parts or list of lists
+        Training sets. With `Parts` the statistics are summed over the parts; up to 300 items.
+    segments : int, optional
+        Number of segments. Default 10, and 30 with more than 300 items.
+    rank : int, optional
+        Rank of the repulsive (symmetric) part of the interaction. Default 20, and 8 with more than 300 items.
+    attraction : bool or int, default True
+        Whether items can attract each other. An integer asks for a low-rank interaction with this number of pairs of
+        attracting columns; with more than 300 items, True means 96.
+    start : Mixture, FitResult or path, optional
+        Initial model of the first run. Items are matched by name. New items start independent; items that the baskets
+        lack are left out. The file of a `Checkpoint` continues an interrupted fit if the other arguments are the same.
+    restarts : int, default 1
+        Number of runs. Each starts at random, but for the first where `start` is given. The best run is returned.
+    validation : float, optional
+        Fraction of the baskets to hold out. One half of them chooses the best iteration, and ends a run after 10
+        iterations without improvement; the other half measures the gain over independent items. Default 0, and with
+        more than 300 items between 0.02 and 0.1, at most 5,000 baskets.
+    nonempty : bool or "auto", default "auto"
+        Whether the distribution is conditioned on nonempty sets. By default it is if no basket is empty.
+    tol : float, optional
+        Stop when the expected further improvement is below `tol` nats per basket. Default 0.002: smaller values do not
+        predict better.
+    max_iter : int, default 1000
+        Maximum number of iterations per run, with those in which the segments are learned. With 0 the start is
+        returned.
+    max_seconds : float, optional
+        Time limit, checked after every iteration.
+    threads : int, optional
+        Number of threads. By default all cores. The result is reproducible for the same number.
+    rng : int or numpy.random.Generator, optional
+        Seed for random starts and the held-out baskets.
+    callback : callable or list of callables, optional
+        Called with a `FitProgress` after every iteration. A true return value stops the fit. A `Checkpoint` saves the
+        best model so far.
+
+    Returns
+    -------
+    FitResult
+        The model, the log-likelihood after each iteration, and the reason for stopping.
+
+    Raises
+    ------
+    InputError
+        If there are no baskets, if an argument is invalid, or if the fit needs more memory than there is.
+
+    Examples
+    --------
+    >>> result = fit([["tea", "milk"], ["tea"], ["beer"], ["beer", "nuts"]] * 30, segments=2, rng=0)
+    >>> [each.item for each in result.model.recommend(["tea"], k=1)]
+    ['milk']
+    """
+    settings = MixtureSettings(
+        segments=segments,
+        rank=rank,
+        attraction=attraction,
+        restarts=restarts,
+        validation=validation,
+        nonempty=nonempty,
+        tol=tol,
+        max_iter=max_iter,
+        max_seconds=max_seconds,
+        threads=threads,
+    )
+    return fit_with(settings, baskets, start=start, rng=rng, callback=callback)

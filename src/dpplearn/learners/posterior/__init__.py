@@ -1,0 +1,1 @@
+"""Bayesian inference of parametric kernels."""

@@ -1,0 +1,125 @@
+"""QualityWeights: the weights of `fit_quality` with standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Floats
+from dpplearn.tools.tables import WIDTH, TextTable, as_plain_text
+from dpplearn.tools.words import count, number
+
+Z_95 = 1.959963984540054  # standard errors on either side of a 95 % interval
+MAX_ROWS_SHOWN = 20
+WEIGHTS = "Log-odds per unit: with 1 more, the odds of an item are e times as high, apart from repulsion."
+STRENGTHS = "How strongly similar items repel each other, from 0 (not at all) to 1."
+
+
+class Weight(NamedTuple):
+    """One weight with its standard error and 95 % confidence interval."""
+
+    name: str
+    weight: float
+    standard_error: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QualityWeights:
+    """The weights of quality, u = F θ, and the strengths of similarities. Printed, it is a table.
+
+    A weight is in log-odds: of an item on its own; of a feature, per standard deviation of a number, or for a category
+    relative to the most frequent one. Standard errors are NaN for a strength at 0 or 1, for weights that the baskets do
+    not determine, such as those of collinear features, and for all weights where the strength of "uniform" is 1.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
+    >>> weights = dl.fit_quality(baskets).quality
+    >>> [each.name for each in weights.rows]
+    ['bib', 'cot', 'crib']
+    """
+
+    names: tuple[str, ...]
+    weights: Floats  # (n_weights,)
+    covariance: Floats  # (n_weights, n_weights)
+    strength_names: tuple[str, ...]
+    strengths: Floats
+    strength_covariance: Floats
+    ridge: float | None  # on the weights of features; None with one weight per item
+    of_items: bool  # one weight per item
+    notes: tuple[str, ...] = ()  # on the features
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Standard errors of the weights."""
+        return np.sqrt(np.maximum(self.covariance.diagonal(), 0))
+
+    @property
+    def rows(self) -> list[Weight]:
+        """The weights, in order."""
+        return _rows(self.names, self.weights, self.standard_errors)
+
+    @property
+    def strength_rows(self) -> list[Weight]:
+        """The strengths: of "uniform", how alike all items are; of a similarity, its share of the rest."""
+        errors = np.sqrt(np.maximum(self.strength_covariance.diagonal(), 0))
+        return [
+            each._replace(low=max(each.low, 0.0), high=min(each.high, 1.0)) if np.isfinite(each.low) else each
+            for each in _rows(self.strength_names, self.strengths, errors)
+        ]
+
+    def to_table(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the weights and then the strengths as columns.
+
+        Returns
+        -------
+        dict of arrays
+            The columns kind, name, weight, standard_error, low and high, as `pandas.DataFrame` takes them.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> weights = dl.fit_quality([["cot"], ["crib"], []] * 9).quality
+        >>> weights.to_table()["name"].tolist()
+        ['cot', 'crib', 'uniform']
+        """
+        kinds = ["weight"] * len(self.names) + ["strength"] * len(self.strength_names)
+        every = [*self.rows, *self.strength_rows]
+        columns = {name: np.array([getattr(row, name) for row in every]) for name in Weight._fields[1:]}
+        return {"kind": np.array(kinds), "name": np.array([row.name for row in every], dtype=object), **columns}
+
+    def __repr__(self) -> str:
+        what = count(len(self.names), "item" if self.of_items else "weight")
+        return f"QualityWeights({what}, {count(len(self.strength_names), 'strength')} of similarity)"
+
+    def __str__(self) -> str:
+        order = np.argsort(-self.weights, kind="stable") if self.of_items else np.arange(len(self.weights))
+        rows = self.rows
+        shown = [rows[row] for row in order[:MAX_ROWS_SHOWN]]
+        left = len(rows) - len(shown)
+        lines = as_plain_text(_table("Weights", WEIGHTS, "weight", shown))
+        if left:
+            lines.append(f"  and {count(left, 'weight')} more")
+        if self.ridge is not None:
+            lines.append(f"ridge on the weights of features: {self.ridge:.3g}")
+        if len(self.strengths):
+            lines += ["", *as_plain_text(_table("Similarities", STRENGTHS, "strength", self.strength_rows))]
+        return "\n".join([*lines, *(fill(note, WIDTH) for note in self.notes)])
+
+
+def _rows(names: tuple[str, ...], values: Floats, errors: Floats) -> list[Weight]:
+    low, high = values - Z_95 * errors, values + Z_95 * errors
+    columns = (values.tolist(), errors.tolist(), low.tolist(), high.tolist())
+    return [Weight(*row) for row in zip(names, *columns, strict=True)]
+
+
+def _table(title: str, meaning: str, what: str, rows: list[Weight]) -> TextTable:
+    cells = [(row.name, *(number(value, 3) for value in row[1:])) for row in rows]
+    return TextTable(title, meaning, ["name", f"{what}>", "standard error>", "95% from>", "to>"], cells)

@@ -1,0 +1,29 @@
+"""The learners of symmetric DPPs by name. A new learner is one module and one line here."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dpplearn.learners.loop import relative_change, remaining_gain
+from dpplearn.learners.problem import Learner
+from dpplearn.learners.symmetric.adam import adam
+from dpplearn.learners.symmetric.em import em
+from dpplearn.learners.symmetric.k_ascent import k_ascent
+from dpplearn.learners.symmetric.lbfgs import lbfgs
+from dpplearn.learners.symmetric.mm import mm
+from dpplearn.learners.symmetric.natural_em import natural_em
+from dpplearn.learners.symmetric.picard import picard
+
+LEARNERS: dict[str, Learner] = {
+    each.name: each
+    for each in (
+        Learner("lbfgs", lbfgs, remaining_gain, matrices=37, can_condition=True, conditions=True, shrinkage="auto"),
+        Learner("em", em, relative_change, as_published=True),
+        Learner("k-ascent", k_ascent, relative_change, as_published=True),
+        Learner("natural-em", natural_em, remaining_gain),
+        Learner("picard", picard, remaining_gain),
+        Learner("mm", mm, remaining_gain),
+        # Adam often takes a few steps without a new best point
+        Learner("adam", adam, partial(remaining_gain, min_steps=100), can_condition=True),
+    )
+}

@@ -1,0 +1,287 @@
+"""A fit: runs from several starts, the best of them, shrinkage, and the result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpplearn.arrays import Seed
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
+from dpplearn.errors import InputError
+from dpplearn.kernels.families import AnyKernel, law_of
+from dpplearn.kernels.independent import SMOOTHING, independent, independent_log_likelihood
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
+from dpplearn.learners.data import TrainingData, checked_baskets
+from dpplearn.learners.loop import Arrays, Run, Step, Stop, entry_of, run
+from dpplearn.learners.problem import Problem
+from dpplearn.learners.result import FitProgress, FitResult, Restart, provenance, with_unseen
+from dpplearn.learners.settings import Settings, Task
+from dpplearn.learners.shrinkage import choose_shrinkage, shrink, usual_shrinkage
+from dpplearn.learners.starts import DETERMINISTIC
+from dpplearn.models.blending import blend_weight
+from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.model_file import load
+from dpplearn.models.provenance import Provenance
+from dpplearn.models.training import Training
+from dpplearn.tools.threads import suitable_blas
+
+ENDS_THE_FIT = {Stop.CALLBACK, Stop.MAX_SECONDS}
+GIVEN, CONTINUED, INDEPENDENT = "given", "checkpoint", "independent"  # names of starts that are models
+
+
+def fit_with(
+    settings: Settings,
+    baskets: AnyBaskets | Iterable[Iterable[Any]],
+    *,
+    start: Any = None,
+    rng: Seed = None,
+    callback: Callback | Sequence[Callback] | None = None,
+    as_weighed: bool = False,
+) -> FitResult:
+    """Fit a model with checked settings; `as_weighed` means that weights count baskets, also fractions of them."""
+    began = time.perf_counter()
+    callbacks = as_callbacks(callback)
+    with saved_on_exit(callbacks):
+        given = checked_baskets(baskets)
+        start = opened_start(start)
+        task = settings.like(start).task(given)
+        _check_start(start, task.problem)
+        task.check_memory()
+        seeds = [int(each) for each in np.random.default_rng(rng).integers(2**63, size=task.restarts + 2)]
+        whole = TrainingData.of(given, as_weighed=as_weighed)
+        with suitable_blas(given.n_items, task.problem.threads):
+            return Fit(task, whole, start, seeds, lambda: time.perf_counter() - began, callbacks).result()
+
+
+def opened_start(start: Any) -> DPP | Mixture | None:
+    """Return the model of a start: a model, the result of a fit, or a file."""
+    if isinstance(start, str | PathLike):
+        return load(start)
+    found: DPP | Mixture | None = start.model if isinstance(start, FitResult) else start
+    return found
+
+
+def _check_start(start: Any, problem: Problem) -> None:
+    if start is not None and not isinstance(start, problem.model_type):
+        expected = problem.model_type.__name__
+        raise InputError(f"start must be a {expected}, the result of a fit or a model file, got {type(start).__name__}")
+
+
+class Shrunk(NamedTuple):
+    """A kernel after shrinkage, the shrinkage, and whether cross-validation chose it."""
+
+    kernel: AnyKernel
+    shrinkage: float = 0.0
+    chosen: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit in progress."""
+
+    task: Task
+    whole: TrainingData  # before baskets are held out
+    start: DPP | Mixture | None
+    seeds: Sequence[int]  # one per run, one for folds and one for the validation set
+    clock: Callable[[], float]
+    callbacks: Sequence[Callback] = ()
+
+    @cached_property
+    def schedule(self) -> Arrays | None:
+        """The schedule of a checkpoint to start from, if it belongs to the same baskets and settings."""
+        training = None if self.start is None else self.start.training
+        found = None if training is None else training.schedule
+        if found is None or not self.task.problem.can_continue(found):
+            return None
+        return found if np.array_equal(found["data"], self.fingerprint) else None
+
+    @cached_property
+    def fingerprint(self) -> Any:
+        """Digest of the baskets, and of the settings that decide which of them are learned from and how."""
+        baskets = self.whole.distinct
+        assert isinstance(baskets, Baskets)  # the settings reject low-rank fits of baskets in parts
+        settings = [list(baskets.items), self.task.problem.nonempty, self.task.validation]
+        digest = hashlib.sha256(json.dumps(settings).encode())
+        for array in (baskets.indices, baskets.offsets, baskets.weights):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return np.frombuffer(digest.digest(), np.uint8)
+
+    @cached_property
+    def split_seed(self) -> int:
+        """Seed of the validation set; a continued schedule has the same set as before."""
+        return self.seeds[-1] if self.schedule is None else int(self.schedule["seed"][0])
+
+    @cached_property
+    def data(self) -> TrainingData:
+        return self.whole.hold_out(self.task.validation, self.split_seed)
+
+    @cached_property
+    def problem(self) -> Problem:
+        return replace(self.task.problem, baskets=self.data.distinct)
+
+    @cached_property
+    def validate(self) -> Callable[[AnyKernel], float] | None:
+        if self.data.validation is None:
+            return None
+        return replace(self.task.problem, baskets=self.data.validation).log_likelihood
+
+    @cached_property
+    def training(self) -> Training:
+        """Statistics of all baskets given."""
+        return Training.of(self.whole.units)
+
+    def result(self) -> FitResult:
+        """Run the learner, and return the best model."""
+        if self.task.shrinkage == 1:
+            kernel = independent(self.data.distinct, smoothing=SMOOTHING, nonempty=self.problem.nonempty)
+            end = self._run_at(kernel, Stop.CLOSED_FORM)
+            return self._result(end, INDEPENDENT, [Restart.of(end, INDEPENDENT)], Shrunk(kernel, 1.0))
+        runs: list[tuple[Run, str]] = []
+        stop = None
+        for number in range(self.task.restarts):
+            if runs and self.task.limits.out_of_time(self.clock()):
+                stop = Stop.MAX_SECONDS
+                break
+            runs.append((self._one_run(number), self._start_name(number)))
+            if runs[-1][0].stop in ENDS_THE_FIT:
+                stop = runs[-1][0].stop
+                break
+        restarts = [Restart.of(*each) for each in runs]
+        best, start = self._not_worse(*max(runs, key=lambda each: each[0].score))  # the first of equally good ones
+        best = replace(best, stop=stop or best.stop)
+        return self._result(best, start, restarts, self._shrunk(best))
+
+    def _one_run(self, number: int) -> Run:
+        def observe(now: Run) -> bool:
+            build = partial(self._model_so_far, number, now)
+            progress = FitProgress(number, now, build, self._schedule_of(now))
+            return notify(self.callbacks, progress)
+
+        learner = self.task.learner
+        steps = learner.steps(self._start(number), self.problem)
+        return run(steps, self.task.limits, self.clock, observe, self.validate, learner.at_end)
+
+    def _start_name(self, number: int) -> str:
+        """Deterministic starts are used once; further runs start at random."""
+        first = self.task.init if self.start is None else GIVEN if self.schedule is None else CONTINUED
+        again = first if self.start is None and first not in DETERMINISTIC else self.problem.random_start
+        return again if number else first
+
+    def _start(self, number: int) -> Any:
+        name = self._start_name(number)
+        if name == CONTINUED and self.schedule is not None:
+            return self.problem.continued(self.schedule)
+        if name == GIVEN:
+            return self.problem.start_from(self._given_kernel())
+        return self.problem.initial(name, np.random.default_rng(self.seeds[number]))
+
+    def _given_kernel(self) -> AnyKernel:
+        return self.problem.adapted(self.start, np.random.default_rng(self.seeds[0]))
+
+    def _not_worse(self, best: Run, start: str) -> tuple[Run, str]:
+        """Return the run, or a run that ends at `start` or at independent items if these are better.
+
+        Exceptions: "em" and "k-ascent" follow the paper, and with `max_iter=0` the start is wanted.
+        """
+        if self.start is not None:
+            at_least = self._at_least(best, self._given_kernel())
+            best, start = at_least, start if at_least is best else GIVEN
+        if self.task.learner.as_published or not self.task.limits.max_iter:
+            return best, start
+        at_least = self._at_least(best, self.problem.baseline())
+        return at_least, start if at_least is best else INDEPENDENT
+
+    def _at_least(self, last: Run, kernel: AnyKernel) -> Run:
+        """Return the run, or the run with `kernel` as its last step if that is better.
+
+        A run that converged to a worse model did not find the optimum: it then stopped with `NOT_BETTER`.
+        """
+        assert last.stop is not None
+        other = self._run_at(kernel, last.stop, last if self.task.limits.max_iter else None)
+        if not other.score > last.score:
+            return last
+        apart = other.score > last.score + self.task.limits.tol
+        return replace(other, stop=Stop.NOT_BETTER) if apart and last.stop is Stop.TOLERANCE else other
+
+    def _run_at(self, kernel: AnyKernel, stop: Stop, before: Run | None = None) -> Run:
+        """Return a run whose last step is this kernel."""
+        step = Step(kernel, self.problem.log_likelihood(kernel), 0.0, 0.5, self.problem.objective(kernel))
+        validation = np.nan if self.validate is None else self.validate(kernel)
+        entries = [] if before is None else before.entries[: before.n_iter + 1]
+        return Run(step, [*entries, entry_of(step, self.clock(), validation, entries)], len(entries), stop)
+
+    def _shrunk(self, end: Run) -> Shrunk:
+        """Shrink the learned kernel by the shrinkage given, or by the one that cross-validation chooses."""
+        value, chosen = self.task.shrinkage, None
+        if value == 0:
+            return Shrunk(end.kernel)
+        if value == "auto":
+            if end.stop not in ENDS_THE_FIT:
+                rng = np.random.default_rng(self.seeds[-2])
+                chosen = choose_shrinkage(self.task, self.data.units, self.clock, rng)
+            value = usual_shrinkage(self.data.distinct) if chosen is None else chosen
+        value, kernel = float(value), end.kernel
+        assert isinstance(kernel, Kernel)  # only the settings of a DPP have shrinkage
+        return Shrunk(
+            shrink(kernel, self.data.distinct, value, nonempty=self.problem.nonempty), value, chosen is not None
+        )
+
+    def _schedule_of(self, now: Run) -> Arrays | None:
+        """Return the state of a schedule, as a checkpoint saves it."""
+        found = now.step.schedule
+        return None if found is None else {**found, "data": self.fingerprint, "seed": np.array([self.split_seed])}
+
+    def _model_so_far(self, number: int, now: Run) -> DPP | Mixture:
+        """Return the model of an unfinished run, before shrinkage."""
+        learned = self._learned(now, self._start_name(number), Shrunk(now.kernel), restarts=number + 1)
+        model: DPP | Mixture = self.problem.model(now.kernel, learned, replace(self.training, history=now.history))
+        return model
+
+    def _learned(self, end: Run, start: str, shrunk: Shrunk, **more: Any) -> Provenance:
+        whole, nonempty = replace(self.task.problem, baskets=self.whole.distinct), self.problem.nonempty
+        validation = None
+        if self.validate is not None:
+            validation = self.validate(shrunk.kernel) if shrunk.shrinkage else end.entry.validation
+        return provenance(
+            end,
+            self.task.learner.name,
+            start,
+            self.training,
+            self.clock(),
+            shrinkage=shrunk.shrinkage,
+            shrinkage_chosen=shrunk.chosen,
+            nonempty=nonempty,
+            log_likelihood=whole.log_likelihood(shrunk.kernel),
+            independent_log_likelihood=independent_log_likelihood(self.whole.distinct, nonempty=nonempty),
+            n_baskets=len(self.task.problem.baskets),
+            n_distinct=len(self.whole.distinct),
+            validation=self.task.validation or None,
+            validation_log_likelihood=validation,
+            **more,
+        )
+
+    def _result(self, end: Run, start: str, restarts: Sequence[Restart], shrunk: Shrunk) -> FitResult:
+        assert end.stop is not None
+        learned = self._learned(end, start, shrunk, restarts=len(restarts), stop=end.stop.name)
+        training, nonempty = replace(self.training, history=end.history), self.problem.nonempty
+        law = law_of(shrunk.kernel, nonempty=nonempty)
+        if isinstance(self.data.validation, Baskets):
+            learned_from = Training.of(self.data.units)
+            if self.problem.blends:
+                rng = np.random.default_rng(self.split_seed)
+                training = replace(training, blend=blend_weight(law, learned_from, self.data.validation, rng))
+            if isinstance(self.data.test, Baskets):
+                learned = with_unseen(learned, law, learned_from, self.data.test, nonempty=nonempty)
+        model = self.problem.model(shrunk.kernel, learned, training)
+        return FitResult(model, end.history, end.stop, tuple(restarts))

@@ -1,0 +1,100 @@
+"""What learning in factors climbs: minors and normalisers in single precision, gradients by differences, batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpplearn import Baskets, fit
+from dpplearn.arrays import Floats
+from dpplearn.datasets import make_registries
+from dpplearn.kernels.factored.compiled.minors import minors_of
+from dpplearn.kernels.factored.kernel import coupled, coupling, weighted_gram
+from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
+
+RNG = np.random.default_rng(0)
+N, NO_NUMBERS = 30, np.empty(0)
+LISTS = [RNG.choice(N, size, replace=False).tolist() for size in [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 13, 29] * 3]
+BASKETS = Baskets.from_lists(LISTS, n_items=N, weights=RNG.uniform(0.5, 2, len(LISTS)))
+SHAPES = [(0, 1), (1, 0), (3, 2), (8, 9), (5, 16)]
+
+
+def rows(repelling: int, attracting: int) -> Floats:
+    return np.asarray(0.5 * RNG.standard_normal((N, repelling + 2 * attracting)), dtype=np.float32)
+
+
+def log_minor(Z: Floats, omega: Floats, basket: list[int]) -> float:
+    return float(np.linalg.slogdet(np.eye(len(basket)) + Z[basket] @ omega @ Z[basket].T)[1])
+
+
+@pytest.mark.parametrize(("repelling", "attracting"), SHAPES)
+def test_minors_are_those_of_the_whole_matrix(repelling: int, attracting: int) -> None:
+    Z, each = rows(repelling, attracting), np.empty(len(BASKETS))
+    given = (BASKETS.indices, BASKETS.offsets, BASKETS.weights, np.arange(len(BASKETS)), 0, len(BASKETS))
+    total = minors_of(Z, repelling, *given, np.empty((0, 0), np.float32), each)
+    expected = [log_minor(Z.astype(float), coupling(repelling, attracting), basket) for basket in LISTS]
+    np.testing.assert_allclose(each, expected, rtol=1e-4, atol=1e-5)  # sums of up to 37 products in single precision
+    assert total == pytest.approx(BASKETS.weights @ np.array(expected), rel=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("repelling", "attracting"), SHAPES)
+def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int) -> None:
+    """Of the mean of log det C_Y over a batch less the weighted log Z_c, along a random direction."""
+    Z, omega = rows(repelling, attracting), coupling(repelling, attracting)
+    segments = [Segment(RNG.standard_normal(N) - 1, weight) for weight in (0.7, 0.2, 0.4)]
+    batch = Batch(np.arange(1, len(BASKETS), 2), np.where(np.arange(len(BASKETS)) % 2, BASKETS.weights, 0))
+    weights = batch.weights / batch.weights.sum()
+
+    def value(Z: Floats) -> float:
+        minors = sum(
+            w * log_minor(Z, omega, LISTS[row]) for w, row in zip(weights[batch.chosen], batch.chosen, strict=True)
+        )
+        p = [1 / (1 + np.exp(-each.log_odds)) for each in segments]
+        norms = [coupled(omega, weighted_gram(Z, chance))[0] for chance in p]
+        return float(minors - sum(each.weight * norm for each, norm in zip(segments, norms, strict=True)))
+
+    active = Active.of(BASKETS, np.arange(N))
+    found = gradient(Z, omega, repelling, active, batch, segments, threads)
+    direction = RNG.standard_normal(Z.shape)
+    step = 1e-4
+    slope = (value(Z + step * direction) - value(Z - step * direction)) / (2 * step)
+    size = np.linalg.norm(sum(part.astype(float) for part in found.parts))
+    assert sum(float(np.vdot(part, direction)) for part in found.parts) == pytest.approx(slope, abs=1e-4 * size)
+
+
+def test_the_marginals_that_come_with_it_are_those_of_the_kernel() -> None:
+    Z, omega, log_odds = rows(3, 4), coupling(3, 4), RNG.standard_normal(N)
+    found = gradient(
+        Z, omega, 3, Active.of(BASKETS, np.arange(N)), Batch(np.arange(1), np.ones(1)), [Segment(log_odds, 1.0)], 1
+    )
+    d = np.exp(log_odds / 2)
+    L = d[:, None] * (np.eye(N) + Z.astype(float) @ omega @ Z.T.astype(float)) * d
+    np.testing.assert_allclose(found.marginals[0], np.diagonal(L @ np.linalg.inv(np.eye(N) + L)), atol=1e-5)
+
+
+def test_items_that_do_not_interact_are_left_out_of_the_baskets() -> None:
+    active = Active.of(BASKETS, np.arange(0, N, 3))
+    for row, basket in enumerate(LISTS):
+        seen = active.items[active.indices[active.offsets[row] : active.offsets[row + 1]]]
+        assert sorted(seen.tolist()) == sorted(item for item in basket if item % 3 == 0)
+
+
+def test_batches_divide_the_weight_of_every_basket_evenly() -> None:
+    weights = np.array([1.0, 1, 1, 0.4, 2.5, 40, 41.3, 1000])
+    parts = [Batch.of(weights, number, 40, np.random.default_rng(3)) for number in range(40)]
+    np.testing.assert_allclose(sum(part.weights for part in parts), weights)
+    each = np.array([part.weights for part in parts])
+    assert np.all(np.ptp(each, axis=0) <= 1 + 1e-12)
+    assert [len(np.flatnonzero(column)) for column in each.T] == [1, 1, 1, 1, 3, 40, 40, 40]
+    assert all(np.array_equal(part.chosen, np.flatnonzero(part.weights)) for part in parts)
+    first = {int(np.argmax(column)) for column in each.T[:3]}
+    assert len(first) > 1  # and not all in the same
+
+
+def test_few_baskets_may_leave_a_batch_without_one() -> None:
+    """Of forty batches, each of which takes a step unless it is empty, as one is here."""
+    baskets = make_registries("safety", 300, rng=0)
+    found = fit(baskets, segments=2, attraction=3, rng=0)
+    assert found.model.kernel.n_columns > 0
+    assert np.isfinite(found.log_likelihood)

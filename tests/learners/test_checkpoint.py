@@ -1,0 +1,235 @@
+"""Checkpoint saves the best model so far, and start= continues from it."""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn import Checkpoint, FitProgress, InputError, InputWarning, Stop
+from dpplearn.datasets.registries import make_registries
+from helpers.problems import sampled
+
+pytestmark = pytest.mark.slow
+
+BASKETS = make_registries("safety", 300, rng=0)
+DPP: dict[str, Any] = {"learner": "lbfgs", "rng": 0, "tol": 0}
+LOW_RANK: dict[str, Any] = {"learner": "factored", "segments": 2, "rank": 2, "attraction": 2, "threads": 1}
+KINDS = {
+    "dpp": {"learner": "lbfgs", "shrinkage": 0},  # checkpoints hold the model before shrinkage
+    "given nonempty": {"learner": "lbfgs", "shrinkage": 0, "nonempty": True},
+    "em": {"learner": "em", "init": "wishart"},
+    "mixture": {"segments": 2},
+}
+NONEMPTY = BASKETS.subset(BASKETS.sizes > 0)
+
+
+class AtIteration(Checkpoint):
+    """A checkpoint in a fit that is interrupted at an iteration."""
+
+    def __init__(self, path: Path, iteration: int, error: type[BaseException] = KeyboardInterrupt) -> None:
+        super().__init__(path, math.inf)
+        self.iteration, self.error = iteration, error
+
+    def __call__(self, now: FitProgress) -> None:
+        super().__call__(now)
+        if now.iteration == self.iteration:
+            raise self.error
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ctrl_c_saves_the_best_model_and_is_raised_and_start_continues(kind: str, tmp_path: Path) -> None:
+    path, options = tmp_path / "model", {**KINDS[kind], "rng": 0}
+    with pytest.raises(KeyboardInterrupt):
+        dl.fit(NONEMPTY, **options, callback=AtIteration(path, 5))
+    saved = dl.load(path)
+    assert saved.items == NONEMPTY.items
+    assert saved.learned.n_iter == 5
+    assert saved.learned.log_likelihood == pytest.approx(saved.log_likelihood(NONEMPTY), abs=1e-9)
+    assert saved.training.weight == len(NONEMPTY)
+    again = dl.fit(NONEMPTY, **options, start=path)
+    assert again.converged
+    assert again.log_likelihood > saved.learned.log_likelihood
+    assert again.history.log_likelihood[0] == pytest.approx(
+        dl.fit(NONEMPTY, **options, max_iter=5).history.log_likelihood[-1], abs=0.05
+    )
+    assert again.model.nonempty == saved.nonempty
+
+
+def test_a_loaded_model_continues_as_its_file_does(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        dl.fit(BASKETS, **DPP, callback=AtIteration(tmp_path / "model", 5))
+    one, other = (
+        dl.fit(BASKETS, **DPP, max_iter=3, start=start)
+        for start in (str(tmp_path / "model"), dl.load(tmp_path / "model"))
+    )
+    np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
+
+
+def test_the_file_holds_the_best_of_all_runs_and_not_the_last(tmp_path: Path) -> None:
+    """Runs from random kernels, of which the first is not the best and the last one is cut short."""
+    path, seen = tmp_path / "model", []
+
+    def callback(now: FitProgress) -> bool:
+        checkpoint(now)
+        seen.append(now.log_likelihood)
+        return now.restart == 3
+
+    checkpoint = Checkpoint(path, seconds=0)
+    result = dl.fit_dpp(BASKETS, "em", init="wishart", rng=1, restarts=5, max_iter=15, callback=callback)
+    assert result.stop is Stop.CALLBACK
+    assert np.argmax(seen) < len(seen) - 1
+    assert dl.load(path).log_likelihood(BASKETS) == pytest.approx(max(seen), abs=1e-9)
+
+
+def test_with_a_validation_set_the_best_on_that_is_saved(tmp_path: Path) -> None:
+    few = sampled(2, n=60)
+    seen: list[FitProgress] = []
+
+    def callback(now: FitProgress) -> None:
+        checkpoint(now)
+        seen.append(now)
+
+    checkpoint = Checkpoint(tmp_path / "model", seconds=0)
+    dl.fit_dpp(few, "wishart", rng=2, validation=0.25, tol=1e-7, callback=callback)
+    best = max(seen, key=lambda now: now.validation)
+    assert best.iteration < seen[-1].iteration
+    found = dl.load(tmp_path / "model").learned
+    assert (found.n_iter, found.validation_log_likelihood) == (best.iteration, pytest.approx(best.validation))
+
+
+def test_it_saves_every_so_many_seconds_and_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, saved = [0.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    path = tmp_path / "model"
+    checkpoint = Checkpoint(path, seconds=10)
+
+    def callback(progress: FitProgress) -> None:
+        now[0] += 4.0
+        checkpoint(progress)
+        saved.append(dl.load(path).learned.n_iter if path.exists() else None)
+
+    dl.fit(BASKETS, **DPP, max_iter=7, callback=callback)
+    assert saved == [None, None, None, 3, 3, 3, 6, 6]
+    dl.fit(BASKETS, **DPP, max_iter=2, callback=checkpoint)  # one checkpoint can serve several fits
+    assert dl.load(path).learned.n_iter == 2  # at the end, although the time has not come
+    dl.fit(BASKETS, **DPP, max_iter=3, callback=Checkpoint(tmp_path / "other", math.inf))
+    assert not (tmp_path / "other").exists()  # only if the fit is interrupted
+
+
+def test_invalid_checkpoints_and_starts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    for seconds in (-1, float("nan"), "10", None):
+        with pytest.raises(InputError, match=repr(seconds)):
+            Checkpoint(path, seconds)  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        Checkpoint(tmp_path / "missing" / "model")
+    path.write_text("nothing")
+    for name in ("model", "none"):
+        with pytest.raises(InputError, match=name):
+            dl.fit(BASKETS, start=tmp_path / name)
+
+
+def test_an_interrupt_before_the_first_iteration_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = Checkpoint(tmp_path / "model")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpplearn.learners.problem.Problem.start", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        dl.fit(BASKETS, **DPP, callback=checkpoint)
+    assert not checkpoint.saved
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, found = tmp_path / "model", []
+    checkpoint, full = Checkpoint(path, seconds=0), [False]
+    fsync = os.fsync
+
+    def full_or_not(handle: int) -> None:
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(handle)
+
+    def callback(now: FitProgress) -> None:
+        full[0] = now.iteration in (2, 3, 4, 6)
+        checkpoint(now)
+        found.append(dl.load(path).learned.n_iter)
+
+    monkeypatch.setattr(os, "fsync", full_or_not)
+    with pytest.warns(InputWarning) as warned:
+        result = dl.fit(BASKETS, **DPP, max_iter=8, callback=callback)
+    assert len(warned) == 2
+    assert found == [0, 1, 1, 1, 1, 5, 5, 7, 8]
+    assert result.n_iter == 8
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_weights_and_quality_are_saved_too(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    kernels = [dl.fit_dpp(BASKETS, "em", init=init, rng=0, max_iter=3).model for init in ("moments", "wishart")]
+    for options in ({"kernels": kernels}, {"learner": "quality"}):
+        result = dl.fit(BASKETS, **options, callback=Checkpoint(path))
+        saved = dl.load(path)
+        assert (saved.learned.learner, saved.items) == (result.model.learned.learner, BASKETS.items)
+        assert saved.log_likelihood(BASKETS) == pytest.approx(result.history.log_likelihood[-1], abs=0.01)
+
+
+# Low-rank fits follow a schedule: 60 passes of EM, then 200 batches, of which every 20 make an iteration.
+
+
+@pytest.fixture(scope="module")
+def whole() -> dl.FitResult:
+    return dl.fit(BASKETS, **LOW_RANK, rng=0)
+
+
+@pytest.mark.parametrize("at", [0, 59, 60, 65])
+def test_a_low_rank_fit_continues_its_schedule(at: int, whole: dl.FitResult, tmp_path: Path) -> None:
+    """The file holds the options and the seed."""
+    assert whole.restarts[0].n_iter <= 71
+    with pytest.raises(KeyboardInterrupt):
+        dl.fit(BASKETS, **LOW_RANK, rng=0, callback=AtIteration(tmp_path / "model", at))
+    iterations: list[FitProgress] = []
+    again = dl.fit(BASKETS, start=tmp_path / "model", rng=1, threads=1, callback=iterations.append)
+    assert len(iterations) == 72 - at  # with the state in the file, which is evaluated again
+    assert again.stop is Stop.PLANNED
+    assert again.model.learned.validation_log_likelihood == pytest.approx(
+        whole.model.learned.validation_log_likelihood, abs=1e-6
+    )
+    assert again.model.training.schedule is None  # of a finished fit
+
+
+def test_a_finished_low_rank_schedule_is_not_repeated(whole: dl.FitResult, tmp_path: Path) -> None:
+    dl.fit(BASKETS, **LOW_RANK, rng=0, callback=Checkpoint(tmp_path / "model"))
+    again = dl.fit(BASKETS, start=tmp_path / "model", threads=1)
+    assert again.restarts[0].n_iter == 0
+    assert again.model.learned.validation_log_likelihood == pytest.approx(
+        whole.model.learned.validation_log_likelihood, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("change", ["other baskets", "other segments", "a model without a schedule"])
+def test_another_fit_from_a_low_rank_checkpoint_begins_its_own_schedule(change: str, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    with pytest.raises(KeyboardInterrupt):
+        dl.fit(BASKETS, **LOW_RANK, rng=0, callback=AtIteration(path, 65))
+    baskets = BASKETS.subset(np.arange(len(BASKETS) - 1)) if change == "other baskets" else BASKETS
+    options = {"segments": 3} if change == "other segments" else {}
+    start = dl.load(path)
+    if change == "a model without a schedule":
+        start = dl.Mixture(start.kernel, start.items, nonempty=start.nonempty)
+    steps: list[FitProgress] = []
+    result = dl.fit(baskets, start=start, rng=0, threads=1, callback=steps.append, **options)
+    assert result.restarts[0].start == "given"
+    assert len(steps) == 11  # all batches again, from the segments of the start

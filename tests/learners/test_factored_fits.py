@@ -1,0 +1,126 @@
+"""Low-rank fits: a known mixture is found from its samples, and the learner is chosen by the number of items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dpplearn.fitting import options
+
+import dpplearn as dl
+from dpplearn import Baskets, InputError, Stop
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
+from dpplearn.kernels.families import law_of
+from dpplearn.learners.settings import share_aside
+from dpplearn.tools import memory
+
+N = 10
+Z = np.zeros((N, 3))
+Z[2:4, 0] = 2  # which stand in for each other
+Z[0, 1], Z[1, 2] = 2, 2  # which go together
+LIKES = np.where(np.arange(N) < 5, 1.2, -1.2)
+TRUTH = FactoredKernel(np.array([0.6, 0.4]), np.stack([-1.5 + LIKES, -1.5 - LIKES]), Z, coupling(1, 1)[None])
+ALL_SETS = Baskets.from_lists([[i for i in range(N) if mask >> i & 1] for mask in range(1, 2**N)], n_items=N)
+ASKED: dict[str, Any] = {"segments": 2, "rank": 1, "attraction": 1}
+
+
+def drawn(n: int, seed: int) -> Baskets:
+    p = np.exp(law_of(TRUTH, nonempty=True).log_probabilities(ALL_SETS))
+    counts = np.random.default_rng(seed).multinomial(n, p / p.sum())
+    return Baskets(ALL_SETS.indices, ALL_SETS.offsets, counts.astype(float), ALL_SETS.catalogue)
+
+
+DATA, FEW = drawn(50_000, 0), drawn(600, 1)
+
+
+@pytest.mark.slow
+def test_a_known_mixture_is_found_from_its_samples() -> None:
+    truth = law_of(TRUTH, nonempty=True)
+    fresh = drawn(50_000, 2)
+    learned = dl.fit(DATA, **ASKED, rng=0)
+    without = dl.fit(DATA, segments=2, rank=0, attraction=0, rng=0)
+    best = truth.mean_log_likelihood(fresh)
+    assert learned.model.law.mean_log_likelihood(fresh) > best - 0.01
+    assert without.model.law.mean_log_likelihood(fresh) < best - 0.05  # so that this tests the interaction
+    assert learned.stop is Stop.PLANNED
+
+
+def test_low_rank_fits_are_for_large_catalogues_or_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    def learner(**asked: Any) -> str | None:
+        return dl.fit(FEW, rng=0, max_iter=2, **asked).model.learned.learner
+
+    assert learner() == "mixture"
+    assert learner(attraction=3) == "factored"
+    assert learner(learner="factored") == "factored"
+    monkeypatch.setattr(options, "MOST_DENSE", N - 1)
+    assert learner() == "factored"
+    assert learner(learner="mixture") == "mixture"
+    assert learner(model="dpp") == "auto"
+    few = options.FitOptions().for_baskets(FEW)
+    assert (few.n_segments, few.n_columns, few.n_pairs) == (30, 8, 96)
+    with pytest.raises(InputError, match=r"attraction.*3.*'factored'"):
+        dl.fit_dpp(FEW, learner="mixture", attraction=3)
+    with pytest.raises(InputError, match=r"attraction.*-1"):
+        dl.fit(FEW, attraction=-1)
+
+
+def test_equal_seeds_and_threads_give_the_same_model() -> None:
+    one, other = (dl.fit(FEW, **ASKED, rng=0, threads=2) for _ in range(2))
+    for name, array in one.model.law.arrays().items():
+        np.testing.assert_array_equal(array, other.model.law.arrays()[name], err_msg=name)
+    np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
+
+
+@pytest.mark.slow
+def test_validation_prevents_overfitting_of_independent_items() -> None:
+    """Without a validation set, segments and interaction lose more than a tenth of a nat."""
+    rng = np.random.default_rng(0)
+    p = 6 / 5 / (3 + np.arange(300)) ** 0.9
+
+    def independent(n: int) -> Baskets:
+        X = rng.random((n, len(p))) < p
+        return Baskets.from_matrix(X[X.any(axis=1)])
+
+    train, fresh = independent(3000), independent(3000)
+    found = dl.fit_dpp(train, learner="factored", rng=0)
+    everything = dl.fit_dpp(train, learner="factored", rng=0, validation=0)
+    yardstick = dl.fit_dpp(train, learner="factored", rng=0, segments=1, rank=0, attraction=0)
+    at_least = yardstick.model.law.mean_log_likelihood(fresh)
+    assert found.model.law.mean_log_likelihood(fresh) > at_least - 0.02
+    assert everything.model.law.mean_log_likelihood(fresh) < at_least - 0.1
+    assert found.model.learned.validation == pytest.approx(200 / train.n_units)
+
+
+def test_rare_items_are_independent_and_nothing_is_impossible() -> None:
+    rare = Baskets.together([DATA, Baskets.from_lists([[0, 10]] * 19, n_items=12)])
+    model = dl.fit(rare, **ASKED, rng=0).model
+    assert model.kernel.active.tolist() == list(range(10))
+    assert np.isfinite(model.law.log_probabilities(Baskets.from_lists([[10, 11], list(range(12))], n_items=12))).all()
+
+
+def test_a_start_with_other_items_is_taken_up() -> None:
+    first = dl.fit(DATA, **ASKED, rng=0)
+    longer = Baskets.from_lists([list(each) for each in DATA.subset(DATA.weights > 0)], n_items=N + 1)
+    again = dl.fit(longer, start=first.model, rng=0, max_iter=0)
+    assert again.model.n_segments == 2
+    np.testing.assert_array_equal(again.model.kernel.factors[:N], first.model.kernel.factors)
+    np.testing.assert_allclose(again.model.kernel.log_odds[:, :N], first.model.kernel.log_odds)
+
+
+def test_a_dense_start_gives_its_segments() -> None:
+    dense = dl.fit(FEW, segments=2, rng=0, max_iter=20)
+    there = dl.fit(FEW, start=dense.model, attraction=2, rng=0, max_iter=0)
+    np.testing.assert_allclose(there.model.kernel.log_odds, dense.model.kernel.log_odds, rtol=1e-6)
+    back = dl.fit_dpp(FEW, learner="mixture", start=there.model, rng=0, max_iter=0)
+    np.testing.assert_allclose(back.model.kernel.log_odds, there.model.kernel.log_odds, rtol=1e-6)
+
+
+def test_a_fit_that_exceeds_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1000.0)
+    with pytest.raises(InputError):
+        dl.fit_dpp(FEW, learner="factored")
+
+
+def test_the_default_size_of_the_validation_set() -> None:
+    assert [round(share_aside(n) * n) for n in (50, 100, 1000, 10_000, 100_000, 10**7)] == [0, 10, 100, 200, 2000, 5000]

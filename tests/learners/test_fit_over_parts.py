@@ -1,0 +1,94 @@
+"""fit gives the same model for baskets in parts as for the same baskets in one piece."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from dpplearn.learners.registry import FACTORED, LEARNERS, QUALITY
+
+import dpplearn as dl
+from dpplearn import Baskets, InputError, Parts
+from helpers.parts import in_parts
+from helpers.problems import sampled
+
+BASKETS = sampled(0, n=300)
+PARTS = in_parts(BASKETS)
+NOT_EMPTY = BASKETS.subset(BASKETS.sizes > 0)
+
+
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in {FACTORED.name, QUALITY.name}])
+def test_every_learner_takes_the_same_steps_over_parts(learner: str) -> None:
+    given = {"shrinkage": 0} if LEARNERS[learner].model == "dpp" else {"segments": 2}
+    parts, whole = (dl.fit_dpp(data, learner, rng=0, max_iter=4, **given) for data in (PARTS, BASKETS))
+    np.testing.assert_allclose(parts.history.log_likelihood, whole.history.log_likelihood, atol=1e-7)
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-7)
+    assert parts.independent_log_likelihood == pytest.approx(whole.independent_log_likelihood, abs=1e-12)
+    assert (parts.model.learned.n_baskets, parts.model.learned.weight) == (300, 300.0)
+
+
+@pytest.mark.parametrize("baskets", [BASKETS, NOT_EMPTY], ids=["some empty", "none empty"])
+def test_nonempty_is_decided_by_all_parts(baskets: Baskets) -> None:
+    parts, whole = (dl.fit(data, rng=0, segments=2, max_iter=3) for data in (in_parts(baskets), baskets))
+    assert parts.model.nonempty == whole.model.nonempty == (baskets is NOT_EMPTY)
+    with pytest.raises(InputError, match="300"):
+        dl.fit(PARTS, nonempty=True)
+
+
+def test_what_the_model_keeps_of_its_data_is_of_all_parts() -> None:
+    kept, expected = (dl.fit_dpp(data, "em", max_iter=1).model.training for data in (PARTS, BASKETS))
+    assert kept is not None
+    assert expected is not None
+    assert kept.weight == expected.weight
+    for name in ("item_weights", "pairs", "pair_weights"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(expected, name))
+
+
+def test_weights_that_are_no_counts_are_worth_as_much_as_together() -> None:
+    weights = np.random.default_rng(0).random(300)
+    weights[::7] = 0
+    weighted = Baskets.from_lists(list(BASKETS), n_items=BASKETS.n_items, weights=weights)
+    parts, whole = (dl.fit(data, rng=0, segments=2, max_iter=5) for data in (in_parts(weighted), weighted))
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-7)
+    ours, theirs = parts.model.training, whole.model.training
+    assert ours is not None
+    assert theirs is not None
+    assert ours.weight == pytest.approx(theirs.weight)
+    np.testing.assert_allclose(ours.pair_weights, theirs.pair_weights)
+
+
+def test_shrinkage_uses_the_frequencies_of_all_parts() -> None:
+    parts, whole = (dl.fit_dpp(data, "em", shrinkage=0.5, max_iter=5) for data in (PARTS, BASKETS))
+    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-9)
+    independent = [dl.fit_dpp(data, "em", shrinkage=1).model.kernel.eigenvalues for data in (PARTS, BASKETS)]
+    np.testing.assert_allclose(*independent, rtol=1e-12)
+
+    default = dl.fit(PARTS, model="dpp", max_iter=3)
+    assert (default.shrinkage, default.model.learned.shrinkage_chosen) == (0, False)
+
+
+def test_the_validation_set_is_a_fraction_of_every_part() -> None:
+    result = dl.fit_dpp(PARTS, "em", rng=1, validation=0.2, max_iter=4)
+    assert result.model.training is not None
+    assert result.model.training.weight == 240
+    assert result.model.learned.validation_log_likelihood is not None
+    single = Parts.of([Baskets.from_lists([[0]], n_items=2)] * 3)
+    with pytest.raises(InputError, match=r"0.*3"):
+        dl.fit_dpp(single, "em", validation=0.2)
+
+
+def test_restarts_are_the_same_for_any_number_of_threads() -> None:
+    one, two = (dl.fit(PARTS, rng=0, segments=2, restarts=2, max_iter=3, threads=threads) for threads in (1, 2))
+    for name in ("log_odds", "interaction"):
+        np.testing.assert_array_equal(getattr(one.model.kernel, name), getattr(two.model.kernel, name))
+    np.testing.assert_array_equal(one.history.log_likelihood, two.history.log_likelihood)
+    assert len(one.restarts) == 2
+
+
+def test_options_that_need_all_baskets_in_one_piece_are_refused() -> None:
+    with pytest.raises(InputError, match="'auto'"):
+        dl.fit_dpp(PARTS, shrinkage="auto")
+    many = Parts.of([Baskets.from_lists([[0, 1]], n_items=301)])
+    with pytest.raises(InputError, match=r"301.*300"):
+        dl.fit(many)
+    with pytest.raises(InputError):
+        dl.fit(Parts.of([Baskets.from_lists([], n_items=2)]))

@@ -1,0 +1,183 @@
+"""Mixing weights of given kernels: the optimum against enumeration, for any, nonempty and fixed-size sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.arrays import Floats
+from dpplearn.learners.weights import WeightsProblem, weights_steps
+from helpers import oracle
+from helpers.problems import random_kernel
+
+N = 5
+ITEMS = ["bib", "cot", "crib", "monitor", "pram"]
+
+
+def dpps(n: int = 3) -> list[dl.DPP]:
+    return [dl.DPP(random_kernel(np.random.default_rng(seed), N), ITEMS) for seed in range(n)]
+
+
+def drawn(shares: list[float], k: int | None = None, nonempty: bool = False, n: int = 400) -> list[list[str]]:
+    """Sets of the first kernels in these shares."""
+    found: list[list[str]] = []
+    for seed, share in enumerate(shares):
+        sets = dpps()[seed].sample(4 * n, k=k, rng=seed)
+        sets = [each for each in sets if each or not nonempty]
+        found += sets[: round(share * n)]  # type: ignore[arg-type]
+    return found
+
+
+def truth(given: str) -> Floats:
+    """(2^N, 3): the probability of every set under each kernel, by enumeration."""
+    each = [oracle.probabilities_from_L(np.asarray(dpp.kernel.L)) for dpp in dpps()]
+    if given == "k":
+        each = [oracle.k_dpp(P, 2) for P in each]
+    if given == "nonempty":
+        each = [np.where(np.arange(2**N) > 0, P, 0) / (1 - P[0]) for P in each]
+    return np.column_stack(each)
+
+
+@pytest.mark.parametrize("given", ["any", "nonempty", "k"])
+def test_the_weights_are_the_optimum_and_the_model_is_their_mixture(given: str) -> None:
+    k = 2 if given == "k" else None
+    lists = drawn([0.5, 0.2, 0.3], k, nonempty=given == "nonempty")
+    fit = dl.fit_weights(lists, dpps(), k=k)
+    P, rows = truth(given), [oracle.index(ITEMS.index(i) for i in each) for each in lists]
+    model = fit.model
+    assert isinstance(model, dl.Mixture)
+    assert model.nonempty == (given == "nonempty")
+    mixed = np.exp([model.log_prob([ITEMS[i] for i in Y], k=k) for Y in oracle.subsets(N)])
+    w = np.linalg.lstsq(P, mixed, rcond=None)[0]
+    np.testing.assert_allclose(P @ w, mixed, atol=1e-12)  # it is a mixture of these laws
+    assert w.sum() == pytest.approx(1, abs=1e-9)
+    assert w.min() > 0
+    gradient = (P[rows] / (P[rows] @ w)[:, None]).mean(axis=0)
+    np.testing.assert_allclose(gradient, 1, atol=1e-7)
+    assert fit.log_likelihood == pytest.approx(float(np.log(P[rows] @ w).mean()), abs=1e-12)
+    assert model.learned.to_gain is not None
+    assert model.learned.to_gain <= 1e-8
+    assert fit.converged
+
+
+def test_a_kernel_that_explains_nothing_better_gets_no_weight_at_all() -> None:
+    repels = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
+    apart = dl.DPP(dl.Kernel.from_K([[0.5, 0.0], [0.0, 0.5]]), ["cot", "crib"])
+    fit = dl.fit_weights([["cot"], ["crib"]] * 20, [apart, repels], nonempty=False)
+    assert isinstance(fit.model.kernel, dl.WeightedKernel)
+    np.testing.assert_allclose(fit.model.kernel.weights, [0, 1], atol=1e-8)
+
+
+def problem(seed: int, n: int = 200, m: int = 6) -> WeightsProblem:
+    rng = np.random.default_rng(seed)
+    return WeightsProblem.of(3 * rng.standard_normal((n, m)), rng.random(n))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_step_ascends_to_an_optimum_that_no_other_weights_exceed(seed: int) -> None:
+    these = problem(seed)
+    steps = list(weights_steps(these, lambda w: w, 1e-8))  # type: ignore[arg-type, return-value]
+    values = [step.log_likelihood for step in steps]
+    assert np.all(np.diff(values) >= -1e-14)
+    assert len(steps) < 10  # EM alone takes 20 and more
+    w = steps[-1].parameters["weights"]
+    assert these.excess(w) <= 1e-8
+    for other in [*np.eye(6), *np.random.default_rng(seed).dirichlet(np.ones(6), 50)]:
+        assert these.log_likelihood(0.999 * w + 0.001 * other) <= values[-1] + 1e-10
+
+
+def test_two_kernels_that_are_alike_share_what_one_would_have() -> None:
+    these = problem(0, m=2)
+    twice = WeightsProblem(these.likelihoods[:, [0, 1, 1]], these.log_largest, these.shares)
+    ends = [list(weights_steps(each, lambda w: w, 1e-10))[-1] for each in (these, twice)]  # type: ignore[arg-type, return-value]
+    assert ends[1].log_likelihood == pytest.approx(ends[0].log_likelihood, abs=1e-10)
+
+
+def test_the_model_answers_and_is_kept_in_a_file_as_any_mixture_is(tmp_path: Path) -> None:
+    model = dl.fit_weights(drawn([0.5, 0.5], nonempty=True), dpps()).model
+    model.save(tmp_path / "model.safetensors")
+    again = dl.load(tmp_path / "model.safetensors")
+    assert isinstance(again, dl.Mixture)
+    assert again.learned == model.learned
+    assert again.nonempty
+    for found in (model, again):
+        assert [each.item for each in found.recommend(["bib"], k=2)] == [
+            each.item for each in model.recommend(["bib"], k=2)
+        ]
+        assert found.marginals().tolist() == model.marginals().tolist()
+    assert sum(each.weight for each in again.segments()) == pytest.approx(1)
+    assert again.segment_of(["bib", "cot"]).sum() == pytest.approx(1)
+    assert again.given(include=["bib"]).items == ("cot", "crib", "monitor", "pram")
+    assert again.complete(["bib"], 3).items[0] == "bib"
+    assert len(again.sample(3, k=2, rng=0)[0]) == 2
+    assert again.rerank(ITEMS, [5, 4, 3, 2, 1], k=3)[0] == "bib"
+    explained = again.explain(["bib", "cot"], "crib")
+    product = explained.alone * np.prod([each.factor for each in explained.influences])
+    assert product == pytest.approx(explained.given)
+
+
+def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None:
+    one, other = dpps(2)
+    turned = one.restrict(ITEMS[::-1])
+    model = dl.Mixture.of([one, dl.DPP(other.kernel, ITEMS, nonempty=True)], [1, 3])
+    P = [oracle.probabilities_from_L(np.asarray(dpp.kernel.L)) for dpp in (one, other)]
+    P[1] = np.where(np.arange(2**N) > 0, P[1], 0) / (1 - P[1][0])
+    found = np.exp([model.log_prob([ITEMS[i] for i in Y]) for Y in oracle.subsets(N)])
+    np.testing.assert_allclose(found, 0.25 * P[0] + 0.75 * P[1], rtol=1e-10)
+    again = dl.Mixture.of([one, turned])
+    assert again.log_prob(["bib", "pram"]) == pytest.approx(one.log_prob(["bib", "pram"]), rel=1e-10)
+    nested = dl.Mixture.of([model, one], [0.5, 0.5])
+    assert nested.n_segments == 3
+    assert nested.log_prob(["cot"]) == pytest.approx(float(np.log(0.625 * P[0][2] + 0.375 * P[1][2])), rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"segments": 3},
+        {"learner": "em"},
+        {"model": "dpp"},
+        {"k": 3},
+        {"kernels": None, "k": 2},
+        {"nonempty": True},
+        {"start": dpps(1)[0]},
+        *({"kernels": kernels} for kernels in ([], ["em"], 3, {"one": dpps(1)[0]})),
+    ],
+)
+def test_options_that_are_invalid_with_given_kernels_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(dl.InputError):
+        dl.fit([["bib"], ["cot", "crib"], []], **{"kernels": dpps(), **options})  # type: ignore[arg-type]
+
+
+def test_a_basket_that_no_kernel_allows_is_named() -> None:
+    never = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
+    with pytest.raises(dl.InputError, match=r"1.*'cot'.*'crib'"):
+        dl.fit_weights([["cot"], ["cot", "crib"]], [never])
+
+
+def test_items_that_not_all_models_have_are_named() -> None:
+    one = dpps(1)[0]
+    with pytest.raises(dl.InputError, match="'pram'"):
+        dl.Mixture.of([one, one.restrict(ITEMS[:4])])
+
+
+def test_a_basket_whose_probability_is_too_small_for_a_number_is_not_impossible() -> None:
+    n, basket = 200, list(range(120))
+    rare, rarer = (dl.DPP(dl.Kernel.from_K(np.eye(n) * p), range(n)) for p in (1e-4, 0.99e-4))
+    both = dl.Mixture.of([rare, rarer], [0.5, 0.5])
+    of_rarer = 0.99**120 / (1 + 0.99**120)
+    expected = 1e-4 * (1 - of_rarer) + 0.99e-4 * of_rarer
+    assert both.recommend(basket, k=1)[0].probability == pytest.approx(expected, rel=1e-9)
+    given = both.given(include=basket, exclude=[150])
+    assert given.marginals()[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_size_whose_probability_is_too_small_for_a_number_gives_weights() -> None:
+    n = 200
+    rare = [dl.Mixture.of([dl.DPP(dl.Kernel.from_K(np.eye(n) * p), range(n))]) for p in (1e-8, 1e-7)]
+    fit = dl.fit_weights([list(range(100)), list(range(100, 200))], rare, k=100)
+    assert fit.log_likelihood == pytest.approx(fit.independent_log_likelihood, rel=1e-6)
+    assert np.isfinite(fit.model.marginals()).all()

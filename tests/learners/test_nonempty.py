@@ -1,0 +1,169 @@
+"""DPPs conditional on nonempty sets: probabilities against enumeration, fits not worse than the plain fit."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, InputError, Kernel, fit_dpp
+from dpplearn.kernels.families import law_of
+from dpplearn.kernels.independent import before_truncation
+from dpplearn.learners.problem import Problem
+from dpplearn.learners.symmetric.likelihood import FactorLikelihood
+from dpplearn.learners.symmetric.table import LEARNERS, learners_of
+from helpers import oracle, strategies
+from helpers.problems import PROBLEMS, random_kernel
+from helpers.slopes import assert_slope_two
+
+fit = partial(dl.fit, shrinkage=0)
+
+ABLE = [name for name in learners_of("dpp", whole_kernel=True) if LEARNERS[name].learns_nonempty]
+DIAGONAL = "ignore:no pair of items occurs together less often"
+N_ITEMS = 5
+BASKETS = Baskets.from_lists([[0, 1, 2], [1, 2, 4], [0, 3], [2], [1]], n_items=N_ITEMS, weights=[1, 2, 1, 1, 0.5])
+
+
+def conditional(kernel: Kernel) -> np.ndarray:
+    """Return P(Y given Y ≠ ∅) of every subset by enumeration."""
+    P = oracle.probabilities_from_K(kernel.K)
+    P[0] = 0
+    return P / P.sum()
+
+
+@settings(max_examples=40)
+@given(strategies.kernels(max_items=5))
+def test_log_probabilities_are_those_of_enumeration_without_the_empty_set(kernel: Kernel) -> None:
+    dpp, subsets = DPP(kernel, nonempty=True), oracle.subsets(kernel.n_items)
+    found = [dpp.log_prob(Y) for Y in subsets]
+    assert found[0] == -np.inf
+    if not kernel.rank:
+        assert np.isnan(found[1:]).all()
+        return
+    np.testing.assert_allclose(np.exp(found), conditional(kernel), atol=1e-9)
+    together = dpp.log_prob(Baskets.from_lists(subsets, n_items=kernel.n_items))
+    np.testing.assert_allclose(together, found, rtol=1e-12)
+
+
+def log_nonempty(kernel: Kernel) -> float:
+    return -law_of(kernel, nonempty=True).log_scale
+
+
+def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
+    V = random_kernel(np.random.default_rng(0), 3).eigenvectors
+    for scale in (0.5, 1e-3, 1e-12, 1e-200):
+        lam = scale * np.array([0.2, 0.5, 1.0])
+        exact = float(lam.sum() - lam[0] * lam[1] - lam[0] * lam[2] - lam[1] * lam[2] + np.prod(lam))
+        assert log_nonempty(Kernel(lam, V)) == pytest.approx(np.log(exact), rel=1e-14, abs=1e-14)
+    assert log_nonempty(Kernel(np.array([0.0, 0.3, 1.0]), V)) == 0
+    assert log_nonempty(Kernel(np.zeros(3), V)) == -np.inf
+
+
+def test_the_mean_is_that_of_the_baskets_and_minus_infinity_with_an_empty_one() -> None:
+    dpp = DPP(random_kernel(np.random.default_rng(1), N_ITEMS), nonempty=True)
+    expected = oracle.log_likelihood(conditional(dpp.kernel), list(BASKETS), BASKETS.weights)
+    assert dpp.log_likelihood(BASKETS) == pytest.approx(expected)
+    assert dpp.log_likelihood([[0], []]) == -np.inf
+    silent = Baskets.from_lists([[0], []], n_items=N_ITEMS, weights=[1, 0])
+    assert dpp.log_likelihood(silent) == pytest.approx(dpp.log_prob([0]))
+    assert np.isnan(DPP(Kernel(np.zeros(2), np.eye(2)), nonempty=True).log_likelihood([[0]]))
+
+
+def random_factor(n_columns: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
+    return scale * np.random.default_rng(seed).standard_normal((N_ITEMS, n_columns))
+
+
+widths = pytest.mark.parametrize("n_columns", [5, 3], ids=["square", "narrow"])
+
+
+@widths
+@pytest.mark.parametrize("scale", [1.0, 0.03])
+def test_the_objective_is_the_likelihood_of_enumeration(n_columns: int, scale: float) -> None:
+    B = random_factor(n_columns, scale=scale)
+    P = oracle.probabilities_from_L(B @ B.T)
+    P[0] = 0
+    expected = oracle.log_likelihood(P / P.sum(), list(BASKETS), BASKETS.weights)
+    value, _ = FactorLikelihood(Problem(BASKETS, 1, nonempty=True))(B)
+    assert value == pytest.approx(expected, rel=1e-9)
+    assert value == pytest.approx(Problem(BASKETS, 1, nonempty=True).log_likelihood(Kernel.from_factor(B)), rel=1e-9)
+
+
+@widths
+@pytest.mark.parametrize("scale", [1.0, 0.3])
+def test_the_gradient_has_the_slope_of_the_objective(n_columns: int, scale: float) -> None:
+    B, direction = random_factor(n_columns, scale=scale), random_factor(n_columns, seed=1)
+    likelihood = FactorLikelihood(Problem(BASKETS, 1, nonempty=True))
+    before, gradient = likelihood(B)
+    slope = float((gradient * direction).sum())
+    assert_slope_two(lambda eta: abs(likelihood(B + eta * direction)[0] - before - eta * slope), first=1e-3)
+
+
+def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:
+    """Rounding must not raise the likelihood of single items above their negative entropy."""
+    single = Baskets.from_lists([[0], [1], [1]], n_items=2)
+    for scale in (1e-3, 1e-6, 1e-8, 1e-9, 1e-12):
+        value, _ = FactorLikelihood(Problem(single, 1, nonempty=True))(scale * np.diag([1.0, np.sqrt(2)]))
+        assert not value > np.log(1 / 3) / 3 + np.log(2 / 3) * 2 / 3 + 1e-4, scale
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(DIAGONAL)
+@pytest.mark.parametrize("learner", ABLE)
+@pytest.mark.parametrize("problem", ["sampled from a DPP", "weighted", "attracting", "one item"])
+def test_a_fit_is_at_least_as_good_as_the_plain_fit_and_reports_its_likelihood(problem: str, learner: str) -> None:
+    baskets = PROBLEMS[problem].subset(PROBLEMS[problem].sizes > 0)
+    tol, short = (1e-4, 1e-3) if learner == "adam" else (1e-6, 1e-4)
+    plain, result = (
+        fit_dpp(baskets, learner, tol=tol, nonempty=False),
+        fit_dpp(baskets, learner, tol=tol, nonempty=True),
+    )
+    reached = result.model.log_likelihood(baskets)
+    assert reached >= DPP(plain.model.kernel, baskets.items, nonempty=True).log_likelihood(baskets) - short
+    assert result.log_likelihood == pytest.approx(reached, abs=1e-6)
+    assert np.all(np.diff(result.history.log_likelihood) >= -1e-9)
+    assert result.model.learned.nonempty is True
+    assert plain.model.learned.nonempty is False
+    expected = oracle.log_likelihood(conditional(result.model.kernel), list(baskets), baskets.weights)
+    assert reached == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> None:
+    result = fit_dpp(BASKETS, nonempty=True, max_iter=2)
+    p = before_truncation(BASKETS.frequencies())
+    beside = DPP(Kernel(p, np.eye(N_ITEMS)), nonempty=True)
+    assert result.independent_log_likelihood == pytest.approx(beside.log_likelihood(BASKETS))
+    np.testing.assert_allclose(p / (1 - np.prod(1 - p)), BASKETS.frequencies(), rtol=1e-9)
+    for other in np.random.default_rng(0).uniform(0.5, 2, (20, N_ITEMS)) * p:
+        other_items = DPP(Kernel(np.minimum(other, 1), np.eye(N_ITEMS)), nonempty=True)
+        assert other_items.log_likelihood(BASKETS) < result.independent_log_likelihood
+
+
+def test_the_other_learners_refuse_nonempty() -> None:
+    assert sorted(ABLE) == ["adam", "auto", "lbfgs"]
+    for learner in set(learners_of("dpp", whole_kernel=True)) - set(ABLE):
+        with pytest.raises(InputError, match=learner):
+            fit_dpp(BASKETS, learner, nonempty=True)
+
+
+def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:
+    with pytest.raises(InputError, match=r"1.*2.*0"):
+        fit_dpp([[0], []], nonempty=True)
+    silent = Baskets.from_lists([[0], [1], [0, 1], []], weights=[1, 2, 1, 0])
+    without = silent.subset(silent.sizes > 0)
+    np.testing.assert_array_equal(
+        fit_dpp(silent, nonempty=True).model.kernel.K, fit_dpp(without, nonempty=True).model.kernel.K
+    )
+
+
+@pytest.mark.slow
+def test_baskets_of_one_item_reach_their_entropy_and_no_more() -> None:
+    single = Baskets.from_lists([[0], [1], [1], [2]], n_items=3)
+    entropy = float(-(np.array([0.25, 0.5, 0.25]) @ np.log([0.25, 0.5, 0.25])))
+    for learner in ABLE:
+        result = fit_dpp(single, learner, init="wishart", nonempty=True, rng=0, tol=1e-7, max_iter=3000)
+        assert result.log_likelihood == pytest.approx(-entropy, abs=1e-4)
+        assert result.log_likelihood <= -entropy + 1e-9
+        assert result.independent_log_likelihood == pytest.approx(-entropy, abs=1e-4)

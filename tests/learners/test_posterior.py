@@ -1,0 +1,231 @@
+"""Posteriors of parametric kernels: density against enumeration, samplers against known distributions, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, InputError, Kernel
+from dpplearn.data.features import read_features
+from dpplearn.learners.posterior.density import Density
+from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel, parametric
+from dpplearn.learners.posterior.laplace import Around, importance_draws, mode_of, smoothed
+from dpplearn.learners.posterior.slices import slice_draws
+from helpers import oracle
+from helpers.slopes import assert_slope_two
+
+N = 6
+FEATURES = read_features({"item": range(N), "x": [0.1, -1.0, 0.7, 2.0, 0.2, -0.4]}, list(range(N)))
+X = np.asarray(FEATURES.matrix)
+THETA = np.array([-0.8, 0.4, -0.3])
+laws = pytest.mark.parametrize("nonempty", [False, True], ids=["any set", "not empty"])
+kernels = pytest.mark.parametrize("kernel", NAMED)
+PRIOR = ([-1.0, 0.0, -0.3], [0.5, 0.5, 0.7])
+
+
+def sets_of(kernel: str, theta: np.ndarray, n: int, rng: Any, *, nonempty: bool = False) -> Baskets:
+    law = DPP(Kernel.from_L(NAMED[kernel][0](theta, X)), nonempty=nonempty)
+    return Baskets.from_lists(law.sample(n, rng=rng), n_items=N)
+
+
+def density(kernel: str = "rbf", *, nonempty: bool = False, n: int = 60) -> Density:
+    asked = parametric(kernel, FEATURES, None, PRIOR)
+    return Density(asked, sets_of(kernel, THETA, n, 0, nonempty=nonempty).deduplicated(), nonempty, 1)
+
+
+@kernels
+@laws
+def test_the_density_and_its_gradient_match_enumeration_and_finite_differences(kernel: str, nonempty: bool) -> None:
+    of_data = density(kernel, nonempty=nonempty)
+    P = oracle.probabilities_from_L(NAMED[kernel][0](THETA, X))
+    P[0] = 0 if nonempty else P[0]
+    baskets = of_data.baskets
+    expected = baskets.total_weight * oracle.log_likelihood(P / P.sum(), list(baskets), baskets.weights)
+    assert of_data.log_likelihood(THETA) == pytest.approx(expected, abs=1e-10)
+    direction = np.array([0.3, -0.5, 0.8])
+    value, gradient = of_data.with_slopes(THETA)
+    assert value == pytest.approx(of_data(THETA), abs=1e-9)
+    slope = float(gradient @ direction)
+    assert_slope_two(lambda eta: abs(of_data(THETA + eta * direction) - value - eta * slope), first=1e-1)
+
+
+def test_the_mode_is_where_no_slope_is_left_and_the_spread_is_the_curvature_there() -> None:
+    of_data = density(n=300)
+    around = mode_of(of_data)
+    assert np.abs(around.A.T @ of_data.with_slopes(around.mode)[1]).max() < 1e-2  # in standard deviations
+    for z in np.eye(3):
+        fall = of_data(around.mode) - of_data(around.at(0.1 * z))
+        assert fall == pytest.approx(0.005, rel=0.1)
+
+
+def test_weights_grow_with_the_ratios_and_a_heavy_tail_is_told() -> None:
+    """The function that smooths them takes log-likelihoods that are left out, of the other sign."""
+    ratios = np.random.default_rng(0).normal(size=1000)
+    log_weights, k = smoothed(ratios)
+    assert np.corrcoef(log_weights, ratios)[0, 1] > 0.99
+    assert k < 0.7 < smoothed(np.random.default_rng(0).exponential(2.0, 1000))[1]
+
+
+class Gaussian:
+    """A density of known mean and covariance, skewed in its first coordinate if wanted."""
+
+    def __init__(self, mean: np.ndarray, A: np.ndarray) -> None:
+        self.mean, self.inverse = mean, np.linalg.inv(A)
+
+    def __call__(self, theta: np.ndarray) -> float:
+        return -float(((self.inverse @ (theta - self.mean)) ** 2).sum()) / 2
+
+
+MEAN, A = np.array([1.0, -2.0]), np.array([[0.5, 0.0], [0.3, 2.0]])
+
+
+def test_importance_draws_have_the_moments_of_the_law_even_where_the_proposal_is_off() -> None:
+    off = Around(MEAN + np.array([0.1, -0.2]), 1.2 * A)
+    found = importance_draws(Gaussian(MEAN, A), off, 4000, np.random.default_rng(0))
+    mean = found.weights @ found.draws
+    assert found.pareto_k < 0.7
+    np.testing.assert_allclose(mean, MEAN, atol=0.1)
+    np.testing.assert_allclose((found.draws - mean).T * found.weights @ (found.draws - mean), A @ A.T, atol=0.3)
+
+
+def test_slice_draws_are_of_the_law() -> None:
+    draws = slice_draws(Gaussian(MEAN, A), Around(MEAN + np.array([0.5, 1.0]), 3 * A), 1500, np.random.default_rng(0))
+    z = (draws - MEAN) @ np.linalg.inv(A).T
+    for column in z[::3].T:
+        assert kstest(column, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(z.T)[0, 1]) < 0.1
+
+
+@pytest.mark.slow
+def test_slices_take_over_where_few_draws_would_have_most_of_the_weight() -> None:
+    """A sharp peak in a wide plain: around the peak are all draws, and in the plain is most of the posterior."""
+
+    def peak(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return np.exp(-1 - 1 / (0.001 + theta[0] ** 2) ** 0.1) * np.eye(len(X))
+
+    baskets = Baskets.from_lists([[0], [], [], []] * 2, n_items=N)
+    found = dl.posterior(
+        baskets, features=FEATURES, kernel=peak, prior=([0.01], [3.0]), names=["x"], draws=100, rng=0, threads=1
+    )
+    assert (found.sampler, found.names) == ("slice", ("x",))
+    assert found.pareto_k > 0.7
+    np.testing.assert_array_equal(found.weights, 0.01)
+
+
+@pytest.mark.slow
+def test_both_samplers_agree_on_a_kernel() -> None:
+    of_data = density(nonempty=True, n=150)
+    around, rng = mode_of(of_data), np.random.default_rng(1)
+    one = importance_draws(of_data, around, 1000, rng)
+    assert one.pareto_k < 0.7
+    other = slice_draws(of_data, around, 400, rng)
+    sd = np.sqrt(around.covariance.diagonal())
+    np.testing.assert_array_less(np.abs(one.weights @ one.draws - other.mean(axis=0)) / sd, 0.3)
+
+
+def found_in(baskets: Baskets, **options: Any) -> dl.Posterior:
+    given = {"features": FEATURES, "prior": PRIOR, "draws": 400, "rng": 0, "threads": 1}
+    return dl.posterior(baskets, **{**given, **options})
+
+
+@pytest.mark.slow
+@laws
+def test_the_predictive_law_is_the_mean_of_the_laws_of_draws(nonempty: bool) -> None:
+    baskets = sets_of("rbf", THETA, 80, 2, nonempty=nonempty)
+    found = found_in(baskets, nonempty=nonempty)
+    mixture = found.predictive(400, rng=0)
+    assert mixture.nonempty == nonempty
+    subsets = oracle.subsets(N)[1:]
+    each = []
+    for theta in found.draws:
+        P = oracle.probabilities_from_L(NAMED["rbf"][0](theta, X))
+        P[0] = 0 if nonempty else P[0]
+        each.append((P / P.sum())[1:])
+    expected = found.weights @ np.array(each)
+    got = np.exp(mixture.log_prob(Baskets.from_lists(subsets, n_items=N)))
+    np.testing.assert_allclose(got, expected, rtol=0.1, atol=2e-4)
+    assert got.sum() == pytest.approx(expected.sum(), abs=5e-3)
+
+
+def test_intervals_hold_as_much_of_the_weight_as_they_say() -> None:
+    found = found_in(sets_of("rbf", THETA, 80, 3))
+    for place, each in enumerate(found.interval(0.8)):
+        column = found.draws[:, place]
+        assert found.weights[(column > each.low) & (column < each.high)].sum() == pytest.approx(0.8, abs=0.02)
+        assert found.weights[column < each.median].sum() == pytest.approx(0.5, abs=0.02)
+    with pytest.raises(InputError, match=r"1\.5"):
+        found.interval(1.5)
+    for probabilities in ([0.5, 1.5], [-0.1], 0.5, [np.nan]):
+        with pytest.raises(InputError):
+            found.quantiles(probabilities)
+
+
+def ranks(n: int, stretched: Sequence[float]) -> np.ndarray:
+    """Where the true parameters, drawn from the prior, stand among draws of the posterior that are so many times as far
+    apart as they came: from 0 to 1, (len(stretched), n, 3)."""
+    rng, found = np.random.default_rng(7), []
+    for _ in range(n):
+        theta = np.array([-1.0, 0.0, -0.5]) + np.array([0.3, 0.3, 0.3]) * rng.standard_normal(3)
+        after = found_in(
+            sets_of("rbf", theta, 500, rng), prior=([-1.0, 0.0, -0.5], [0.3] * 3), rng=rng, draws=300, nonempty=False
+        )
+        found.append([after.weights @ (after.mean + t * (after.draws - after.mean) < theta) for t in stretched])
+    return np.array(found).swapaxes(0, 1)
+
+
+@pytest.mark.slow
+def test_true_parameters_stand_anywhere_among_the_draws_alike() -> None:
+    """Simulation-based calibration, in short; the same test rejects draws that are too near to each other."""
+    as_they_are, too_near = ranks(16, [1.0, 0.4])
+    p_values = [min(kstest(column, "uniform").pvalue for column in each.T) for each in (as_they_are, too_near)]
+    of_middle = [kstest(np.abs(2 * each - 1).ravel(), "uniform").pvalue for each in (as_they_are, too_near)]
+    assert min(p_values[0], of_middle[0]) > 1e-3
+    assert of_middle[1] < 1e-3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "poly"},
+        {"kernel": 3},
+        {"kernel": lambda theta, X: np.eye(len(X)), "prior": None},
+        {"kernel": lambda theta, X: np.eye(2)},
+        {"kernel": lambda theta, X: np.ones((len(X), len(X)))},
+        {"kernel": lambda theta, X: np.exp(theta[0]) * (np.eye(len(X)) + np.eye(len(X), k=1) / 2)},
+        {"prior": ([0.0], [1.0])},
+        {"prior": ([0.0] * 3, [1.0, 1.0, -1.0])},
+        {"prior": 3},
+        {"kernel": "rbf", "names": ["a", "b", "c"]},
+        {"draws": 5},
+        {"nonempty": True},
+        {"nonempty": "maybe"},
+    ],
+)
+def test_invalid_options_are_rejected(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        found_in(Baskets.from_lists([[0, 1], [2], [], [3, 4]], n_items=N), **options)
+
+
+@laws
+def test_draws_of_very_different_laws_count_for_their_shares(nonempty: bool) -> None:
+    """One of nearly empty sets, which given that they are not must not count against it; one in which no two meet."""
+    found = found_in(sets_of("rbf", THETA, 40, 4))
+    rare, alike = np.diag(np.full(N, 1e-3)), np.ones((N, N))
+
+    def either(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
+        return rare if theta[0] > 0 else alike
+
+    draws = np.zeros((2, len(found.mode)))
+    draws[0, 0] = 1
+    of = {"kernel": ParametricKernel(either, X, found.names, found.mode, found.mode), "draws": draws}
+    law = type(found)(**{**vars(found), **of, "weights": np.array([0.25, 0.75]), "nonempty": nonempty}).predictive(400)
+    P = np.array([oracle.probabilities_from_L(L) for L in (rare, alike)])
+    P[:, 0] = 0 if nonempty else P[:, 0]
+    expected = np.array([0.25, 0.75]) @ (P / P.sum(axis=1, keepdims=True))
+    got = np.exp(law.log_prob(Baskets.from_lists(oracle.subsets(N)[1:], n_items=N)))
+    np.testing.assert_allclose(got, expected[1:], rtol=1e-9)

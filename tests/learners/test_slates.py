@@ -1,0 +1,238 @@
+"""Fits to slates: likelihood by enumeration, gradient, recovery of known parameters, reranking."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from dpplearn.fitting.slates import fit_slates
+
+import dpplearn as dl
+from dpplearn.arrays import Floats
+from dpplearn.learners.slates import Choice, SlatesProblem
+from helpers import oracle
+from helpers.problems import random_factored, random_mixture
+from helpers.slopes import assert_slope_two
+
+N = 12
+ITEMS = [f"item {i}" for i in range(N)]
+TRUTH = Choice(-1.0, 1.5, 0.8, 0.6)
+
+
+def similarity(seed: int = 0, n: int = N) -> Floats:
+    X = np.random.default_rng(seed).standard_normal((n, 2))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return np.asarray(X @ X.T)
+
+
+def kernel(choice: Choice, alike: Floats, scores: Floats) -> Floats:
+    S = choice.strength * np.exp((alike - 1) / choice.reach**2)
+    np.fill_diagonal(S, 1)
+    d = np.exp((choice.intercept + choice.slope * scores) / 2)
+    return np.asarray(np.outer(d, d) * S)
+
+
+def made(n_slates: int, choice: Choice = TRUTH, seed: int = 0, n: int = 8) -> list[tuple[list[str], Floats, list[str]]]:
+    rng, S, found = np.random.default_rng(seed), similarity(), []
+    for _ in range(n_slates):
+        places, scores = rng.choice(N, n, replace=False), rng.standard_normal(n)
+        L = kernel(choice, S[np.ix_(places, places)], scores)
+        labels = [ITEMS[i] for i in places]
+        found.append((labels, scores, dl.DPP(dl.Kernel.from_L(L), labels).sample(rng=rng, threads=1)))
+    return found
+
+
+def small_problem() -> SlatesProblem:
+    """Return three slates, one of which has fewer candidates."""
+    rng = np.random.default_rng(1)
+    alike = np.array([similarity(seed, 5) for seed in range(3)])
+    there = np.ones((3, 5), bool)
+    there[2, 4] = False
+    chosen = np.array([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 1, 1, 0, 0]], bool)
+    return SlatesProblem(rng.standard_normal((3, 5)), chosen, there, alike)
+
+
+def test_the_likelihood_is_that_of_all_subsets_of_the_candidates() -> None:
+    problem, expected = small_problem(), []
+    for scores, chosen, there, alike in zip(problem.scores, problem.chosen, problem.there, problem.alike, strict=True):
+        P = oracle.probabilities_from_L(kernel(TRUTH, alike[np.ix_(there, there)], scores[there]))
+        expected.append(np.log(P[oracle.index(np.flatnonzero(chosen[there]).tolist())]))
+    assert problem.log_likelihood(TRUTH) == pytest.approx(np.mean(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_gradient_is_that_of_the_likelihood(number: int) -> None:
+    problem, at = small_problem(), TRUTH.free
+    value, gradient = problem.with_gradient(TRUTH)
+    direction = np.eye(4)[number]
+
+    def remainder(step: float) -> float:
+        return abs(problem.log_likelihood(Choice.of(at + step * direction)) - value - step * gradient[number])
+
+    assert_slope_two(remainder, 0.1)
+
+
+@pytest.mark.slow
+def test_parameters_of_synthetic_slates_are_recovered_with_calibrated_standard_errors() -> None:
+    z = []
+    for seed in range(12):
+        fit = fit_slates(made(120, seed=seed), similarity_table())
+        assert fit.converged
+        numbers = (fit.intercept, fit.slope, fit.strength, fit.reach)
+        z.append([(each.value - true) / each.standard_error for each, true in zip(numbers, TRUTH, strict=True)])
+    assert np.all(np.abs(np.array(z).mean(axis=0)) < 0.8)
+    spread = np.array(z).std(axis=0)
+    assert np.all((spread > 0.5) & (spread < 1.6))
+    assert fit.shown
+    assert fit.evaluations < 40
+
+
+def similarity_table() -> pd.DataFrame:
+    """Return the similarities by label, in another order."""
+    return pd.DataFrame({"item": ITEMS, **dict(zip(ITEMS, similarity().tolist(), strict=True))}).sample(
+        frac=1, random_state=0
+    )
+
+
+@pytest.mark.slow
+def test_without_repulsion_none_is_found_and_scores_alone_rank() -> None:
+    shown = []
+    for seed in range(10):
+        fit = fit_slates(made(100, TRUTH._replace(strength=0.0), seed), similarity_table())
+        shown.append(fit.shown)
+        assert fit.log_likelihood >= fit.independent_log_likelihood
+        if not fit.shown:
+            assert fit.rerank(ITEMS, np.arange(N, dtype=float).tolist(), k=N) == ITEMS[::-1]
+    assert sum(shown) <= 2
+
+
+def grown(L: Floats, k: int) -> list[int]:
+    """Return the greedy choice by determinants."""
+    taken: list[int] = []
+    while len(taken) < k:
+        free = [i for i in range(len(L)) if i not in taken]
+        taken.append(max(free, key=lambda i: np.linalg.det(L[np.ix_([*taken, i], [*taken, i])])))
+    return taken
+
+
+@pytest.mark.parametrize("kind", ["dpp", "mixture", "factored"])
+def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
+    S = 0.9 * similarity() + 0.1 * np.eye(N)
+    model: dl.DPP | dl.Mixture = {
+        "dpp": lambda: dl.DPP(dl.Kernel.from_L(S), ITEMS),
+        "mixture": lambda: dl.Mixture(random_mixture(2, N), ITEMS),
+        "factored": lambda: dl.Mixture(random_factored(2, N), ITEMS),
+    }[kind]()
+    fit = fit_slates(made(150), model)
+    strong = fit if fit.shown else None
+    dense = model.kernel.L if kind == "dpp" else None
+    if dense is None:
+        assert not isinstance(model, dl.DPP)
+        C = (model.kernel.dense() if kind == "factored" else model.kernel).interaction[0]  # type: ignore[union-attr]
+        dense = (C + C.T) / 2
+    d = np.sqrt(np.diagonal(dense))
+    alike = np.minimum(dense / np.outer(d, d), 1)
+    scores = np.random.default_rng(0).standard_normal(N)
+    choice = Choice(0.0, fit.slope.value, fit.strength.value if strong else 0.0, fit.reach.value)
+    expected = [ITEMS[i] for i in grown(kernel(choice, alike, scores), 5)]
+    assert model.rerank(ITEMS, scores.tolist(), k=5, strength=fit) == expected
+
+
+def test_a_table_of_slates_says_the_same_as_lists(tmp_path: Path) -> None:
+    slates = made(60)
+    rows = [
+        (f"s{number}", item, score, int(item in chosen))
+        for number, (items, scores, chosen) in enumerate(slates)
+        for item, score in zip(items, scores, strict=True)
+    ]
+    lines = [",".join(map(str, row)) for row in rows]
+    (tmp_path / "slates.csv").write_text("\n".join(["slate,item,score,chosen", *lines]))
+    columns = dict(zip(("slate", "item", "score", "chosen"), zip(*rows, strict=True), strict=True))
+    expected = fit_slates(slates, similarity_table())
+    assert repr(fit_slates(columns, similarity_table())) == repr(expected)
+    assert repr(fit_slates(str(tmp_path / "slates.csv"), similarity_table())) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    "slates",
+    [
+        [],
+        [(["item 0"], [1.0, 2.0], [])],
+        [(["item 0"], [1.0], ["item 1"])],
+        [(["item 0", "item 0"], [1.0, 2.0], [])],
+        [(["item 0"], [np.nan], [])],
+        [(["item 0"], [1.0], [])],
+        [3],
+        [([["item 0"]], [1], [])],
+        iter([(["item 0"], [1], [])]),
+        {"slate": [1], "item": ["item 0"], "score": [1]},
+        {"slate": [1], "item": ["item 0"], "score": ["x"], "chosen": [1]},
+        {"slate": [1], "item": ["item 0"], "score": [1], "chosen": ["maybe"]},
+        {"slate": [1, None], "item": ["item 0", "item 1"], "score": [1, 2], "chosen": [1, 0]},
+        {"slate": [1, 1], "item": [None, "item 1"], "score": [1, 2], "chosen": [1, 0]},
+    ],
+)
+def test_invalid_slates_are_refused(slates: Any) -> None:
+    with pytest.raises(dl.InputError):
+        fit_slates(slates, similarity_table())
+
+
+def test_a_fit_is_used_with_the_similarity_that_it_was_made_with() -> None:
+    model = dl.DPP(dl.Kernel.from_L(0.9 * similarity() + 0.1 * np.eye(N)), ITEMS)
+    own, of_model = fit_slates(made(40), similarity_table()), fit_slates(made(40), model)
+    with pytest.raises(dl.InputError):
+        model.rerank(ITEMS, np.ones(N), strength=own)
+    with pytest.raises(dl.InputError):
+        of_model.rerank(ITEMS, np.ones(N).tolist())
+    with pytest.raises(dl.InputError):
+        model.rerank(ITEMS, np.ones(N), strength=of_model, log=True)
+    unknown = [(["elsewhere"], [1.0], ["elsewhere"])]
+    with pytest.raises(dl.InputError, match="'elsewhere'"):
+        fit_slates(unknown, model)
+
+
+def test_scores_that_determine_the_choice_show_no_repulsion() -> None:
+    """The likelihood then has no maximum in the slope."""
+    rng, slates = np.random.default_rng(0), []
+    for _ in range(200):
+        scores = rng.standard_normal(6)
+        slates.append((ITEMS[:6], scores, [item for item, score in zip(ITEMS, scores, strict=False) if score > 0]))
+    kinds = dict(zip(ITEMS, "aabbcc", strict=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dl.InputWarning)
+        warnings.simplefilter("error", RuntimeWarning)
+        fit = fit_slates(slates, kinds)
+    assert np.isfinite([fit.log_likelihood, fit.independent_log_likelihood]).all()
+    assert not fit.shown
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e200])
+def test_the_unit_of_the_scores_does_not_matter(unit: float) -> None:
+    one = fit_slates(made(60), similarity_table())
+    other = fit_slates([(items, scores * unit, chosen) for items, scores, chosen in made(60)], similarity_table())
+    assert other.slope.value * unit == pytest.approx(one.slope.value, rel=1e-6)
+    assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-9)
+
+
+def test_scores_that_are_all_the_same_have_no_slope_that_is_told() -> None:
+    fit = fit_slates([(items, np.full(8, 0.1), chosen) for items, _, chosen in made(60)], similarity_table())
+    assert fit.slope.value == pytest.approx(0, abs=1e-9)
+    assert np.isnan(fit.slope.standard_error)
+    assert np.isfinite(fit.intercept.value)
+
+
+def test_items_of_a_model_whose_labels_are_integers_are_found_by_label() -> None:
+    model = dl.DPP(dl.Kernel.from_K(np.eye(3) * 0.4 + 0.05), [10, 20, 30])
+    slates = [([10, 30], [0.5, 0.1], [10]), ([30, 20], [0.7, 0.2], [])] * 5 + [([20, 10], [0.3, 0.2], [20, 10])]
+    assert model.rerank([30, 20], [0.1, 0.2], strength=fit_slates(slates, model)) == [20, 30]
+    with pytest.raises(dl.InputError, match="40"):
+        fit_slates([*slates, ([40], [0.1], [])], model)
+
+
+def test_blanks_around_items_of_a_file_are_no_part_of_them(tmp_path: Path) -> None:
+    (tmp_path / "slates.csv").write_text("slate,item,score,chosen\n1, cot ,0.5,1\n2,cot,0.4, 0\n")
+    assert dl.read_slates(tmp_path / "slates.csv").catalogue.labels == ("cot",)
