@@ -31,7 +31,7 @@ from .learners.quality.weights import QualityWeights
 from .learners.result import FitProgress, FitResult
 from .learners.slates import fit_slates
 from .learners.weights import fit_weights
-from .models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation, Substitute
+from .models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation
 from .models.dpp import DPP
 from .models.explaining import Explanation
 from .models.history import History
@@ -90,7 +90,7 @@ __all__ = [
     "Slates",
     "SlatesFit",
     "Stop",
-    "Substitute",
+    
     "Update",
     "Verdict",
     "WeightedKernel",

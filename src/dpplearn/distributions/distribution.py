@@ -9,7 +9,7 @@ Only `_log_event` and `_log_set` know about the empty set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -105,6 +105,17 @@ class SetDistribution:
         if not nonempty.sum() > 0:
             raise InputError("under this model every set is empty")
         return cls.mixture(nonempty / nonempty.sum(), components, p_empty=0.0)
+
+    @classmethod
+    def combined(cls, distributions: Sequence[SetDistribution], weights: Floats) -> SetDistribution:
+        """Return the mixture Σ w P of distributions over the same items, with weights that sum to 1."""
+        with np.errstate(divide="ignore"):
+            log_w = np.log(weights)
+        return cls(
+            Stack.of([each.components for each in distributions]),
+            np.concatenate([w + each.log_mass for w, each in zip(log_w, distributions, strict=True)]),
+            np.concatenate([w + each.log_empty for w, each in zip(log_w, distributions, strict=True)]),
+        )
 
     # The empty set.
 

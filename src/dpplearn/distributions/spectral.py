@@ -50,6 +50,7 @@ from dpplearn.tools.words import count
 
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
+BISECTIONS = 200
 DRAWS_PER_STREAM = 32  # draws with one random stream: fixed, so that draws do not depend on the number of threads
 
 Answers = tuple[Floats, Floats, Floats]  # log P(A), (s, 1); log scales, (s,); x, (s, j)
@@ -487,6 +488,22 @@ class SpectralDPP:
         """Return log P(|Y| = k), (1,), and P(i ∈ Y | |Y| = k), (1, n), which is 0 if the size is impossible."""
         log_size, chosen = choice_given_size(self.eigenvalues, k)
         return np.array([log_size]), (chosen @ self._squared_eigenvectors)[None]
+
+    def with_mean_size(self, k: int) -> SpectralDPP:
+        """Return the DPP of t L with t such that E|Y| = k. Its distribution given |Y| = k is that of L."""
+        certain = int(np.count_nonzero(self.at_one))
+        free = ~self.at_one & (self.eigenvalues > 0)
+        lam, wanted = self.eigenvalues.copy(), k - certain
+        if 0 < wanted < np.count_nonzero(free):
+            log_odds, low, high = np.log(self.odds[free]), -700.0, 700.0
+            for _ in range(BISECTIONS):
+                middle = (low + high) / 2
+                inside = 1 / (1 + np.exp(-(log_odds + middle)))
+                low, high = (middle, high) if inside.sum() < wanted else (low, middle)
+            lam[free] = inside
+        else:
+            lam[free] = float(wanted > 0)
+        return SpectralDPP(lam, self.eigenvectors)
 
     def sample(
         self,

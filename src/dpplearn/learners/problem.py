@@ -80,8 +80,8 @@ class Problem:
 
     def model(self, kernel: AnyKernel, learned: Provenance, training: Training | None) -> Any:
         """Return the model of a kernel."""
-        items, nonempty = self.baskets.items, self.nonempty
-        return self.model_type(kernel, items, nonempty=nonempty, learned=learned, training=training)
+        distribution = law_of(kernel, nonempty=self.nonempty)
+        return self.model_type.of_distribution(distribution, self.baskets.items, learned=learned, training=training)
 
     def memory(self, learner: Learner) -> float:
         """Return the bytes that learning needs at its peak."""

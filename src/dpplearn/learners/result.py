@@ -11,8 +11,8 @@ import numpy as np
 
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
-from dpplearn.kernels.interface import Law
 from dpplearn.learners.loop import Arrays, Run, Stop
 from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.models.dpp import DPP
@@ -218,7 +218,7 @@ def provenance(run: Run, learner: str, start: str, training: Training, seconds: 
     )
 
 
-def with_unseen(learned: Provenance, law: Law, training: Training, baskets: Baskets, *, nonempty: bool) -> Provenance:
+def with_unseen(learned: Provenance, law: SetDistribution, training: Training, baskets: Baskets, *, nonempty: bool) -> Provenance:
     """Return the record with the gain over independent items on baskets that the model was not learned from.
 
     The gain is in nats per basket, with its standard error; independent items have the frequencies of `training`. The
@@ -228,7 +228,7 @@ def with_unseen(learned: Provenance, law: Law, training: Training, baskets: Bask
     if len(baskets) < 2 or not weights.sum() > 0:
         return learned
     p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
-    each = law.log_probabilities(baskets) - IndependentItems(p, nonempty).log_probabilities(baskets)
+    each = law.log_prob(baskets) - IndependentItems(p, nonempty).log_prob(baskets)
     if not np.isfinite(each[weights > 0]).all():
         return learned
     each = np.where(weights > 0, each, 0)

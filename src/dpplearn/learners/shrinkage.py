@@ -130,7 +130,7 @@ def choose_shrinkage(
         assert isinstance(kernel, Kernel)
         test = baskets.weighted(weights)
         laws = (law_of(shrink(kernel, train, s, nonempty=nonempty), nonempty=nonempty) for s in PATH)
-        return np.array([test.weights @ law.log_probabilities(test, 1) for law in laws])
+        return np.array([test.weights @ law.log_prob(test, 1) for law in laws])
 
     workers = min(thread_count(task.problem.threads), n_used)
     with one_blas_thread(), ThreadPoolExecutor(workers, thread_name_prefix="dpplearn-fold") as executor:

@@ -19,8 +19,8 @@ from dpplearn.arrays import Bools, Floats
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.slates import Slates, read_slates
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.kernels.interaction import DenseInteraction, Interaction, likeness_among
 from dpplearn.models.model import SetModel
+from dpplearn.models.reranking import Interaction, of_matrix, similarities_among
 from dpplearn.models.slates import SlateNumber, SlatesFit
 
 BATCH_SIZE = 4_000_000  # numbers in the matrices of the slates that are computed together
@@ -77,7 +77,7 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
         raise InputError("nothing is chosen of any slate; check the column chosen")
     base, own, places = _interaction(similarity, read)
     centre, scale = _centre_and_scale(read.scores[read.there])
-    problem = SlatesProblem((read.scores - centre) / scale, read.chosen, read.there, likeness_among(base, places))
+    problem = SlatesProblem((read.scores - centre) / scale, read.chosen, read.there, similarities_among(base, places))
     without = _without_repulsion(problem)
     best, evaluations, converged = _maximise(problem, _start(problem, without))
     # Where scores determine all choices, a steeper slope is always better: compare at equal slopes.
@@ -178,16 +178,16 @@ class SlatesProblem:
         return np.asarray((found + found.T) / 2)
 
 
-def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, DenseInteraction | None, Any]:
+def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, Interaction | None, Any]:
     """Return the interaction, the same if it is not that of a model, and the positions of the candidates in it."""
     if isinstance(similarity, SetModel):
         here = similarity.catalogue.translation(slates.catalogue)[slates.items]
         unknown = slates.items[slates.there & (here < 0)]
         if len(unknown):
             raise InputError(similarity.catalogue.unknown(slates.catalogue.labels[unknown[0]]))
-        return similarity.law.interaction(), None, np.where(slates.there, here, 0)
+        return similarity.distribution.similarity, None, np.where(slates.there, here, 0)
     S = read_similarity(similarity, slates.catalogue)
-    own = DenseInteraction(np.ones(1), S[None])
+    own = of_matrix(S)
     return own, own, slates.items
 
 

@@ -13,22 +13,18 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.distributions.components import softmax
+from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.families import AnyKernel, kernel_of
 from dpplearn.kernels.independent import IndependentItems, independent_log_likelihood
-from dpplearn.kernels.interface import Law
-from dpplearn.kernels.symmetric.law import SymmetricLaw
-from dpplearn.kernels.symmetric.sizes import with_mean_size
-from dpplearn.kernels.weighted.mixing import mixed
 from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
 from dpplearn.learners.data import checked_baskets, resolve_nonempty, units_of
 from dpplearn.learners.loop import Limits, Run, Step, Stop, never, run
 from dpplearn.learners.result import FitProgress, FitResult, Restart, provenance
 from dpplearn.learners.settings import Settings
 from dpplearn.models.dpp import DPP
-from dpplearn.models.mixing import law_over
-from dpplearn.models.mixture import Mixture
+from dpplearn.models.mixture import Mixture, distribution_over
 from dpplearn.models.model import SetModel
 from dpplearn.models.training import Training
 from dpplearn.tools.words import count
@@ -102,13 +98,13 @@ def fit_weights(
         known = {"nonempty": problem.nonempty, "size": problem.k}
         learned = provenance(now, "weights", "even", training, time.perf_counter() - began, **known, **more)
         record = replace(training, history=now.history)
-        return Mixture.of_law(problem.law_at(now.step.parameters["weights"]), given.items, learned, record)
+        return Mixture(problem.at(now.step.parameters["weights"]), given.items, learned=learned, training=record)
 
     def observe(now: Run) -> bool:
         return notify(callbacks, FitProgress(0, now, partial(model, now)))
 
     limits = Limits(never, tol, max_iter, max_seconds)
-    steps = weights_steps(problem.likelihoods, lambda w: kernel_of(problem.law_at(w)), tol)
+    steps = weights_steps(problem.likelihoods, problem.at, tol)
     with saved_on_exit(callbacks):
         end = run(steps, limits, lambda: time.perf_counter() - began, observe, at_end=Stop.TOLERANCE)
     assert end.stop is not None
@@ -131,33 +127,34 @@ class GivenModels:
     """Baskets, the distributions they may come from, and the condition on every set: none, Y ≠ ∅, or |Y| = k."""
 
     baskets: Baskets  # distinct, over the items of the models
-    laws: tuple[Law, ...]
+    distributions: tuple[SetDistribution, ...]
     nonempty: bool
     k: int | None
     threads: int | None
 
     @classmethod
     def of(cls, baskets: Baskets, models: Sequence[SetModel], k: int | None, settings: Settings) -> GivenModels:
-        distinct, laws = units_of(baskets).deduplicated(), [law_over(each, baskets.catalogue) for each in models]
+        distinct = units_of(baskets).deduplicated()
+        each = [distribution_over(model, baskets.catalogue) for model in models]
         if k is None:
             nonempty = resolve_nonempty(settings.nonempty, distinct)
-            laws = [WithEmptyShare(_unconditional(law)) for law in laws] if nonempty else laws
-            return cls(distinct, tuple(laws), nonempty, None, settings.threads)
+            each = [one.with_p_empty(0.0) for one in each] if nonempty else each
+            return cls(distinct, tuple(each), nonempty, None, settings.threads)
         k = whole_number("k", k, 1, baskets.n_items)
         others = int((distinct.sizes != k).sum())
         if others or settings.nonempty is False:
             reason = f"{others} of {count(len(distinct), 'distinct basket')} have not" if others else "nonempty=False"
             raise InputError(f"k={k} means that every basket has {count(k, 'item')}, but {reason}")
-        return cls(distinct, tuple(_with_size(law, k, c) for c, law in enumerate(laws)), False, k, settings.threads)
+        return cls(distinct, tuple(_with_size(one, k, c) for c, one in enumerate(each)), False, k, settings.threads)
 
     @cached_property
     def log_condition(self) -> Floats:
         """log P_c of the condition on the size, (n_models,)."""
-        return np.array([law.log_sizes()[self.k] if self.k is not None else 0.0 for law in self.laws])
+        return np.array([each.log_sizes()[self.k] if self.k is not None else 0.0 for each in self.distributions])
 
     @cached_property
     def likelihoods(self) -> WeightsProblem:
-        columns = [law.log_probabilities(self.baskets, self.threads) for law in self.laws]
+        columns = [each.log_prob(self.baskets, self.threads) for each in self.distributions]
         found = np.column_stack(columns) - self.log_condition
         impossible = np.flatnonzero(found.max(axis=1) == -np.inf)
         if len(impossible):
@@ -168,12 +165,12 @@ class GivenModels:
             )
         return WeightsProblem.of(found, self.baskets.weights)
 
-    def law_at(self, w: Floats) -> Law:
+    def at(self, w: Floats) -> SetDistribution:
         """Return the mixture in which the models have these weights, given the condition."""
         with np.errstate(divide="ignore"):
             log_shares = np.log(w) - self.log_condition
         shares = np.exp(log_shares - log_shares.max())  # also for sizes that are very unlikely
-        return mixed(self.laws, shares / shares.sum())
+        return SetDistribution.combined(self.distributions, shares / shares.sum())
 
     def independent_log_likelihood(self) -> float:
         """Return the mean log-likelihood of independent items with the frequencies of the baskets."""
@@ -193,17 +190,14 @@ def _over_models(baskets: AnyBaskets | Iterable[Iterable[Any]], models: Any) -> 
     return found.over(models[0].catalogue)
 
 
-def _unconditional(law: Law) -> Law:
-    return law.law if isinstance(law, WithEmptyShare) else law
-
-
-def _with_size(law: Law, k: int, number: int) -> Law:
+def _with_size(distribution: SetDistribution, k: int, number: int) -> SetDistribution:
     """Return a distribution with the same sets of k items; of a DPP the one with mean size k."""
-    law = _unconditional(law)
-    if k not in law.possible_sizes:
-        sizes = f"{law.possible_sizes[0]} to {law.possible_sizes[-1]}"
-        raise InputError(f"k={k}, but sets of model {number} have {sizes} items; leave that model out")
-    return SymmetricLaw(with_mean_size(law.kernel, k)) if isinstance(law, SymmetricLaw) else law
+    sizes, components = distribution.size_range, distribution.components
+    if k not in sizes:
+        raise InputError(f"k={k}, but sets of model {number} have {sizes[0]} to {sizes[-1]} items; leave that model out")
+    if isinstance(components, SpectralDPP):
+        components = components.with_mean_size(k)
+    return SetDistribution.mixture(softmax(distribution.log_mass), components)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints, read_only
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.distributions.components import Stack
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank
 from dpplearn.distributions.scaled import ScaledDPPs
@@ -102,14 +101,9 @@ class Mixture(SetModel):
         if not models or not all(isinstance(model, SetModel) for model in models):
             kinds = ", ".join(sorted({type(model).__name__ for model in models})) or "none"
             raise InputError(f"models must be one or more of DPP and Mixture, got {kinds}")
-        catalogue, w = models[0].catalogue, _normalised(weights, len(models))
+        catalogue = models[0].catalogue
         each = [distribution_over(model, catalogue) for model in models]
-        with np.errstate(divide="ignore"):
-            log_w = np.log(w)
-        log_mass = np.concatenate([one + part.log_mass for one, part in zip(log_w, each, strict=True)])
-        log_empty = np.concatenate([one + part.log_empty for one, part in zip(log_w, each, strict=True)])
-        components = Stack.of([part.components for part in each])
-        return cls(SetDistribution(components, log_mass, log_empty), catalogue.labels)
+        return cls(SetDistribution.combined(each, _normalised(weights, len(models))), catalogue.labels)
 
     @property
     def n_segments(self) -> int:

@@ -158,17 +158,23 @@ class SetModel:
 
     # Derived models.
 
-    def _derived(self, distribution: SetDistribution, items: Sequence[Label]) -> Self:
-        """Return a model of the same class with another distribution."""
-        model = type(self).__new__(type(self))
-        SetModel.__init__(model, distribution, items)
+    @classmethod
+    def of_distribution(
+        cls,
+        distribution: SetDistribution,
+        items: Sequence[Label] | None = None,
+        *,
+        learned: Provenance | None = None,
+        training: Training | None = None,
+    ) -> Self:
+        """Return a model of this class with a given distribution."""
+        model = cls.__new__(cls)
+        SetModel.__init__(model, distribution, items, learned=learned, training=training)
         return model
 
     def with_record(self, learned: Provenance, training: Training | None) -> Self:
         """Return the same model with another record of its training."""
-        model = self._derived(self.distribution, self.items)
-        model.learned, model.training = learned, training
-        return model
+        return self.of_distribution(self.distribution, self.items, learned=learned, training=training)
 
     def given(self, include: Basket = (), exclude: Basket = ()) -> Self:
         """Return the distribution of the other items, given that Y contains `include` and nothing of `exclude`.
@@ -188,7 +194,7 @@ class SetModel:
         if len(A) + len(B) == len(self.items):
             raise InputError("every item is included or excluded; leave at least one out of both")
         distribution, remaining = self.distribution.condition(A, B)
-        return self._derived(distribution, self.catalogue.select(remaining))
+        return self.of_distribution(distribution, self.catalogue.select(remaining))
 
     def restrict(self, items: Basket) -> Self:
         """Return the distribution of Y ∩ S, over the items of S in the order given.
@@ -203,7 +209,7 @@ class SetModel:
         S = self.catalogue.positions(items)
         if not len(S):
             raise InputError("items must have at least one item, got none")
-        return self._derived(self.distribution.restrict(S), self.catalogue.select(S))
+        return self.of_distribution(self.distribution.restrict(S), self.catalogue.select(S))
 
     def with_items(self, labels: Iterable[Label], *, features: Any = None, like: Like | None = None) -> Self:
         """Return the model with further items at the end of its catalogue.
@@ -238,9 +244,8 @@ class SetModel:
         n = len(new.catalogue) - len(self.items)
         notes = "; ".join(each for each in (self.learned.added, new.note) if each)
         training = self.training.with_items(n) if self.training is not None else None
-        model = self._derived(new.distribution, new.catalogue.labels)
-        model.learned, model.training = replace(self.learned, added=notes), training
-        return model
+        learned = replace(self.learned, added=notes)
+        return self.of_distribution(new.distribution, new.catalogue.labels, learned=learned, training=training)
 
     # Recommendations.
 

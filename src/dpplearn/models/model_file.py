@@ -67,8 +67,7 @@ def read_model(path: str | PathLike[str]) -> tuple[DPP | Mixture, dict[str, str]
             raise InputError(f"model must be one of {', '.join(MODELS)}, got {kind!r}")
         distribution, items = SetDistribution.from_arrays(arrays), Catalogue.of(document["items"]).labels
         learned, training = Provenance.of(document["learned"]), Training.from_arrays(arrays)
-        model = MODELS[kind].__new__(MODELS[kind])
-        SetModel.__init__(model, distribution, items, learned=learned, training=training)
+        model = MODELS[kind].of_distribution(distribution, items, learned=learned, training=training)
         if (kind == "DPP") != ("eigenvalues" in arrays):
             raise InputError(f"the arrays are not those of a {kind}")
         return model, dict(document.get("versions", {}))

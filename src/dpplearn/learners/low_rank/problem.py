@@ -11,10 +11,11 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
+from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.errors import InputError
 from dpplearn.kernels.factored.kernel import FactoredKernel, Singles
 from dpplearn.kernels.factored.kernel import coupling as core_of
-from dpplearn.kernels.families import AnyKernel
+from dpplearn.kernels.families import AnyKernel, kernel_of
 from dpplearn.kernels.independent import SMOOTHING, chances
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.learners.loop import Arrays
@@ -171,12 +172,13 @@ def random_rows(n: int, columns: int, rng: np.random.Generator) -> Singles:
 
 def low_rank_kernel(model: Mixture) -> FactoredKernel:
     """Return the low-rank kernel of a mixture; only the segments of one that is not low-rank."""
-    kernel: Any = model.kernel
+    if not isinstance(model.distribution.components, ScaledDPPs):
+        raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
+    kernel: Any = kernel_of(model.distribution)
     if isinstance(kernel, MixtureKernel) or (isinstance(kernel, FactoredKernel) and len(kernel.coupling) > 1):
         return _of_segments(kernel.weights, kernel.log_odds)
-    if not isinstance(kernel, FactoredKernel):
-        raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
-    return kernel
+    found: FactoredKernel = kernel
+    return found
 
 
 def columns_of(model: Mixture) -> tuple[int, int] | None:
@@ -184,7 +186,9 @@ def columns_of(model: Mixture) -> tuple[int, int] | None:
     if model.training is not None and model.training.schedule is not None:  # the kernel may not have its columns yet
         repelling, attracting = model.training.schedule["columns"].tolist()
         return repelling, attracting
-    kernel: Any = model.kernel
+    kernel: Any = None
+    if isinstance(model.distribution.components, ScaledDPPs):
+        kernel = kernel_of(model.distribution)
     if not isinstance(kernel, FactoredKernel):
         return None
     repelling = int(np.count_nonzero(kernel.coupling[0].diagonal()))

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dpplearn.arrays import Floats
+from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.errors import InputError
-from dpplearn.kernels.families import AnyKernel
+from dpplearn.kernels.families import AnyKernel, kernel_of
 from dpplearn.kernels.independent import SMOOTHING, chances
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.statistics import Normalisers, OfItems, normalisers, of_items
@@ -107,11 +108,11 @@ class MixtureProblem(Problem):
 
 def dense_kernel(model: Mixture) -> MixtureKernel:
     """Return the kernel of a mixture whose segments share an interaction, with that as a dense matrix."""
-    kernel: Any = model.kernel
-    kernel = kernel.dense() if hasattr(kernel, "dense") else kernel
-    if not isinstance(kernel, MixtureKernel):
+    if not isinstance(model.distribution.components, ScaledDPPs):
         raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
-    return kernel
+    kernel: Any = kernel_of(model.distribution)
+    found: MixtureKernel = kernel.dense() if hasattr(kernel, "dense") else kernel
+    return found
 
 
 def independent_log_odds(problem: Problem) -> Floats:
