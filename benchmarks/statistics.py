@@ -13,7 +13,7 @@ import numpy as np
 import dpplearn as dl
 from benchmarks.measure import Result, best_seconds
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.kernels.symmetric.statistics import statistics
+from dpplearn.distributions.statistics import statistics
 from dpplearn.tools.threads import one_blas_thread
 
 

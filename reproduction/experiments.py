@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpplearn import DPP, Baskets, FitResult, Kernel, fit_dpp
-from dpplearn.kernels.independent import independent
+from dpplearn import DPP, Baskets, FitResult, fit_dpp
+from dpplearn.distributions.independent import independent
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.starts import moments, wishart
 from reproduction import textbook
 from reproduction.data import Source, off_diagonal_strength
@@ -91,7 +92,7 @@ class Problem(NamedTuple):
 
     train: Baskets
     test: Baskets
-    start: Kernel
+    start: SpectralDPP
 
 
 def wishart_problem(source: Source, trial: Trial) -> Problem:
@@ -116,14 +117,14 @@ def moments_2N_problem(source: Source, trial: Trial) -> Problem:
 def diagonal_problem(source: Source, trial: Trial) -> Problem:
     """Return all training data and a diagonal kernel with inclusion probabilities of one half."""
     train, test = source.split(trial.category, trial.number)
-    return Problem(train, test, Kernel(np.full(train.n_items, 0.5), np.eye(train.n_items)))
+    return Problem(train, test, SpectralDPP(np.full(train.n_items, 0.5), np.eye(train.n_items)))
 
 
 def wishart_start(source: Source, trial: Trial, tol: float = TOL) -> Row:
     """Compare the learners from a Wishart kernel; add greedy sets and the first step of K-Ascent."""
     problem = wishart_problem(source, trial)
     fits = fit_both(problem, tol)
-    first = fit_dpp(problem.train, "k-ascent", start=start_of(problem), max_iter=1, threads=1).model.kernel
+    first = learned_kernel(fit_dpp(problem.train, "k-ascent", start=start_of(problem), max_iter=1, threads=1))
     row = compare(fits, problem)
     for name, result in fits.items():
         row[f"{name}_greedy_set"] = [str(item) for item in result.model.greedy_map(GREEDY_SIZE)]
@@ -174,6 +175,12 @@ def run_learners(problem: Problem) -> Row:
     return compare(fit_both(problem), problem)
 
 
+def learned_kernel(result: FitResult) -> SpectralDPP:
+    """Return the kernel of a fitted DPP."""
+    assert isinstance(result.model, DPP)
+    return result.model.kernel
+
+
 def compare(fits: dict[str, FitResult], problem: Problem) -> Row:
     """Return log-likelihoods, iterations, runtimes and properties of the kernels of both learners."""
     train, test, _ = problem
@@ -189,8 +196,8 @@ def compare(fits: dict[str, FitResult], problem: Problem) -> Row:
             "test": result.model.log_likelihood(test),
             "iterations": result.n_iter,
             "seconds": float(result.history.seconds[-1]),
-            "off_diagonal": off_diagonal_share(result.model.kernel.K),
-            "zeros": int(np.count_nonzero(result.model.kernel.eigenvalues < ZERO_EIGENVALUE)),
+            "off_diagonal": off_diagonal_share(learned_kernel(result).K),
+            "zeros": int(np.count_nonzero(learned_kernel(result).eigenvalues < ZERO_EIGENVALUE)),
         }
         row |= {f"{name}_{column}": value for column, value in outcome.items()}
     return row
@@ -220,7 +227,7 @@ def run_textbook(problem: Problem) -> Row:
         began = time.perf_counter()
         trace = algorithm(start.K, sets, data.weights, max_iter=MAX_ITER)
         seconds = time.perf_counter() - began
-        model = DPP(Kernel(trace.eigenvalues, trace.eigenvectors), train.items)
+        model = DPP(SpectralDPP(trace.eigenvalues, trace.eigenvectors), train.items)
         row |= {
             f"{name}_seconds": seconds,
             f"{name}_iterations": len(trace.objective) - 1,
@@ -252,7 +259,7 @@ def iteration_cost(source: Source, trial: Trial) -> Row:
     n, N, k = trial.n_train, trial.n_items, trial.set_size
     rng = source.rng("growth", trial.category, n, N, k)
     X = rng.standard_normal((N, N)) / np.sqrt(N)
-    kernel = Kernel.from_L(X @ X.T)
+    kernel = SpectralDPP.from_L(X @ X.T)
     lam, V, K = kernel.eigenvalues, kernel.eigenvectors, kernel.K
     sets = [rng.choice(N, k, replace=False) for _ in range(n)]
     weights = np.ones(n)
@@ -290,11 +297,14 @@ def authors_run(source: Source, trial: Trial) -> Row:
         recorded = {name: run[name] for name in run.files}
     found = source.load(trial.category.split("_")[0])
     train, test = (found.subset(recorded[rows]) for rows in ("train_rows", "test_rows"))
-    problem = Problem(train, test, Kernel.from_K(recorded["K_start"]))
+    problem = Problem(train, test, SpectralDPP.from_K(recorded["K_start"]))
     fits = fit_both(problem)
-    em = fits["em"].model.kernel
+    em = learned_kernel(fits["em"])
     # Their program raises EM's capped eigenvalues to 1 before it computes test log-likelihoods.
-    kernels = {"em": Kernel(textbook.raise_capped(em.eigenvalues), em.eigenvectors), "ka": fits["ka"].model.kernel}
+    kernels = {
+        "em": SpectralDPP(textbook.raise_capped(em.eigenvalues), em.eigenvectors),
+        "ka": learned_kernel(fits["ka"]),
+    }
     row = describe(problem)
     for name, kernel in kernels.items():
         row |= {

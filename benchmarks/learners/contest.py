@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.learners.problems import Case, source
 from benchmarks.statistics import batched
 from dpplearn.data.baskets import Baskets
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.loop import Limits, Rule, Run, Step, relative_change, remaining_gain, run
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.lbfgs import search
@@ -53,7 +53,7 @@ class Record:
     ruled: dict[str, float]  # the log-likelihood at which the rule first fell to a tolerance
 
 
-def steps(learner: str, start: Kernel, data: Baskets) -> Iterator[Step]:
+def steps(learner: str, start: SpectralDPP, data: Baskets) -> Iterator[Step]:
     if learner == NUMPY:
         B = factor(prepared(start, data))
         likelihood = FactorLikelihood(SymmetricProblem(data), sums=batched_sums)
@@ -76,7 +76,7 @@ def batched_sums(L: np.ndarray, baskets: Baskets, threads: int | None) -> tuple[
     return sum(logdet for logdet, _ in parts), sum(delta for _, delta in parts)
 
 
-def one_run(problem: Case, start: Kernel, learner: str, seconds: float) -> Run:
+def one_run(problem: Case, start: SpectralDPP, learner: str, seconds: float) -> Run:
     figure, tol = rule(learner)
     return timed(problem, steps(learner, start, problem.train), Limits(figure, tol, 10**9, seconds))
 

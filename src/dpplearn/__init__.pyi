@@ -16,10 +16,6 @@ from .evaluation.intervals import Difference, Estimate
 from .evaluation.over_time import OverTime, Period
 from .evaluation.result import Evaluation
 from .integrations.sklearn import DPPEstimator
-from .kernels.factored.kernel import FactoredKernel
-from .kernels.nonsymmetric.kernel import MixtureKernel
-from .kernels.symmetric.kernel import Kernel
-from .kernels.weighted.kernel import WeightedKernel
 from .learners.checkpoint import Checkpoint
 from .learners.fit import fit
 from .learners.fit_dpp import fit_dpp
@@ -62,17 +58,14 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Explanation",
-    "FactoredKernel",
     "Features",
     "FitProgress",
     "FitResult",
     "History",
     "InputError",
     "InputWarning",
-    "Kernel",
     "LiftBySimilarity",
     "Mixture",
-    "MixtureKernel",
     "OverTime",
     "Parts",
     "Period",
@@ -90,10 +83,8 @@ __all__ = [
     "Slates",
     "SlatesFit",
     "Stop",
-    
     "Update",
     "Verdict",
-    "WeightedKernel",
     "__version__",
     "add_to_shelf",
     "check",

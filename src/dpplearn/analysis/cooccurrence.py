@@ -14,8 +14,8 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.pair_counts import pair_counts
 from dpplearn.data.weights import effective_number
+from dpplearn.distributions.independent import before_truncation
 from dpplearn.errors import InputError
-from dpplearn.kernels.independent import before_truncation
 
 LEVEL = 0.05
 AT_ONCE = 1_000_000  # possible counts of pairs that are looked at together

@@ -16,8 +16,8 @@ import numpy as np
 from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
+from dpplearn.distributions.independent import IndependentItems, chances
 from dpplearn.errors import InputWarning
-from dpplearn.kernels.independent import IndependentItems, chances
 from dpplearn.learners.data import units_of
 from dpplearn.learners.settings import settings_of
 from dpplearn.learners.train import fit_with
@@ -150,7 +150,7 @@ def _folds_needed(baskets: Baskets) -> int:
 
 def _independent(train: Baskets, test: Baskets, nonempty: bool) -> Floats:
     p = chances(train.frequencies(), train.total_weight, smoothing=SMOOTHING, nonempty=nonempty)
-    return IndependentItems(p, nonempty).log_probabilities(test)
+    return IndependentItems(p, nonempty).log_prob(test)
 
 
 class Job(NamedTuple):

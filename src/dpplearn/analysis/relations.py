@@ -11,7 +11,15 @@ from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import MANY_ITEMS, SetModel
-from dpplearn.models.relations import FDR_LEVEL, Evidence, benjamini_hochberg, evidence, missed, pair_table, significant_pairs
+from dpplearn.models.relations import (
+    FDR_LEVEL,
+    Evidence,
+    benjamini_hochberg,
+    evidence,
+    missed,
+    pair_table,
+    significant_pairs,
+)
 
 SURE_OF_NONE = 2.99  # meetings by chance; of fewer, nothing can be told even where there was none
 AT_ONCE = 500  # pairs of a large catalogue whose lifts are looked up together
@@ -83,7 +91,9 @@ def surely_apart(model: SetModel) -> Floats:
     every = np.arange(len(model.items))
     seen = evidence(training, model.independence, every, every)
     _, high = seen.interval()
-    return np.asarray(np.where(significant_pairs(seen, fewer_only=True), np.maximum(1 - np.fmax(model.lift, high), 0), 0))
+    return np.asarray(
+        np.where(significant_pairs(seen, fewer_only=True), np.maximum(1 - np.fmax(model.lift, high), 0), 0)
+    )
 
 
 class _Candidates(NamedTuple):

@@ -13,8 +13,8 @@ from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.weights import are_counts
+from dpplearn.distributions.independent import before_truncation
 from dpplearn.errors import InputError
-from dpplearn.kernels.independent import before_truncation
 from dpplearn.learners.data import units_of
 from dpplearn.models.relations import COVERAGE, Evidence
 from dpplearn.tools.words import number

@@ -21,6 +21,19 @@ SMALL_PIVOT = 1e-6  # smaller pivots of a minor are taken from the factor; large
 BATCH_NUMBERS = 1_000_000  # numbers that a query over many sets holds at a time
 
 
+def doubtful_pivot(n_items: int, k: int) -> float:
+    """Return the pivot below which a minor of k items, scaled to a unit diagonal, has too few correct digits.
+
+    Entries have an error of δ = (2N + 4k) eps. Division by a pivot of √δ magnifies it to √δ.
+    """
+    return math.sqrt((2 * n_items + 4 * k) * EPSILON)
+
+
+def two_smallest(pivots: Floats) -> float:
+    """Return the product of the two smallest pivots of a bordered minor, each at most 1."""
+    return float(np.prod(np.minimum(np.sort(pivots)[:2], 1)))
+
+
 def zero_pivot(n_items: int, k: int) -> float:
     """Return the squared distance below which a row depends on those of k items, relative to its squared length."""
     return (2 * math.sqrt(n_items) + 4 * k) * EPSILON

@@ -30,6 +30,7 @@ from dpplearn.distributions.components import (
     logsumexp,
     softmax,
 )
+from dpplearn.distributions.passes import check_items
 from dpplearn.distributions.ranking import highest
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
@@ -460,12 +461,6 @@ def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int) -> 
         found = "nothing" if values is None else f"{values.dtype} of shape {values.shape}"
         raise InputError(f"{name} must be {m} logarithms of probabilities (float64), got {found}")
     return values
-
-
-def check_items(n_items: int, sets: Sets) -> None:
-    """Raise `InputError` if sets are over another number of items; compiled loops check no bounds."""
-    if sets.n_items != n_items:
-        raise InputError(f"the distribution has {n_items} items, but the baskets have {sets.n_items}")
 
 
 def _sum_of_logs(distribution: SetDistribution, baskets: Baskets, threads: int | None) -> float:

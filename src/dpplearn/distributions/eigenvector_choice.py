@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
-from dpplearn.kernels.compiling import loops
+from dpplearn.distributions.compiled import loops
 
 
 def log_size_table(lam: Floats, largest: int) -> Floats:
@@ -67,7 +67,7 @@ def choose_k(inclusion: Floats, draws: int, rng: np.random.Generator) -> tuple[I
     """Choose k eigenvectors by the probabilities of `inclusion_table`. [KT12, Algorithm 8]"""
     n, k = inclusion.shape[0], inclusion.shape[1] - 1
     chosen = np.empty((draws, k), dtype=np.int64)
-    loops("symmetric", "sampling").choose_k(inclusion, rng.random((draws, n)), chosen)
+    loops("eigenvector_sampling").choose_k(inclusion, rng.random((draws, n)), chosen)
     return chosen.reshape(-1), np.arange(draws + 1, dtype=np.int64) * k
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats, Ints
+from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.interaction import LowRank, absorbed_core
 from dpplearn.distributions.sampling import in_streams
-from dpplearn.kernels.compiling import loops
 from dpplearn.tools.threads import one_blas_thread
 
 MAX_SEQUENTIAL = 64  # items that are decided one by one
@@ -157,7 +157,7 @@ class Sampler:
             B = self._rows(few)
             K = B @ core @ B.T
             inside = np.empty(len(few), dtype=np.int64)
-            inside = inside[: loops("factored", "drawing").draw(K, True, rng, inside)]
+            inside = inside[: loops("low_rank_sampling").draw(K, True, rng, inside)]
             found, places = np.append(found, few[inside]), places[places > few[-1]]
             if not len(places):
                 return found

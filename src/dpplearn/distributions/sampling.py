@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.kernels.compiling import loops
+from dpplearn.distributions.compiled import loops
 from dpplearn.tools.threads import pool, thread_count
 
 STREAM_LENGTH = 32  # draws from one random stream; fixed, so that draws do not depend on the number of threads
@@ -41,7 +41,7 @@ def sample(
     [Poulson 2020; Launay et al. 2020]. For nonempty sets the first item is drawn from p_j Π_{i<j} (1 − p_i). For k
     items, draw until a set has k; choose K with E|Y| = k.
     """
-    compiled = loops("nonsymmetric", "sampling")
+    compiled = loops("dense_sampling")
     first_items: dict[int, Floats] = {}
     if nonempty and k is None:
         for c, each in K.items():

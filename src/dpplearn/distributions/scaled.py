@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Bools, Floats, Ints, read_only
 from dpplearn.distributions import low_rank_sampling, ranking, sampling, sizes
+from dpplearn.distributions.compiled import loops, worth_loading
 from dpplearn.distributions.components import Sets, Similarity, members, weighted_sum
 from dpplearn.distributions.interaction import Dense, Interaction, LowRank
+from dpplearn.distributions.passes import Share, over_threads
 from dpplearn.errors import InputError
-from dpplearn.kernels.compiling import loops, worth_loading
-from dpplearn.kernels.passes import Share, over_threads
 
 NEXT_COST = 10_000  # nanoseconds that the next items of a set take, about
 NO_WEIGHT = 1e-16  # relative weight below which a component does not change a sum
@@ -151,7 +151,7 @@ class ScaledDPPs:
         return of_items + self.interaction.log_minors(sets, threads) - self.log_Z
 
     def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
-        from dpplearn.kernels.nonsymmetric.statistics import log_segments
+        from dpplearn.distributions.segment_statistics import log_segments
 
         minors, bias = self.interaction.log_minors(sets, threads), log_mass - self.log_Z
         if self.interaction.g == 1:
@@ -229,7 +229,7 @@ class ScaledDPPs:
         candidates = np.ascontiguousarray(candidates, np.int64)
         log_p, scale, x = np.empty((s, self.m)), np.empty(s), np.empty((s, n if items is None else items.shape[-1]))
         indices, offsets = np.ascontiguousarray(sets.indices, np.int32), np.ascontiguousarray(sets.offsets, np.int64)
-        compiled = loops("nonsymmetric", "next_items")
+        compiled = loops("next_items")
 
         def part(share: Share) -> None:
             rows = share.among(s)

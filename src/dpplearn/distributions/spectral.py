@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
+from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import Sets, Similarity
+from dpplearn.distributions.decomposition import checked_eigh, svd_apart, symmetric_product, with_ones
 from dpplearn.distributions.determinants import (
     BATCH_NUMBERS,
     SetMinors,
@@ -40,11 +42,8 @@ from dpplearn.distributions.eigenvector_choice import (
 )
 from dpplearn.distributions.interaction import similarity_of
 from dpplearn.distributions.ranking import top_of_all
+from dpplearn.distributions.statistics import set_minors
 from dpplearn.errors import InputError
-from dpplearn.kernels.compiling import loops
-from dpplearn.kernels.interface import check_nonempty, check_size
-from dpplearn.kernels.symmetric.decomposition import checked_eigh, svd_apart, symmetric_product, with_ones
-from dpplearn.kernels.symmetric.statistics import _minors
 from dpplearn.tools.threads import pool, thread_count
 from dpplearn.tools.words import count
 
@@ -219,8 +218,6 @@ class SpectralDPP:
         """The possible sizes of a set: from the number of eigenvalues at 1 to the rank."""
         return range(int(np.count_nonzero(self.at_one)), self.rank + 1)
 
-    possible_sizes = size_range
-
     @property
     def at_one(self) -> Bools:
         """Which eigenvalues are exactly 1."""
@@ -289,16 +286,16 @@ class SpectralDPP:
 
     def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set, (s, 1)."""
-        log_det = _minors(cast(Any, self), sets, threads).each()
+        log_det = set_minors(self, sets, threads).each()
         values = log_det + self.bordered.log_normaliser
         if np.isneginf(log_det).any():
             for group in sets.by_size:
                 doubtful = np.isneginf(log_det[group.rows])
                 if doubtful.any():
-                    values[group.rows[doubtful]] = self._log_prob_by_factor(group.sets[doubtful])
+                    values[group.rows[doubtful]] = self.log_prob_by_factor(group.sets[doubtful])
         return values[:, None]
 
-    def _log_prob_by_factor(self, sets: Items | Ints) -> Floats:
+    def log_prob_by_factor(self, sets: Items | Ints) -> Floats:
         """Return log P(A) of sets of one size, (s,), where minors have too few digits.
 
         P(A) = P(A ⊆ Y) P(no other item | A ⊆ Y) = det(F_A F_Aᵀ) det(Wᵀ (I − Λ) W), where W is an orthonormal basis of
@@ -391,7 +388,7 @@ class SpectralDPP:
         singular = rest.size_range.start == 1
         _, scale, single, _ = rest._probability.adjoin(np.zeros((1, 0), np.int32), None, singular)
         x[np.delete(everything, A)] = single[0]
-        return float(self._log_prob_by_factor(A[None])[0]), float(scale[0] + evidence[0]), x[candidates]
+        return float(self.log_prob_by_factor(A[None])[0]), float(scale[0] + evidence[0]), x[candidates]
 
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, SpectralDPP]:
         """Return log P(include ⊆ Y, exclude ∩ Y = ∅), (1,), and the DPP of the other items given that.
@@ -519,14 +516,16 @@ class SpectralDPP:
         """
         draw_eigenvectors: Callable[[int, np.random.Generator], tuple[Ints, Ints]]
         if k is not None:
-            check_size(self.size_range, k)
+            if k not in self.size_range:
+                raise InputError(f"k must be in {self.size_range}, the possible set sizes, got {k}")
             draw_eigenvectors = partial(choose_k, inclusion_table(self.eigenvalues, k))
         elif nonempty:
-            check_nonempty(self.expected_size)
+            if not self.expected_size > 0:
+                raise InputError("under this model every set is empty, so there is no nonempty set to draw")
             draw_eigenvectors = partial(choose_at_least_one, self.eigenvalues)
         else:
             draw_eigenvectors = partial(choose, self.eigenvalues)
-        draw_items, n = loops("symmetric", "sampling").draw_items, len(which)
+        draw_items, n = loops("eigenvector_sampling").draw_items, len(which)
         seeds = np.random.default_rng(rng).integers(2**63, size=-(-n // DRAWS_PER_STREAM))
 
         def block(number: int) -> list[Ints]:

@@ -10,7 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
+from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.models.blending import blended, ranking_scores
 from dpplearn.models.training import Training
 

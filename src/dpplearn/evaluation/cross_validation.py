@@ -11,6 +11,7 @@ import numpy as np
 
 from dpplearn.arrays import Ints, Seed
 from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.evaluation import (
     KS,
@@ -25,7 +26,6 @@ from dpplearn.evaluation.evaluation import (
 )
 from dpplearn.evaluation.outcomes import Outcomes, ask
 from dpplearn.evaluation.result import Evaluation
-from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.learners.settings import Settings, settings_of
 from dpplearn.learners.train import fit_with
 from dpplearn.tools.progress import shown_progress

@@ -12,6 +12,7 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Ints, Seed
 from dpplearn.data.baskets import Baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.baselines import (
     BASELINES,
@@ -28,7 +29,6 @@ from dpplearn.evaluation.calibration import LARGE, MOST_GIVEN
 from dpplearn.evaluation.outcomes import Outcomes, Questions, ask, can_be_ranked, outcomes
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.evaluation.ridge_choice import chosen_ridge
-from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.learners.result import FitResult
 from dpplearn.models.model import SetModel
 from dpplearn.models.training import Training
@@ -139,7 +139,9 @@ class Learned:
     ridge: float = USUAL_RIDGE
 
 
-def _blends(named: Mapping[str, SetModel], laws: Mapping[str, SetDistribution], catalogue: Catalogue) -> dict[str, Predictor]:
+def _blends(
+    named: Mapping[str, SetModel], laws: Mapping[str, SetDistribution], catalogue: Catalogue
+) -> dict[str, Predictor]:
     """What `recommend` with blend="auto" ranks by, of the models that have learned a weight for that."""
     found = {}
     for name, model in named.items():

@@ -16,7 +16,8 @@ from dpplearn.errors import InputError, whole_number
 from dpplearn.learners.loop import Stop
 from dpplearn.learners.settings import settings_of
 from dpplearn.learners.train import fit_with
-from dpplearn.models.dpp import DPP, Recommendation
+from dpplearn.models.answers import Recommendation
+from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 
 try:

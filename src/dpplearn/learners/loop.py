@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.errors import InputError
-from dpplearn.kernels.families import AnyKernel, law_of
+from dpplearn.learners.kernels import Kernel, distribution_of
 from dpplearn.models.history import History
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -49,7 +49,7 @@ class Stop(Enum):
 class Step:
     """One iteration of a learner."""
 
-    form: AnyKernel | Callable[[], AnyKernel]  # the kernel, or a function that computes it
+    form: Kernel | Callable[[], Kernel]  # the kernel, or a function that computes it
     log_likelihood: float  # mean per training basket under the kernel
     step_size: float
     evaluations: float  # of the statistics that the step took; one of the likelihood alone counts one half
@@ -64,7 +64,7 @@ class Step:
         return self.log_likelihood if self.maximised is None else self.maximised
 
     @cached_property
-    def kernel(self) -> AnyKernel:
+    def kernel(self) -> Kernel:
         return self.form() if callable(self.form) else self.form
 
 
@@ -98,7 +98,7 @@ class Run:
         return self.entry.objective if np.isnan(self.entry.validation) else self.entry.validation
 
     @property
-    def kernel(self) -> AnyKernel:
+    def kernel(self) -> Kernel:
         return self.step.kernel
 
     @cached_property
@@ -143,7 +143,7 @@ def run(
     limits: Limits,
     clock: Callable[[], float],
     observe: Callable[[Run], bool],
-    validate: Callable[[AnyKernel], float] | None = None,
+    validate: Callable[[Kernel], float] | None = None,
     at_end: Stop = Stop.NO_ASCENT,
 ) -> Run:
     """Run a learner until a limit is reached, `observe` returns true, or the learner ends (`at_end` is the reason).
@@ -181,8 +181,8 @@ def _check_start(step: Step) -> None:
     if not np.isfinite(step.objective):
         raise InputError(
             f"the start has a log-likelihood of {step.log_likelihood}: it gives some basket probability zero "
-            f"(its sets have at most {law_of(step.kernel).size_range[-1]} items); start elsewhere, for instance "
-            "with init='wishart'"
+            f"(its sets have at most {distribution_of(step.kernel).size_range[-1]} items); start elsewhere, for "
+            "instance with init='wishart'"
         )
 
 

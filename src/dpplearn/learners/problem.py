@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.kernels.families import AnyKernel, law_of
+from dpplearn.learners.kernels import Kernel, distribution_of
 from dpplearn.learners.loop import Arrays, Rule, Step, Stop
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
@@ -46,15 +46,15 @@ class Problem:
     random_start: ClassVar[str] = "wishart"  # name of the random starts of further runs
     blends: ClassVar[bool] = False  # whether item-to-item is mixed into the ranking of the model
 
-    def log_likelihood(self, kernel: AnyKernel) -> float:
+    def log_likelihood(self, kernel: Kernel) -> float:
         """Return the mean log-likelihood per basket."""
-        return law_of(kernel, nonempty=self.nonempty).mean_log_likelihood(self.baskets, self.threads)
+        return distribution_of(kernel, nonempty=self.nonempty).mean_log_likelihood(self.baskets, self.threads)
 
-    def objective(self, kernel: AnyKernel) -> float | None:
+    def objective(self, kernel: Kernel) -> float | None:
         """Return what learning maximises, at a kernel; None where that is the log-likelihood."""
         return None
 
-    def baseline(self) -> AnyKernel:
+    def baseline(self) -> Kernel:
         """Return independent items with the frequencies of the baskets."""
         raise NotImplementedError
 
@@ -62,11 +62,11 @@ class Problem:
         """Return the start called `name`."""
         raise NotImplementedError
 
-    def adapted(self, model: Any, rng: np.random.Generator) -> AnyKernel:
+    def adapted(self, model: Any, rng: np.random.Generator) -> Kernel:
         """Return the kernel of a model over the items of the baskets, matched by label."""
         raise NotImplementedError
 
-    def start_from(self, kernel: AnyKernel) -> Any:
+    def start_from(self, kernel: Kernel) -> Any:
         """Return a start that begins at the kernel."""
         return kernel
 
@@ -78,9 +78,9 @@ class Problem:
         """Return the start that continues the schedule of a checkpoint."""
         raise NotImplementedError
 
-    def model(self, kernel: AnyKernel, learned: Provenance, training: Training | None) -> Any:
+    def model(self, kernel: Kernel, learned: Provenance, training: Training | None) -> Any:
         """Return the model of a kernel."""
-        distribution = law_of(kernel, nonempty=self.nonempty)
+        distribution = distribution_of(kernel, nonempty=self.nonempty)
         return self.model_type.of_distribution(distribution, self.baskets.items, learned=learned, training=training)
 
     def memory(self, learner: Learner) -> float:

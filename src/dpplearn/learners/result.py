@@ -12,7 +12,7 @@ import numpy as np
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
+from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.learners.loop import Arrays, Run, Stop
 from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.models.dpp import DPP
@@ -218,7 +218,9 @@ def provenance(run: Run, learner: str, start: str, training: Training, seconds: 
     )
 
 
-def with_unseen(learned: Provenance, law: SetDistribution, training: Training, baskets: Baskets, *, nonempty: bool) -> Provenance:
+def with_unseen(
+    learned: Provenance, law: SetDistribution, training: Training, baskets: Baskets, *, nonempty: bool
+) -> Provenance:
     """Return the record with the gain over independent items on baskets that the model was not learned from.
 
     The gain is in nats per basket, with its standard error; independent items have the frequencies of `training`. The

@@ -23,9 +23,10 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.kernels.families import law_of
-from dpplearn.kernels.independent import SMOOTHING, chances
-from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
+from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.independent import SMOOTHING, chances
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Stop, run
 from dpplearn.learners.settings import FOLDS, Task
 from dpplearn.learners.starts import moments_kernel
@@ -40,7 +41,7 @@ MAX_ROUNDS = 16  # of rescaling the odds of the items
 FREQUENCY_TOL = 1e-6  # relative; the sampling error of any frequency is far larger
 
 
-def shrink(kernel: Kernel, baskets: AnyBaskets, s: float, *, nonempty: bool) -> Kernel:
+def shrink(kernel: SpectralDPP, baskets: AnyBaskets, s: float, *, nonempty: bool) -> SpectralDPP:
     """Return the kernel shrunk by `s` towards independent items with the frequencies of the baskets.
 
     With s = 0 the kernel is returned unchanged. `nonempty` says that the distribution is P(Y given Y ≠ ∅); the
@@ -53,7 +54,7 @@ def shrink(kernel: Kernel, baskets: AnyBaskets, s: float, *, nonempty: bool) -> 
     K = (1 - s) * kernel.K + s * np.diag(p)
     K = with_frequencies(K, chances(*counted, smoothing=SMOOTHING), nonempty=nonempty)
     lam, V = eigh_apart(K)
-    return Kernel(np.clip(lam, EPSILON, 1 - EPSILON), V)  # rounding must not move an eigenvalue to 0 or 1
+    return SpectralDPP(np.clip(lam, EPSILON, 1 - EPSILON), V)  # rounding must not move an eigenvalue to 0 or 1
 
 
 def with_frequencies(K: Floats, m: Floats, *, nonempty: bool) -> Floats:
@@ -127,9 +128,9 @@ def choose_shrinkage(
         if end.stop is Stop.MAX_SECONDS:
             return None
         kernel = end.kernel
-        assert isinstance(kernel, Kernel)
+        assert isinstance(kernel, SpectralDPP)
         test = baskets.weighted(weights)
-        laws = (law_of(shrink(kernel, train, s, nonempty=nonempty), nonempty=nonempty) for s in PATH)
+        laws = (distribution_of(shrink(kernel, train, s, nonempty=nonempty), nonempty=nonempty) for s in PATH)
         return np.array([test.weights @ law.log_prob(test, 1) for law in laws])
 
     workers = min(thread_count(task.problem.threads), n_used)

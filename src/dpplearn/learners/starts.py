@@ -10,8 +10,9 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.kernels.symmetric.kernel import BORDER, Kernel, eigh_apart
 from dpplearn.tools.words import count
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
@@ -21,14 +22,14 @@ ZERO = 1e-12  # eigenvalues up to this count as 0
 NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
 
 
-def wishart(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
+def wishart(baskets: AnyBaskets, rng: np.random.Generator) -> SpectralDPP:
     """L = X Xᵀ/N with standard normal X. [GKFT14, section 5.1]"""
     n = baskets.n_items
     X = rng.standard_normal((n, n))
-    return Kernel.from_L(X @ X.T / n)
+    return SpectralDPP.from_L(X @ X.T / n)
 
 
-def moments(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
+def moments(baskets: AnyBaskets, rng: np.random.Generator) -> SpectralDPP:
     """K_ii = m_i and K_ij = sqrt(max(m_i m_j − m_ij, 0)), made a kernel. [GKFT14, section 5.2]
 
     Eigenvalues are clipped to [0, 0.999]; where fewer are positive than the largest basket has items, the
@@ -38,15 +39,15 @@ def moments(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
     if np.count_nonzero(kernel.K) == np.count_nonzero(kernel.K.diagonal()) > 1:
         warnings.warn(
             "no pair of items occurs together less often than expected under independence, so the moments start is "
-            "diagonal, where the gradient is zero in every off-diagonal direction: learning will not leave the independent "
-            "model; try init='wishart'",
+            "diagonal, where the gradient is zero in every off-diagonal direction: learning will not leave the "
+            "independent model; try init='wishart'",
             InputWarning,
             stacklevel=3,
         )
     return kernel
 
 
-def moments_kernel(baskets: AnyBaskets) -> Kernel:
+def moments_kernel(baskets: AnyBaskets) -> SpectralDPP:
     """Return the moments start, without a warning if it is diagonal."""
     m = baskets.pair_frequencies()
     item = m.diagonal()
@@ -60,10 +61,13 @@ def moments_kernel(baskets: AnyBaskets) -> Kernel:
         of_occurring = (V[item > 0] != 0).any(axis=0)  # those of other items would not make room for the largest basket
         zeros = np.flatnonzero((lam == 0) & of_occurring)
         lam[zeros[len(zeros) - missing :]] = FLOOR
-    return Kernel(lam, V)
+    return SpectralDPP(lam, V)
 
 
-INITIALISERS: dict[str, Callable[[AnyBaskets, np.random.Generator], Kernel]] = {"wishart": wishart, "moments": moments}
+INITIALISERS: dict[str, Callable[[AnyBaskets, np.random.Generator], SpectralDPP]] = {
+    "wishart": wishart,
+    "moments": moments,
+}
 DETERMINISTIC = {"moments"}
 
 
@@ -74,7 +78,7 @@ def repelling(m: Floats) -> Floats:
     return np.asarray(K)
 
 
-def adapted(kernel: Kernel, catalogue: Catalogue, baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
+def adapted(kernel: SpectralDPP, catalogue: Catalogue, baskets: AnyBaskets, rng: np.random.Generator) -> SpectralDPP:
     """Return a kernel over one catalogue as a start for baskets over another, matched by label.
 
     Items that the baskets lack are marginalised out (K_S). New items start at their frequency, nearly independent of
@@ -84,7 +88,7 @@ def adapted(kernel: Kernel, catalogue: Catalogue, baskets: AnyBaskets, rng: np.r
     known = here >= 0
     if known.all() and len(catalogue) == baskets.n_items:
         return _permuted(kernel, here)
-    old = Kernel.from_K(kernel.K[np.ix_(here[known], here[known])])
+    old = SpectralDPP.from_K(kernel.K[np.ix_(here[known], here[known])])
     n_old, n = old.n_items, baskets.n_items
     places = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
     frequencies = np.clip(baskets.frequencies()[~known], FLOOR, CAP)
@@ -92,7 +96,7 @@ def adapted(kernel: Kernel, catalogue: Catalogue, baskets: AnyBaskets, rng: np.r
     V[np.ix_(places[:n_old], np.arange(n_old))] = old.eigenvectors
     V[places[n_old:], np.arange(n_old, n)] = 1
     lam = np.concatenate([old.eigenvalues, frequencies])
-    return Kernel(lam, V @ small_rotation(n, n_old, rng))
+    return SpectralDPP(lam, V @ small_rotation(n, n_old, rng))
 
 
 def positions_in(catalogue: Catalogue, baskets: AnyBaskets) -> Ints:
@@ -106,8 +110,8 @@ def positions_in(catalogue: Catalogue, baskets: AnyBaskets) -> Ints:
     return here
 
 
-def _permuted(kernel: Kernel, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Kernel:
-    return Kernel(kernel.eigenvalues, kernel.eigenvectors[order])
+def _permuted(kernel: SpectralDPP, order: np.ndarray[tuple[int], np.dtype[np.int64]]) -> SpectralDPP:
+    return SpectralDPP(kernel.eigenvalues, kernel.eigenvectors[order])
 
 
 def small_rotation(n: int, n_old: int, rng: np.random.Generator) -> Floats:
@@ -120,7 +124,7 @@ def small_rotation(n: int, n_old: int, rng: np.random.Generator) -> Floats:
     return rotation
 
 
-def prepared(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
+def prepared(kernel: SpectralDPP, baskets: AnyBaskets) -> SpectralDPP:
     """Return an initial kernel from which every direction can be learned.
 
     Items that never occur are marginalised out. Eigenvalues of 0 are raised to 0.001, because the updates would leave
@@ -132,10 +136,10 @@ def prepared(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
     lam, V = kernel.eigenvalues, kernel.eigenvectors
     of_occurring = (V[baskets.frequencies() > 0] != 0).any(axis=0)
     raised = np.minimum(np.where(of_occurring & (lam <= ZERO), FLOOR, lam), 1 - BORDER)
-    return kernel if np.array_equal(raised, lam) else Kernel(raised, V)
+    return kernel if np.array_equal(raised, lam) else SpectralDPP(raised, V)
 
 
-def _occurring(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
+def _occurring(kernel: SpectralDPP, baskets: AnyBaskets) -> SpectralDPP:
     never = baskets.frequencies() == 0
     if not never.any() or not kernel.eigenvectors[never][:, kernel.eigenvalues > 0].any():
         return kernel
@@ -143,7 +147,7 @@ def _occurring(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
     return _decomposed(K)
 
 
-def _coupled(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
+def _coupled(kernel: SpectralDPP, baskets: AnyBaskets) -> SpectralDPP:
     """Add the off-diagonals of the moments initialisation for items whose row of K is nearly diagonal."""
     variance = kernel.K.diagonal() * (1 - kernel.K.diagonal())
     off_diagonal = kernel.K - np.diag(kernel.K.diagonal())
@@ -154,6 +158,6 @@ def _coupled(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
     return _decomposed(kernel.K + coupling) if coupling.any() else kernel
 
 
-def _decomposed(K: Floats) -> Kernel:
+def _decomposed(K: Floats) -> SpectralDPP:
     lam, V = eigh_apart(K)
-    return Kernel(np.clip(lam, 0, 1), V)
+    return SpectralDPP(np.clip(lam, 0, 1), V)

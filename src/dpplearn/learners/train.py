@@ -16,12 +16,12 @@ import numpy as np
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.distributions.independent import SMOOTHING, independent, independent_log_likelihood
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError
-from dpplearn.kernels.families import AnyKernel, law_of
-from dpplearn.kernels.independent import SMOOTHING, independent, independent_log_likelihood
-from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
 from dpplearn.learners.data import TrainingData, checked_baskets
+from dpplearn.learners.kernels import Kernel, distribution_of
 from dpplearn.learners.loop import Arrays, Run, Step, Stop, entry_of, run
 from dpplearn.learners.problem import Problem
 from dpplearn.learners.result import FitProgress, FitResult, Restart, provenance, with_unseen
@@ -81,7 +81,7 @@ def _check_start(start: Any, problem: Problem) -> None:
 class Shrunk(NamedTuple):
     """A kernel after shrinkage, the shrinkage, and whether cross-validation chose it."""
 
-    kernel: AnyKernel
+    kernel: Kernel
     shrinkage: float = 0.0
     chosen: bool = False
 
@@ -131,7 +131,7 @@ class Fit:
         return replace(self.task.problem, baskets=self.data.distinct)
 
     @cached_property
-    def validate(self) -> Callable[[AnyKernel], float] | None:
+    def validate(self) -> Callable[[Kernel], float] | None:
         if self.data.validation is None:
             return None
         return replace(self.task.problem, baskets=self.data.validation).log_likelihood
@@ -186,7 +186,7 @@ class Fit:
             return self.problem.start_from(self._given_kernel())
         return self.problem.initial(name, np.random.default_rng(self.seeds[number]))
 
-    def _given_kernel(self) -> AnyKernel:
+    def _given_kernel(self) -> Kernel:
         return self.problem.adapted(self.start, np.random.default_rng(self.seeds[0]))
 
     def _not_worse(self, best: Run, start: str) -> tuple[Run, str]:
@@ -202,7 +202,7 @@ class Fit:
         at_least = self._at_least(best, self.problem.baseline())
         return at_least, start if at_least is best else INDEPENDENT
 
-    def _at_least(self, last: Run, kernel: AnyKernel) -> Run:
+    def _at_least(self, last: Run, kernel: Kernel) -> Run:
         """Return the run, or the run with `kernel` as its last step if that is better.
 
         A run that converged to a worse model did not find the optimum: it then stopped with `NOT_BETTER`.
@@ -214,7 +214,7 @@ class Fit:
         apart = other.score > last.score + self.task.limits.tol
         return replace(other, stop=Stop.NOT_BETTER) if apart and last.stop is Stop.TOLERANCE else other
 
-    def _run_at(self, kernel: AnyKernel, stop: Stop, before: Run | None = None) -> Run:
+    def _run_at(self, kernel: Kernel, stop: Stop, before: Run | None = None) -> Run:
         """Return a run whose last step is this kernel."""
         step = Step(kernel, self.problem.log_likelihood(kernel), 0.0, 0.5, self.problem.objective(kernel))
         validation = np.nan if self.validate is None else self.validate(kernel)
@@ -232,7 +232,7 @@ class Fit:
                 chosen = choose_shrinkage(self.task, self.data.units, self.clock, rng)
             value = usual_shrinkage(self.data.distinct) if chosen is None else chosen
         value, kernel = float(value), end.kernel
-        assert isinstance(kernel, Kernel)  # only the settings of a DPP have shrinkage
+        assert isinstance(kernel, SpectralDPP)  # only the settings of a DPP have shrinkage
         return Shrunk(
             shrink(kernel, self.data.distinct, value, nonempty=self.problem.nonempty), value, chosen is not None
         )
@@ -275,7 +275,7 @@ class Fit:
         assert end.stop is not None
         learned = self._learned(end, start, shrunk, restarts=len(restarts), stop=end.stop.name)
         training, nonempty = replace(self.training, history=end.history), self.problem.nonempty
-        law = law_of(shrunk.kernel, nonempty=nonempty)
+        law = distribution_of(shrunk.kernel, nonempty=nonempty)
         if isinstance(self.data.validation, Baskets):
             learned_from = Training.of(self.data.units)
             if self.problem.blends:

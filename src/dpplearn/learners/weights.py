@@ -15,9 +15,9 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.independent import IndependentItems, independent_log_likelihood
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.independent import IndependentItems, independent_log_likelihood
 from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
 from dpplearn.learners.data import checked_baskets, resolve_nonempty, units_of
 from dpplearn.learners.loop import Limits, Run, Step, Stop, never, run
@@ -194,7 +194,9 @@ def _with_size(distribution: SetDistribution, k: int, number: int) -> SetDistrib
     """Return a distribution with the same sets of k items; of a DPP the one with mean size k."""
     sizes, components = distribution.size_range, distribution.components
     if k not in sizes:
-        raise InputError(f"k={k}, but sets of model {number} have {sizes[0]} to {sizes[-1]} items; leave that model out")
+        raise InputError(
+            f"k={k}, but sets of model {number} have {sizes[0]} to {sizes[-1]} items; leave that model out"
+        )
     if isinstance(components, SpectralDPP):
         components = components.with_mean_size(k)
     return SetDistribution.mixture(softmax(distribution.log_mass), components)
@@ -247,7 +249,9 @@ class WeightsProblem:
         return np.asarray(found / found.sum()) if found.sum() > 0 else w
 
 
-def weights_steps(problem: WeightsProblem, kernel_at: Callable[[Floats], AnyKernel], tol: float) -> Iterator[Step]:
+def weights_steps(
+    problem: WeightsProblem, kernel_at: Callable[[Floats], SetDistribution], tol: float
+) -> Iterator[Step]:
     """Yield steps from equal weights, each an EM step and a Newton step, until at most `tol` is to be gained."""
     n_models = problem.likelihoods.shape[1]
     w = np.full(n_models, 1 / n_models)

@@ -80,7 +80,7 @@ class Selection:
 
 
 class Relation(NamedTuple):
-    """An item, and the lift of its pair with another item: P(i, j ∈ Y) divided by its value expected under independence.
+    """An item, and the lift of its pair with another: P(i, j ∈ Y) divided by its value expected under independence.
 
     Below 1 the items are substitutes, above 1 complements. `met` and `expected` are the observed and expected numbers
     of training baskets with both items, `low` and `high` the 90 % confidence interval of their ratio; NaN if unknown.

@@ -31,7 +31,9 @@ def blended(distribution: SetDistribution, training: Training, basket: Ints, wei
     return np.asarray((1 - weight) * model + weight * items)
 
 
-def both_shares(distribution: SetDistribution, training: Training, basket: Ints, candidate: Bools) -> tuple[Floats, Floats]:
+def both_shares(
+    distribution: SetDistribution, training: Training, basket: Ints, candidate: Bools
+) -> tuple[Floats, Floats]:
     """Of the model and of item-to-item, each a share of its sum over the candidates."""
     model = np.where(candidate, ranking_scores(distribution, basket), 0)
     model[basket] = 0
@@ -42,7 +44,9 @@ def _shares(scores: Floats) -> Floats:
     return np.asarray(scores / max(scores.sum(), np.finfo(float).tiny))
 
 
-def blend_weight(distribution: SetDistribution, training: Training, baskets: Baskets, rng: np.random.Generator) -> float | None:
+def blend_weight(
+    distribution: SetDistribution, training: Training, baskets: Baskets, rng: np.random.Generator
+) -> float | None:
     """How much of item-to-item is best mixed in, by EM on baskets that neither was learned from.
 
     Parameters
@@ -78,7 +82,9 @@ def blend_weight(distribution: SetDistribution, training: Training, baskets: Bas
     return _em(found[there], baskets.weights[rows][there]) if there.any() else None
 
 
-def _likely(distribution: SetDistribution, training: Training, basket: Ints, rng: np.random.Generator) -> tuple[float, float]:
+def _likely(
+    distribution: SetDistribution, training: Training, basket: Ints, rng: np.random.Generator
+) -> tuple[float, float]:
     """How likely an item of the basket is beside the others, by the model and by item-to-item."""
     at = int(rng.integers(len(basket)))
     rest, held = np.delete(basket, at), basket[at]

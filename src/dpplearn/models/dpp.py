@@ -51,7 +51,9 @@ class DPP(SetModel):
         training: Training | None = None,
     ) -> None:
         if not isinstance(kernel, SpectralDPP):
-            raise InputError(f"kernel must be a SpectralDPP, got {type(kernel).__name__}; see DPP.from_L and DPP.from_K")
+            raise InputError(
+                f"kernel must be a SpectralDPP, got {type(kernel).__name__}; see DPP.from_L and DPP.from_K"
+            )
         make = SetDistribution.truncated if nonempty else SetDistribution.mixture
         super().__init__(make([1.0], kernel), items, learned=learned, training=training)
 

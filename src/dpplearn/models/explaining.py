@@ -88,7 +88,12 @@ def in_words(factor: float) -> str:
 
 
 def explanation(
-    distribution: SetDistribution, catalogue: Catalogue, basket: Ints, item: int, n_orders: int = N_ORDERS, rng: Seed = 0
+    distribution: SetDistribution,
+    catalogue: Catalogue,
+    basket: Ints,
+    item: int,
+    n_orders: int = N_ORDERS,
+    rng: Seed = 0,
 ) -> Explanation:
     """Exact for baskets of up to ten items; for larger ones an average over random orders, each also reversed."""
     n_pairs = whole_number("n_orders", n_orders, 4) // 2

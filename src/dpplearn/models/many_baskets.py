@@ -120,9 +120,7 @@ class OfShelf:
         best = (np.concatenate(each)[order] for each in zip(*(best for _, best in found), strict=True))
         return Sorted(present[order], numbers[order], Top(*best))
 
-    def _of_category(
-        self, number: int, rows: Ints, positions: Ints, k: int, threads: int | None
-    ) -> tuple[Ints, Top]:
+    def _of_category(self, number: int, rows: Ints, positions: Ints, k: int, threads: int | None) -> tuple[Ints, Top]:
         """Which baskets hold anything of it, and what to add to them."""
         slug = self.categories[number]
         present, compact = np.unique(rows, return_inverse=True)

@@ -346,9 +346,7 @@ class SetModel:
             for items, scores, probabilities, n in rows
         ]
 
-    def _recommend_blended(
-        self, basket: Ints, k: int, candidate: Bools | None, weight: float
-    ) -> list[Recommendation]:
+    def _recommend_blended(self, basket: Ints, k: int, candidate: Bools | None, weight: float) -> list[Recommendation]:
         assert self.training is not None
         free = np.ones(len(self.items), bool) if candidate is None else candidate
         by = blended(self.distribution, self.training, basket, weight, free)
@@ -362,7 +360,9 @@ class SetModel:
         if blend is None:
             return None
         if self.training is None:
-            raise InputError(f"blend={blend!r} needs the counts of the training baskets, which this model does not have")
+            raise InputError(
+                f"blend={blend!r} needs the counts of the training baskets, which this model does not have"
+            )
         if blend == "auto":
             if self.training.blend is None:
                 raise InputError("blend='auto' needs a model fitted with validation=...; pass a number between 0 and 1")
@@ -407,7 +407,9 @@ class SetModel:
             only = f"; possible sizes are {sizes[0]} to {sizes[-1]}" if len(items) not in sizes else ""
             note = f"this set has probability zero{only}"
         elif k is not None and len(items) < k:
-            reason = "all items are in the set" if len(items) == len(self.items) else "larger sets have probability zero"
+            reason = (
+                "all items are in the set" if len(items) == len(self.items) else "larger sets have probability zero"
+            )
             note = f"stopped at {len(items)} of {k} items: {reason}"
         return Selection(items, tuple(gains.tolist()), log_prob, note)
 

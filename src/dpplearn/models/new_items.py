@@ -48,7 +48,9 @@ class Addition:
     note: str
 
 
-def added(distribution: SetDistribution, catalogue: Catalogue, labels: Iterable[Label], features: Any, like: Like | None) -> Addition:
+def added(
+    distribution: SetDistribution, catalogue: Catalogue, labels: Iterable[Label], features: Any, like: Like | None
+) -> Addition:
     """Return the distribution and the catalogue with these items at the end."""
     new = _catalogue_like(catalogue, labels)
     known = [label for label in new.labels if label in catalogue]
@@ -98,7 +100,9 @@ def _by_features(found: Predicted, new: Catalogue, otherwise: str) -> tuple[Floa
     )
 
 
-def _like(distribution: SetDistribution, catalogue: Catalogue, new: Catalogue, whole: Catalogue, like: Like) -> Addition:
+def _like(
+    distribution: SetDistribution, catalogue: Catalogue, new: Catalogue, whole: Catalogue, like: Like
+) -> Addition:
     if isinstance(like, Mapping):
         named = {str(label): other for label, other in like.items()}
         missing = [label for label in new.labels if str(label) not in named]
@@ -109,7 +113,9 @@ def _like(distribution: SetDistribution, catalogue: Catalogue, new: Catalogue, w
         others = [like] * len(new)
     for other in others:
         distribution = distribution.with_copy(catalogue.position(other))
-    return Addition(distribution, whole, f"{count(len(new), 'item')} added, like {', '.join(dict.fromkeys(map(repr, others)))}")
+    return Addition(
+        distribution, whole, f"{count(len(new), 'item')} added, like {', '.join(dict.fromkeys(map(repr, others)))}"
+    )
 
 
 def predicted(chances: Floats, catalogue: Catalogue, new: Catalogue, features: Any) -> Predicted:

@@ -8,7 +8,6 @@ from typing import Any
 
 from dpplearn.errors import InputError
 
-
 TYPES: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "bool": bool}
 
 
@@ -72,7 +71,9 @@ class Provenance:
         types = {field.name: TYPES[str(field.type).split(" ")[0]] for field in fields(cls)}
         known = {name: value for name, value in document.items() if name in types}
         for name, value in known.items():
-            if value is not None and (not isinstance(value, types[name]) or isinstance(value, bool) != (types[name] is bool)):
+            if value is not None and (
+                not isinstance(value, types[name]) or isinstance(value, bool) != (types[name] is bool)
+            ):
                 raise InputError(f"learned.{name} must be of type {types[name]}, got {value!r}")
         return cls(**known)
 

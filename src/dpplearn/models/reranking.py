@@ -124,9 +124,7 @@ def _chosen(
 
 def _strength(strength: Any) -> float:
     if isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= float(strength) < math.inf:
-        raise InputError(
-            f"strength must be a nonnegative number or the result of fit_slates, got {strength!r}"
-        )
+        raise InputError(f"strength must be a nonnegative number or the result of fit_slates, got {strength!r}")
     return float(strength)
 
 
@@ -225,7 +223,7 @@ def greedy_by_score(interaction: Interaction, items: Ints, log_scores: Floats, k
 
 
 def _grown(interaction: Interaction, items: Ints, log_scores: Floats, k: int, strength: float) -> Ints:
-    """With l_t and u_t the columns and rows of the elimination, the Schur complement of item j is 1 − Σ_t l_t(j) u_t(j)."""
+    """With l_t and u_t the columns and rows of elimination, the Schur complement of item j is 1 − Σ_t l_t(j) u_t(j)."""
     (weights, similarity), users = interaction(items), np.arange(len(items))
     m = len(weights)
     found, log_scores, left = np.full((len(items), k), -1), log_scores.copy(), np.ones((m, *items.shape))

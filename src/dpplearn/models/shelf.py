@@ -15,14 +15,14 @@ import numpy as np
 from dpplearn.arrays import NO_ITEMS, Bools, Ints
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
-from dpplearn.errors import InputError, whole_number
 from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution, Top
+from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import ShelfRecommendation
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.model_file import load
 from dpplearn.models.model import Basket
+from dpplearn.models.model_file import load
 from dpplearn.tools.files import digest
 from dpplearn.tools.manifest import read_manifest
 

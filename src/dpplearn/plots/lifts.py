@@ -9,9 +9,9 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.dpp import DPP
-from dpplearn.models.relations import pair_table
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
+from dpplearn.models.relations import pair_table
 from dpplearn.plots.figures import styled
 from dpplearn.plots.heat import beyond_chance, heat_map, zero_marked
 from dpplearn.plots.layout import by_profile, times

@@ -10,11 +10,11 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT as INDEPENDENT_ITEMS
 from dpplearn.evaluation.baselines import of_model
 from dpplearn.evaluation.calibration import Reliability, items_given, pair_sums
-from dpplearn.kernels.independent import SMOOTHING, chances
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.style import INDEPENDENT, KA, OURS, PAPER

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.models.relations import pair_table
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.relations import pair_table
 from dpplearn.service.about import kind
 from dpplearn.service.answers import LIKES, Json, figure
 from dpplearn.service.shelves import PreparedShelf, ServedModel

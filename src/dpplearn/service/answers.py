@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.models.dpp import DPP
 from dpplearn.models.explaining import Explanation, explanation
-from dpplearn.models.mixture import Mixture
 from dpplearn.service import schemas as ask
 from dpplearn.service.problems import Problem, shortened
 from dpplearn.service.shelves import ServedModel
@@ -106,7 +106,7 @@ def _direction(factor: float) -> str:
 
 
 def explained_within(distribution: SetDistribution, catalogue: Catalogue, basket: Iterable[Label], item: Label) -> Json:
-    """The same under another law than the model's own, as that of a shelf."""
+    """Return the influences under another distribution, as that of a store of models."""
     return _pushed(explanation(distribution, catalogue, catalogue.positions(basket), catalogue.position(item), ORDERS))
 
 
@@ -155,13 +155,7 @@ def explain(served: ServedModel, asked: ask.AskExplain) -> Json:
 def substitutes(served: ServedModel, asked: ask.AskRelated) -> Json:
     model = served.model
     (item,) = Known(model.catalogue, "error")([asked.item])
-    if isinstance(model, Mixture):
-        return _related(item, model.substitutes(item, asked.k), "")
-    found = [
-        (each.item, 1 - each.substitution, each.met, each.expected, 1 - each.high, 1 - each.low)
-        for each in model.substitutes(item, asked.k)
-    ]
-    return _related(item, found, "")
+    return _related(item, model.substitutes(item, asked.k), "")
 
 
 def complements(served: ServedModel, asked: ask.AskRelated) -> Json:

@@ -12,9 +12,9 @@ from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.times import decay, known_times
-from dpplearn.errors import InputError
 from dpplearn.distributions.components import Stack
 from dpplearn.distributions.interaction import Dense
+from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import ProgressBar
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
 from dpplearn.learners.result import FitResult

@@ -117,7 +117,7 @@ def dpp_item_tables(report: Report) -> Iterator[Shown]:
         return
     known = not np.isnan(lines[0]["met"])
     columns = ["item", "apart>", *(["9 in 10>", "met>", "by chance>"] if known else [])]
-    rows = [(shown(each["item"]), share(each["substitution"]), *(_how_sure(each) if known else ())) for each in lines]
+    rows = [(shown(each["item"]), share(1 - each["lift"]), *(_how_sure(each) if known else ())) for each in lines]
     yield TextTable("Substitutes: what the model keeps most apart from it", f"{APART}.", columns, rows)
     yield SURE if known else ""
     yield by_chance(more)
@@ -125,5 +125,5 @@ def dpp_item_tables(report: Report) -> Iterator[Shown]:
 
 def _how_sure(line: Report) -> tuple[str, str, str]:
     """The interval from 0 on: below, the two would go together."""
-    low, high = (share(max(line[end], 0)) for end in ("low", "high"))
+    low, high = (share(max(1 - line[end], 0)) for end in ("high", "low"))
     return f"{low} to {high}", count(line["met"]), number(line["expected"], 1)

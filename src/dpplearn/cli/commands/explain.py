@@ -11,7 +11,7 @@ import typer
 import dpplearn
 from dpplearn.cli.options import AsJson, Items, Model, Quiet
 from dpplearn.cli.output import Report, Shown, write
-from dpplearn.kernels.compiling import few_answers
+from dpplearn.distributions.compiled import few_answers
 from dpplearn.models.explaining import in_words
 from dpplearn.tools.tables import TextTable
 from dpplearn.tools.words import briefly, chance, share, shown

@@ -13,7 +13,7 @@ from dpplearn.arrays import Floats
 from dpplearn.cli.output import Report, Shown
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.kernels.independent import SMOOTHING, IndependentItems, chances
+from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.learners.quality.weights import MAX_ROWS_SHOWN, STRENGTHS, WEIGHTS, QualityWeights
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import MixtureSettings, Settings

@@ -37,8 +37,8 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.data.unknown import SHOWN, known_items
 from dpplearn.data.writing import check_format, write_table
+from dpplearn.distributions.compiled import few_answers
 from dpplearn.errors import InputError
-from dpplearn.kernels.compiling import few_answers
 from dpplearn.models.answers import RECOMMENDATION_TABLE, Recommendation
 from dpplearn.models.model import SetModel
 from dpplearn.tools.tables import Facts, TextTable

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
-from dpplearn.kernels.independent import SMOOTHING
-from dpplearn.kernels.nonsymmetric.statistics import segment_sums
+from dpplearn.distributions.independent import SMOOTHING
+from dpplearn.distributions.segment_statistics import segment_sums
 
 PRIOR_COUNT = 1.0  # baskets with an item, as frequent as in all segments together, added to those of each segment
 

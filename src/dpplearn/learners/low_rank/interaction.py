@@ -14,9 +14,9 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Items
 from dpplearn.data.baskets import Baskets
-from dpplearn.kernels.compiling import loops
-from dpplearn.kernels.factored.kernel import Singles, coupled
-from dpplearn.kernels.passes import Share, over_threads
+from dpplearn.distributions.compiled import loops
+from dpplearn.distributions.interaction import Singles, absorbed_core
+from dpplearn.distributions.passes import Share, over_threads
 
 RATE, DECAY, SQUARE_DECAY = 0.06, 0.9, 0.99  # of Adam; the rate falls to 0 along half a cosine
 RIDGE = 5.0  # baskets: weight of the ridge penalty on Z
@@ -112,7 +112,7 @@ def gradient(
     def part(share: Share) -> tuple[Singles, list[Floats]]:
         into, rows = np.zeros_like(Z), share.among(len(batch.chosen))
         given = (active.indices, active.offsets, *batch[::-1], rows.start, rows.stop, into, NO_LOG_MINORS)
-        loops("factored", "minors").minors_of(Z, repelling, *given)
+        loops("low_rank_minors").minors_of(Z, repelling, *given)
         into /= total
         return into, [_subtract(into, Z, omega, each) for each in segments[share.thread :: share.of]]
 
@@ -126,7 +126,7 @@ def gradient(
 def _subtract(into: Singles, Z: Singles, omega: Floats, segment: Segment) -> Floats:
     """Subtract the gradient of log Z_c and return the marginals of the segment."""
     p = 1 / (1 + np.exp(-segment.log_odds))
-    _, T = coupled(omega, single_gram(Z, p))
+    _, T = absorbed_core(omega, single_gram(Z, p))
     Q = Z @ (T + T.T).astype(np.float32)
     along = np.einsum("ij,ij->i", Q, Z) / 2
     Q *= (segment.weight * p).astype(np.float32)[:, None]
@@ -150,7 +150,7 @@ def adam(at: Moments, found: Gradient, ridge: float, step: int, steps: int) -> f
     for other in found.parts[1:]:
         total += other
     numbers = np.array([ridge, DECAY, SQUARE_DECAY, rate / of_mean, 1 / of_square], dtype=np.float32)
-    loops("factored", "adam").adam(*(each.ravel() for each in (at.Z, at.mean, at.square, total)), numbers)
+    loops("adam").adam(*(each.ravel() for each in (at.Z, at.mean, at.square, total)), numbers)
     return float(rate)
 
 

@@ -10,9 +10,8 @@ from itertools import islice
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.kernels.factored.kernel import coupled, weighted_gram
-from dpplearn.kernels.factored.statistics import log_minors
-from dpplearn.kernels.passes import Share, over_threads
+from dpplearn.distributions.interaction import absorbed_core, weighted_gram
+from dpplearn.distributions.passes import Share, over_threads
 from dpplearn.learners.loop import Step
 from dpplearn.learners.low_rank.e_step import EStep, e_step
 from dpplearn.learners.low_rank.interaction import ALWAYS, RIDGE, Active, Batch, Segment, adam, damped_step, gradient
@@ -87,7 +86,7 @@ class Schedule:
         def part(share: Share) -> None:
             for c in range(share.thread, len(found), share.of):
                 p = 1 / (1 + np.exp(-at.log_odds[c, active]))
-                found[c] += coupled(self.problem.core, weighted_gram(Z, p))[0]
+                found[c] += absorbed_core(self.problem.core, weighted_gram(Z, p))[0]
 
         over_threads(part, ALWAYS, self.problem.threads, with_blas=True)
         return np.asarray(found)
@@ -95,7 +94,8 @@ class Schedule:
     def mean_log_minor(self, at: LowRankState) -> float:
         """Return the mean of log det C_Y over the baskets."""
         baskets = self.problem.baskets
-        each = log_minors(self.problem.kernel(at), 0, baskets, self.problem.threads)
+        interaction = self.problem.kernel(at).components.interaction
+        each = interaction.log_minors(baskets, self.problem.threads)[:, 0]
         return float(each @ baskets.weights / baskets.total_weight)
 
     def step(self, at: LowRankState, log_likelihood: float, rate: float = 0.0) -> Step:

@@ -11,13 +11,9 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
-from dpplearn.distributions.scaled import ScaledDPPs
-from dpplearn.errors import InputError
-from dpplearn.kernels.factored.kernel import FactoredKernel, Singles
-from dpplearn.kernels.factored.kernel import coupling as core_of
-from dpplearn.kernels.families import AnyKernel, kernel_of
-from dpplearn.kernels.independent import SMOOTHING, chances
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.distributions.independent import SMOOTHING, chances
+from dpplearn.distributions.interaction import LowRank, Singles, repelling_and_attracting
+from dpplearn.learners.kernels import Kernel, Segments
 from dpplearn.learners.loop import Arrays
 from dpplearn.learners.low_rank.interaction import Moments
 from dpplearn.learners.mixture.problem import independent_log_odds
@@ -86,7 +82,7 @@ class LowRankProblem(Problem):
     @cached_property
     def core(self) -> Floats:
         """Ω, with C = I + Z Ω Zᵀ."""
-        return core_of(self.repelling, self.attracting)
+        return repelling_and_attracting(self.repelling, self.attracting)
 
     @cached_property
     def frequencies(self) -> Floats:
@@ -100,8 +96,8 @@ class LowRankProblem(Problem):
         found = np.flatnonzero(counts >= MIN_COUNT)
         return found if len(found) > 1 and self.columns else found[:0]
 
-    def baseline(self) -> FactoredKernel:
-        return FactoredKernel.of_items(independent_log_odds(self))
+    def baseline(self) -> Segments:
+        return _of_segments(np.ones(1), independent_log_odds(self)[None])
 
     def initial(self, name: str, rng: np.random.Generator) -> LowRankState:
         log_odds = np.tile(_logit(self.frequencies), (self.segments, 1))
@@ -110,11 +106,11 @@ class LowRankProblem(Problem):
             log_odds += NOISE * rng.standard_normal(log_odds.shape) + spread
         return self.start_from(_of_segments(np.full(self.segments, 1 / self.segments), log_odds))
 
-    def adapted(self, model: Mixture, rng: np.random.Generator) -> FactoredKernel:
+    def adapted(self, model: Mixture, rng: np.random.Generator) -> Segments:
         here = positions_in(model.catalogue, self.baskets)
-        return self._reshaped(over_items(low_rank_kernel(model), here, self.frequencies), rng)
+        return self._reshaped(over_items(Segments.of(model.distribution), here, self.frequencies), rng)
 
-    def _reshaped(self, kernel: FactoredKernel, rng: np.random.Generator) -> FactoredKernel:
+    def _reshaped(self, kernel: Segments, rng: np.random.Generator) -> Segments:
         """Return the kernel with the segments of largest weight, or additional variants of its segments.
 
         Where it has other columns, Z is random.
@@ -126,20 +122,23 @@ class LowRankProblem(Problem):
         new = np.arange(n) >= len(order)
         log_odds[new] += VARIANT_NOISE * rng.standard_normal((np.count_nonzero(new), kernel.n_items))
         share = kernel.weights[chosen] / np.bincount(chosen, minlength=len(order))[chosen]
-        Z = kernel.factors
-        if not np.array_equal(kernel.coupling, self.core[None]):
+        known = kernel.factors
+        if known is not None and np.array_equal(known.core[0], self.core):
+            Z = known.Z
+        else:
             Z = np.zeros((kernel.n_items, self.columns), dtype=np.float32)
             Z[self.active] = random_rows(len(self.active), self.columns, rng)
-        return FactoredKernel(share / share.sum(), log_odds, Z, self.core[None])
+        return Segments.low_rank(share / share.sum(), log_odds, Z, self.core)
 
-    def start_from(self, kernel: AnyKernel) -> LowRankState:
+    def start_from(self, kernel: Kernel) -> LowRankState:
         """Return the state with the segments of a kernel; if it has columns, its segments are not learned alone."""
-        assert isinstance(kernel, FactoredKernel)
+        assert isinstance(kernel, Segments)
         seed = crc32(kernel.log_odds.tobytes())
         at = LowRankState(0, 0, seed, kernel.weights, kernel.log_odds.astype(float))
-        if not kernel.n_columns:
+        known = kernel.factors
+        if known is None or not known.rank:
             return at
-        return replace(at, passes=EM_PASSES, factors=Moments.first(kernel.factors[self.active].copy()))
+        return replace(at, passes=EM_PASSES, factors=Moments.first(known.Z[self.active].copy()))
 
     def can_continue(self, schedule: Arrays) -> bool:
         same_columns = schedule["columns"].tolist() == [self.repelling, self.attracting]
@@ -148,13 +147,13 @@ class LowRankProblem(Problem):
     def continued(self, schedule: Arrays) -> LowRankState:
         return LowRankState.from_arrays(schedule)
 
-    def kernel(self, at: LowRankState) -> FactoredKernel:
+    def kernel(self, at: LowRankState) -> Segments:
         """Return the kernel of a state."""
         columns = 0 if at.factors is None else self.columns
         Z = np.zeros((at.log_odds.shape[1], columns), dtype=np.float32)
         if at.factors is not None:
             Z[self.active] = at.factors.Z
-        return FactoredKernel(at.weights, at.log_odds, Z, self.core[None, :columns, :columns])
+        return Segments.low_rank(at.weights, at.log_odds, Z, self.core[:columns, :columns])
 
     def memory(self, learner: Learner) -> float:
         """Z, its moments and a copy of both; per thread a gradient and a normaliser; some tables per segment."""
@@ -170,34 +169,21 @@ def random_rows(n: int, columns: int, rng: np.random.Generator) -> Singles:
     return np.asarray(small * rng.standard_normal((n, columns)), dtype=np.float32)
 
 
-def low_rank_kernel(model: Mixture) -> FactoredKernel:
-    """Return the low-rank kernel of a mixture; only the segments of one that is not low-rank."""
-    if not isinstance(model.distribution.components, ScaledDPPs):
-        raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
-    kernel: Any = kernel_of(model.distribution)
-    if isinstance(kernel, MixtureKernel) or (isinstance(kernel, FactoredKernel) and len(kernel.coupling) > 1):
-        return _of_segments(kernel.weights, kernel.log_odds)
-    found: FactoredKernel = kernel
-    return found
-
-
 def columns_of(model: Mixture) -> tuple[int, int] | None:
     """Return the numbers of repelling columns and of attracting pairs of a low-rank mixture that was learned."""
     if model.training is not None and model.training.schedule is not None:  # the kernel may not have its columns yet
         repelling, attracting = model.training.schedule["columns"].tolist()
         return repelling, attracting
-    kernel: Any = None
-    if isinstance(model.distribution.components, ScaledDPPs):
-        kernel = kernel_of(model.distribution)
-    if not isinstance(kernel, FactoredKernel):
+    interaction = getattr(model.distribution.components, "interaction", None)
+    if not isinstance(interaction, LowRank):
         return None
-    repelling = int(np.count_nonzero(kernel.coupling[0].diagonal()))
-    attracting = (kernel.n_columns - repelling) // 2
-    usual = core_of(repelling, attracting)
-    return (repelling, attracting) if np.array_equal(kernel.coupling, usual[None]) else None
+    repelling = int(np.count_nonzero(interaction.core[0].diagonal()))
+    attracting = (interaction.rank - repelling) // 2
+    usual = repelling_and_attracting(repelling, attracting)
+    return (repelling, attracting) if np.array_equal(interaction.core, usual[None]) else None
 
 
-def over_items(kernel: FactoredKernel, here: Ints, p: Floats) -> FactoredKernel:
+def over_items(kernel: Segments, here: Ints, p: Floats) -> Segments:
     """Return the kernel over other items; `here` is the position of each in the kernel, or −1 where it is new.
 
     New items start independent of all others, with frequencies p in every segment.
@@ -205,14 +191,17 @@ def over_items(kernel: FactoredKernel, here: Ints, p: Floats) -> FactoredKernel:
     known = here >= 0
     log_odds = np.tile(_logit(p), (kernel.n_segments, 1))
     log_odds[:, known] = kernel.log_odds[:, here[known]]
-    Z = np.zeros((len(here), kernel.n_columns), dtype=np.float32)
-    Z[known] = kernel.factors[here[known]]
-    return FactoredKernel(kernel.weights, log_odds, Z, kernel.coupling)
+    factors = kernel.factors
+    if factors is None:
+        return _of_segments(kernel.weights, log_odds)
+    Z = np.zeros((len(here), factors.rank), dtype=np.float32)
+    Z[known] = factors.Z[here[known]]
+    return Segments.low_rank(kernel.weights, log_odds, Z, factors.core[0])
 
 
-def _of_segments(weights: Floats, log_odds: Floats) -> FactoredKernel:
+def _of_segments(weights: Floats, log_odds: Floats) -> Segments:
     """Return segments of independent items."""
-    return FactoredKernel(weights, log_odds, np.zeros((log_odds.shape[1], 0)), np.zeros((1, 0, 0)))
+    return Segments.low_rank(weights, log_odds, np.zeros((log_odds.shape[1], 0)), np.zeros((0, 0)))
 
 
 def _logit(p: Floats) -> Floats:

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.learners.kernels import Segments
 from dpplearn.learners.lbfgs import Point, ascend
 from dpplearn.learners.loop import Step
 from dpplearn.learners.mixture.objective import Objective
@@ -88,5 +88,5 @@ def first_direction(gradient: Floats) -> Floats:
     return np.asarray(gradient * (FIRST_STEP / max(float(np.linalg.norm(gradient)), EPSILON)))
 
 
-def kernel_at(x: Floats, objective: Objective) -> MixtureKernel:
+def kernel_at(x: Floats, objective: Objective) -> Segments:
     return Parameters.of(x, objective.shape).kernel(objective.shape)

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.kernels.nonsymmetric.statistics import Normalisers, minor_sums, normalisers, of_items, segment_sums
+from dpplearn.distributions.segment_statistics import Normalisers, minor_sums, normalisers, of_items, segment_sums
 from dpplearn.learners.mixture.parameters import MAX_LOG_ODDS, Parameters, Penalty, Shape
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.learners.kernels import Segments
 
 NEWTON_STEPS = 20  # which converge in a few
 MIN_WEIGHT = 1e-12  # weight of a segment that may still grow
@@ -92,20 +92,20 @@ class Parameters:
             C[columns, rows] -= self.A
         return C
 
-    def kernel(self, shape: Shape) -> MixtureKernel:
-        return MixtureKernel(self.weights, self.log_odds, self.interaction(shape)[None])
+    def kernel(self, shape: Shape) -> Segments:
+        return Segments.dense(self.weights, self.log_odds, self.interaction(shape) - np.eye(shape.n_items))
 
     @classmethod
-    def from_kernel(cls, kernel: MixtureKernel, shape: Shape, penalty: Penalty) -> Parameters:
+    def from_kernel(cls, kernel: Segments, shape: Shape, penalty: Penalty) -> Parameters:
         """Return the parameters of a kernel whose segments share an interaction, truncated to the shape.
 
-        U are the leading eigenvectors of what the symmetric part has beyond I; γ is what leaves the least penalty.
+        U are the leading eigenvectors of the symmetric part of the interaction; γ is what leaves the least penalty.
         """
-        C = kernel.interaction[0]
-        excess, V = np.linalg.eigh((C + C.T) / 2 - np.eye(len(C)))
-        kept = slice(len(C) - shape.rank, None)
+        X = kernel.X
+        excess, V = np.linalg.eigh((X + X.T) / 2)
+        kept = slice(len(X) - shape.rank, None)
         U = V[:, kept] * np.sqrt(np.maximum(excess[kept], 0))
-        A = ((C - C.T) / 2)[shape.below] if shape.attraction else np.zeros(0)
+        A = ((X - X.T) / 2)[shape.below] if shape.attraction else np.zeros(0)
         log_odds = np.clip(kernel.log_odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
         gamma = _common(log_odds, penalty) if kernel.n_segments > 1 else log_odds[0] / 2
         return cls(gamma, log_odds - 2 * gamma, U, A, np.log(np.maximum(kernel.weights, MIN_WEIGHT)))

@@ -9,12 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.distributions.scaled import ScaledDPPs
-from dpplearn.errors import InputError
-from dpplearn.kernels.families import AnyKernel, kernel_of
-from dpplearn.kernels.independent import SMOOTHING, chances
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.nonsymmetric.statistics import Normalisers, OfItems, normalisers, of_items
+from dpplearn.distributions.independent import SMOOTHING, chances
+from dpplearn.distributions.segment_statistics import Normalisers, OfItems, normalisers, of_items
+from dpplearn.learners.kernels import Kernel, Segments
 from dpplearn.learners.mixture.objective import Objective
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape, rescaled, scaled_for
 from dpplearn.learners.mixture.starts import over_items, random_parameters, with_segments
@@ -80,11 +77,12 @@ class MixtureProblem(Problem):
         shares = self.baskets.total_weight * self._shares(at, items.log_Z)
         return np.asarray((shares[:, None] * items.marginals).T @ items.marginals)
 
-    def baseline(self) -> MixtureKernel:
-        return MixtureKernel.of_items(independent_log_odds(self))
+    def baseline(self) -> Segments:
+        n = self.baskets.n_items
+        return Segments.dense(np.ones(1), independent_log_odds(self)[None], np.zeros((n, n)))
 
-    def objective(self, kernel: AnyKernel) -> float:
-        assert isinstance(kernel, MixtureKernel)
+    def objective(self, kernel: Kernel) -> float:
+        assert isinstance(kernel, Segments)
         n = self.baskets.n_items
         shape = Shape(n, kernel.n_segments, n, attraction=True)  # with room for any kernel
         objective = Objective(self.baskets, self.threads, self.nonempty, shape, self.penalty)
@@ -93,26 +91,17 @@ class MixtureProblem(Problem):
     def initial(self, name: str, rng: np.random.Generator) -> MixtureStart:
         return MixtureStart(random_parameters(self.shape, independent_log_odds(self), rng), random=True)
 
-    def adapted(self, model: Mixture, rng: np.random.Generator) -> MixtureKernel:
-        kernel = dense_kernel(model)
+    def adapted(self, model: Mixture, rng: np.random.Generator) -> Segments:
+        kernel = Segments.of(model.distribution)
         here = positions_in(model.catalogue, self.baskets)
         return with_segments(over_items(kernel, here, independent_log_odds(self)), self.segments, rng)
 
-    def start_from(self, kernel: AnyKernel) -> MixtureStart:
-        assert isinstance(kernel, MixtureKernel)
+    def start_from(self, kernel: Kernel) -> MixtureStart:
+        assert isinstance(kernel, Segments)
         return MixtureStart(Parameters.from_kernel(kernel, self.shape, self.penalty))
 
     def memory(self, learner: Learner) -> float:
         return 8.0 * self.baskets.n_items**2 * (learner.matrices + MATRICES_PER_SEGMENT * self.segments)
-
-
-def dense_kernel(model: Mixture) -> MixtureKernel:
-    """Return the kernel of a mixture whose segments share an interaction, with that as a dense matrix."""
-    if not isinstance(model.distribution.components, ScaledDPPs):
-        raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
-    kernel: Any = kernel_of(model.distribution)
-    found: MixtureKernel = kernel.dense() if hasattr(kernel, "dense") else kernel
-    return found
 
 
 def independent_log_odds(problem: Problem) -> Floats:

@@ -8,7 +8,8 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.distributions.scaled import ScaledDPPs
+from dpplearn.learners.kernels import Segments
 from dpplearn.learners.mixture.parameters import Parameters, Shape
 
 NOISE = 0.3  # standard deviation of random numbers
@@ -63,7 +64,7 @@ def repelling_directions(observed: Floats, expected: Floats, rank: int) -> Float
     return np.asarray(vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0)))
 
 
-def over_items(kernel: MixtureKernel, here: Ints, new_log_odds: Floats) -> MixtureKernel:
+def over_items(kernel: Segments, here: Ints, new_log_odds: Floats) -> Segments:
     """Return the kernel over other items; `here` is the position of each in the kernel, or −1 where it is new.
 
     New items start independent of all others, with the same probability in every segment.
@@ -71,17 +72,12 @@ def over_items(kernel: MixtureKernel, here: Ints, new_log_odds: Floats) -> Mixtu
     known = here >= 0
     log_odds = np.tile(new_log_odds, (kernel.n_segments, 1))
     log_odds[:, known] = kernel.log_odds[:, here[known]]
-    of_all = (
-        np.einsum("c,cij->ij", kernel.weights, kernel.interaction)
-        if len(kernel.interaction) > 1
-        else kernel.interaction[0]
-    )
-    C = np.eye(len(here))
-    C[np.ix_(known, known)] = of_all[np.ix_(here[known], here[known])]
-    return MixtureKernel(kernel.weights, log_odds, C[None])
+    X = np.zeros((len(here), len(here)))
+    X[np.ix_(known, known)] = kernel.X[np.ix_(here[known], here[known])]
+    return Segments.dense(kernel.weights, log_odds, X)
 
 
-def with_segments(kernel: MixtureKernel, segments: int, rng: np.random.Generator) -> MixtureKernel:
+def with_segments(kernel: Segments, segments: int, rng: np.random.Generator) -> Segments:
     """Return the kernel with the segments of largest weight, or with additional random variants of its segments."""
     if kernel.n_segments == segments:
         return kernel
@@ -91,4 +87,4 @@ def with_segments(kernel: MixtureKernel, segments: int, rng: np.random.Generator
     new = np.arange(segments) >= len(order)
     log_odds[new] += NOISE * rng.standard_normal((np.count_nonzero(new), kernel.n_items))
     share = kernel.weights[chosen] / np.bincount(chosen, minlength=len(order))[chosen]
-    return MixtureKernel(share / share.sum(), log_odds, kernel.interaction)
+    return Segments(share / share.sum(), ScaledDPPs(log_odds, kernel.components.interaction))

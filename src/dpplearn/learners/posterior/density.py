@@ -10,10 +10,10 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
+from dpplearn.distributions.statistics import logdet_under_L, sums_under_L
 from dpplearn.errors import InputError
-from dpplearn.kernels.symmetric.quality import QualityLaw
-from dpplearn.kernels.symmetric.statistics import logdet_under_L, sums_under_L
 from dpplearn.learners.posterior.kernels import ParametricKernel
+from dpplearn.learners.quality.exponential import QualityLaw
 
 ASYMMETRY = 1e-8  # of L − Lᵀ relative to L, that rounding may leave
 

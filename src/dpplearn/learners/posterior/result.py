@@ -10,8 +10,8 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Seed
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError, whole_number
-from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.learners.posterior.kernels import ParametricKernel
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
@@ -154,7 +154,7 @@ class Posterior:
         points = (np.arange(n) + rng.random()) / n  # systematic resampling, so that few draws suffice
         taken = np.minimum(np.searchsorted(np.cumsum(self.weights), points), len(self.weights) - 1)
         distinct, counts = np.unique(taken, return_counts=True)
-        kernels = [Kernel.from_L(self.kernel.L(self.draws[row])) for row in distinct]
+        kernels = [SpectralDPP.from_L(self.kernel.L(self.draws[row])) for row in distinct]
         return Mixture.of([DPP(each, self.catalogue.labels, nonempty=self.nonempty) for each in kernels], counts)
 
     def __repr__(self) -> str:

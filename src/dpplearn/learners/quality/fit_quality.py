@@ -14,8 +14,8 @@ import numpy as np
 from dpplearn.data.features import Features, as_features
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.data.similarity import read_similarity
+from dpplearn.distributions.independent import independent_log_likelihood
 from dpplearn.errors import InputError
-from dpplearn.kernels.independent import independent_log_likelihood
 from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
 from dpplearn.learners.data import TrainingData, checked_baskets, resolve_nonempty
 from dpplearn.learners.loop import Limits, Run, last_gain, run

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
+from dpplearn.distributions.independent import SMOOTHING
+from dpplearn.distributions.spectral import BORDER, SpectralDPP
+from dpplearn.distributions.statistics import sums_under_L
 from dpplearn.errors import InputError
-from dpplearn.kernels.independent import SMOOTHING
-from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
-from dpplearn.kernels.symmetric.statistics import sums_under_L
 from dpplearn.learners.quality.blend import Blend
 from dpplearn.learners.quality.target import Design, Optimum, Target, best_weights
 from dpplearn.learners.symmetric.problem import SymmetricProblem
@@ -93,11 +93,11 @@ class QualityProblem(SymmetricProblem):
         gradient = self.blend.among(self.items).gradient(phi, G) - penalty @ jacobian
         return Profile(phi, optimum, optimum.value + logdet / total - float(penalty @ strengths), gradient)
 
-    def kernel(self, phi: Floats, theta: Floats) -> Kernel:
+    def kernel(self, phi: Floats, theta: Floats) -> SpectralDPP:
         """Return L = D S D; items that are not learned are in no set."""
         d = np.zeros(self.baskets.n_items)
         d[self.items] = np.exp(self.whole_design.among(self.items).quality(theta) / 2)
-        return Kernel.from_L(d[:, None] * self.similarity(phi) * d)
+        return SpectralDPP.from_L(d[:, None] * self.similarity(phi) * d)
 
     def with_evidence(self, phi: Floats) -> QualityProblem:
         """Return the problem with the ridge ρ of largest evidence, for weights with prior variance 1/ρ. [MacKay92]

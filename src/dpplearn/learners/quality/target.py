@@ -9,7 +9,7 @@ import numpy as np
 
 from dpplearn.arrays import EPSILON, Bools, Floats, Ints
 from dpplearn.data.features import Features
-from dpplearn.kernels.symmetric.quality import QualityLaw
+from dpplearn.learners.quality.exponential import QualityLaw
 
 MAX_CHANGE = 4.0  # of a quality in one step
 MAX_STEPS = 100

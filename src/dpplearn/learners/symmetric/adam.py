@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor
@@ -18,7 +18,7 @@ MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999
 TINY = 1e-8
 
 
-def adam(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+def adam(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """Yields the best point so far after every step, since steps of a fixed rate do not always ascend."""
     likelihood = FactorLikelihood(problem)
     B = best = factor(prepared(kernel, problem.baskets))
@@ -27,7 +27,7 @@ def adam(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
         value, gradient = likelihood(B)
         if value > highest:
             highest, best = value, B
-        yield Step(partial(Kernel.from_factor, best), highest, RATE if step else 0.0, 1)
+        yield Step(partial(SpectralDPP.from_factor, best), highest, RATE if step else 0.0, 1)
         step += 1
         mean = MEAN_DECAY * mean + (1 - MEAN_DECAY) * gradient
         square = SQUARE_DECAY * square + (1 - SQUARE_DECAY) * gradient**2

@@ -7,26 +7,26 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import CAP
 from dpplearn.learners.symmetric.likelihood import step_sizes
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 
-def em(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+def em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """Alternate the eigenvalue update and the eigenvector step; each raises the likelihood or leaves it."""
     step_size, tried = 0.0, 0
     while True:
         stats = statistics(kernel, problem.baskets, problem.threads)
         yield Step(kernel, log_likelihood(kernel, stats), step_size, 1 + tried / 2)
         T = e_step(kernel, stats)
-        kernel = Kernel(capped(T.diagonal(), kernel.eigenvalues), kernel.eigenvectors)
+        kernel = SpectralDPP(capped(T.diagonal(), kernel.eigenvalues), kernel.eigenvectors)
         kernel, step_size, tried = rotated(kernel, 2 * (T - T.T), problem)
 
 
-def e_step(kernel: Kernel, stats: Statistics) -> Floats:
+def e_step(kernel: SpectralDPP, stats: Statistics) -> Floats:
     """T = M diag(r²) with M = Vᵀ Delta V: its diagonal is the mean E-step marginal q(j ∈ J given Y), and
     2 (T − Tᵀ) is the gradient VᵀG − GᵀV of the rotation. [GKFT14, section 4]
 
@@ -54,7 +54,7 @@ def capped(marginals: Floats, eigenvalues: Floats) -> Floats:
     return np.clip(marginals, 0, np.maximum(CAP, eigenvalues))
 
 
-def rotated(kernel: Kernel, skew: Floats, problem: SymmetricProblem) -> tuple[Kernel, float, int]:
+def rotated(kernel: SpectralDPP, skew: Floats, problem: SymmetricProblem) -> tuple[SpectralDPP, float, int]:
     """Return V exp(η S) for the first η of the line search that raises the likelihood, η, and the likelihoods tried.
 
     If no η raises it, V stays as it is and η is 0.
@@ -65,7 +65,7 @@ def rotated(kernel: Kernel, skew: Floats, problem: SymmetricProblem) -> tuple[Ke
 
     before = mean_log_likelihood(kernel, problem.baskets, problem.threads)
     for tried, step_size in enumerate(step_sizes(), 2):
-        candidate = Kernel(kernel.eigenvalues, kernel.eigenvectors @ expm(step_size * skew))
+        candidate = SpectralDPP(kernel.eigenvalues, kernel.eigenvectors @ expm(step_size * skew))
         if mean_log_likelihood(candidate, problem.baskets, problem.threads) > before:
             return candidate, step_size, tried
     return kernel, 0.0, tried

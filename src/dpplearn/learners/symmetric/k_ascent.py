@@ -7,14 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
-from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
+from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.symmetric.likelihood import step_sizes
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 
-def k_ascent(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+def k_ascent(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """Step along the gradient in K, clip the eigenvalues to [0, 1], halve the step until the likelihood rises."""
     step_size, tried = 0.0, 0
     while True:
@@ -31,7 +32,7 @@ def k_ascent(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
             return
 
 
-def gradient(kernel: Kernel, stats: Statistics) -> Floats:
+def gradient(kernel: SpectralDPP, stats: Statistics) -> Floats:
     """∂/∂K of the mean log-likelihood, mean (K − I_Ȳ)⁻¹, in the eigenbasis of K.
 
     With c = 1/(1 − λ), W the eigenvectors away from 1 and [[P, q], [qᵀ, s]] the averaged bordered inverse, the
@@ -51,7 +52,7 @@ def gradient(kernel: Kernel, stats: Statistics) -> Floats:
     return G
 
 
-def projected(kernel: Kernel, move: Floats) -> Kernel:
+def projected(kernel: SpectralDPP, move: Floats) -> SpectralDPP:
     """K + move (given in the eigenbasis of K), with its eigenvalues clipped to [0, 1]."""
     lam, Q = eigh_apart(np.diag(kernel.eigenvalues) + move)
-    return Kernel(np.clip(lam, 0, 1), kernel.eigenvectors @ Q)
+    return SpectralDPP(np.clip(lam, 0, 1), kernel.eigenvectors @ Q)

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
+from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.learners.lbfgs import Objective, Point, ascend
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
@@ -29,7 +29,7 @@ RANK_FACTOR, MIN_RANK = 2, 20  # the rank stays at least twice the size of the l
 DropColumns = Callable[[Floats, Floats], tuple[Floats, Floats] | None]
 
 
-def lbfgs(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+def lbfgs(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """L-BFGS in Z where B = Z diag(1/√(1 − λ)) with the λ of the initial kernel, so that Z Zᵀ begins as K."""
     kernel = initial_kernel(prepared(kernel, problem.baskets), problem)
     B, columns = factor(kernel), column_scale(kernel.eigenvalues)
@@ -48,7 +48,7 @@ def search(
     at = Point(Z, *objective(Z))
     further, number, extra = _ascend(objective, at, columns), 0, 0
     while True:
-        yield Step(partial(Kernel.from_factor, at.x, columns), at.value, at.step_size, at.evaluations + extra)
+        yield Step(partial(SpectralDPP.from_factor, at.x, columns), at.value, at.step_size, at.evaluations + extra)
         number, extra = number + 1, 0
         smaller = drop_columns(at.x * columns, at.gradient / columns) if number % DROP_EVERY == 0 else None
         if smaller is not None:
@@ -83,7 +83,7 @@ def _ascend(objective: Objective, at: Point, columns: Floats) -> Iterator[Point]
     return ascend(objective, at, lambda gradient: FIRST_SCALE * gradient, rounding)
 
 
-def initial_kernel(kernel: Kernel, problem: SymmetricProblem) -> Kernel:
+def initial_kernel(kernel: SpectralDPP, problem: SymmetricProblem) -> SpectralDPP:
     """Return the more likely of the kernel and the kernel with the data's probability of the empty set.
 
     The latter saves iterations on data without empty baskets, but where items attract each other, its eigenvalue near 1
@@ -115,7 +115,7 @@ def without_small_columns(B: Floats, gradient: Floats, min_rank: int) -> tuple[F
     return B[:, wanted] / columns, columns
 
 
-def with_empty_probability(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
+def with_empty_probability(kernel: SpectralDPP, baskets: AnyBaskets) -> SpectralDPP:
     """Return the kernel with the largest eigenvalue raised, up to 1 − 1e-5, until P(∅) is at most that of the data.
 
     P(∅) = Π (1 − λ_j). In data without empty baskets an eigenvalue goes to 1, which a search in B is slow to find.
@@ -126,4 +126,4 @@ def with_empty_probability(kernel: Kernel, baskets: AnyBaskets) -> Kernel:
     log_others = float(np.log1p(-np.delete(lam, largest)).sum())  # the product itself may underflow
     log_left = math.log(empty / baskets.total_weight) - log_others if empty else -math.inf
     lam[largest] = max(lam[largest], 1 - max(math.exp(min(log_left, 0.0)), BORDER))
-    return Kernel(np.minimum(lam, 1 - BORDER), kernel.eigenvectors)
+    return SpectralDPP(np.minimum(lam, 1 - BORDER), kernel.eigenvectors)

@@ -13,8 +13,8 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.statistics import sums_under_L
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.distributions.statistics import sums_under_L
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 
 MIN_NONEMPTY = 1e-8  # P(Y ≠ ∅); below, det(I+L) − 1 is rounding
@@ -86,7 +86,7 @@ def _symmetric(upper: Floats) -> Floats:
     return full
 
 
-def factor(kernel: Kernel) -> Floats:
+def factor(kernel: SpectralDPP) -> Floats:
     """Return B = V diag(r), for a kernel without eigenvalues at 1."""
     return np.asarray(kernel.eigenvectors * np.sqrt(kernel.odds))
 

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
+from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.likelihood import has_fallen, in_L
@@ -18,14 +19,14 @@ ACCELERATED_STEPS = 5
 MARGIN = 0.15  # what keeps the accelerated equation away from the end of where it has a solution
 
 
-def mm(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+def mm(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """The first five steps solve the accelerated equation X G X = Q, with the plain one where that does not ascend."""
     L = np.array(prepared(kernel, problem.baskets).L)
     step = 0
     value, delta, inverse = in_L(L, problem)
     step_size, evaluations = 0.0, 1
     while True:
-        yield Step(partial(Kernel.from_L, L), value, step_size, evaluations)
+        yield Step(partial(SpectralDPP.from_L, L), value, step_size, evaluations)
         step += 1
         tries = (acceleration(L, delta), 0.0) if step <= ACCELERATED_STEPS else (0.0,)
         for number, mu in enumerate(tries, 1):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.kernels.symmetric.kernel import BORDER, Kernel
-from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics
+from dpplearn.distributions.spectral import BORDER, SpectralDPP
+from dpplearn.distributions.statistics import log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.em import e_step
@@ -19,7 +19,7 @@ LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
 
 
-def natural_em(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+def natural_em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """The paper's eigenvalue update and the natural rotation, in full; a step that falls is taken back and halved."""
     kernel = prepared(kernel, problem.baskets)
     stats = statistics(kernel, problem.baskets, problem.threads)
@@ -32,7 +32,7 @@ def natural_em(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
         angles = natural_angles(kernel.eigenvalues, T)
         for number, step_size in enumerate(step_sizes(), 1):
             lam = kernel.eigenvalues + step_size * (marginals - kernel.eigenvalues)
-            candidate = Kernel(np.clip(lam, 0, 1), kernel.eigenvectors @ rotation(step_size * angles))
+            candidate = SpectralDPP(np.clip(lam, 0, 1), kernel.eigenvectors @ rotation(step_size * angles))
             stats = statistics(candidate, problem.baskets, problem.threads)
             if not has_fallen(new_value := log_likelihood(candidate, stats), value):
                 evaluations = number

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.likelihood import has_fallen, in_L
@@ -17,13 +17,13 @@ from dpplearn.learners.symmetric.problem import SymmetricProblem
 BOLD, SAFE = 1.3, 1.0  # values of a: above 1 often faster; at 1 the likelihood cannot fall
 
 
-def picard(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+def picard(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
     """With a = 1.3 where that ascends, and else with a = 1."""
     L = np.array(prepared(kernel, problem.baskets).L)
     value, delta, inverse = in_L(L, problem)
     step_size, evaluations = 0.0, 1
     while True:
-        yield Step(partial(Kernel.from_L, L), value, step_size, evaluations)
+        yield Step(partial(SpectralDPP.from_L, L), value, step_size, evaluations)
         move = L @ (delta - inverse) @ L
         evaluations = 0
         for step_size in (BOLD, SAFE):

@@ -1,0 +1,177 @@
+"""The compiled inner loops over minors C_Y of a matrix whose symmetric part is at least I: elimination
+without pivoting.
+
+LANES sets of equal size at a time, entry for entry side by side, so that the innermost loops are vector instructions.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+from dpplearn.data.blocks import LANES
+from dpplearn.distributions.compiled.lanes import INT, constant, load, loop, store
+from dpplearn.distributions.compiled.signatures import (
+    GROUPS,
+    ITEMS,
+    MATRIX,
+    NUMBERS,
+    OUT_MATRIX,
+    OUT_NUMBERS,
+)
+
+# contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
+OPTIONS: Any = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+part = njit(**OPTIONS)  # compiled with the loop that calls it, and kept with that
+
+
+@part
+def place_of(items, first, i, lane):  # type: ignore[no-untyped-def]
+    """Item i of a set. Without a sign: numba would look whether it counts from the end."""
+    return np.uint64(items[first + i * LANES + lane])
+
+
+@part
+def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
+    """C_Y of LANES sets."""
+    for i in range(k):
+        for j in range(k):
+            for lane in range(LANES):
+                row, column = place_of(items, first, i, lane), place_of(items, first, j, lane)
+                minors[(i * k + j) * LANES + lane] = C[row, column]
+
+
+@part
+def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
+    """log det of LANES minors; overwrites them."""
+    product = logdet
+    for lane in range(LANES):
+        product[lane] = 1.0
+    total = [0.0] * LANES
+    for p in range(k):
+        diagonal = (p * k + p) * LANES
+        for lane in range(LANES):
+            product[lane] *= minors[diagonal + lane]
+            if product[lane] > 1e200:
+                total[lane] += math.log(product[lane])
+                product[lane] = 1.0
+        for i in range(p + 1, k):
+            below, row = (i * k + p) * LANES, i * k * LANES
+            for lane in range(LANES):
+                minors[below + lane] /= minors[diagonal + lane]
+            for j in range(p + 1, k):
+                for lane in range(LANES):
+                    minors[row + j * LANES + lane] -= minors[below + lane] * minors[(p * k + j) * LANES + lane]
+    for lane in range(LANES):
+        logdet[lane] = total[lane] + math.log(product[lane])
+
+
+@intrinsic
+def pivot_on(typing, minors, k, p):  # type: ignore[no-untyped-def]
+    """One step of Gauss and Jordan's elimination in place, of row and column p of LANES minors of k items."""
+
+    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, k, p = arguments
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        pivots = builder.mul(p, k)
+        diagonal = builder.add(pivots, p)
+        inverse = 1.0 / load(builder, data, diagonal)
+        store(builder, data, diagonal, constant(builder, 1.0))
+        with loop(builder, pivots, builder.add(pivots, k)) as place:
+            store(builder, data, place, load(builder, data, place) * inverse)
+        for start, stop in ((INT(0), p), (builder.add(p, INT(1)), k)):
+            with loop(builder, start, stop) as i:
+                row = builder.mul(i, k)
+                column = builder.add(row, p)
+                factor = load(builder, data, column)
+                store(builder, data, column, constant(builder, 0.0))
+                with loop(builder, INT(0), k) as j:
+                    place = builder.add(row, j)
+                    taken = factor * load(builder, data, builder.add(pivots, j))
+                    store(builder, data, place, load(builder, data, place) - taken)
+        return context.get_dummy_value()
+
+    return types.void(minors, types.int64, types.int64), emit
+
+
+@part
+def add_logs(a, b, c, d, logdet):  # type: ignore[no-untyped-def]
+    logdet[0] += math.log(a)
+    logdet[1] += math.log(b)
+    logdet[2] += math.log(c)
+    logdet[3] += math.log(d)
+
+
+@part
+def invert(k, minors, logdet):  # type: ignore[no-untyped-def]
+    """log det of LANES minors, which become their inverses."""
+    a = b = c = d = 1.0  # products of pivots, one per lane
+    for lane in range(LANES):
+        logdet[lane] = 0.0
+    for p in range(k):
+        pivot = (p * k + p) * LANES
+        a *= minors[pivot]
+        b *= minors[pivot + 1]
+        c *= minors[pivot + 2]
+        d *= minors[pivot + 3]
+        if max(a, b, c, d) > 1e200:
+            add_logs(a, b, c, d, logdet)
+            a = b = c = d = 1.0
+        pivot_on(minors, k, p)  # type: ignore[call-arg]
+    add_logs(a, b, c, d, logdet)
+
+
+@part
+def scatter(k, minors, items, first, weights, place, delta):  # type: ignore[no-untyped-def]
+    """The transposed minors of LANES sets are added to delta with their weights."""
+    for i in range(k):
+        for j in range(k):
+            for lane in range(LANES):
+                row, column = place_of(items, first, j, lane), place_of(items, first, i, lane)
+                delta[row, column] += weights[place + lane] * minors[(i * k + j) * LANES + lane]
+
+
+def _for_lanes(lanes: int) -> Any:
+    """The loop over all sets. Numba finds its compiled code again by this file and by what the loop closes over: the
+    number of lanes, which stands in another file."""
+
+    @njit(
+        types.float64(
+            MATRIX, ITEMS, NUMBERS, GROUPS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS
+        ),
+        cache=True,
+        **OPTIONS,
+    )
+    def minors_of(C, items, weights, groups, thread, threads, delta, each, work, logdet):  # type: ignore[no-untyped-def]
+        """A thread's part of Σ w log det C_Y; unless they are empty, Σ w C_Y⁻ᵀ is added to delta, and every log det C_Y
+        written to `each`. `work` has room for LANES minors of the largest size."""
+        _ = lanes
+        total = 0.0
+        for group in range(len(groups)):
+            k, first_item, first, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
+            if k == 0:
+                continue
+            for block in range(n_blocks * thread // threads, n_blocks * (thread + 1) // threads):
+                item, place = first_item + block * k * LANES, first + block * LANES
+                gather(C, items, item, k, work)
+                if len(delta):
+                    invert(k, work, logdet)
+                else:
+                    eliminate(k, work, logdet)
+                for lane in range(LANES):
+                    total += weights[place + lane] * logdet[lane]
+                if len(each):
+                    for lane in range(LANES):
+                        each[place + lane] = logdet[lane]
+                if len(delta):
+                    scatter(k, work, items, item, weights, place, delta)
+        return total
+
+    return minors_of
+
+
+minors_of = _for_lanes(LANES)

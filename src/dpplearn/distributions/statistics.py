@@ -1,0 +1,238 @@
+"""Weight, log det and Delta of baskets under a kernel: all a learner needs to know of its data. Sums, so they add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets, summed
+from dpplearn.distributions.bordered import BorderedMinors
+from dpplearn.distributions.components import Sets
+from dpplearn.distributions.definite import DefiniteMinors
+from dpplearn.distributions.determinants import doubtful_pivot, zero_pivot
+
+if TYPE_CHECKING:
+    from dpplearn.distributions.spectral import SpectralDPP
+
+
+class Minors(Protocol):
+    """The minors of a matrix that belong to baskets. Those with pivots too small to trust are left out."""
+
+    def sums(self) -> tuple[float, float, Floats]:
+        """Σ w log|det|, the weight of the sets left out, and Delta without them."""
+
+    def logdet(self) -> tuple[float, float]:
+        """The same without Delta."""
+
+    def each(self) -> Floats:
+        """log|det| of every basket, −inf where it is left out."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Sums over baskets Y_i with weights w_i, under one kernel.
+
+    `logdet` is Σ w_i log det L_{Y_i} and `delta` is Σ w_i B_i (L_{Y_i})⁻¹ B_iᵀ. For a kernel with eigenvalues near 1
+    both are of the bordered matrix (`SpectralDPP.bordered`), and `bordered_delta` has its rows and columns last.
+    A basket of probability zero makes `logdet` −inf, adds nothing to delta, and counts in `impossible`.
+
+    Examples
+    --------
+    >>> kernel = SpectralDPP.from_L([[1.0, 0.0], [0.0, 0.5]])
+    >>> parts = [statistics(kernel, Baskets.from_lists([Y], n_items=2)) for Y in ([0], [0, 1])]
+    >>> (parts[0] + parts[1]).delta.round(6).tolist()
+    [[2.0, 0.0], [0.0, 2.0]]
+    """
+
+    weight: float
+    logdet: float
+    bordered_delta: Floats  # (n_items + n_border, n_items + n_border)
+    n_items: int
+    impossible: float
+
+    @property
+    def delta(self) -> Floats:
+        """Σ w_i B_i (L_{Y_i})⁻¹ B_iᵀ, one row and one column per item."""
+        return self.bordered_delta[: self.n_items, : self.n_items]
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            self.weight + other.weight,
+            self.logdet + other.logdet,
+            self.bordered_delta + other.bordered_delta,
+            self.n_items,
+            self.impossible + other.impossible,
+        )
+
+
+def sum_statistics(parts: Iterable[Statistics]) -> Statistics:
+    """The statistics of all the parts together.
+
+    Parameters
+    ----------
+    parts
+        Statistics of some baskets each, under one kernel.
+
+    Returns
+    -------
+    Statistics
+
+    Examples
+    --------
+    >>> kernel = SpectralDPP.from_L([[1.0, 0.0], [0.0, 0.5]])
+    >>> parts = [Baskets.from_lists([Y], n_items=2) for Y in ([0], [0, 1])]
+    >>> sum_statistics(statistics(kernel, part) for part in parts).weight
+    2.0
+    """
+    return reduce(add, parts)
+
+
+def statistics(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = None) -> Statistics:
+    """Weight, log det and Delta, in O(n k³).
+
+    Parameters
+    ----------
+    kernel
+        What the baskets are seen under; it has as many items as they have.
+    baskets
+        The data, with their weights; `Baskets` or `Parts`.
+    threads
+        How many to use at most, by default one per core. The result is the same to the last bit for a given number.
+
+    Returns
+    -------
+    Statistics
+
+    Examples
+    --------
+    >>> stats = statistics(SpectralDPP.from_L([[1.0, 0.5], [0.5, 1.0]]), Baskets.from_lists([[0], [0, 1]]))
+    >>> round(stats.logdet, 4)
+    -0.2877
+    """
+    return summed(_statistics, _laid_out(kernel), baskets=baskets, threads=threads)
+
+
+def _laid_out(kernel: SpectralDPP) -> SpectralDPP:
+    """With the matrix whose minors are taken, which is then the same for all parts to the last bit."""
+    _ = kernel.bordered
+    return kernel
+
+
+def _statistics(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> Statistics:
+    minors = set_minors(kernel, baskets, threads)
+    logdet, left_out, delta = minors.sums()
+    impossible = 0.0
+    if left_out > 0:
+        values = minors.each()
+        decided = _decide(kernel, baskets, values)
+        logdet = _weighted_sum(baskets.weights, values)
+        impossible = float(baskets.weights[np.isneginf(values)].sum())
+        _add_decided(kernel, baskets, decided[np.isfinite(values[decided])], delta)
+    return Statistics(baskets.total_weight, logdet, delta, kernel.n_items, impossible)
+
+
+def sums_under_L(L: Floats, baskets: AnyBaskets, threads: int | None = None) -> tuple[float, Floats]:
+    """Σ w log det L_Y and Delta = Σ w B (L_Y)⁻¹ Bᵀ, for a learner that holds L itself (C-contiguous float64).
+
+    A set of positive weight with a pivot of rounding size makes the first −inf; Delta is without such sets.
+    """
+    return summed(_sums_under_L, L, baskets=baskets, threads=threads)
+
+
+def _sums_under_L(L: Floats, baskets: Baskets, threads: int | None) -> tuple[float, Floats]:
+    logdet, left_out, delta = _without_factor(L, baskets, threads).sums()
+    return -np.inf if left_out > 0 else logdet, delta
+
+
+def logdet_under_L(L: Floats, baskets: AnyBaskets, threads: int | None = None) -> float:
+    """Σ w log det L_Y alone, in about half the time."""
+    return summed(_logdet_under_L, L, baskets=baskets, threads=threads)
+
+
+def _logdet_under_L(L: Floats, baskets: Baskets, threads: int | None) -> float:
+    logdet, left_out = _without_factor(L, baskets, threads).logdet()
+    return -np.inf if left_out > 0 else logdet
+
+
+def set_minors(kernel: SpectralDPP, baskets: Sets, threads: int | None) -> Minors:
+    """Return the minors of which probabilities of sets are made."""
+    bordered = kernel.bordered
+    if bordered.n_border:
+        return BorderedMinors(bordered, baskets, threads)
+    return DefiniteMinors(bordered.matrix, baskets, threads, rank=kernel.rank, limit=doubtful_pivot)
+
+
+def _without_factor(L: Floats, baskets: Baskets, threads: int | None) -> Minors:
+    return DefiniteMinors(L, baskets, threads, rank=len(L), limit=zero_pivot)
+
+
+def _decide(kernel: SpectralDPP, baskets: Baskets, values: Floats, *, until_zero: bool = False) -> Ints:
+    """Compute the log-determinants that pivots left in doubt from the factor of the kernel; return which those were.
+
+    With `until_zero`, stop at the first set of positive weight that is impossible.
+    """
+    doubtful = np.flatnonzero(np.isneginf(values))
+    of_possible_size = np.isin(baskets.sizes[doubtful], kernel.size_range)
+    if until_zero and np.any(baskets.weights[doubtful[~of_possible_size]] > 0):
+        return doubtful[:0]
+    for row in doubtful[of_possible_size]:
+        log_prob = kernel.log_prob_by_factor(baskets.positions(row)[None])[0]
+        values[row] = log_prob - kernel.bordered.log_normaliser
+        if until_zero and values[row] == -np.inf and baskets.weights[row] > 0:
+            break
+    return doubtful[of_possible_size]
+
+
+def _add_decided(kernel: SpectralDPP, baskets: Baskets, rows: Ints, delta: Floats) -> None:
+    """Add the inverses of these baskets' minors, of L from its factor, as the minor has too few digits of it."""
+    border = np.arange(kernel.n_items, len(delta))
+    for row in rows:
+        members = np.concatenate([baskets.positions(row), border])
+        if len(border):
+            inverse = _inverse(kernel.bordered.matrix[np.ix_(members, members)])
+        else:
+            B = kernel.eigenvectors[members] * np.sqrt(kernel.odds)
+            R_inverse = np.linalg.inv(np.linalg.qr(B.T, mode="r"))
+            inverse = R_inverse @ R_inverse.T
+        delta[np.ix_(members, members)] += baskets.weights[row] * inverse
+
+
+def _inverse(minor: Floats) -> Floats:
+    try:
+        return np.asarray(np.linalg.inv(minor), dtype=np.float64)
+    except np.linalg.LinAlgError:  # rounding may leave a pivot of exactly zero
+        return np.asarray(np.linalg.pinv(minor, rtol=0, hermitian=True))
+
+
+def mean_log_likelihood(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = None) -> float:
+    """Return the weighted mean of log P(Y); one pass without Delta."""
+    logdet = summed(_logdet, _laid_out(kernel), baskets=baskets, threads=threads)
+    return logdet / baskets.total_weight + kernel.bordered.log_normaliser
+
+
+def _logdet(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> float:
+    minors = set_minors(kernel, baskets, threads)
+    logdet, left_out = minors.logdet()
+    if left_out > 0:
+        values = minors.each()
+        _decide(kernel, baskets, values, until_zero=True)
+        logdet = _weighted_sum(baskets.weights, values)
+    return logdet
+
+
+def log_likelihood(kernel: SpectralDPP, stats: Statistics) -> float:
+    """The weighted mean of log P(Y): logdet/weight + Σ_j log(1 − λ_j)."""
+    return stats.logdet / stats.weight + kernel.bordered.log_normaliser
+
+
+def _weighted_sum(weights: Floats, values: Floats) -> float:
+    """Σ w x where a weight of zero silences even −inf."""
+    counted = weights > 0
+    return float(weights[counted] @ values[counted])

@@ -1,1 +1,0 @@
-"""The compiled inner loops of factored kernels."""

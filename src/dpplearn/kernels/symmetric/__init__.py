@@ -1,1 +1,0 @@
-"""The symmetric DPP: P(Y) = det(L_Y)/det(L + I), items that are alike repel."""

@@ -1,1 +1,0 @@
-"""Laws mixed by weights, whatever family each is of."""
