@@ -6,16 +6,15 @@ return are fixed. How they obtain them follows the library.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dpplearn import DPP, Baskets, FactoredKernel, Kernel, Mixture, MixtureKernel
-from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.factored.kernel import coupling
-from dpplearn.kernels.families import law_of
-from dpplearn.kernels.symmetric.quality import QualityLaw
-from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics, sums_under_L
+from dpplearn import DPP, Baskets, Mixture
+from dpplearn.distributions.components import PlainSets
+from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
+from dpplearn.distributions.scaled import ScaledDPPs
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.distributions.statistics import log_likelihood, statistics, sums_under_L
 from dpplearn.learners.low_rank.interaction import Active, Batch, Moments, Segment, gradient
 from dpplearn.learners.low_rank.learner import Schedule
 from dpplearn.learners.low_rank.problem import LowRankProblem, LowRankState
@@ -45,29 +44,22 @@ def build(parameters: Arrays) -> Model:
     if "given/0/eigenvalues" in parameters:
         weights = parameters["weights"]
         return Mixture.of([build(part(parameters, f"given/{c}/")) for c in range(len(weights))], weights)
+    p_empty = float(parameters["p_empty"]) if "p_empty" in parameters else None
     if "eigenvalues" in parameters:
-        return _of_kernel(DPP, Kernel(parameters["eigenvalues"], parameters["eigenvectors"]), parameters)
-    if "quality" in parameters:
+        dpp = SpectralDPP(parameters["eigenvalues"], parameters["eigenvectors"])
+    elif "quality" in parameters:
         d = np.exp(parameters["quality"] / 2)
-        return _of_kernel(DPP, Kernel.from_L(d[:, None] * parameters["similarity"] * d), parameters)
-    weights = parameters["weights"]
-    kernel = _segments(weights, parameters)
-    if "p_empty" in parameters:  # the kernel's weights are P(c) before conditioning on Y ≠ ∅
-        unconditional = weights / -np.expm1(-kernel.log_normalisers)
-        kernel = _segments(unconditional / unconditional.sum(), parameters)
-    return _of_kernel(Mixture, kernel, parameters)
+        dpp = SpectralDPP.from_L(d[:, None] * parameters["similarity"] * d)
+    else:
+        components = ScaledDPPs.checked(parameters["log_odds"], _interaction(parameters))
+        return Mixture(SetDistribution.mixture(parameters["weights"], components, p_empty))
+    return DPP.of_distribution(SetDistribution.mixture([1.0], dpp, p_empty))
 
 
-def _segments(weights: Array, parameters: Arrays) -> MixtureKernel | FactoredKernel:
+def _interaction(parameters: Arrays) -> Dense | LowRank:
     if "factors" in parameters:
-        return FactoredKernel(weights, parameters["log_odds"], parameters["factors"], parameters["core"][None])
-    X = parameters["interaction"]
-    return MixtureKernel(weights, parameters["log_odds"], np.eye(X.shape[1]) + X)
-
-
-def _of_kernel(kind: Any, kernel: Any, parameters: Arrays) -> Any:
-    law = law_of(kernel)
-    return kind.of_law(WithEmptyShare(law, float(parameters["p_empty"])) if "p_empty" in parameters else law)
+        return LowRank.checked(parameters["factors"], parameters["core"][None])
+    return Dense.checked(parameters["interaction"])
 
 
 def restrict(model: Model, items: Array) -> Model:
@@ -87,7 +79,7 @@ def derive(model: Model, items: Array, include: Array, exclude: Array) -> Model:
 
 def _renumbered(model: Model) -> Model:
     """Return the model with its items called 0, 1, … in their order."""
-    return type(model).of_law(model.law)
+    return type(model).of_distribution(model.distribution)
 
 
 def log_prob(model: Model, sets: Array) -> Array:
@@ -99,13 +91,11 @@ def marginals(model: Model) -> Array:
 
 
 def pair_marginals(model: Model) -> Array:
-    found = np.array(model.law.pairs())
-    np.fill_diagonal(found, model.marginals())
-    return found
+    return model.distribution.pair_marginals()
 
 
 def log_sizes(model: Model) -> Array:
-    return model.law.log_sizes()
+    return model.distribution.log_sizes()
 
 
 def inclusion(model: Model, basket: Array) -> float:
@@ -114,7 +104,8 @@ def inclusion(model: Model, basket: Array) -> float:
 
 def next_items(model: Model, basket: Array) -> tuple[Array, Array]:
     """Return the score and the probability of every item."""
-    return model.law.next_item(np.flatnonzero(basket))
+    score, probability = model.distribution.next_items(PlainSets.of([np.flatnonzero(basket)], len(model.items)))
+    return np.where(basket, 0, score[0]), probability[0]  # the library has NaN for all items where P(A) = 0
 
 
 def top(model: Model, basket: Array) -> tuple[Array, Array, Array]:
@@ -181,7 +172,7 @@ def of_L(parameters: Arrays, data: Arrays) -> Result:
 
 
 def of_K(parameters: Arrays, data: Arrays) -> Result:
-    kernel = Kernel(data["eigenvalues"], data["eigenvectors"])
+    kernel = SpectralDPP(data["eigenvalues"], data["eigenvectors"])
     stats = statistics(kernel, _problem(data).baskets)
     V, T = kernel.eigenvectors, e_step(kernel, stats)
     by_K = V @ k_ascent_gradient(kernel, stats) @ V.T
@@ -213,7 +204,7 @@ def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
     baskets, single = problem.baskets, Z.astype(np.float32)
     repelling = int(core.trace())
     attracting = (len(core) - repelling) // 2
-    assert np.array_equal(core, coupling(repelling, attracting))
+    assert np.array_equal(core, repelling_and_attracting(repelling, attracting))
     active = Active.of(baskets, np.arange(len(Z)))
     batch = Batch(np.arange(len(baskets)), baskets.weights)
     some = [Segment(each.astype(float), float(weight)) for each, weight in zip(log_odds, weights, strict=True)]
@@ -245,7 +236,7 @@ def of_quality(parameters: Arrays, data: Arrays) -> Result:
     problem = _problem(data)
     quality = QualityProblem(problem.baskets, 1, problem.nonempty, design, blend, float(data["ridge"]))
     target: Target = quality.target(phi)
-    law: QualityLaw = target.law(theta)
+    law = target.law(theta)
     n = problem.baskets.total_weight
     logdet, delta = sums_under_L(np.ascontiguousarray(quality.similarity(phi)), problem.baskets, 1)
     strengths, slopes = blend.strengths(phi)

@@ -100,6 +100,11 @@ class Components(Protocol):
     def n_items(self) -> int: ...
 
     @property
+    def groups(self) -> Ints:
+        """The segment of each component, (m,): each its own, or in a stack, each batch of components."""
+        ...
+
+    @property
     def size_range(self) -> range:
         """Sizes that some component gives a positive probability."""
         ...
@@ -261,6 +266,10 @@ class Stack:
     @property
     def n_items(self) -> int:
         return self.parts[0].n_items
+
+    @property
+    def groups(self) -> Ints:
+        return np.repeat(np.arange(len(self.parts)), [part.m for part in self.parts])
 
     @property
     def size_range(self) -> range:

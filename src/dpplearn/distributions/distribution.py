@@ -154,6 +154,11 @@ class SetDistribution:
         """P(c), (m,)."""
         return read_only(np.exp(self._log_event(log1mexp(self.components.log_empty()))))
 
+    @cached_property
+    def segment_weights(self) -> Floats:
+        """P(segment), (n_segments,); see `Components.groups`."""
+        return read_only(np.bincount(self.components.groups, self.weights))
+
     @property
     def size_range(self) -> range:
         """Sizes with a positive probability, and those between."""
@@ -192,10 +197,12 @@ class SetDistribution:
         log_p, marginals = self.components.marginals_given_size(k)
         return np.asarray(softmax(self.log_mass + log_p) @ marginals)
 
-    def component_marginals(self) -> Floats:
-        """Return P(i ∈ Y | c), (m, n_items)."""
-        scale = np.exp(self.log_mass) / np.where(self.weights > 0, self.weights, 1)
-        return np.asarray(np.minimum(scale[:, None] * self.components.marginals(), 1))
+    def segment_marginals(self) -> Floats:
+        """Return P(i ∈ Y | segment), (n_segments, n_items)."""
+        joint = np.zeros((len(self.segment_weights), self.n_items))
+        np.add.at(joint, self.components.groups, np.exp(self.log_mass)[:, None] * self.components.marginals())
+        weights = np.where(self.segment_weights > 0, self.segment_weights, 1)
+        return np.asarray(np.minimum(joint / weights[:, None], 1))
 
     def pair_marginals(self, rows: Ints | None = None, columns: Ints | None = None) -> Floats:
         """Return P(i, j ∈ Y) for i in rows and j in columns, by default all. Entries with i = j are P(i ∈ Y)."""
@@ -209,13 +216,13 @@ class SetDistribution:
         found = logsumexp(self.log_mass + self.components.log_inclusion(sets))
         return np.where(sets.sizes == 0, 0.0, np.minimum(found, 0))
 
-    def component_posterior(self, items: Ints) -> Floats:
-        """Return P(c | A ⊆ Y), (m,)."""
+    def segment_posterior(self, items: Ints) -> Floats:
+        """Return P(segment | A ⊆ Y), (n_segments,)."""
         if not len(items):
-            return self.weights
+            return self.segment_weights
         log_joint = self.log_mass + self.components.log_inclusion(self._one(items))[0]
         _check_possible(logsumexp(log_joint))
-        return softmax(log_joint)
+        return np.bincount(self.components.groups, softmax(log_joint))
 
     # The next item.
 

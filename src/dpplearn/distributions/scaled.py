@@ -79,6 +79,10 @@ class ScaledDPPs:
         return int(self.log_odds.shape[1])
 
     @property
+    def groups(self) -> Ints:
+        return np.arange(self.m)
+
+    @property
     def size_range(self) -> range:
         return range(int(np.isfinite(self.log_odds).sum(axis=1).max()) + 1)
 

@@ -204,6 +204,11 @@ class SpectralDPP:
         return len(self.eigenvalues)
 
     @property
+    def groups(self) -> Ints:
+        """The segment of the component."""
+        return np.zeros(1, np.int64)
+
+    @property
     def expected_size(self) -> float:
         """The mean of |Y|."""
         return float(self.eigenvalues.sum())

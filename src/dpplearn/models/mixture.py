@@ -108,7 +108,7 @@ class Mixture(SetModel):
     @property
     def n_segments(self) -> int:
         """The number of segments."""
-        return self.distribution.m
+        return len(self.distribution.segment_weights)
 
     @property
     def _details(self) -> str:  # type: ignore[override]
@@ -117,7 +117,7 @@ class Mixture(SetModel):
     @cached_property
     def _order(self) -> Ints:
         """The segments, largest first."""
-        return np.argsort(-self.distribution.weights, kind="stable")
+        return np.argsort(-self.distribution.segment_weights, kind="stable")
 
     def segments(self, k: int = 5) -> list[Segment]:
         """Return the segments, largest first, with the k items that distinguish each of them.
@@ -129,7 +129,7 @@ class Mixture(SetModel):
         >>> [(round(each.weight, 2), each.likes[0][0]) for each in model.segments(1)]
         [(0.7, 'tea'), (0.3, 'coffee')]
         """
-        k, weights = whole_number("k", k, 0), self.distribution.weights[self._order]
+        k, weights = whole_number("k", k, 0), self.distribution.segment_weights[self._order]
         overall = weights @ self.segment_marginals
         found = []
         for weight, p in zip(weights.tolist(), self.segment_marginals, strict=True):
@@ -144,7 +144,7 @@ class Mixture(SetModel):
     @cached_property
     def segment_marginals(self) -> Floats:
         """P(i ∈ Y | segment), (n_segments, n_items), in the order of `segments`."""
-        return read_only(self.distribution.component_marginals()[self._order])
+        return read_only(self.distribution.segment_marginals()[self._order])
 
     def segment_of(self, basket: Basket) -> Floats:
         """Return the posterior probability of each segment given A ⊆ Y, in the order of `segments`.
@@ -156,7 +156,7 @@ class Mixture(SetModel):
         >>> model.segment_of(["coffee"]).round(2).tolist()
         [0.24, 0.76]
         """
-        return self.distribution.component_posterior(self.catalogue.positions(basket))[self._order]
+        return self.distribution.segment_posterior(self.catalogue.positions(basket))[self._order]
 
 
 def distribution_over(model: SetModel, catalogue: Catalogue) -> SetDistribution:
