@@ -38,8 +38,8 @@ def moments(baskets: AnyBaskets, rng: np.random.Generator) -> Kernel:
     if np.count_nonzero(kernel.K) == np.count_nonzero(kernel.K.diagonal()) > 1:
         warnings.warn(
             "no pair of items occurs together less often than expected under independence, so the moments start is "
-            "diagonal, where the gradient is zero in every off-diagonal direction: learning will not leave the independent "
-            "model; try init='wishart'",
+            "diagonal, where the gradient is zero in every off-diagonal direction: learning will not leave the "
+            "independent model; try init='wishart'",
             InputWarning,
             stacklevel=3,
         )
