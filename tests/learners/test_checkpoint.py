@@ -6,6 +6,7 @@ import errno
 import math
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,12 @@ from helpers.problems import sampled
 pytestmark = pytest.mark.slow
 
 BASKETS = make_registries("safety", 300, rng=0)
-DPP: dict[str, Any] = {"learner": "lbfgs", "rng": 0, "tol": 0}
-LOW_RANK: dict[str, Any] = {"learner": "factored", "segments": 2, "rank": 2, "attraction": 2, "threads": 1}
+DPP: dict[str, Any] = {"shrinkage": 0, "rng": 0, "tol": 0}
+LOW_RANK: dict[str, Any] = {"segments": 2, "rank": 2, "attraction": 2, "threads": 1}
 KINDS = {
-    "dpp": {"learner": "lbfgs", "shrinkage": 0},  # checkpoints hold the model before shrinkage
-    "given nonempty": {"learner": "lbfgs", "shrinkage": 0, "nonempty": True},
-    "em": {"learner": "em", "init": "wishart"},
-    "mixture": {"segments": 2},
+    "dpp": partial(dl.fit_dpp, shrinkage=0, rng=0),  # checkpoints hold the model before shrinkage
+    "em": partial(dl.fit_dpp, learner="em", init="wishart", rng=0),
+    "mixture": partial(dl.fit, segments=2, rng=0),
 }
 NONEMPTY = BASKETS.subset(BASKETS.sizes > 0)
 
@@ -46,28 +46,28 @@ class AtIteration(Checkpoint):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ctrl_c_saves_the_best_model_and_is_raised_and_start_continues(kind: str, tmp_path: Path) -> None:
-    path, options = tmp_path / "model", {**KINDS[kind], "rng": 0}
+    path, fit = tmp_path / "model", KINDS[kind]
     with pytest.raises(KeyboardInterrupt):
-        dl.fit(NONEMPTY, **options, callback=AtIteration(path, 5))
+        fit(NONEMPTY, callback=AtIteration(path, 5))
     saved = dl.load(path)
     assert saved.items == NONEMPTY.items
     assert saved.learned.n_iter == 5
     assert saved.learned.log_likelihood == pytest.approx(saved.log_likelihood(NONEMPTY), abs=1e-9)
     assert saved.training.weight == len(NONEMPTY)
-    again = dl.fit(NONEMPTY, **options, start=path)
+    again = fit(NONEMPTY, start=path)
     assert again.converged
     assert again.log_likelihood > saved.learned.log_likelihood
     assert again.history.log_likelihood[0] == pytest.approx(
-        dl.fit(NONEMPTY, **options, max_iter=5).history.log_likelihood[-1], abs=0.05
+        fit(NONEMPTY, max_iter=5).history.log_likelihood[-1], abs=0.05
     )
     assert again.model.nonempty == saved.nonempty
 
 
 def test_a_loaded_model_continues_as_its_file_does(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        dl.fit(BASKETS, **DPP, callback=AtIteration(tmp_path / "model", 5))
+        dl.fit_dpp(BASKETS, **DPP, callback=AtIteration(tmp_path / "model", 5))
     one, other = (
-        dl.fit(BASKETS, **DPP, max_iter=3, start=start)
+        dl.fit_dpp(BASKETS, **DPP, max_iter=3, start=start)
         for start in (str(tmp_path / "model"), dl.load(tmp_path / "model"))
     )
     np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
@@ -98,7 +98,7 @@ def test_with_a_validation_set_the_best_on_that_is_saved(tmp_path: Path) -> None
         seen.append(now)
 
     checkpoint = Checkpoint(tmp_path / "model", seconds=0)
-    dl.fit_dpp(few, "wishart", rng=2, validation=0.25, tol=1e-7, callback=callback)
+    dl.fit_dpp(few, init="wishart", rng=2, validation=0.25, tol=1e-7, callback=callback)
     best = max(seen, key=lambda now: now.validation)
     assert best.iteration < seen[-1].iteration
     found = dl.load(tmp_path / "model").learned
@@ -116,11 +116,11 @@ def test_it_saves_every_so_many_seconds_and_at_the_end(tmp_path: Path, monkeypat
         checkpoint(progress)
         saved.append(dl.load(path).learned.n_iter if path.exists() else None)
 
-    dl.fit(BASKETS, **DPP, max_iter=7, callback=callback)
+    dl.fit_dpp(BASKETS, **DPP, max_iter=7, callback=callback)
     assert saved == [None, None, None, 3, 3, 3, 6, 6]
-    dl.fit(BASKETS, **DPP, max_iter=2, callback=checkpoint)  # one checkpoint can serve several fits
+    dl.fit_dpp(BASKETS, **DPP, max_iter=2, callback=checkpoint)  # one checkpoint can serve several fits
     assert dl.load(path).learned.n_iter == 2  # at the end, although the time has not come
-    dl.fit(BASKETS, **DPP, max_iter=3, callback=Checkpoint(tmp_path / "other", math.inf))
+    dl.fit_dpp(BASKETS, **DPP, max_iter=3, callback=Checkpoint(tmp_path / "other", math.inf))
     assert not (tmp_path / "other").exists()  # only if the fit is interrupted
 
 
@@ -143,9 +143,9 @@ def test_an_interrupt_before_the_first_iteration_saves_nothing(tmp_path: Path, m
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpplearn.learners.problem.Problem.start", interrupt)
+    monkeypatch.setattr("dpplearn.learners.symmetric.problem.SymmetricProblem.initial", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        dl.fit(BASKETS, **DPP, callback=checkpoint)
+        dl.fit_dpp(BASKETS, **DPP, callback=checkpoint)
     assert not checkpoint.saved
     assert not list(tmp_path.iterdir())
 
@@ -169,7 +169,7 @@ def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
 
     monkeypatch.setattr(os, "fsync", full_or_not)
     with pytest.warns(InputWarning) as warned:
-        result = dl.fit(BASKETS, **DPP, max_iter=8, callback=callback)
+        result = dl.fit_dpp(BASKETS, **DPP, max_iter=8, callback=callback)
     assert len(warned) == 2
     assert found == [0, 1, 1, 1, 1, 5, 5, 7, 8]
     assert result.n_iter == 8
@@ -178,9 +178,9 @@ def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
 
 def test_weights_and_quality_are_saved_too(tmp_path: Path) -> None:
     path = tmp_path / "model"
-    kernels = [dl.fit_dpp(BASKETS, "em", init=init, rng=0, max_iter=3).model for init in ("moments", "wishart")]
-    for options in ({"kernels": kernels}, {"learner": "quality"}):
-        result = dl.fit(BASKETS, **options, callback=Checkpoint(path))
+    models = [dl.fit_dpp(BASKETS, "em", init=init, rng=0, max_iter=3).model for init in ("moments", "wishart")]
+    for fit in (partial(dl.fit_weights, models=models), dl.fit_quality):
+        result = fit(BASKETS, callback=Checkpoint(path))
         saved = dl.load(path)
         assert (saved.learned.learner, saved.items) == (result.model.learned.learner, BASKETS.items)
         assert saved.log_likelihood(BASKETS) == pytest.approx(result.history.log_likelihood[-1], abs=0.01)

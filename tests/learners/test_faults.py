@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 BASKETS = dl.datasets.make_registries("safety", 100, rng=3)
 SETTINGS = {
-    "lbfgs": {"learner": "lbfgs", "shrinkage": 0, "rng": 5, "threads": 1, "tol": 0, "max_iter": 200},
+    "lbfgs": {"shrinkage": 0, "rng": 5, "threads": 1, "tol": 0, "max_iter": 200},
     "EM with restarts": {"learner": "em", "restarts": 3, "rng": 5, "threads": 1, "tol": 0, "max_iter": 80},
 }
 FIT = """
@@ -33,7 +33,7 @@ import dpplearn as dl
 state, model = map(Path, sys.argv[1:3])
 baskets = dl.datasets.make_registries("safety", 100, rng=3)
 start = state if state.exists() else None
-dl.fit(baskets, **json.loads(sys.argv[3]), start=start, callback=dl.Checkpoint(state, seconds=0)).model.save(model)
+dl.fit_dpp(baskets, **json.loads(sys.argv[3]), start=start, callback=dl.Checkpoint(state, seconds=0)).model.save(model)
 """
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
-from dpplearn.learners.registry import FACTORED, LEARNERS, QUALITY
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Parts
+from dpplearn.learners.symmetric.table import LEARNERS
 from helpers.parts import in_parts
 from helpers.problems import sampled
 
@@ -16,10 +18,12 @@ PARTS = in_parts(BASKETS)
 NOT_EMPTY = BASKETS.subset(BASKETS.sizes > 0)
 
 
-@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in {FACTORED.name, QUALITY.name}])
+@pytest.mark.parametrize("learner", [*LEARNERS, "mixture"])
 def test_every_learner_takes_the_same_steps_over_parts(learner: str) -> None:
-    given = {"shrinkage": 0} if LEARNERS[learner].model == "dpp" else {"segments": 2}
-    parts, whole = (dl.fit_dpp(data, learner, rng=0, max_iter=4, **given) for data in (PARTS, BASKETS))
+    fit = partial(dl.fit_dpp, learner=learner, shrinkage=0, max_iter=4)
+    if learner == "mixture":
+        fit = partial(dl.fit, segments=2, max_iter=125)
+    parts, whole = (fit(data, rng=0) for data in (PARTS, BASKETS))
     np.testing.assert_allclose(parts.history.log_likelihood, whole.history.log_likelihood, atol=1e-7)
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-7)
     assert parts.independent_log_likelihood == pytest.approx(whole.independent_log_likelihood, abs=1e-12)
@@ -62,14 +66,15 @@ def test_shrinkage_uses_the_frequencies_of_all_parts() -> None:
     independent = [dl.fit_dpp(data, "em", shrinkage=1).model.kernel.eigenvalues for data in (PARTS, BASKETS)]
     np.testing.assert_allclose(*independent, rtol=1e-12)
 
-    default = dl.fit(PARTS, model="dpp", max_iter=3)
+    default = dl.fit_dpp(PARTS, max_iter=3)
     assert (default.shrinkage, default.model.learned.shrinkage_chosen) == (0, False)
 
 
 def test_the_validation_set_is_a_fraction_of_every_part() -> None:
     result = dl.fit_dpp(PARTS, "em", rng=1, validation=0.2, max_iter=4)
     assert result.model.training is not None
-    assert result.model.training.weight == 240
+    assert result.model.training.weight == 300
+    assert len(result.history) > 1
     assert result.model.learned.validation_log_likelihood is not None
     single = Parts.of([Baskets.from_lists([[0]], n_items=2)] * 3)
     with pytest.raises(InputError, match=r"0.*3"):

@@ -48,7 +48,7 @@ def test_the_density_and_its_gradient_match_enumeration_and_finite_differences(k
     expected = baskets.total_weight * oracle.log_likelihood(P / P.sum(), list(baskets), baskets.weights)
     assert of_data.log_likelihood(THETA) == pytest.approx(expected, abs=1e-10)
     direction = np.array([0.3, -0.5, 0.8])
-    value, gradient = of_data.with_slopes(THETA)
+    value, gradient = of_data.with_gradient(THETA)
     assert value == pytest.approx(of_data(THETA), abs=1e-9)
     slope = float(gradient @ direction)
     assert_slope_two(lambda eta: abs(of_data(THETA + eta * direction) - value - eta * slope), first=1e-1)
@@ -57,7 +57,7 @@ def test_the_density_and_its_gradient_match_enumeration_and_finite_differences(k
 def test_the_mode_is_where_no_slope_is_left_and_the_spread_is_the_curvature_there() -> None:
     of_data = density(n=300)
     around = mode_of(of_data)
-    assert np.abs(around.A.T @ of_data.with_slopes(around.mode)[1]).max() < 1e-2  # in standard deviations
+    assert np.abs(around.A.T @ of_data.with_gradient(around.mode)[1]).max() < 1e-2  # in standard deviations
     for z in np.eye(3):
         fall = of_data(around.mode) - of_data(around.at(0.1 * z))
         assert fall == pytest.approx(0.005, rel=0.1)

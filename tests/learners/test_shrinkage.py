@@ -11,7 +11,7 @@ import dpplearn as dl
 from dpplearn import Baskets, Kernel, Stop
 from dpplearn.kernels.independent import before_truncation
 from dpplearn.learners.shrinkage import FREQUENCY_TOL, shrink
-from dpplearn.learners.symmetric.table import LEARNERS, learners_of
+from dpplearn.learners.symmetric.table import LEARNERS
 from helpers import oracle
 
 # Item 4 never occurs; items 0 and 1 exclude each other.
@@ -45,7 +45,7 @@ def test_zero_returns_the_learned_kernel(learned: tuple[dl.FitResult, Baskets, b
     assert shrink(result.model.kernel, baskets, 0.0, nonempty=nonempty) is result.model.kernel
     assert result.shrinkage == 0
     assert not result.model.learned.shrinkage_chosen
-    assert result.log_likelihood == result.history.log_likelihood[-1]
+    assert result.log_likelihood == pytest.approx(result.history.log_likelihood[-1], rel=1e-9)
     assert result.model.marginals()[4] == 0  # what never occurred is impossible
 
 
@@ -112,11 +112,11 @@ def test_the_likelihood_is_that_of_the_returned_model(learned: tuple[dl.FitResul
     assert "0.2" in repr(result)
 
 
-@pytest.mark.parametrize("learner", learners_of("dpp", whole_kernel=True))
+@pytest.mark.parametrize("learner", LEARNERS)
 def test_defaults(learner: str) -> None:
     result = dl.fit_dpp(WITH_EMPTY, learner, max_iter=3)
-    chosen = learner in ("auto", "lbfgs")
-    assert LEARNERS[learner].usual_shrinkage == ("auto" if chosen else 0)
+    chosen = learner == "lbfgs"
+    assert LEARNERS[learner].shrinkage == ("auto" if chosen else 0)
     assert result.model.learned.shrinkage_chosen == chosen
     assert (result.shrinkage > 0) == chosen
 
@@ -155,7 +155,7 @@ def test_cross_validation_does_not_depend_on_the_number_of_threads() -> None:
     one, three = (dl.fit_dpp(baskets, shrinkage="auto", rng=0, threads=threads) for threads in (1, 3))
     assert one.shrinkage == three.shrinkage
     # The fit itself sums over threads, so its kernel may differ in the last digits.
-    np.testing.assert_allclose(one.kernel.K, three.kernel.K, atol=1e-6)
+    np.testing.assert_allclose(one.model.kernel.K, three.model.kernel.K, atol=1e-6)
 
 
 def test_a_fit_that_is_stopped_early_is_shrunk_without_cross_validation() -> None:
@@ -168,16 +168,9 @@ def test_a_fit_that_is_stopped_early_is_shrunk_without_cross_validation() -> Non
 
 
 def test_a_single_basket_cannot_be_held_out() -> None:
-    result = dl.fit_dpp([["cot", "bib"]], "wishart", rng=0)
+    result = dl.fit_dpp([["cot", "bib"]], init="wishart", rng=0)
     assert not result.model.learned.shrinkage_chosen
     assert result.shrinkage == pytest.approx(16 / 17)
-
-
-def test_without_iterations_the_model_is_the_start() -> None:
-    start = dl.fit_dpp(BASKETS, "em", max_iter=2).model
-    result = dl.fit(BASKETS, start=start, max_iter=0)
-    assert result.shrinkage == 0
-    np.testing.assert_allclose(result.model.kernel.K, start.kernel.K, atol=1e-12)
 
 
 @pytest.mark.parametrize("shrinkage", [-0.1, 1.5, np.inf, np.nan, True, "strong", [0.1]], ids=repr)

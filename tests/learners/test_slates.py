@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from dpplearn.fitting.slates import fit_slates
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
-from dpplearn.learners.slates import Choice, SlatesProblem
+from dpplearn.learners.slates import Choice, SlatesProblem, fit_slates
 from helpers import oracle
 from helpers.problems import random_factored, random_mixture
 from helpers.slopes import assert_slope_two

@@ -10,8 +10,8 @@ import pytest
 
 from dpplearn import Baskets, Kernel
 from dpplearn.learners.loop import Step
-from dpplearn.learners.problem import Problem
 from dpplearn.learners.symmetric.mm import ACCELERATED_STEPS, acceleration, solution
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers.problems import PROBLEMS, random_kernel
 
@@ -21,7 +21,7 @@ L, ONE = START.L, np.eye(START.n_items)
 
 
 def first_steps(learner: str, n: int = 2) -> list[Step]:
-    return list(itertools.islice(LEARNERS[learner].steps(START, Problem(PROBLEM, 1)), n))
+    return list(itertools.islice(LEARNERS[learner].steps(START, SymmetricProblem(PROBLEM, 1)), n))
 
 
 def mean_inverse(L: np.ndarray, baskets: Baskets) -> np.ndarray:

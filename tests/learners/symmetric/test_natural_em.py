@@ -10,9 +10,10 @@ from scipy.linalg import expm
 
 from dpplearn import Baskets, Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
-from dpplearn.learners.problem import Problem
-from dpplearn.learners.symmetric.em import posterior
+from dpplearn.learners.loop import Step
+from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.natural_em import LARGEST_ANGLE, natural_angles, natural_em, rotation
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import PROBLEMS, random_kernel
 from helpers.slopes import assert_slope, assert_slope_two
 
@@ -44,7 +45,7 @@ def score_over_information(kernel: Kernel, baskets: Baskets) -> np.ndarray:
 def test_angles_are_score_over_information(kernel: Kernel) -> None:
     baskets = BASKETS.subset(BASKETS.sizes <= 4)
     expected = score_over_information(kernel, baskets)
-    angles = natural_angles(kernel.eigenvalues, posterior(kernel, statistics(kernel, baskets)))
+    angles = natural_angles(kernel.eigenvalues, e_step(kernel, statistics(kernel, baskets)))
     np.testing.assert_allclose(angles, expected * min(1, LARGEST_ANGLE / np.abs(expected).max()), atol=1e-12)
     np.testing.assert_array_equal(angles, -angles.T)
     assert np.abs(angles).max() > 0.01
@@ -69,7 +70,7 @@ def test_angles_between_eigenvalues_without_information_are_zero() -> None:
 
 def test_turning_by_the_angles_has_the_slope_of_score_over_information() -> None:
     kernel = with_eigenvalues(0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-    T = posterior(kernel, statistics(kernel, BASKETS))
+    T = e_step(kernel, statistics(kernel, BASKETS))
     angles = natural_angles(kernel.eigenvalues, T)
     slope = float((2 * T * angles).sum())
     before = mean_log_likelihood(kernel, BASKETS)
@@ -99,8 +100,14 @@ def test_the_rotation_is_the_exponential_up_to_the_third_order() -> None:
     assert_slope(lambda eta: float(np.linalg.norm(rotation(eta * S) - expm(eta * S))), 3, first=0.1)
 
 
+def first_steps(start: Kernel, baskets: Baskets, n: int) -> list[Step]:
+    return list(itertools.islice(natural_em(start, SymmetricProblem(baskets, 1)), n))
+
+
 def test_one_evaluation_a_step_where_there_is_enough_data() -> None:
-    steps = list(itertools.islice(natural_em(random_kernel(np.random.default_rng(1)), Problem(BASKETS, 1)), 30))
+    steps = list(
+        itertools.islice(natural_em(random_kernel(np.random.default_rng(1)), SymmetricProblem(BASKETS, 1)), 30)
+    )
     assert {step.evaluations for step in steps} == {1}
     assert {step.step_size for step in steps[1:]} == {1.0}
 
@@ -108,7 +115,9 @@ def test_one_evaluation_a_step_where_there_is_enough_data() -> None:
 def test_a_step_that_falls_is_taken_back_and_halved() -> None:
     """With so few baskets the information of the complete data is far from that of the baskets."""
     baskets = Baskets.from_lists([[0, 1, 3], [1, 2], [2], [2]], n_items=4)
-    steps = list(itertools.islice(natural_em(random_kernel(np.random.default_rng(95), 4), Problem(baskets, 1)), 15))
+    steps = list(
+        itertools.islice(natural_em(random_kernel(np.random.default_rng(95), 4), SymmetricProblem(baskets, 1)), 15)
+    )
     whole = posterior_step(steps[1].kernel, baskets)
     assert mean_log_likelihood(whole, baskets) < steps[1].log_likelihood
     assert (steps[2].step_size, steps[2].evaluations) == (0.5, 2)
@@ -117,5 +126,5 @@ def test_a_step_that_falls_is_taken_back_and_halved() -> None:
 
 def posterior_step(kernel: Kernel, baskets: Baskets) -> Kernel:
     """The step in full."""
-    T = posterior(kernel, statistics(kernel, baskets))
+    T = e_step(kernel, statistics(kernel, baskets))
     return Kernel(T.diagonal(), kernel.eigenvectors @ rotation(natural_angles(kernel.eigenvalues, T)))

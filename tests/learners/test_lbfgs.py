@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
-from dpplearn.learners.lbfgs import FIRST_SCALE, PAIRS, SHORTEST, SUFFICIENT, Curvature, line_search
+from dpplearn.learners.lbfgs import MIN_STEP_SIZE, PAIRS, SUFFICIENT, Curvature, Point, ascend, line_search
 
 SHAPE = (5, 4)
 Pair = tuple[np.ndarray, np.ndarray]
@@ -46,11 +48,6 @@ def test_the_compact_form_is_the_two_loop_recursion_over_the_last_pairs(n: int) 
     np.testing.assert_allclose(taught(pairs).times(gradient), two_loops(pairs[-PAIRS:], gradient), rtol=1e-9)
 
 
-def test_without_pairs_the_direction_is_the_gradient_scaled() -> None:
-    gradient = np.ones(SHAPE)
-    np.testing.assert_array_equal(Curvature.unknown(20).times(gradient), FIRST_SCALE * gradient)
-
-
 @pytest.mark.parametrize("turned", [-1.0, 0.0], ids=["negative", "none"])
 def test_pairs_without_positive_curvature_are_not_learned(turned: float) -> None:
     pairs, gradient = pairs_of_a_bowl(4), np.ones(SHAPE)
@@ -66,35 +63,51 @@ def dome(x: np.ndarray) -> tuple[float, np.ndarray]:
     return -float((x**2).sum()) / 2, -x
 
 
+def at(x: np.ndarray) -> Point:
+    return Point(x, *dome(x))
+
+
 def test_the_line_search_takes_the_whole_step_where_that_is_good() -> None:
-    x = np.ones(3)
-    step_size, _, value, gradient, tried = line_search(dome, x, dome(x)[0], -x, 3.0, 1e-12)
-    assert (step_size, value, tried) == (1, 0, 1)
-    np.testing.assert_array_equal(gradient, 0)
+    found = line_search(dome, at(np.ones(3)), -np.ones(3), 1e-12)
+    assert (found.step_size, found.value, found.evaluations) == (1, 0, 1)
+    np.testing.assert_array_equal(found.gradient, 0)
 
 
 def test_the_line_search_shortens_a_step_until_it_brings_its_share() -> None:
     x, direction = np.ones(3), -40 * np.ones(3)
-    step_size, _, value, _, tried = line_search(dome, x, dome(x)[0], direction, 120.0, 1e-12)
-    assert 0 < step_size < 1
-    assert tried > 1
-    assert value >= dome(x)[0] + SUFFICIENT * step_size * 120
-    assert value == dome(x + step_size * direction)[0]
+    found = line_search(dome, at(x), direction, 1e-12)
+    assert 0 < found.step_size < 1
+    assert found.evaluations > 1
+    assert found.value >= dome(x)[0] + SUFFICIENT * found.step_size * 120
+    assert found.value == dome(x + found.step_size * direction)[0]
 
 
 def test_the_line_search_comes_back_from_impossible_points() -> None:
     def edge(x: np.ndarray) -> tuple[float, np.ndarray]:
         return (-np.inf, x) if x[0] > 1e-3 else (float(x[0]), np.ones(1))
 
-    step_size, _, value, _, _ = line_search(edge, np.zeros(1), 0.0, np.ones(1), 1.0, 1e-15)
-    assert value == step_size
-    assert SHORTEST < step_size <= 1e-3
+    found = line_search(edge, Point(np.zeros(1), 0.0, np.ones(1)), np.ones(1), 1e-15)
+    assert found.value == found.step_size
+    assert MIN_STEP_SIZE < found.step_size <= 1e-3
 
 
 def test_the_line_search_says_when_no_step_ascends_and_when_none_is_worth_it() -> None:
     x = np.ones(3)
-    misled = line_search(dome, x, dome(x)[0], x, 3.0, 1e-12)  # a slope that the objective does not have
-    assert (misled.step_size, misled.tried > 5) == (0, True)
-    for slope in (1e-13, -1.0):
-        idle = line_search(dome, x, dome(x)[0], -x, slope, 1e-12)
-        assert (idle.step_size, idle.tried) == (0, 0)
+    misled = line_search(dome, at(x)._replace(gradient=x), x, 1e-12)  # a gradient that the objective does not have
+    assert (misled.step_size, misled.evaluations > 5) == (0, True)
+    for direction in (-1e-14 * x, x):
+        idle = line_search(dome, at(x), direction, 1e-12)
+        assert (idle.step_size, idle.evaluations) == (0, 0)
+
+
+def test_the_search_ends_at_the_maximum_and_stays_there() -> None:
+    scale = np.geomspace(1, 100, 20)
+
+    def bowl(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return -float((scale * x**2).sum()) / 2, -scale * x
+
+    start = Point(np.ones(20), *bowl(np.ones(20)))
+    points = list(itertools.islice(ascend(bowl, start, lambda g: 0.01 * g, lambda at: 1e-14), 80))
+    assert np.all(np.diff([each.value for each in points]) >= 0)
+    assert points[-1].value == pytest.approx(0, abs=1e-12)
+    assert (points[-1].step_size, points[-1].evaluations) == (0, 0)

@@ -7,8 +7,8 @@ import pytest
 
 from dpplearn import Baskets, Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners.problem import Problem
 from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor, in_L
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import random_kernel
 from helpers.slopes import assert_slope_two
 
@@ -26,14 +26,14 @@ def random_factor(n_columns: int, seed: int = 0) -> np.ndarray:
 @widths
 def test_the_value_is_the_likelihood_of_the_kernel(n_columns: int) -> None:
     B = random_factor(n_columns)
-    value, _ = FactorLikelihood(Problem(BASKETS, 1))(B)
+    value, _ = FactorLikelihood(SymmetricProblem(BASKETS, 1))(B)
     assert value == pytest.approx(mean_log_likelihood(Kernel.from_factor(B), BASKETS), rel=1e-12)
 
 
 @widths
 def test_the_gradient_has_the_slope_of_the_likelihood(n_columns: int) -> None:
     B, direction = random_factor(n_columns), random_factor(n_columns, seed=1)
-    likelihood = FactorLikelihood(Problem(BASKETS, 1))
+    likelihood = FactorLikelihood(SymmetricProblem(BASKETS, 1))
     before, gradient = likelihood(B)
     slope = float((gradient * direction).sum())
     assert_slope_two(lambda eta: abs(likelihood(B + eta * direction)[0] - before - eta * slope), first=1e-3)
@@ -42,8 +42,8 @@ def test_the_gradient_has_the_slope_of_the_likelihood(n_columns: int) -> None:
 def test_both_forms_give_the_same_gradient() -> None:
     """Columns of zeros change the form and nothing else."""
     B = random_factor(3)
-    value, gradient = FactorLikelihood(Problem(BASKETS, 1))(B)
-    wide_value, wide_gradient = FactorLikelihood(Problem(BASKETS, 1))(np.hstack([B, np.zeros((N_ITEMS, 3))]))
+    value, gradient = FactorLikelihood(SymmetricProblem(BASKETS, 1))(B)
+    wide_value, wide_gradient = FactorLikelihood(SymmetricProblem(BASKETS, 1))(np.hstack([B, np.zeros((N_ITEMS, 3))]))
     assert value == pytest.approx(wide_value, rel=1e-12)
     np.testing.assert_allclose(wide_gradient, np.hstack([gradient, np.zeros((N_ITEMS, 3))]), atol=1e-12)
 
@@ -51,12 +51,12 @@ def test_both_forms_give_the_same_gradient() -> None:
 @pytest.mark.parametrize("n_zeros", [0, 4])
 def test_a_basket_above_the_rank_is_impossible(n_zeros: int) -> None:
     B = np.hstack([random_factor(2), np.zeros((N_ITEMS, n_zeros))])
-    assert FactorLikelihood(Problem(BASKETS, 1))(B)[0] == -np.inf
+    assert FactorLikelihood(SymmetricProblem(BASKETS, 1))(B)[0] == -np.inf
 
 
 def test_the_gradient_in_L_is_the_mean_inverse_less_that_of_I_plus_L() -> None:
     L = random_kernel(np.random.default_rng(2)).L
-    value, delta, inverse = in_L(np.array(L), Problem(BASKETS, 1))
+    value, delta, inverse = in_L(np.array(L), SymmetricProblem(BASKETS, 1))
     expected = np.zeros((N_ITEMS, N_ITEMS))
     for basket, weight in zip(BASKETS, BASKETS.weights, strict=True):
         Y = np.array(list(basket), dtype=int)

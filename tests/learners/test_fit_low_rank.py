@@ -6,19 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpplearn.fitting import options
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Stop
 from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 from dpplearn.kernels.families import law_of
-from dpplearn.learners.settings import share_aside
+from dpplearn.learners.settings import MixtureSettings, validation_fraction
 from dpplearn.tools import memory
 
 N = 10
 Z = np.zeros((N, 3))
-Z[2:4, 0] = 2  # which stand in for each other
-Z[0, 1], Z[1, 2] = 2, 2  # which go together
+Z[2:4, 0] = 2  # substitutes
+Z[0, 1], Z[1, 2] = 2, 2  # complements
 LIKES = np.where(np.arange(N) < 5, 1.2, -1.2)
 TRUTH = FactoredKernel(np.array([0.6, 0.4]), np.stack([-1.5 + LIKES, -1.5 - LIKES]), Z, coupling(1, 1)[None])
 ALL_SETS = Baskets.from_lists([[i for i in range(N) if mask >> i & 1] for mask in range(1, 2**N)], n_items=N)
@@ -46,23 +45,13 @@ def test_a_known_mixture_is_found_from_its_samples() -> None:
     assert learned.stop is Stop.PLANNED
 
 
-def test_low_rank_fits_are_for_large_catalogues_or_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    def learner(**asked: Any) -> str | None:
-        return dl.fit(FEW, rng=0, max_iter=2, **asked).model.learned.learner
-
-    assert learner() == "mixture"
-    assert learner(attraction=3) == "factored"
-    assert learner(learner="factored") == "factored"
-    monkeypatch.setattr(options, "MOST_DENSE", N - 1)
-    assert learner() == "factored"
-    assert learner(learner="mixture") == "mixture"
-    assert learner(model="dpp") == "auto"
-    few = options.FitOptions().for_baskets(FEW)
-    assert (few.n_segments, few.n_columns, few.n_pairs) == (30, 8, 96)
-    with pytest.raises(InputError, match=r"attraction.*3.*'factored'"):
-        dl.fit_dpp(FEW, learner="mixture", attraction=3)
-    with pytest.raises(InputError, match=r"attraction.*-1"):
-        dl.fit(FEW, attraction=-1)
+def test_low_rank_fits_are_for_large_catalogues_or_on_request() -> None:
+    assert dl.fit(FEW, rng=0, max_iter=2).model.learned.learner == "mixture"
+    assert dl.fit(FEW, rng=0, max_iter=2, attraction=3).model.learned.learner == "low-rank"
+    assert [MixtureSettings().is_low_rank(n) for n in (300, 301)] == [False, True]
+    assert MixtureSettings().shape(301) == (30, 8, 96)
+    assert MixtureSettings(attraction=False).shape(301) == (30, 8, 0)
+    assert MixtureSettings(segments=3, rank=2).shape(300) == (3, 2, True)
 
 
 def test_equal_seeds_and_threads_give_the_same_model() -> None:
@@ -83,10 +72,11 @@ def test_validation_prevents_overfitting_of_independent_items() -> None:
         return Baskets.from_matrix(X[X.any(axis=1)])
 
     train, fresh = independent(3000), independent(3000)
-    found = dl.fit_dpp(train, learner="factored", rng=0)
-    everything = dl.fit_dpp(train, learner="factored", rng=0, validation=0)
-    yardstick = dl.fit_dpp(train, learner="factored", rng=0, segments=1, rank=0, attraction=0)
-    at_least = yardstick.model.law.mean_log_likelihood(fresh)
+    options: dict[str, Any] = {"segments": 30, "rank": 8, "attraction": 96, "rng": 0}
+    found = dl.fit(train, **options)
+    everything = dl.fit(train, **options, validation=0)
+    baseline = dl.fit(train, segments=1, rank=0, attraction=0, rng=0)
+    at_least = baseline.model.law.mean_log_likelihood(fresh)
     assert found.model.law.mean_log_likelihood(fresh) > at_least - 0.02
     assert everything.model.law.mean_log_likelihood(fresh) < at_least - 0.1
     assert found.model.learned.validation == pytest.approx(200 / train.n_units)
@@ -112,15 +102,22 @@ def test_a_dense_start_gives_its_segments() -> None:
     dense = dl.fit(FEW, segments=2, rng=0, max_iter=20)
     there = dl.fit(FEW, start=dense.model, attraction=2, rng=0, max_iter=0)
     np.testing.assert_allclose(there.model.kernel.log_odds, dense.model.kernel.log_odds, rtol=1e-6)
-    back = dl.fit_dpp(FEW, learner="mixture", start=there.model, rng=0, max_iter=0)
+    back = dl.fit(FEW, start=there.model, rank=2, rng=0, max_iter=0)
     np.testing.assert_allclose(back.model.kernel.log_odds, there.model.kernel.log_odds, rtol=1e-6)
 
 
 def test_a_fit_that_exceeds_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "memory_limit", lambda: 1000.0)
     with pytest.raises(InputError):
-        dl.fit_dpp(FEW, learner="factored")
+        dl.fit(FEW, attraction=3)
 
 
 def test_the_default_size_of_the_validation_set() -> None:
-    assert [round(share_aside(n) * n) for n in (50, 100, 1000, 10_000, 100_000, 10**7)] == [0, 10, 100, 200, 2000, 5000]
+    assert [round(validation_fraction(n) * n) for n in (50, 100, 1000, 10_000, 100_000, 10**7)] == [
+        0,
+        10,
+        100,
+        200,
+        2000,
+        5000,
+    ]

@@ -1,4 +1,4 @@
-"""Mixing weights of given kernels: the optimum against enumeration, for any, nonempty and fixed-size sets."""
+"""Mixing weights of given models: the optimum against enumeration, for any, nonempty and fixed-size sets."""
 
 from __future__ import annotations
 
@@ -136,20 +136,12 @@ def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"segments": 3},
-        {"learner": "em"},
-        {"model": "dpp"},
-        {"k": 3},
-        {"kernels": None, "k": 2},
-        {"nonempty": True},
-        {"start": dpps(1)[0]},
-        *({"kernels": kernels} for kernels in ([], ["em"], 3, {"one": dpps(1)[0]})),
-    ],
+    [{"k": 3}, {"k": 0}, {"nonempty": True}, {"tol": -1}, *({"models": each} for each in ([], ["em"], 3, {"one": 1}))],
+    ids=str,
 )
-def test_options_that_are_invalid_with_given_kernels_are_refused(options: dict[str, object]) -> None:
+def test_invalid_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(dl.InputError):
-        dl.fit([["bib"], ["cot", "crib"], []], **{"kernels": dpps(), **options})  # type: ignore[arg-type]
+        dl.fit_weights([["bib"], ["cot", "crib"], []], **{"models": dpps(), **options})  # type: ignore[arg-type]
 
 
 def test_a_basket_that_no_kernel_allows_is_named() -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dpplearn.learners.low_rank.plan import PASSES
 
 from dpplearn import Baskets
 from dpplearn.kernels.families import law_of
-from dpplearn.learners.low_rank.e_step import divide
-from dpplearn.learners.low_rank.learner import factored
-from dpplearn.learners.low_rank.problem import FactoredProblem
+from dpplearn.learners.low_rank.e_step import e_step
+from dpplearn.learners.low_rank.learner import low_rank
+from dpplearn.learners.low_rank.problem import EM_PASSES, LowRankProblem
 
 RNG = np.random.default_rng(0)
 N = 40
 
 
 def drawn(n: int, *, empty: bool) -> Baskets:
-    """Two kinds of people, each with 20 items of its own."""
+    """Two segments, each with 20 items of its own."""
     kind = RNG.random(n) < 0.4
     p = np.where((np.arange(N) < N // 2) == kind[:, None], 0.12, 0.01)
     X = RNG.random((n, N)) < p
@@ -27,17 +26,17 @@ def drawn(n: int, *, empty: bool) -> Baskets:
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_one_segment_is_independent_items(nonempty: bool) -> None:
     baskets = drawn(500, empty=not nonempty)
-    problem = FactoredProblem(baskets, None, nonempty, 1, 0, 0)
-    *_, last = factored(problem.start("random", RNG), problem)
-    same = problem.log_likelihood(problem.independent_items())
+    problem = LowRankProblem(baskets, None, nonempty, 1, 0, 0)
+    *_, last = low_rank(problem.initial("random", RNG), problem)
+    same = problem.log_likelihood(problem.baseline())
     assert last.log_likelihood == pytest.approx(same, abs=1e-5)  # what shrinks segments has nothing to do
 
 
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_known_segments_are_found(nonempty: bool) -> None:
     baskets = drawn(5000, empty=not nonempty)
-    problem = FactoredProblem(baskets, None, nonempty, 2, 0, 0)
-    *_, last = factored(problem.start("random", np.random.default_rng(1)), problem)
+    problem = LowRankProblem(baskets, None, nonempty, 2, 0, 0)
+    *_, last = low_rank(problem.initial("random", np.random.default_rng(1)), problem)
     order = np.argsort(last.kernel.weights)
     np.testing.assert_allclose(last.kernel.weights[order], [0.4, 0.6], atol=0.04)
     first, second = last.kernel.marginals[order]
@@ -47,9 +46,9 @@ def test_known_segments_are_found(nonempty: bool) -> None:
 
 def test_what_is_told_is_the_likelihood_of_the_kernel() -> None:
     baskets = drawn(300, empty=False)
-    problem = FactoredProblem(baskets, None, True, 3, 2, 2)
-    steps = list(factored(problem.start("random", RNG), problem))
-    for step in (*steps[: PASSES + 1 : 12], *steps[PASSES + 1 :: 3], steps[-1]):
+    problem = LowRankProblem(baskets, None, True, 3, 2, 2)
+    steps = list(low_rank(problem.initial("random", RNG), problem))
+    for step in (*steps[: EM_PASSES + 1 : 12], *steps[EM_PASSES + 1 :: 3], steps[-1]):
         law = law_of(step.kernel, nonempty=True)
         assert step.log_likelihood == pytest.approx(law.mean_log_likelihood(baskets), abs=1e-5)
     assert [steps[0].share, steps[-1].share] == [0, 1]
@@ -62,6 +61,6 @@ def test_baskets_that_would_have_been_empty_are_counted_to_their_segments() -> N
     log_odds = np.log(p / (1 - p)) + np.array([[-2.0], [1.0]])
     norms = np.logaddexp(0, log_odds).sum(axis=1)
     with_them, without = (
-        divide(log_odds, np.array([0.5, 0.5]), norms, baskets, p, nonempty=nonempty) for nonempty in (True, False)
+        e_step(log_odds, np.array([0.5, 0.5]), norms, baskets, p, nonempty=nonempty) for nonempty in (True, False)
     )
     assert with_them.weights[0] > without.weights[0] + 0.1

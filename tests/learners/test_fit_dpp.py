@@ -1,0 +1,388 @@
+"""fit_dpp: likelihoods and history of the result, starts, restarts, limits, and the promise not to be worse."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array, eye_array
+
+import dpplearn as dl
+from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop
+from dpplearn.arrays import Seed
+from dpplearn.datasets.registries import make_registries
+from dpplearn.kernels.independent import independent
+from dpplearn.kernels.symmetric.kernel import BORDER
+from dpplearn.learners.loop import Step, remaining_gain
+from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.table import LEARNERS
+from dpplearn.tools import memory
+from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
+from helpers.program import run
+from helpers.registries import registry
+
+fit_dpp = partial(dl.fit_dpp, shrinkage=0, nonempty=False)  # maximum likelihood
+
+BASKETS = sampled(0, n=300)
+NAMED = Baskets.from_lists(
+    [[f"item {i}" for i in basket] for basket in BASKETS], items=[f"item {i}" for i in range(BASKETS.n_items)]
+)
+DATA = {**PROBLEMS, "shopping": shopping(n=300)}
+FOLLOW_THE_PAPER = {"em", "k-ascent"}
+OTHERS = sorted(set(LEARNERS) - FOLLOW_THE_PAPER)
+
+pytestmark = pytest.mark.filterwarnings("ignore:no pair of items occurs together less often")
+
+
+def same_model(a: dl.FitResult, b: dl.FitResult) -> None:
+    np.testing.assert_array_equal(a.model.kernel.eigenvalues, b.model.kernel.eigenvalues)
+    np.testing.assert_array_equal(a.model.kernel.eigenvectors, b.model.kernel.eigenvectors)
+    np.testing.assert_array_equal(a.history.log_likelihood, b.history.log_likelihood)
+
+
+@pytest.mark.parametrize("function", [dl.fit, dl.fit_dpp, dl.fit_quality, dl.fit_weights, dl.fit_slates, dl.posterior])
+def test_no_function_has_more_than_14_options(function: Callable[..., object]) -> None:
+    assert len(signature(function).parameters) <= 15  # and the data
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_likelihoods_and_evaluations_of_the_result_are_those_of_its_models(learner: str) -> None:
+    for baskets in PROBLEMS.values():
+        result = fit_dpp(baskets, learner, rng=0, max_iter=15)
+        assert result.log_likelihood == pytest.approx(result.model.log_likelihood(baskets), rel=1e-10, abs=1e-12)
+        assert result.log_likelihood == pytest.approx(result.history.log_likelihood[-1], rel=1e-10, abs=1e-12)
+    seen: list[FitProgress] = []
+    result = fit_dpp(BASKETS, learner, rng=0, max_iter=6, tol=0, callback=seen.append)
+    found = [now.model.log_likelihood(BASKETS) for now in seen]
+    np.testing.assert_allclose(found, result.history.log_likelihood, rtol=1e-9)
+    evaluations = [now.evaluations for now in seen]
+    assert evaluations[0] == 1
+    assert np.all(np.diff(evaluations) >= 1)
+    assert result.history.evaluations.tolist() == evaluations
+    assert result.model.learned.evaluations == evaluations[-1]
+
+
+def test_history_starts_with_the_start_and_has_one_entry_an_iteration() -> None:
+    start = DPP(random_kernel(np.random.default_rng(1)))
+    result = fit_dpp(BASKETS, start=start, max_iter=7, tol=0)
+    assert result.history.log_likelihood[0] == pytest.approx(start.log_likelihood(BASKETS))
+    assert result.history.step_size[0] == 0
+    assert {len(column) for column in result.history.columns.values()} == {8}
+    assert np.all(np.diff(result.history.seconds) > 0)
+    assert (result.n_iter, result.stop, result.converged) == (7, Stop.MAX_ITER, False)
+
+
+def test_converged_means_the_tolerance_was_met() -> None:
+    result = fit_dpp(BASKETS, "em", init="wishart", rng=0)
+    assert (result.stop, result.converged) == (Stop.TOLERANCE, True)
+    before, after = result.history.log_likelihood[-2:]
+    assert abs(after - before) <= 1e-4 * abs(before)
+    likelihoods = fit_dpp(BASKETS).history.log_likelihood
+    assert remaining_gain(likelihoods) <= 1e-4 < remaining_gain(likelihoods[:-1])
+
+
+def test_no_iteration_returns_the_start_even_below_independent_items() -> None:
+    start = DPP(random_kernel(np.random.default_rng(1)))
+    result = fit_dpp(BASKETS, "em", start=start, max_iter=0)
+    np.testing.assert_array_equal(result.model.kernel.eigenvalues, start.kernel.eigenvalues)
+    assert len(result.history) == 1
+    again = dl.fit_dpp(BASKETS, start=start, max_iter=0)
+    assert again.shrinkage == 0
+    np.testing.assert_allclose(again.model.kernel.K, start.kernel.K, atol=1e-12)
+    for learner in OTHERS:
+        result = fit_dpp(DATA["shopping"], learner, init="wishart", rng=0, max_iter=0)
+        assert (result.n_iter, result.stop, result.model.learned.start) == (0, Stop.MAX_ITER, "wishart")
+        assert result.log_likelihood < result.independent_log_likelihood
+
+
+def test_the_same_seed_gives_the_same_model_and_another_another() -> None:
+    def of(seed: Seed) -> dl.FitResult:
+        return fit_dpp(BASKETS, init="wishart", rng=seed, max_iter=5)
+
+    same_model(of(3), of(3))
+    same_model(of(3), of(np.random.default_rng(3)))
+    assert of(3).log_likelihood != of(4).log_likelihood
+    assert of(None).log_likelihood != of(None).log_likelihood
+
+
+def test_global_random_state_is_neither_used_nor_moved() -> None:
+    np.random.seed(0)  # noqa: NPY002  # the state whose use would be a defect
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    fit_dpp(BASKETS, rng=0, max_iter=2).model.sample(5)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_row_order_repetition_instead_of_weights_and_baskets_of_weight_zero_change_nothing() -> None:
+    order = np.random.default_rng(5).permutation(len(BASKETS))
+    expected = fit_dpp(BASKETS, rng=0, max_iter=5)
+    for other in (BASKETS.subset(order), BASKETS.deduplicated()):
+        same_model(expected, fit_dpp(other, rng=0, max_iter=5))
+    lists = [[1, 3], [0, 2], [0, 2]]
+    without = Baskets.from_lists(lists, n_items=5)
+    extra = Baskets.from_lists([*lists, range(5)], n_items=5, weights=[1, 1, 1, 0])
+    same_model(fit_dpp(without, rng=0, max_iter=4), fit_dpp(extra, rng=0, max_iter=4))
+
+
+def test_the_likelihood_of_independent_items_is_reported() -> None:
+    m = BASKETS.frequencies()
+    expected = float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
+    assert fit_dpp(BASKETS, rng=0, max_iter=3).independent_log_likelihood == pytest.approx(expected)
+
+
+def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
+    result = fit_dpp(BASKETS, "em", init="wishart", rng=0, restarts=4)
+    assert {line.start for line in result.restarts} == {"wishart"}
+    assert result.log_likelihood == pytest.approx(max(line.log_likelihood for line in result.restarts))
+    assert len({line.log_likelihood for line in result.restarts}) == 4
+    for options, first in (({}, "moments"), ({"start": DPP(random_kernel(np.random.default_rng(1)))}, "given")):
+        runs = fit_dpp(BASKETS, **options, rng=0, restarts=2, max_iter=2).restarts
+        assert [line.start for line in runs] == [first, "wishart"]  # a deterministic start is used once
+
+
+def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
+    first = fit_dpp(NAMED, "em", init="wishart", rng=0)
+    again = fit_dpp(NAMED, "em", start=first, max_iter=1)
+    assert again.history.log_likelihood[0] == pytest.approx(first.log_likelihood)
+    fewer = Baskets.from_lists([[label for label in basket if label != "item 2"] for basket in NAMED])
+    more = Baskets.from_lists([[*basket, "new"] if row % 3 == 0 else basket for row, basket in enumerate(NAMED)])
+    for baskets in (fewer, more):
+        warm, cold = fit_dpp(baskets, "em", start=first.model, rng=0), fit_dpp(baskets, "em", init="wishart", rng=0)
+        assert warm.model.items == baskets.items
+        assert warm.history.log_likelihood[0] > cold.history.log_likelihood[0] + 0.5
+        assert warm.n_iter < cold.n_iter
+
+
+def test_a_start_with_impossible_baskets_is_refused_by_em_and_repaired_by_lbfgs() -> None:
+    flat = DPP(Kernel(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6)))
+    with pytest.raises(InputError):
+        fit_dpp(BASKETS, "em", start=flat)
+    assert fit_dpp(BASKETS, start=flat).log_likelihood == pytest.approx(fit_dpp(BASKETS).log_likelihood, abs=0.01)
+
+
+def test_the_callback_sees_every_iteration_and_can_stop() -> None:
+    seen: list[FitProgress] = []
+
+    def callback(now: FitProgress) -> bool:
+        seen.append(now)
+        return now.restart == 1 and now.iteration == 2
+
+    result = fit_dpp(BASKETS, rng=0, restarts=3, max_iter=4, tol=0, callback=[callback, lambda now: None])
+    assert [(now.restart, now.iteration) for now in seen] == [*((0, i) for i in range(5)), (1, 0), (1, 1), (1, 2)]
+    assert result.stop is Stop.CALLBACK
+    assert len(result.restarts) == 2
+
+
+def test_the_time_limit_counts_the_whole_fit() -> None:
+    result = fit_dpp(BASKETS, rng=0, restarts=1000, max_seconds=0.3, tol=0)
+    assert result.stop is Stop.MAX_SECONDS
+    assert len(result.restarts) < 1000
+    for learner in LEARNERS:
+        result = fit_dpp(BASKETS, learner, restarts=2, max_seconds=1e-9)
+        assert (result.stop, len(result.restarts), result.converged) == (Stop.MAX_SECONDS, 1, False)
+        assert result.restarts[0].n_iter == 0
+        if learner not in FOLLOW_THE_PAPER:
+            assert result.log_likelihood >= result.independent_log_likelihood - 1e-9
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"learner": "guess"},
+        {"init": "zeros"},
+        {"restarts": 0},
+        {"restarts": 2.5},
+        {"tol": "a"},
+        {"tol": -1.0},
+        {"tol": float("nan")},
+        {"max_iter": -1},
+        {"max_seconds": 0.0},
+        {"threads": 0},
+        {"threads": 1.5},
+        {"nonempty": "maybe"},
+        {"start": "nothing.safetensors"},
+        {"start": np.eye(6)},
+    ],
+    ids=str,
+)
+def test_invalid_options_are_refused(wrong: dict[str, Any]) -> None:
+    name, value = next(iter(wrong.items()))
+    with pytest.raises(InputError) as error:
+        dl.fit_dpp(BASKETS, **wrong)
+    assert (name if name != "start" or isinstance(value, np.ndarray) else value) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "baskets",
+    [
+        Baskets.from_lists([], n_items=3),
+        Baskets.from_lists([[0], [1]], weights=[0, 0]),
+        *(kind(np.eye(4, dtype=int)) for kind in (np.asarray, csr_array, pd.DataFrame)),
+    ],
+)
+def test_matrices_and_data_without_weight_are_refused(baskets: Any) -> None:
+    """A matrix is not taken for lists of the items 0 and 1."""
+    with pytest.raises(InputError):
+        fit_dpp(baskets)
+
+
+def test_all_baskets_empty_gives_the_model_that_is_always_empty() -> None:
+    result = fit_dpp(PROBLEMS["all empty"], rng=0)
+    assert result.model.kernel.rank == 0
+    assert result.log_likelihood == 0
+    assert result.model.sample(3, rng=0) == [[], [], []]
+    assert result.model.log_prob([1]) == -np.inf
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", ["em", "lbfgs"])
+def test_the_kernel_that_the_baskets_were_drawn_from_is_recovered(learner: str) -> None:
+    """Signs of off-diagonal entries are not identifiable, so squares are compared."""
+    truth = random_kernel(np.random.default_rng(21), 5)
+    baskets = Baskets.from_lists(DPP(truth).sample(50_000, rng=22), n_items=5)
+    found = fit_dpp(baskets, learner, init="wishart", rng=0, restarts=3, tol=1e-8, max_iter=3000).model.kernel
+    np.testing.assert_allclose(found.K**2, truth.K**2, atol=0.02)
+
+
+def test_the_default_is_lbfgs_from_moments_with_shrinkage() -> None:
+    learned = dl.fit_dpp(BASKETS, rng=0).model.learned
+    assert (learned.learner, learned.start, learned.shrinkage_chosen) == ("lbfgs", "moments", True)
+
+
+def test_the_default_finds_better_models_than_em_with_default_stopping() -> None:
+    baskets = make_registries("safety", 300, rng=0)
+    default = fit_dpp(baskets).log_likelihood
+    assert default > fit_dpp(baskets, "em").log_likelihood + 0.01
+    assert default > fit_dpp(baskets, "em", init="wishart", rng=0).log_likelihood + 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("category", ["safety", "carseats", "furniture"])
+def test_the_default_is_near_the_best_model_of_the_registries_in_40_evaluations(shared: Path, category: str) -> None:
+    train, _ = registry(shared, category).split(0.7, rng=0)
+    best = fit_dpp(train, tol=1e-7, max_iter=5000).log_likelihood
+    result = fit_dpp(train)
+    near = result.history.log_likelihood >= best - 0.003
+    assert result.history.evaluations[near.argmax()] <= 40
+    assert near[-1]
+    assert result.log_likelihood >= best - 2e-4
+
+
+# The returned model is never worse on the training objective than independent items or `start`.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", OTHERS)
+def test_no_fit_ends_below_independent_items(learner: str) -> None:
+    for name, baskets in DATA.items():
+        for nonempty in (False, True) if name == "shopping" and LEARNERS[learner].can_condition else (False,):
+            for init, max_iter in (("wishart", 1), ("wishart", 3), ("moments", 200)):
+                result = fit_dpp(baskets, learner, init=init, nonempty=nonempty, rng=0, max_iter=max_iter)
+                problem = SymmetricProblem(baskets.deduplicated(), None, nonempty)
+                baseline = problem.log_likelihood(independent(baskets, nonempty=nonempty))
+                certain = np.count_nonzero(baskets.frequencies() > 1 - BORDER)  # a fit leaves these at 1 − 1e-5
+                least = baseline + certain * np.log1p(-BORDER) - 1e-11 * max(1, abs(baseline))
+                assert result.history.log_likelihood[-1] >= least
+
+
+def test_an_item_in_every_basket_is_not_made_certain() -> None:
+    result = fit_dpp(PROBLEMS["an item that always occurs"], "mm", init="wishart", rng=0, max_iter=1)
+    assert result.model.learned.start == "independent"
+    assert result.model.log_prob([1]) > -20
+
+
+def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> None:
+    result = fit_dpp(DATA["shopping"], init="wishart", rng=0, max_iter=1)
+    assert (result.stop, result.converged) == (Stop.MAX_ITER, False)
+    assert result.model.learned.start == "independent"
+    np.testing.assert_allclose(result.model.marginals(), DATA["shopping"].frequencies())
+    assert result.restarts[0].start == "wishart"
+    assert result.restarts[0].log_likelihood < result.log_likelihood
+    assert len(result.history) == result.restarts[0].n_iter + 2  # the run as it was, and then what is returned
+
+
+def test_the_learners_of_the_paper_may_end_below_independent_items() -> None:
+    for learner in FOLLOW_THE_PAPER:
+        result = fit_dpp(DATA["shopping"], learner, init="wishart", rng=0, max_iter=3)
+        assert result.n_iter == 3
+        assert result.log_likelihood < result.independent_log_likelihood
+
+
+def test_a_fit_from_a_start_is_never_below_it() -> None:
+    """L-BFGS raises eigenvalues at zero first, which lowers the likelihood."""
+    data = make_registries("safety", 300, rng=0)
+    best = fit_dpp(data)
+    for max_iter in (0, 2, 1000):
+        again = fit_dpp(data, start=best, max_iter=max_iter)
+        assert again.log_likelihood >= best.log_likelihood - 1e-9
+        assert again.log_likelihood == pytest.approx(again.model.log_likelihood(data), abs=1e-9)
+
+
+def test_where_learning_converges_to_less_the_better_of_start_and_independent_items_is_returned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    best, poor = fit_dpp(BASKETS), DPP(random_kernel(np.random.default_rng(9)))
+    worst = Kernel(np.full(6, 0.9), np.eye(6))
+
+    def stuck(start: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+        return itertools.repeat(Step(worst, problem.log_likelihood(worst), 0.0, 1))
+
+    monkeypatch.setitem(LEARNERS, "lbfgs", replace(LEARNERS["lbfgs"], steps=stuck))
+    for start, name, expected in (
+        (None, "independent", best.independent_log_likelihood),
+        (best, "given", best.log_likelihood),
+        (poor, "independent", best.independent_log_likelihood),
+    ):
+        result = fit_dpp(BASKETS, start=start)
+        assert (result.stop, result.converged, result.model.learned.start) == (Stop.NOT_BETTER, False, name)
+        assert result.log_likelihood == pytest.approx(expected, abs=1e-6)
+        assert result.model.log_likelihood(BASKETS) == pytest.approx(expected, abs=1e-6)
+        assert result.restarts[0].stop is Stop.TOLERANCE
+
+
+# Memory
+
+
+LARGE = dl.Baskets.from_lists([[0, 1], [1, 99_999], [2]])
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: dl.fit_dpp(LARGE),
+        lambda: dl.fit_dpp(LARGE, "em"),
+        lambda: dl.diagnose(LARGE.together([LARGE, dl.Baskets.from_lists([range(100_000)])]), most_items=100_000),
+        lambda: dl.cross_validate(LARGE, {"dpp": {"learner": "em"}}, folds=2),
+        lambda: dl.Kernel.from_L(eye_array(100_000)),
+    ],
+)
+def test_work_that_exceeds_the_memory_is_refused(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel of 100,000 items alone takes 80 GB."""
+    monkeypatch.setattr(memory, "memory_limit", lambda: 64e9)
+    with pytest.raises(InputError):
+        work()
+
+
+@pytest.mark.slow
+def test_the_program_refuses_work_that_exceeds_the_memory_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("basket,item\n" + "".join(f"{i},x{i}\n" for i in range(200_000)))
+    answer = run("fit", tmp_path / "s.csv", "--model", "dpp", "-o", tmp_path / "m")
+    assert answer.returncode == 1
+    assert "200,000" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_the_memory_needed_grows_with_the_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 40 items, 10 segments fit into a megabyte, and 100 do not."""
+    baskets = dl.Baskets.from_lists([[i, (i + 1) % 40] for i in range(40)])
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1e6)
+    assert dl.fit(baskets, segments=10, rng=0, max_iter=0).n_iter == 0
+    with pytest.raises(InputError, match="40"):
+        dl.fit(baskets, segments=100, rng=0, max_iter=0)

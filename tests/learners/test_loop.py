@@ -1,0 +1,99 @@
+"""The loop: each reason to stop, phases, the best step on a validation set, and the stopping rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.learners.loop import (
+    MIN_STEPS,
+    PATIENCE,
+    Limits,
+    Run,
+    Step,
+    Stop,
+    last_gain,
+    relative_change,
+    remaining_gain,
+    run,
+)
+
+KERNELS = [Kernel(np.array([p]), np.eye(1)) for p in np.linspace(0.1, 0.9, 60)]
+
+
+def follow(likelihoods: list[float], *, tol: float = 1e-3, max_iter: int = 100, **options: Any) -> Run:
+    preliminary = options.pop("preliminary", 0)
+    steps = (
+        Step(kernel, value, 1.0, 1, preliminary=row < preliminary)
+        for row, (kernel, value) in enumerate(zip(KERNELS, likelihoods, strict=False))
+    )
+    clock, options = iter(range(1000)), {"observe": lambda _: False, **options}
+    return run(steps, Limits(relative_change, tol, max_iter, 50.0), lambda: float(next(clock)), **options)
+
+
+def test_each_reason_to_stop_is_told_apart() -> None:
+    assert follow([-2.0, -1.0, -0.9999, -0.5]).stop is Stop.TOLERANCE
+    assert follow([-2.0, -1.0, -0.5], max_iter=1).stop is Stop.MAX_ITER
+    assert follow([-2.0, -1.0]).stop is Stop.NO_ASCENT
+    assert follow([-2.0, -1.0, -0.5], observe=lambda now: now.n_iter == 1).stop is Stop.CALLBACK
+    assert follow([-1.0 / (n + 1) for n in range(99)], tol=0).stop is Stop.MAX_SECONDS
+    assert follow([0.0, 0.0]).stop is Stop.TOLERANCE  # the change is measured against at least 1e-5
+
+
+def test_an_interrupt_is_raised() -> None:
+    def interrupt(now: Run) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        follow([-2.0, -1.0, -0.5], observe=interrupt)
+
+
+def test_preliminary_steps_are_recorded_and_limited_but_do_not_meet_the_tolerance() -> None:
+    values = [-3.0, -2.0, -2.0, -2.0, -2.5, -1.0, -1.0]
+    end = follow(values, preliminary=4)
+    assert (end.stop, end.n_iter) == (Stop.TOLERANCE, 6)
+    np.testing.assert_array_equal(end.history.log_likelihood, values)
+    assert follow(values, preliminary=4, max_iter=2).n_iter == 2
+
+
+def test_a_validation_set_chooses_the_step_and_ends_the_run() -> None:
+    falling = [0.0, 2.0, *(1.0 for _ in range(30))]
+    scores = {id(kernel): value for kernel, value in zip(KERNELS, falling, strict=False)}
+    seen: list[int] = []
+    end = follow(
+        [-1.0 / (n + 1) for n in range(32)],
+        tol=0,
+        validate=lambda kernel: scores[id(kernel)],
+        observe=lambda now: seen.append(now.n_iter),
+    )
+    assert (end.stop, end.n_iter, end.kernel) == (Stop.VALIDATION, 1, KERNELS[1])
+    assert seen[-1] == 1 + PATIENCE
+    assert end.history.validation.tolist() == [0, 2]
+
+
+def gap_of_order(power: float) -> Any:
+    return lambda t: 1 / max(t, 0.5) ** power
+
+
+@pytest.mark.parametrize("gap", [gap_of_order(1), gap_of_order(2), lambda t: 0.7**t], ids=["1/t", "1/t²", "0.7^t"])
+def test_what_is_left_is_no_more_than_what_the_second_half_gained(gap: Any) -> None:
+    def values(n: int, limit: float = -5.0) -> list[float]:
+        return [limit - gap(t) for t in range(n + 1)]
+
+    for t in range(MIN_STEPS, 60):
+        assert gap(t) <= remaining_gain(values(t)) + 1e-12
+    assert remaining_gain(values(400)) < remaining_gain(values(100)) / 3 + 1e-12
+    assert remaining_gain(values(20, -1000.0)) == pytest.approx(remaining_gain(values(20)))  # in nats
+
+
+def test_the_rules_say_nothing_after_too_few_steps() -> None:
+    assert remaining_gain([-5.0] * MIN_STEPS) == math.inf
+    assert remaining_gain([-5.0] * (MIN_STEPS + 1)) == 0
+    assert relative_change([-2.0]) == last_gain([-3.0]) == math.inf
+    assert relative_change([-9.0, -2.0, -1.0]) == 0.5
+    assert relative_change([0.0, -1e-5]) == 1  # measured against at least 1e-5
+    assert last_gain([-3.0, -2.5, -2.25]) == 0.25
