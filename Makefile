@@ -84,7 +84,7 @@ bench-learners: $(VENV)/.installed-bench
 
 # Shrinkage on 2N, 5N, 20N and all baskets of eight categories; a few minutes. A second call continues.
 bench-small-data: $(VENV)/.installed-bench
-	$(BIN)/python -m benchmarks.small_data --processes 2
+	$(BIN)/python -m benchmarks.small_data
 
 # The models beside each other and beside baselines; half an hour on 2 cores. A second call goes on.
 bench-models: $(VENV)/.installed-bench

@@ -93,18 +93,8 @@ def best_cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
     return min(times)
 
 
-SECTIONS: dict[str, Callable[[], None]] = {"retail": retail, "generated": generated, "growth": growth}
-
-
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in SECTIONS]
-    if unknown:
-        print(f"unknown section {unknown[0]!r}; usage:\n{__doc__}", file=sys.stderr)
-        return 2
-    for name in names or SECTIONS:
-        SECTIONS[name]()
-    return 0
-
+SECTIONS = {"retail": retail, "generated": generated, "growth": growth}
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for name in sys.argv[1:] or SECTIONS:
+        SECTIONS[name]()

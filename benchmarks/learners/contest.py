@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.learners.problems import Case, source
+from benchmarks.learners.problems import Case
 from benchmarks.statistics import batched
 from dpplearn.data.baskets import Baskets
 from dpplearn.kernels.symmetric.kernel import Kernel
@@ -43,7 +43,6 @@ class Record:
     start: str
     learner: str
     limit: float  # seconds
-    data: str
     log_likelihood: list[float]
     seconds: list[float]
     evaluations: list[float]
@@ -103,7 +102,6 @@ def compete(problem: Case, init: str, learner: str, seconds: float) -> Record:
         start=init,
         learner=learner,
         limit=seconds,
-        data=source().kind,
         log_likelihood=likelihoods[kept].tolist(),
         seconds=times[kept].tolist(),
         evaluations=best.history.evaluations[kept].tolist(),

@@ -2,7 +2,7 @@
 
 `values.npz` holds the numbers. `reference.py` states the formula of every number and evaluates it by enumeration of all
 subsets, with numpy alone. `adapter.py` computes the same numbers with the library and is the only module here that
-imports it. `record.py` wrote the file. A change of the library's classes changes `adapter.py` and nothing else.
+imports it. A change of the library's classes changes `adapter.py` and nothing else.
 
 Items are 0..n−1. A set of items is a row of booleans, x_Y. The keys of `values.npz` are paths:
 
