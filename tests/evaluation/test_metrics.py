@@ -32,21 +32,16 @@ def asked(scores: list[float], held: int) -> Ranks:
     return ranks(everything, np.arange(2 * len(scores)) % 2 == 0, np.array([2 * held]))
 
 
-def test_recall_and_ndcg_are_expectations_over_the_order_of_ties() -> None:
-    for k in (1, 3, 50):
-        for scores, held in questions(0):
-            places = possible_ranks(scores, held)
-            recall = np.mean([place <= k for place in places])
+def test_ranks_are_expectations_over_the_order_of_ties() -> None:
+    for scores, held in questions(0):
+        found, places = asked(scores, held), possible_ranks(scores, held)
+        for k in (1, 3, 50):
+            assert found.recall(k) == pytest.approx([np.mean([place <= k for place in places])])
             ndcg = np.mean([1 / math.log2(1 + place) if place <= k else 0 for place in places])
-            assert asked(scores, held).recall(k) == pytest.approx([recall])
-            assert asked(scores, held).ndcg(k) == pytest.approx([ndcg])
-
-
-def test_percentile_rank_is_the_share_of_others_below_with_ties_half() -> None:
-    for scores, held in questions(1):
+            assert found.ndcg(k) == pytest.approx([ndcg])
         others = [score for item, score in enumerate(scores) if item != held]
         share = np.mean([(score < scores[held]) + (score == scores[held]) / 2 for score in others])
-        assert asked(scores, held).percentile() == pytest.approx([100 * share])
+        assert found.percentile() == pytest.approx([100 * share])
 
 
 def test_best_worst_and_all_tied() -> None:
@@ -64,13 +59,10 @@ def test_share_beaten_counts_ties_half_and_minus_infinity_as_a_value() -> None:
     np.testing.assert_allclose(share_beaten(true, others), np.mean(expected, axis=1))
 
 
-def test_weighted_mean_skips_what_is_missing_and_keeps_minus_infinity() -> None:
+def test_means_skip_what_is_missing_and_keep_minus_infinity_and_gains_are_in_percent() -> None:
     values = np.array([1.0, np.nan, 4.0, -np.inf])
     assert weighted_mean(values, np.array([2.0, 5, 1, 0])) == pytest.approx(2)
     assert weighted_mean(values, np.ones(4)) == -np.inf
     assert math.isnan(weighted_mean(values, np.array([0.0, 1, 0, 0])))
-
-
-def test_relative_gain_is_in_percent_of_the_size_of_the_base() -> None:
     assert relative_gain(-9, -10) == pytest.approx(10)
     assert math.isnan(relative_gain(-9, -np.inf))
