@@ -26,11 +26,8 @@ def test_the_ratio_and_its_standard_error_are_those_of_repeated_samples() -> Non
     assert found.standard_error == pytest.approx(np.std(again), rel=0.2)
 
 
-def test_two_segments_exceed_the_bound_of_a_single_dpp() -> None:
+def test_two_segments_exceed_the_bound_of_a_single_dpp_and_draws_of_a_dpp_do_not() -> None:
     assert bounds(some_rich(400, n_items=24)).sizes_beyond
-
-
-def test_sets_drawn_from_a_dpp_satisfy_the_symmetric_bound() -> None:
     for seed in range(5):
         assert not bounds(sampled(seed, n=2000)).sizes_beyond_symmetric
 

@@ -23,10 +23,8 @@ def test_weights_are_drawn_largest_first_with_their_intervals_beside_the_strengt
     assert {round(bar[0][0], 9) for bar in bars} == {round(row.low, 9) for row in found.rows}
     assert [label.get_text() for label in right.get_yticklabels()] == ["uniform"]
     assert len(plots.quality_weights(found, top=1).axes[0].get_yticklabels()) == 1
-
-
-def test_without_strengths_there_is_one_picture() -> None:
-    assert len(plots.quality_weights(dl.fit(BASKETS, learner="quality", similarity=np.eye(3)).quality).axes) == 1
+    without_strengths = dl.fit(BASKETS, learner="quality", similarity=np.eye(3)).quality
+    assert len(plots.quality_weights(without_strengths).axes) == 1
 
 
 def test_marginals_show_the_weighted_draws_and_their_median() -> None:
