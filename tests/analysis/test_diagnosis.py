@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -12,6 +13,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, Diagnosis, Verdict, diagnose
+from dpplearn.analysis.bounds import bounds
 from dpplearn.analysis.cooccurrence import Strength
 from dpplearn.analysis.gains import CASES, INDEPENDENT, Unseen, predicted
 from dpplearn.arrays import Bools
@@ -89,27 +91,19 @@ def test_sets_drawn_from_a_symmetric_dpp_call_for_one() -> None:
     assert not drawn.bounds.sizes_beyond
 
 
-def two_kinds_of_people(seed: int) -> Mixture:
-    """Who differ in what they like, of items that attract and repel."""
-    rng = np.random.default_rng(seed)
-    A, U = rng.standard_normal((10, 10)), rng.standard_normal((10, 2))
-    likes = np.where(np.arange(10) < 5, 1.5, -1.5) * np.array([[1], [-1]]) - 2.5
-    return Mixture(MixtureKernel(np.array([0.6, 0.4]), likes, (np.eye(10) + U @ U.T + A - A.T)[None]))
-
-
 @pytest.mark.slow
-def test_sets_drawn_from_a_mixture_call_for_one() -> None:
-    lists = [basket for basket in two_kinds_of_people(0).sample(1500, rng=0) if basket]
+def test_sets_drawn_from_a_mixture_or_a_nonsymmetric_dpp_call_for_one() -> None:
+    rng = np.random.default_rng(0)
+    A, U = rng.standard_normal((10, 10)), rng.standard_normal((10, 2))
+    likes = np.where(np.arange(10) < 5, 1.5, -1.5) * np.array([[1], [-1]]) - 2.5  # two segments
+    law = Mixture(MixtureKernel(np.array([0.6, 0.4]), likes, (np.eye(10) + U @ U.T + A - A.T)[None]))
+    lists = [basket for basket in law.sample(1500, rng=0) if basket]
     drawn = diagnose(Baskets.from_lists(lists, n_items=10))
     assert drawn.pairs.nonempty
     assert drawn.verdict is Verdict.MIXTURE
     assert drawn.segments.clear
-
-
-@pytest.mark.slow
-def test_one_that_attracts_and_has_no_segments_calls_for_a_nonsymmetric_dpp() -> None:
     A = np.zeros((10, 10))
-    A[range(0, 10, 2), range(1, 10, 2)] = 2.5  # five pairs that go together
+    A[range(0, 10, 2), range(1, 10, 2)] = 2.5  # five pairs that attract, no segments
     law = Mixture(MixtureKernel(np.ones(1), np.full((1, 10), -2.5), (np.eye(10) + A - A.T)[None]))
     drawn = diagnose(Baskets.from_lists(law.sample(1500, rng=0), n_items=10))
     assert drawn.verdict is Verdict.NONSYMMETRIC
@@ -242,8 +236,34 @@ def test_the_program_reports_what_the_library_finds(tmp_path: Path) -> None:
     assert run("diagnose", tmp_path / "none.csv").returncode == 1
 
 
-@pytest.mark.slow
-def test_the_scale_of_weights_that_are_no_counts_does_not_matter() -> None:
-    plain, scaled = (diagnose(made("kinds", 300).reweighted(weight)) for weight in (1, 1 / 300))
-    assert scaled.verdict is plain.verdict
-    assert scaled.repulsion.mean == pytest.approx(plain.repulsion.mean, abs=3 * plain.repulsion.standard_error)
+def some_rich(n: int, seed: int = 0, n_items: int = 12) -> Baskets:
+    """Return baskets of independent items from two segments, one with many items per basket and one with few."""
+    rng = np.random.default_rng(seed)
+    return Baskets.from_matrix(rng.random((n, n_items)) < rng.choice([0.05, 0.7], (n, 1)))
+
+
+def test_the_ratio_and_its_standard_error_are_those_of_repeated_samples() -> None:
+    baskets = some_rich(400)
+    found = bounds(baskets)
+    assert found.size_ratio == pytest.approx(baskets.sizes.var() / baskets.sizes.mean())
+    again = [bounds(some_rich(400, seed)).size_ratio for seed in range(200)]
+    assert found.standard_error == pytest.approx(np.std(again), rel=0.2)
+
+
+def test_two_segments_exceed_the_bound_of_a_single_dpp_and_draws_of_a_dpp_do_not() -> None:
+    assert bounds(some_rich(400, n_items=24)).sizes_beyond
+    for seed in range(5):
+        assert not bounds(sampled(seed, n=2000)).sizes_beyond_symmetric
+
+
+def test_weights_count_as_copies() -> None:
+    baskets = some_rich(200)
+    for other in (baskets.deduplicated(), baskets.reweighted(0.3)):
+        assert bounds(other) == pytest.approx(bounds(baskets))
+
+
+@pytest.mark.parametrize("sets", [[[], []], [["a"]], [["a", "b"]] * 5, [["a"], ["b"]]])
+def test_without_variance_nothing_exceeds_the_bound(sets: list[list[str]]) -> None:
+    found = bounds(Baskets.from_lists(sets, ["a", "b"]))
+    assert not found.sizes_beyond_symmetric
+    assert math.isnan(found.size_ratio) == (not any(sets))

@@ -7,6 +7,7 @@ import pytest
 
 from dpplearn import DPP, Baskets, Kernel
 from dpplearn.arrays import Floats
+from dpplearn.evaluation import ridge_choice
 from dpplearn.evaluation.baselines import (
     COSINE,
     EASE,
@@ -22,12 +23,13 @@ from dpplearn.evaluation.baselines import (
     of_blend,
     of_model,
 )
+from dpplearn.evaluation.ridge_choice import RIDGES, chosen_ridge
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.families import law_of
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
 from helpers import oracle
-from helpers.problems import random_kernel, random_mixture
+from helpers.problems import random_kernel, random_mixture, sampled
 
 TRAIN = Baskets.from_lists([[0, 1], [0, 1], [0, 2], [1], [], [0, 1, 2]], n_items=5, weights=[1, 1, 2, 1, 1, 3])
 
@@ -172,3 +174,31 @@ def test_ease_of_many_items_is_that_of_the_most_frequent_and_puts_the_others_las
     assert found[2] < found[:2].min()
     assert found[2] > found[3]  # which never occurred
     np.testing.assert_allclose(ease_of(training, 0.1).scores(np.array([2])), TRAIN.frequencies())
+
+
+@pytest.mark.parametrize(("seed", "expected"), [(0, 0.03), (3, 3.0)])
+def test_it_is_the_one_that_ranks_best_by_plain_loops(seed: int, expected: float) -> None:
+    train = sampled(seed, 600, 8)
+    rng = np.random.default_rng(7)
+    kept, aside = train.split(0.8, rng)
+    questions = ridge_choice.ask(aside, rng)
+    means = []
+    for ridge in RIDGES:
+        predictor, found = ease(Training.of(kept).pair_frequencies(), ridge), []
+        for row, held in zip(questions.ranked.tolist(), questions.held.tolist(), strict=True):
+            rest = [item for item in aside[row] if item != held]
+            scores = predictor.scores(np.array(rest))
+            others = [scores[i] for i in range(8) if i not in rest and i != held]
+            found.append(np.mean([(other < scores[held]) + (other == scores[held]) / 2 for other in others]))
+        means.append(np.mean(found))
+    assert RIDGES[int(np.argmax(means))] == expected
+    assert chosen_ridge(train, np.random.default_rng(7)) == expected
+
+
+def test_baskets_that_are_too_few_or_hold_one_item_each_choose_none() -> None:
+    train = sampled(0, 400, 8)
+    train = train.subset(train.sizes > 1)
+    assert chosen_ridge(train[:49], np.random.default_rng(0)) is None
+    assert chosen_ridge(train[:50], np.random.default_rng(0)) is not None
+    single = Baskets.from_lists([[0], [1], [2]] * 100, n_items=3)
+    assert chosen_ridge(single, np.random.default_rng(0)) is None

@@ -6,20 +6,17 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from dataclasses import astuple, replace
-from itertools import combinations
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import dpplearn as dl
 from dpplearn import plots
 from dpplearn.evaluation.calibration import Reliability, ReliabilityRow
 from helpers.command import answer, run, table
-from helpers.problems import random_kernel
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -68,16 +65,6 @@ def test_the_spectrum_shows_every_eigenvalue_and_the_sizes() -> None:
     assert right.lines[0].get_xdata()[0] == pytest.approx(dpp.expected_size)
 
 
-def test_names_beside_a_heat_map_are_inside_the_picture_and_do_not_overlap() -> None:
-    items = [f"A product with a name that is rather long, number {i} of them: Baby" for i in range(40)]
-    figure = plots.lift(dl.DPP(random_kernel(np.random.default_rng(0), 40), items), 40)
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    boxes = [label.get_window_extent(renderer) for label in figure.axes[0].get_yticklabels()]
-    assert min(box.x0 for box in boxes) >= 0
-    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
-
-
 def test_the_reliability_of_a_plot_is_that_of_an_evaluation(fitted: dl.DPP) -> None:
     test = dl.datasets.make_registries("safety", 200, rng=1)
     evaluated = dl.evaluate(fitted, test).reliability
@@ -97,15 +84,11 @@ def test_the_reliability_diagram_shows_shares_and_intervals_and_zero_at_the_edge
         ReliabilityRow(0.01, 0.02, 0.015, 0.02, 0.01, 0.03, 300),
         ReliabilityRow(0.5, 1, 0.6, 0.7, 0.4, 0.9, 10),
     )
-    figure = plots.reliability_diagram({"this": Reliability(rows, 0.004)})
-    axes = figure.axes[0]
+    axes = plots.reliability_diagram({"this": Reliability(rows, 0.004)}).axes[0]
     points, _, (bars,) = axes.containers[0].lines
-    edge, end = axes.get_xlim()
-    assert 0 < edge < 0.005
-    assert end == 1
+    edge = axes.get_xlim()[0]
     np.testing.assert_allclose(points.get_data(), [[0.005, 0.015, 0.6], [edge, 0.02, 0.7]])
     np.testing.assert_allclose([segment[:, 1] for segment in bars.get_segments()][1:], [[0.01, 0.03], [0.4, 0.9]])
-    np.testing.assert_allclose(axes.lines[0].get_xdata(), axes.lines[0].get_ydata())
     with pytest.raises(dl.InputError):
         plots.reliability_diagram({"this": Reliability((), np.nan)})
 
@@ -181,3 +164,36 @@ def test_the_command_refuses_in_one_line(fitted: dl.DPP, tmp_path: Path) -> None
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1), arguments
         assert message in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
+
+
+BASKETS = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["bib"], [], []] * 10)
+
+
+def test_weights_are_drawn_largest_first_with_their_intervals_beside_the_strengths() -> None:
+    found = dl.fit(BASKETS, learner="quality").quality
+    left, right = plots.quality_weights(found).axes
+    named = {label.get_text(): at for label, at in zip(left.get_yticklabels(), left.get_yticks(), strict=True)}
+    drawn = {row.name: row.weight for row in found.rows}
+    assert sorted(named, key=named.__getitem__) == sorted(drawn, key=drawn.__getitem__)
+    points = left.containers[0].lines[0].get_xdata()
+    np.testing.assert_allclose(np.sort(points), np.sort(found.weights))
+    bars = left.containers[0].lines[2][0].get_segments()
+    assert {round(bar[0][0], 9) for bar in bars} == {round(row.low, 9) for row in found.rows}
+    assert [label.get_text() for label in right.get_yticklabels()] == ["uniform"]
+    assert len(plots.quality_weights(found, top=1).axes[0].get_yticklabels()) == 1
+    without_strengths = dl.fit(BASKETS, learner="quality", similarity=np.eye(3)).quality
+    assert len(plots.quality_weights(without_strengths).axes) == 1
+
+
+def test_marginals_show_the_weighted_draws_and_their_median() -> None:
+    table = {"item": ["bib", "cot", "crib"], "price": [3, 90, 110]}
+    found = dl.posterior(BASKETS, features=table, draws=100, rng=0, threads=1)
+    figure = plots.marginals(found)
+    assert [axes.get_xlabel() for axes in figure.axes] == list(found.names)
+    for place, axes in enumerate(figure.axes):
+        area = sum(bar.get_height() * bar.get_width() for bar in axes.patches)
+        assert area == pytest.approx(1)
+        lines = [line.get_xdata()[0] for line in axes.lines[1:]]
+        np.testing.assert_allclose(lines, found.interval(0.9)[place][1:])
+        highest = max(axes.patches, key=lambda bar: bar.get_height())
+        assert found.interval(0.99)[place].low <= highest.get_x() <= found.interval(0.99)[place].high

@@ -113,24 +113,6 @@ def test_a_fit_survives_a_killed_worker_unchanged(there: Parts, here: Parts) -> 
     same(result, dl.fit(here, **EM))
 
 
-def test_a_worker_that_takes_the_place_of_a_lost_one_takes_its_share(
-    there: Parts, here: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "OFTEN", 0.0)
-    process = workers_of(there)[0]
-    client: Any = there.held.cluster.client  # type: ignore[attr-defined]
-    before = set(client.nthreads())
-    os.kill(process, signal.SIGKILL)
-
-    def shared() -> bool:
-        assert there.sum(len) == here.sum(len)
-        holders = client.who_has(there.held.futures).values()  # type: ignore[attr-defined]
-        found = {worker for where in holders for worker in where}
-        return len(found) == 2 and found != before
-
-    assert within(60, shared)
-
-
 def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(
     files: str, there: Parts, here: Parts, tmp_path: Path
 ) -> None:
@@ -164,16 +146,15 @@ def test_workers_with_other_versions_are_refused_by_name(files: str, there: Part
         worker.wait()
 
 
-def test_without_a_scheduler_there_is_an_error_before_work_starts(files: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_dask_or_a_scheduler_there_is_an_error_before_work_starts(
+    files: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cluster, "PATIENCE", 0.2)
     with pytest.raises(InputError, match=r"127\.0.*1"):
         read_parts(files, cluster="tcp://127.0.0.1:1")
     for wrong in ("local:", "local:0", "local:many", "local:2000", "scheduler:8786", "tcp://scheduler", "ftp://host:1"):
         with pytest.raises(InputError, match=rf"cluster.*{wrong}"):
             read_parts(files, cluster=wrong)
-
-
-def test_without_dask_the_extra_is_named(files: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"'dpplearn\[cluster\]'"):
         read_parts(files, cluster="local:1")

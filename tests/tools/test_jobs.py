@@ -39,12 +39,9 @@ def fail(number: int) -> None:
     raise ZeroDivisionError(number)
 
 
-def test_results_come_as_they_end_each_with_its_job(tmp_path: Path) -> None:
+def test_results_come_as_they_end_each_with_its_job_and_in_turn_as_they_are_asked_for(tmp_path: Path) -> None:
     run = partial(make_or_wait_for, tmp_path / "mark")
     assert list(run_over_processes([False, True], run, 2)) == [(True, True), (False, True)]
-
-
-def test_in_turn_a_job_begins_when_its_result_is_asked_for() -> None:
     began: list[int] = []
     results = run_in_turn([1, 2, 3], lambda job: began.append(job) or -job)
     assert next(results) == (1, -1)
