@@ -90,7 +90,7 @@ bench-small-data: $(VENV)/.installed-bench
 bench-models: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.models
 
-# Large catalogues: Belgian retail, a known mixture of 100,000 items, growth; half an hour on 2 cores.
+# Large catalogues: Belgian retail and a known mixture of 100,000 items; some minutes on 2 cores.
 bench-large: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.large
 

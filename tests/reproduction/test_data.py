@@ -85,11 +85,6 @@ def test_a_split_contains_every_registry_once_and_depends_on_trial_and_seed_alon
     assert lists(Source(source.folder, seed=1).split("bells", 3)[0]) != lists(train)
 
 
-def test_generated_registries_have_the_categories_of_the_paper() -> None:
-    for category, paper in PAPER.items():
-        assert Source(None).load(category).n_items == paper.n_items
-
-
 def test_off_diagonal_strength_is_that_of_the_formula() -> None:
     baskets = PROBLEMS["sampled from a DPP"]
     N, sets = baskets.n_items, [set(items) for items in lists(baskets)]

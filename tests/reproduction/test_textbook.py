@@ -73,17 +73,6 @@ def test_the_oracle_agrees_with_minors_of_K_minors_of_L_and_elementary_processes
     np.testing.assert_allclose(oracle.item_marginals(joint.sum(axis=1)), lam, rtol=1e-9)
 
 
-def test_conditioning_by_the_chain_rule() -> None:
-    P = oracle.probabilities_from_K(textbook.compose(*spectrum(1)))
-    given = oracle.conditional(P, include=[0, 3], exclude=[2])
-    without_2 = oracle.conditional(P, exclude=[2])
-    np.testing.assert_allclose(given.sum(), 1, rtol=1e-12)
-    assert oracle.marginal(given, [0, 3]) == pytest.approx(1, rel=1e-12)
-    assert oracle.marginal(given, [2]) == 0
-    chain = (1 - oracle.marginal(P, [2])) * oracle.marginal(without_2, [0, 3]) * given[oracle.index([0, 1, 3])]
-    assert chain == pytest.approx(P[oracle.index([0, 1, 3])], rel=1e-12)
-
-
 def test_size_is_a_sum_of_independent_coins_and_mixes_the_k_dpps() -> None:
     lam, V = spectrum(2)
     coins = np.array([1.0])
