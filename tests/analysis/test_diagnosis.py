@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -68,17 +67,17 @@ def made(sort: str, n: int, seed: int = 0, *, nonempty: bool = False) -> Baskets
     return Baskets.from_matrix(X[X.any(axis=1)] if nonempty else X)
 
 
-@cache
-def found(sort: str) -> Diagnosis:
-    """When first asked for: where workers share the tests, none does all of it."""
-    return diagnose(made(sort, 500))
+@pytest.fixture(scope="module")
+def of_independent_items() -> Diagnosis:
+    return diagnose(made("independent", 500))
 
 
 @pytest.mark.slow
 def test_data_of_every_sort_have_their_verdict() -> None:
     for sort, (_, verdict) in SORTS.items():
-        assert found(sort).verdict is verdict, found(sort).sentence
-    groups = found("kinds and independent").substitute_groups()
+        found = diagnose(made(sort, 500))
+        assert found.verdict is verdict, found.sentence
+    groups = found.substitute_groups()  # of the last sort
     assert sorted(sorted(group.items) for group in groups) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
 
 
@@ -136,9 +135,11 @@ def judged(**gains: tuple[float, float]) -> Unseen:
     return Unseen(found, np.ones(100))
 
 
-def test_the_simplest_model_is_taken_that_is_as_good_as_the_best_as_far_as_can_be_told() -> None:
+def test_the_simplest_model_is_taken_that_is_not_significantly_worse_than_the_best(
+    of_independent_items: Diagnosis,
+) -> None:
     def verdict(**gains: tuple[float, float]) -> Verdict:
-        return replace(found("independent"), unseen=judged(**gains)).verdict
+        return replace(of_independent_items, unseen=judged(**gains)).verdict
 
     best = (0.2, 0.01)
     assert verdict() is Verdict.INDEPENDENT
@@ -152,8 +153,10 @@ def test_the_simplest_model_is_taken_that_is_as_good_as_the_best_as_far_as_can_b
     assert verdict(mixture=best) is Verdict.MIXTURE
 
 
-def test_where_no_model_gains_but_pairs_clearly_lean_one_way_more_baskets_are_asked_for() -> None:
-    plain = replace(found("independent"), unseen=judged())
+def test_where_no_model_gains_but_pairs_clearly_lean_one_way_the_data_are_too_little(
+    of_independent_items: Diagnosis,
+) -> None:
+    plain = replace(of_independent_items, unseen=judged())
     for side in ("repelling", "attracting"):
         open_ = replace(plain, pairs=replace(plain.pairs, **{side: Strength(0.05, 0.01)}))
         assert open_.verdict is Verdict.TOO_LITTLE
