@@ -113,6 +113,7 @@ def test_a_foreign_file_is_kept_and_the_inputs_are_not_read(name: str, inputs: I
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_foreign_file_is_replaced_with_force_and_an_output_without(name: str, inputs: Inputs, tmp_path: Path) -> None:
     call = CALLS[name]
@@ -139,6 +140,7 @@ def test_a_file_is_never_replaced_by_a_folder(inputs: Inputs, tmp_path: Path) ->
         assert content(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["prepare", "fit-all"])
 def test_a_folder_of_the_users_files_is_kept(name: str, inputs: Inputs, tmp_path: Path) -> None:
     output = tmp_path / "shop"
@@ -153,6 +155,7 @@ def test_a_folder_of_the_users_files_is_kept(name: str, inputs: Inputs, tmp_path
     assert before.items() <= content(output).items()
 
 
+@pytest.mark.slow
 def test_a_model_store_is_not_replaced_by_prepared_baskets_nor_they_by_it(inputs: Inputs, tmp_path: Path) -> None:
     prepared, store = tmp_path / "prepared", tmp_path / "store"
     assert run(*arguments(CALLS["prepare"], inputs.sound, prepared)).returncode == 0

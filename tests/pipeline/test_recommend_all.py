@@ -50,19 +50,11 @@ def expected(shelf: dl.Shelf, baskets: dict[str, list[str]], k: int = 3) -> list
     ]
 
 
-def test_every_basket_gets_what_recommend_says_in_the_order_of_identifiers(shelf: dl.Shelf, tmp_path: Path) -> None:
+def test_every_basket_of_every_kind_of_file_gets_what_recommend_gives(
+    shelf: dl.Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     baskets = baskets_of(shelf)
-    rows = rows_of(baskets)
-    write_csv(tmp_path / "a.csv", COLUMNS, [*rows, rows[0]])  # an item that is there twice is there once
-    found = dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=3)
-    assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
-    assert (found.n_baskets, found.n_items) == (30, len(rows))
-    assert found.n_recommendations == len(expected(shelf, baskets))
-
-
-def test_files_of_every_kind_and_both_outputs_say_the_same(shelf: dl.Shelf, tmp_path: Path) -> None:
-    baskets = baskets_of(shelf)
-    rows = rows_of(baskets)
+    rows = [*rows_of(baskets), rows_of(baskets)[0]]  # an item that is there twice is there once
     inputs = [
         write_csv(tmp_path / "a.csv", COLUMNS, rows),
         write_csv(tmp_path / "b.csv.gz", COLUMNS, rows),
@@ -70,8 +62,11 @@ def test_files_of_every_kind_and_both_outputs_say_the_same(shelf: dl.Shelf, tmp_
         write_json_lines(tmp_path / "d.jsonl", COLUMNS, rows),
     ]
     for path in inputs:
-        dl.recommend_all(shelf, path, tmp_path / "out.parquet", k=3)
+        found = dl.recommend_all(shelf, path, tmp_path / "out.parquet", k=3)
         assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
+        assert (found.n_baskets, found.n_items) == (30, len(rows) - 1)
+        assert found.n_recommendations == len(expected(shelf, baskets))
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 7)  # several batches
     half = len(rows) // 2
     parts = [
         write_csv(tmp_path / "one.csv", COLUMNS, rows[:half]),
@@ -82,16 +77,6 @@ def test_files_of_every_kind_and_both_outputs_say_the_same(shelf: dl.Shelf, tmp_
         header, *lines = csv.reader(file)
     assert header == ["basket", "rank", "item", "score", "probability", "category"]
     assert lines == [[str(value) for value in row] for row in expected(shelf, baskets)]
-
-
-def test_parts_of_the_baskets_make_no_difference(
-    shelf: dl.Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    baskets = baskets_of(shelf)
-    write_csv(tmp_path / "a.csv", COLUMNS, rows_of(baskets))
-    monkeypatch.setattr(module, "MOST_AT_ONCE", 7)
-    dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=3, threads=1)
-    assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
 
 
 def test_identifiers_are_integers_if_all_are_and_else_strings(shelf: dl.Shelf, tmp_path: Path) -> None:
