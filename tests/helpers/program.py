@@ -64,7 +64,7 @@ def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
 
 
 class Terminal:
-    """A terminal for a program's standard error. A thread reads it all the time, because a full one blocks the program."""
+    """A terminal for a program's standard error. A thread reads it: a full terminal would block the program."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = pty.openpty()
