@@ -131,28 +131,25 @@ def test_a_foreign_file_is_replaced_with_force_and_an_output_without(name: str, 
         assert output.stat().st_size > 0
 
 
-def test_a_file_is_never_replaced_by_a_folder(inputs: Inputs, tmp_path: Path) -> None:
-    output = tmp_path / "orders.csv"
-    shutil.copy(inputs.foreign["orders.csv"], output)
-    before = content(tmp_path)
-    for name in ("prepare", "fit-all", "plot all"):
-        assert run(*arguments(CALLS[name], inputs.sound, output), "--force").returncode == 2
-        assert content(tmp_path) == before
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["prepare", "fit-all"])
-def test_a_folder_of_the_users_files_is_kept(name: str, inputs: Inputs, tmp_path: Path) -> None:
+def test_a_folder_of_the_users_files_is_kept_and_a_file_never_replaced_by_a_folder(
+    inputs: Inputs, tmp_path: Path
+) -> None:
     output = tmp_path / "shop"
     for file in ("notes.txt", "models/mine.safetensors", "baskets-2024/january.csv"):
         (output / file).parent.mkdir(parents=True, exist_ok=True)
         (output / file).write_text("mine")
-    before = content(output)
-    call = arguments(CALLS[name], inputs.sound, output)
-    assert run(*call).returncode == 2
-    assert content(output) == before
-    assert run(*call, "--force").returncode == 0
-    assert before.items() <= content(output).items()
+    shutil.copy(inputs.foreign["orders.csv"], tmp_path / "orders.csv")
+    before = content(tmp_path)
+    for name in ("prepare", "fit-all"):
+        assert run(*arguments(CALLS[name], inputs.sound, output)).returncode == 2
+    for name in ("prepare", "fit-all", "plot all"):
+        assert run(*arguments(CALLS[name], inputs.sound, tmp_path / "orders.csv"), "--force").returncode == 2
+    assert content(tmp_path) == before
+    for name in ("prepare", "fit-all"):
+        assert run(*arguments(CALLS[name], inputs.sound, output), "--force").returncode == 0
+        assert before.items() <= content(tmp_path).items()
+        (output / "manifest.json").unlink()
 
 
 @pytest.mark.slow

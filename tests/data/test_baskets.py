@@ -151,15 +151,6 @@ def test_weights_must_be_one_finite_non_negative_number_per_basket(weights: Any)
         Baskets.from_matrix(np.eye(2), weights=weights)
 
 
-def test_repeated_items_are_merged_and_counted_in_one_warning() -> None:
-    with pytest.warns(InputWarning, match=r"3.*2.*1") as caught:
-        baskets = Baskets.from_lists([["a", "b"], ["b", "a", "b", "b"], [], ["a", "a"]])
-    assert list(baskets) == [("a", "b"), ("a", "b"), (), ("a",)]
-    assert len(caught) == 1
-    with pytest.warns(InputWarning, match=r"1.*1.*0"):
-        assert list(Baskets.from_lists([[1, 1]])) == [(1,)]
-
-
 def test_baskets_and_what_is_derived_from_them_are_read_only() -> None:
     baskets = Baskets.from_lists([[0], [1], [0, 1]])
     for each in (baskets, baskets.subset([0, 1]), baskets.split(0.5, 0)[0], baskets.deduplicated()):
@@ -167,14 +158,9 @@ def test_baskets_and_what_is_derived_from_them_are_read_only() -> None:
         for array in (each.indices, each.offsets, each.weights, each.sizes, *groups):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 0
-    with pytest.raises(AttributeError):
-        baskets.weights = np.zeros(1)  # type: ignore[misc]
-
-
-def test_the_caller_keeps_arrays_that_can_be_written_to_and_do_not_change_the_baskets() -> None:
     weights, matrix = np.array([1.0, 2.0]), np.eye(2)
     baskets = Baskets.from_matrix(matrix, weights=weights)
-    weights[:], matrix[:] = 7, 1
+    weights[:], matrix[:] = 7, 1  # the caller's arrays stay writable and are copied
     assert plain(baskets) == ((0, 1), [[0], [1]], [1.0, 2.0])
 
 

@@ -117,6 +117,12 @@ def test_they_go_where_their_baskets_go(orders: dl.Baskets) -> None:
 
 
 def test_merged_sets_have_no_time_and_dates_do_not_mix_with_numbers(orders: dl.Baskets) -> None:
+    without = dl.Baskets.from_lists([["bib"]])
+    with pytest.raises(dl.InputError):
+        without.since("2026-03-01")
+    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}, {"fraction": "2026-03-01"}):
+        with pytest.raises(dl.InputError, match="before="):
+            without.split(**wrong)
     assert orders.deduplicated().times is None
     numbered = dl.Baskets.from_lists([["bib"]], times=[3])
     assert dl.Baskets.together([orders, dl.Baskets.from_lists([["bib"]])]).times is None
@@ -127,15 +133,6 @@ def test_merged_sets_have_no_time_and_dates_do_not_mix_with_numbers(orders: dl.B
     assert len(numbered.since("3")) == 1
     for times in ([20260228, 20260301], ["2026-02-28", "2026-03-01"]):
         assert list(dl.Baskets.from_lists([["bib"], ["crib"]], times=times).since("20260301")) == [("crib",)]
-
-
-def test_without_times_nothing_is_cut_there() -> None:
-    baskets = dl.Baskets.from_lists([["bib"]])
-    with pytest.raises(dl.InputError):
-        baskets.since("2026-03-01")
-    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}, {"fraction": "2026-03-01"}):
-        with pytest.raises(dl.InputError, match="before="):
-            baskets.split(**wrong)
 
 
 def test_periods_are_those_of_the_calendar_and_weeks_begin_on_monday() -> None:

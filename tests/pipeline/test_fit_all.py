@@ -20,6 +20,7 @@ from helpers.shelves import QUICK, fitted, in_turn
 
 COLUMNS = ("basket", "item", "category")
 RULES = {"min_count": 3, "min_items": 2}
+pytestmark = pytest.mark.slow
 SLUGS = ("category-0", "category-1", "category-2", "category-3")
 
 
@@ -55,7 +56,6 @@ def state(folder: Path) -> dict[str, tuple[int, bytes]]:
     return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
-@pytest.mark.slow
 def test_every_category_gets_the_model_of_fit_and_the_metrics_of_evaluate(
     prepared: dl.Prepared, tmp_path: Path
 ) -> None:
@@ -83,7 +83,6 @@ def test_every_category_gets_the_model_of_fit_and_the_metrics_of_evaluate(
         assert shelf.category(each.slug).share == pytest.approx(sum(each.n_baskets.values()) / kept, abs=1 / kept)
 
 
-@pytest.mark.slow
 def test_only_what_changed_is_refitted_or_evaluated_again(prepared: dl.Prepared) -> None:
     first = fitted(prepared)
     before, slug = state(first.folder), SLUGS[0]
@@ -124,7 +123,6 @@ def without_test_baskets(prepared: dl.Prepared) -> dl.Prepared:
     return dl.Prepared.open(prepared.folder)
 
 
-@pytest.mark.slow
 def test_added_items_stay_until_the_category_is_refitted(prepared: dl.Prepared) -> None:
     first, slug = fitted(prepared), SLUGS[0]
     n = len(first[slug].items)
@@ -140,7 +138,6 @@ def test_added_items_stay_until_the_category_is_refitted(prepared: dl.Prepared) 
     assert len(again[slug].items) == n
 
 
-@pytest.mark.slow
 def test_models_are_compared_on_their_common_items(prepared: dl.Prepared) -> None:
     first = fitted(prepared)
     now = prepared_again(prepared, random_orders(150), top_items=9)
@@ -157,7 +154,6 @@ def test_models_are_compared_on_their_common_items(prepared: dl.Prepared) -> Non
     assert last["now"]["log_likelihood"] == pytest.approx(shelf.results[slug]["log_likelihood"])
 
 
-@pytest.mark.slow
 def test_a_category_that_fails_is_left_out_or_keeps_its_last_model(prepared: dl.Prepared) -> None:
     with pytest.raises(dl.InputError):
         fitted(prepared, failing(*SLUGS))
@@ -192,7 +188,6 @@ def test_an_interrupted_run_resumes(prepared: dl.Prepared) -> None:
     assert len(fitted(prepared, fresh=True).learned) == 2
 
 
-@pytest.mark.slow
 def test_old_models_stay_for_readers_until_the_run_after_the_next(prepared: dl.Prepared) -> None:
     old = fitted(prepared)
     fitted(prepared, seed=1)
@@ -210,7 +205,6 @@ def test_old_models_stay_for_readers_until_the_run_after_the_next(prepared: dl.P
         old[SLUGS[1]]
 
 
-@pytest.mark.slow
 def test_a_warm_start_starts_from_the_last_model(prepared: dl.Prepared) -> None:
     first = fitted(prepared, max_iter=50)
     warm = fitted(prepared, max_iter=0, warm_start=True)
@@ -242,7 +236,6 @@ def test_changed_baskets_and_folders_that_are_not_ours_are_rejected(prepared: dl
         fitted(prepared)
 
 
-@pytest.mark.slow
 def test_workers_of_a_cluster_fit_the_same_models(prepared: dl.Prepared, tmp_path: Path) -> None:
     here = fitted(prepared, output=tmp_path / "here")
     there = dl.fit_all(prepared, tmp_path / "there", cluster="local:1", **QUICK)

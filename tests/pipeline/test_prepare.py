@@ -14,7 +14,6 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.pipeline import filtering
-from helpers.command import answer
 from helpers.order_files import LENIENT, random_orders, write_csv, write_json_lines, write_parquet
 from reproduction.data import PREFIX, SETS
 
@@ -246,41 +245,26 @@ def test_rows_or_products_are_counted_and_an_item_in_two_categories_is_one_produ
     }
 
 
-def test_items_are_called_by_their_names_and_told_apart_where_two_share_one(tmp_path: Path) -> None:
+def test_items_are_renamed_dropped_and_selected_by_identifier_or_name(tmp_path: Path) -> None:
     rows = [(1, "7", "x"), (1, "8", "x"), (2, "9", "x"), (2, "10", "x"), (2, "3", "x")]
     orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows)
     table = [("7", "crib"), ("8", "bib"), ("9", "bib"), ("3", "postage"), ("55", "unused")]
     names = write_csv(tmp_path / "names.csv", ("item", "title"), table)
-    found = dl.prepare(orders, tmp_path / "out", names=names, name="title", drop="postage", train=1, **LENIENT)
-    assert list(found.train("x")) == [("bib (8)", "crib"), ("10", "bib (9)")]
-    assert found.manifest["dropped_items"] == [{"item": "postage", "rows": 1}]
-    with pytest.raises(dl.InputError, match=r"names.csv.*'item'.*'name'.*--name"):
+    named = {"names": names, "name": "title", "train": 1, **LENIENT}
+    with pytest.warns(dl.InputWarning, match="'parcel'"):
+        found = dl.prepare(orders, tmp_path / "out", drop=["postage", "parcel"], **named)
+    assert list(found.train("x")) == [("bib (8)", "crib"), ("10", "bib (9)")]  # two items share a name
+    assert {each["item"]: each["rows"] for each in found.manifest["dropped_items"]} == {"postage": 1, "parcel": 0}
+    some = dl.prepare(orders, tmp_path / "some", items=["crib", "8"], **named)
+    assert list(some.train("x")) == [("bib", "crib")]
+    with pytest.raises(dl.InputError, match=r"names.csv.*'item'.*'name'"):
         dl.prepare(orders, tmp_path / "out", names=names, **LENIENT)
 
 
-def test_only_the_items_of_a_file_are_kept_by_identifier_or_name(tmp_path: Path) -> None:
-    rows = [(1, "7", "x"), (1, "8", "x"), (2, "9", "x"), (2, "7", "x"), (3, "9", "x")]
-    orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows)
-    names = write_csv(tmp_path / "names.csv", ("item", "name"), [("7", "crib"), ("8", "bib")])
-    (tmp_path / "items.txt").write_text("crib\n8\n")
-    call = ("prepare", orders, "-o", tmp_path / "out", "--names", names, "--items", tmp_path / "items.txt")
-    lenient = [part for name, value in LENIENT.items() for part in (f"--{name.replace('_', '-')}", value)]
-    report = answer(*call, "--train", 1, *lenient)
-    assert list(dl.Prepared.open(tmp_path / "out").train("x")) == [("bib", "crib"), ("crib",)]
-    assert [each["rows"] for each in report["account"] if each["rows"]] == [2, 3]  # left out, kept
-    with pytest.warns(dl.InputWarning):
-        dl.prepare(orders, tmp_path / "out", items=["7", "8", "cot"], drop="8", train=1, **LENIENT)
-    assert list(dl.Prepared.open(tmp_path / "out").train("x")) == [(7,), (7,)]
-
-
-def test_what_is_in_nearly_every_basket_is_pointed_out(tmp_path: Path) -> None:
+def test_items_in_nearly_every_basket_are_listed(tmp_path: Path) -> None:
     rows = [(basket, item, "x") for basket in range(10) for item in ("postage", f"thing {basket % 3}")]
-    orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows[:-2])
-    found = dl.prepare(orders, tmp_path / "out", **LENIENT)
+    found = dl.prepare(write_csv(tmp_path / "orders.csv", COLUMNS, rows[:-2]), tmp_path / "out", **LENIENT)
     assert found.manifest["nearly_everywhere"] == [{"item": "postage", "share": 1.0}]
-    with pytest.warns(dl.InputWarning, match="'parcel'"):
-        found = dl.prepare(orders, tmp_path / "out", drop=["postage", "parcel"], **LENIENT)
-    assert found.manifest["nearly_everywhere"] == []
 
 
 def test_bad_rows_of_json_lines_parquet_and_broken_encodings_leave_the_rest(tmp_path: Path) -> None:
@@ -328,7 +312,7 @@ def test_an_unreadable_file_stops_the_run_before_anything_is_written(tmp_path: P
     assert before.is_whole()
 
 
-def test_invalid_options_are_named_and_nothing_is_written(tmp_path: Path) -> None:
+def test_invalid_options_and_inputs_are_rejected_and_nothing_is_written(tmp_path: Path) -> None:
     orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(20))
     for options, message in (
         ({"item": "product"}, "'product'"),
@@ -346,9 +330,6 @@ def test_invalid_options_are_named_and_nothing_is_written(tmp_path: Path) -> Non
         with pytest.raises(dl.InputError, match=message):
             dl.prepare(orders, tmp_path / "out", **options)
         assert not (tmp_path / "out").exists()
-
-
-def test_inputs_without_orders_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "orders.xlsx").write_bytes(gzip.compress(b"x"))
     write_csv(tmp_path / "empty.csv", COLUMNS, [])

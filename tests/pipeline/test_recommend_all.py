@@ -104,20 +104,12 @@ def test_items_that_no_model_has_stop_it_before_anything_is_written_or_are_left_
     assert read(tmp_path / "out.parquet") == [(int(name), *row) for name, *row in expected(shelf, both)]
 
 
-def test_one_model_names_no_category_and_items_may_be_integers(tmp_path: Path) -> None:
+def test_one_model_has_no_category_and_invalid_rows_and_impossible_baskets_are_counted(tmp_path: Path) -> None:
     model = dl.Mixture(random_mixture(2, 4, seed=1), [5, 6, 7, 80])
-    model.save(tmp_path / "model.safetensors")
-    write_csv(tmp_path / "a.csv", COLUMNS, [("b", 80), ("a", 5), ("a", 7)])
-    dl.recommend_all(tmp_path / "model.safetensors", tmp_path / "a.csv", tmp_path / "out.parquet", k=2)
-    wanted = [
-        (name, rank, *each)
-        for name, items in (("a", [5, 7]), ("b", [80]))
-        for rank, each in enumerate(model.recommend(items, 2), start=1)
-    ]
+    write_csv(tmp_path / "a.csv", COLUMNS, [("b", 80)])
+    dl.recommend_all(model, tmp_path / "a.csv", tmp_path / "out.parquet", k=2)
+    wanted = [("b", rank, *each) for rank, each in enumerate(model.recommend([80], 2), start=1)]
     assert read(tmp_path / "out.parquet") == wanted
-
-
-def test_rows_that_cannot_be_used_and_baskets_that_cannot_be_are_counted(tmp_path: Path) -> None:
     model = dl.Mixture(dl.MixtureKernel.of_items([0.0, -1e4]), ["bib", "unicorn"], nonempty=True)
     (tmp_path / "a.csv").write_text("basket,item\n1,bib\n2\n3,\n4,unicorn\n5,bib\n")
     found = dl.recommend_all(model, tmp_path / "a.csv", tmp_path / "out.csv", k=1)

@@ -93,13 +93,6 @@ def test_an_item_is_explained_and_segments_depend_on_the_basket(asks: Client, sh
     assert [each["share"] for each in segments] == [each.weight for each in model.segments()]
 
 
-def test_a_dpp_has_substitutes_but_no_complements_or_segments(asks: Client, shelf: dl.Shelf) -> None:
-    found = ask(asks, "substitutes", {"item": "sock"}, "wear")
-    assert found["items"][0]["lift"] == pytest.approx(1 - shelf["wear"].substitutes("sock")[0].substitution)
-    assert "DPP" in ask(asks, "complements", {"item": "sock"}, "wear")["note"]
-    assert "DPP" in ask(asks, "segments", {}, "wear")["note"]
-
-
 def test_a_basket_of_several_categories_is_answered_by_all_models(asks: Client, shelf: dl.Shelf) -> None:
     found = answer_of(asks.post("/v1/recommend", json={"basket": ["crib", "tie"], "k": 3, "deny": ["sock"]}))
     assert found["items"] == [each._asdict() for each in shelf.recommend(["crib", "tie"], 3, deny=["sock"])]
@@ -156,6 +149,20 @@ def test_related_items_are_those_of_the_model(tmp_path: Path) -> None:
     assert [(each["item"], each["lift"]) for each in together["items"]] == [("Pad", model.complements("crib")[0].lift)]
     assert [(each["item"], each["lift"]) for each in instead["items"]] == [("bed", model.substitutes("cot")[0].lift)]
     assert together["items"][0]["low"] is None  # where nothing is known of the baskets learned from
+
+
+def test_every_kind_of_model_is_served(asks: Client, shelf: dl.Shelf, tmp_path: Path) -> None:
+    found = ask(asks, "substitutes", {"item": "sock"}, "wear")
+    assert found["items"][0]["lift"] == pytest.approx(1 - shelf["wear"].substitutes("sock")[0].substitution)
+    for what, body in (("complements", {"item": "sock"}), ("segments", {})):
+        assert ask(asks, what, body, "wear")["note"]  # a DPP has none
+    one, other = (dl.Mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
+    model = dl.Mixture.of([one, other, dl.DPP(dl.Kernel.from_K(np.eye(3) / 4), ["cot", "crib", "lamp"])])
+    model.save(tmp_path / "sleep.safetensors")
+    with client(tmp_path / "sleep.safetensors") as given_models:
+        assert ask(given_models, "recommend", {"basket": ["cot"]})["items"] == as_told(model.recommend(["cot"]))
+        for what, body in (("segments", {}), ("explain", {"item": "lamp"}), ("complete", {"k": 2})):
+            assert ask(given_models, what, {"basket": ["cot"], **body})
 
 
 def test_each_row_of_a_batch_has_its_answer_or_its_problem(asks: Client) -> None:
@@ -215,13 +222,3 @@ def test_the_analyst_sees_what_fit_all_measured_on_test_baskets(tmp_path: Path) 
     assert (found["on"], found["rows"]) == ("test", measured["calibration"]["rows"])
     assert fares["baselines"] == measured["baselines"]
     assert fares["baselines"]["item-to-item"] > 0
-
-
-def test_a_mixture_of_given_models_is_served(tmp_path: Path) -> None:
-    one, other = (dl.Mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
-    model = dl.Mixture.of([one, other, dl.DPP(dl.Kernel.from_K(np.eye(3) / 4), ["cot", "crib", "lamp"])])
-    model.save(tmp_path / "sleep.safetensors")
-    with client(tmp_path / "sleep.safetensors") as asks:
-        assert ask(asks, "recommend", {"basket": ["cot"]})["items"] == as_told(model.recommend(["cot"]))
-        for what, body in (("segments", {}), ("explain", {"item": "lamp"}), ("complete", {"k": 2})):
-            assert ask(asks, what, {"basket": ["cot"], **body})

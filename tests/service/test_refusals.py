@@ -97,16 +97,13 @@ def test_a_body_that_is_too_large_is_rejected_with_or_without_a_content_length(a
         problem_of(asks.post("/v1/models/sleep/recommend", content=content, headers=JSON), 413)
 
 
-def test_no_name_leads_to_other_files(asks: Client, folder: Path) -> None:
+def test_unknown_names_and_methods_are_rejected_and_lead_to_no_other_files(asks: Client, folder: Path) -> None:
     for name in ("nope", "../../etc/passwd", "..%2f..%2fetc%2fpasswd", "sleep.safetensors", "%00", "%2e"):
         for response in (asks.get(f"/v1/models/{name}/items"), asks.post(f"/v1/models/{name}/recommend", json={})):
             problem_of(response, 404)
             assert str(folder) not in response.text
     for path in ("/assets/../app.py", "/assets/..%2fapp.py", "/assets//etc/passwd", "/nowhere"):
         problem_of(asks.get(path), 404)
-
-
-def test_a_wrong_method_is_named(asks: Client) -> None:
     response = asks.get("/v1/models/sleep/recommend")
     assert "'GET'" in problem_of(response, 405)["detail"]
     assert response.headers["allow"] == "POST"
