@@ -14,6 +14,8 @@ from helpers import command, program
 from helpers.parts import write_parts
 from helpers.problems import sampled
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> str:
@@ -58,7 +60,6 @@ def processes_of(group: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to find the processes of a group")
-@pytest.mark.slow
 def test_ctrl_c_saves_the_model_and_ends_the_workers(files: str, tmp_path: Path) -> None:
     model, terminal = tmp_path / "model", program.Terminal()
     options = ["--learner", "em", "--tol", "0", "--max-iter", "100000", "--cluster", "local:1"]

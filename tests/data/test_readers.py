@@ -168,7 +168,7 @@ def test_repeated_items_are_merged_with_a_warning_that_counts_them(tmp_path: Pat
 bare_names = names.filter(lambda name: name == name.strip())
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     lists=label_lists(bare_names, min_size=1) | label_lists(integers, min_size=1),
     delimiter=st.sampled_from([",", "\t", ";", "|"]),
@@ -188,7 +188,7 @@ def test_any_labels_survive_a_csv_file_and_a_table(
     assert plain(table) == (tuple(labels(lists)), [sorted(basket) for basket in lists], [1.0] * len(lists))
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(lists=label_lists(bare_names.filter(lambda name: not set(name) & set("\r\n"))))
 def test_any_names_on_one_line_survive_a_file_of_lines(lists: Lists, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "labels.txt"
@@ -487,6 +487,7 @@ FUZZED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpplearn.InputWarning")
 @pytest.mark.parametrize("name", FUZZED)
 def test_a_damaged_file_is_read_or_refused_and_never_fails_otherwise(name: str, tmp_path: Path) -> None:

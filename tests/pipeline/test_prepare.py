@@ -192,6 +192,7 @@ def test_every_kind_of_file_gives_the_same_baskets(tmp_path: Path) -> None:
     assert [name for name, each in found.items() if each != found["csv"]] == []
 
 
+@pytest.mark.slow
 def test_parts_of_the_baskets_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(60))
     whole = dl.prepare(orders, tmp_path / "whole", min_count=3, min_items=2)
@@ -201,6 +202,7 @@ def test_parts_of_the_baskets_make_no_difference(tmp_path: Path, monkeypatch: py
     assert parts.manifest["account"] == whole.manifest["account"]
 
 
+@pytest.mark.slow
 def test_a_basket_is_on_one_side_in_all_its_categories_and_shares_are_close(tmp_path: Path) -> None:
     orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(400))
     found = dl.prepare(orders, tmp_path / "out", min_count=3, min_items=2)
