@@ -5,14 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from inspect import signature
 from pathlib import Path
 
 import pytest
 
 import dpplearn as dl
 from dpplearn.cli.app import COMMANDS
-from dpplearn.cli.app import command as command_of
 from helpers import command
 from helpers.command import parsed
 from helpers.program import ENVIRONMENT, PROGRAM, Terminal, begin, run, wait_for
@@ -98,11 +96,6 @@ def test_a_mistake_is_reported_on_one_line_with_an_exit_code(mistaken: Path) -> 
         assert done.stderr.count("\n") == 1
         assert [name for name in names if name not in done.stderr] == [], done.stderr
         assert not (mistaken / "x.safetensors").exists()
-
-
-def test_every_command_has_the_option_quiet() -> None:
-    for name in COMMANDS:
-        assert "quiet" in signature(command_of(name)).parameters, name
 
 
 @pytest.mark.slow

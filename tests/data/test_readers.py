@@ -64,29 +64,10 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def halves(folder: Path, stem: str, ending: str, parts: Callable[[slice], str | bytes]) -> Path:
-    """Two files of rows, and the pattern that matches both."""
-    write(folder / f"{stem}-1{ending}", parts(slice(None, None, 2)))
-    write(folder / f"{stem}-2{ending}", parts(slice(1, None, 2)))
-    return folder / f"{stem}-*{ending}"
-
-
 def parquet_bytes(table: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_pandas(table, preserve_index=False), buffer)
     return buffer.getvalue()
-
-
-def csv_by_glob(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
-    header, *lines = csv_text(
-        [[str(item) for item in basket] for basket in lists], weights, lineterminator="\n"
-    ).splitlines()
-    return read_baskets(halves(folder, "orders", ".csv", lambda part: "\n".join([header, *lines[part]])), **READ)
-
-
-def parquet_by_glob(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
-    table = frame(lists, weights)
-    return read_baskets(halves(folder, "orders", ".parquet", lambda part: parquet_bytes(table[part])), **READ)
 
 
 def in_another_order(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
@@ -100,12 +81,10 @@ WITH_WEIGHTS: dict[str, Write] = {
     "CSV, semicolons, any ending": lambda folder, lists, w: read_baskets(
         write(folder / "a.export", csv_text(lists, w, delimiter=";")), format="csv", **READ
     ),
-    "CSV by glob": csv_by_glob,
     "TSV": lambda folder, lists, w: read_baskets(write(folder / "a.tsv", csv_text(lists, w, delimiter="\t")), **READ),
     "Parquet": lambda folder, lists, w: read_baskets(
         write(folder / "a.parquet", parquet_bytes(frame(lists, w))), **READ
     ),
-    "Parquet by glob": parquet_by_glob,
     "pandas": lambda _, lists, w: Baskets.from_table(frame(lists, w), **READ),
     "pandas, in another order": in_another_order,
     "pandas, categories": lambda _, lists, w: Baskets.from_table(
@@ -384,8 +363,10 @@ def test_a_format_that_cannot_be_told_is_asked_for_and_never_guessed(tmp_path: P
     assert list(read_baskets(path, format="lines")) == [("basket", "item"), ("1", "a")]
 
 
-def test_several_files_need_one_format_and_the_same_columns(tmp_path: Path) -> None:
+def test_several_files_are_one_table_of_one_format_and_the_same_columns(tmp_path: Path) -> None:
     write(tmp_path / "a1.csv", "basket,item\n1,a\n")
+    write(tmp_path / "a2.csv", "basket,item\n2,b\n1,c\n")
+    assert list(read_baskets(tmp_path / "a*.csv")) == [("a", "c"), ("b",)]
     write(tmp_path / "a2.txt", "a b\n")
     with pytest.raises(InputError):
         read_baskets(tmp_path / "a*")
@@ -437,18 +418,11 @@ def test_blanks_around_a_name_are_no_part_of_it_in_any_file(tmp_path: Path) -> N
     with pytest.raises(InputError, match="2"):  # a quoted item ends with its quote, or is no line of CSV
         read_baskets(write(tmp_path / "a.txt", lines))
     assert list(read_baskets(write(tmp_path / "a.txt", lines.replace('" ,', '",')))) == expected
-
-
-def test_every_unicode_blank_around_a_label_is_stripped_from_files(tmp_path: Path) -> None:
-    blanks = [chr(code) for code in range(0x11000) if chr(code).isspace()]
-    assert len(blanks) > 20
-    stripped = [f"{blank}a{blank}b{blank}{blank}" for blank in blanks]
+    blanks = [chr(code) for code in range(0x11000) if chr(code).isspace()]  # and all others of Unicode
     kept = ["\u200ba\u200b", "\x00b"]  # invisible, but no blanks
-    table = pa.table({"basket": [1] * (len(blanks) + 2), "item": [*stripped, *kept]})
-    pq.write_table(table, tmp_path / "a.parquet")
+    stripped = [f"{blank}a{blank}b{blank}{blank}" for blank in blanks]
+    pq.write_table(pa.table({"basket": [1] * (len(blanks) + 2), "item": [*stripped, *kept]}), tmp_path / "a.parquet")
     assert read_baskets(tmp_path / "a.parquet").items == tuple(sorted([*(f"a{blank}b" for blank in blanks), *kept]))
-    numbers = "basket, item, w\n1, 10, 2.5\n1 ,9 , 2.5 \n"
-    assert read_baskets(write(tmp_path / "a.csv", numbers), weight="w").items == (9, 10)
     in_memory = pd.DataFrame({"basket": [1, 1], "item": [" a", "a"]})
     assert Baskets.from_table(in_memory).items == (" a", "a")
 
