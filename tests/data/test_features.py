@@ -67,7 +67,7 @@ def test_a_missing_number_in_a_csv_file_does_not_make_the_column_categorical(tmp
 def test_columns_that_say_nothing_and_rows_of_other_items_are_noted() -> None:
     features = read_features({**TABLE, "shop": ["here"] * 4, "vat": [7] * 4}, ITEMS[:3])
     assert features.names == ("price", "kind=(other)")
-    for note, named in zip(features.notes, ("mug", "'shop'", "'vat'"), strict=False):
+    for note, named in zip(features.notes, ("mug", "'shop'", "'vat'"), strict=True):
         assert named in note
 
 
