@@ -54,7 +54,7 @@ dist: $(VENV)/.installed-dist
 browser:
 	npm install --no-save --no-audit --no-fund axe-core @sparticuz/chromium
 
-# Linters, all tests, and the short processor check.
+# Linters, all tests, and the short processor check; six minutes on 2 cores.
 test: lint pytest
 	$(BIN)/python tests/processors.py --short
 
@@ -66,7 +66,7 @@ pytest: $(VENV)/.installed-test
 quick: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-# Doctests and numerical tests as on other processors, with one and with two BLAS threads; half an hour on 2 cores.
+# Doctests and numerical tests as on other processors, with one and with two BLAS threads; a quarter of an hour on 2 cores.
 test-processors: $(VENV)/.installed-test
 	$(BIN)/python tests/processors.py
 
