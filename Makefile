@@ -54,7 +54,7 @@ dist: $(VENV)/.installed-dist
 browser:
 	npm install --no-save --no-audit --no-fund axe-core @sparticuz/chromium
 
-# Linters, all tests, and the short processor check.
+# Linters, all tests, and the short processor check; six minutes on 2 cores.
 test: lint pytest
 	$(BIN)/python tests/processors.py --short
 
@@ -66,7 +66,7 @@ pytest: $(VENV)/.installed-test
 quick: $(VENV)/.installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-# Doctests and numerical tests as on other processors, with one and with two BLAS threads; half an hour on 2 cores.
+# Doctests and numerical tests as on other processors, with one and with two BLAS threads; a quarter of an hour on 2 cores.
 test-processors: $(VENV)/.installed-test
 	$(BIN)/python tests/processors.py
 
@@ -84,13 +84,13 @@ bench-learners: $(VENV)/.installed-bench
 
 # Shrinkage on 2N, 5N, 20N and all baskets of eight categories; a few minutes. A second call continues.
 bench-small-data: $(VENV)/.installed-bench
-	$(BIN)/python -m benchmarks.small_data --processes 2
+	$(BIN)/python -m benchmarks.small_data
 
 # The models beside each other and beside baselines; half an hour on 2 cores. A second call goes on.
 bench-models: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.models
 
-# Large catalogues: Belgian retail, a known mixture of 100,000 items, growth; half an hour on 2 cores.
+# Large catalogues: Belgian retail and a known mixture of 100,000 items; some minutes on 2 cores.
 bench-large: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.large
 

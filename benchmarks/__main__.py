@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import platform
 import sys
-from dataclasses import asdict
-from datetime import UTC, datetime
 from importlib import import_module
-from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -22,7 +16,6 @@ NAMES = (
     "learning",
     "statistics",
     "sampling",
-    "selection",
     "using",
     "large_using",
     "prepare",
@@ -52,17 +45,6 @@ def main(names: list[str]) -> int:
             progress.bar(f"measuring {name}")
             results += import_module(f"benchmarks.{name}").run()
     console.print(table(results))
-    record = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-        "results": [{**asdict(result), "reached": result.reached} for result in results],
-    }
-    path = Path(__file__).parent / "results" / "latest.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    console.print(f"written to {path}")
     return 1 if any(result.reached is False for result in results) else 0
 
 

@@ -1,8 +1,7 @@
-"""Large catalogues: `python -m benchmarks.large [retail] [generated] [growth]`. Without arguments, all three.
+"""Large catalogues: `python -m benchmarks.large [retail] [generated]`. Without arguments, both.
 
 - retail: Belgian retail (16,470 items), three splits, compared with the baselines of `evaluate`.
 - generated: a known mixture of 100,000 items fitted to 1,000,000 baskets, compared with the true model.
-- growth: exponents of the CPU time of one EM pass and of one batch of the low-rank learner.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Callable
 
 import numpy as np
 
@@ -18,19 +16,10 @@ import dpplearn as dl
 from benchmarks.known_mixture import KnownMixture
 from benchmarks.learners.problems import SHARED
 from dpplearn.kernels.families import law_of
-from dpplearn.learners.low_rank import learner
-from dpplearn.learners.low_rank.learner import Schedule
-from dpplearn.learners.low_rank.problem import LowRankProblem
+from dpplearn.learners.factored.problem import FactoredProblem
 
 TRAIN_SHARE, FIRST_SEED, SPLITS = 0.887, 31, 3
-
-
-def print_header(title: str, *names: str) -> None:
-    print(f"\n{title}\n\n| {' | '.join(names)} |\n|{'---|' * len(names)}", flush=True)
-
-
-def print_row(*values: object) -> None:
-    print(f"| {' | '.join(f'{v:.4g}' if isinstance(v, float) else str(v) for v in values)} |", flush=True)
+N_ITEMS, N_TRAIN, N_TEST = 100_000, 1_000_000, 10_000
 
 
 def retail() -> None:
@@ -43,67 +32,25 @@ def retail() -> None:
         print(dl.evaluate(model, test, train=train, k=10, rng=seed), flush=True)
 
 
-def generated(n_items: int = 100_000, n: int = 1_000_000) -> None:
-    truth = KnownMixture.of(n_items, 20, 40, 8.0, rng=0)
-    baskets = truth.draw(n + n // 100, rng=1)
+def generated() -> None:
+    truth = KnownMixture.of(N_ITEMS, 20, 40, 8.0, rng=0)
+    baskets = truth.draw(N_TRAIN + N_TEST, rng=1)
     order = np.random.default_rng(0).permutation(len(baskets))
-    test, train = baskets.subset(order[: n // 100]), baskets.subset(order[n // 100 :])
-    independent = LowRankProblem(train, None, True, 1, 0, 0).baseline()
+    test, train = baskets.subset(order[:N_TEST]), baskets.subset(order[N_TEST:])
+    independent = FactoredProblem(train, None, True, 1, 0, 0).independent_items()
     base = law_of(independent, nonempty=True).mean_log_likelihood(test)
     best = law_of(truth.kernel, nonempty=True).mean_log_likelihood(test) - base
-    print_header(f"A known mixture, N = {n_items:,}, n = {len(train):,}", "", "gain", "wall s", "CPU s", "peak GB")
-    print_row("truth", best, "", "", "")
-    for name, passes, epochs in (("default passes", learner.EM_PASSES, learner.EPOCHS), ("three times", 180, 15)):
-        learner.EM_PASSES, learner.EPOCHS = passes, epochs
-        began, wall = time.process_time(), time.perf_counter()
-        model = dl.fit(train, rng=0).model
-        seconds = (time.perf_counter() - wall, time.process_time() - began)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        print_row(name, model.log_likelihood(test) - base, *seconds, peak)
+    cpu, wall = time.process_time(), time.perf_counter()
+    model = dl.fit(train, rng=0).model
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    gain = model.log_likelihood(test) - base
+    print(f"\nA known mixture, {N_ITEMS:,} items, {len(train):,} baskets; gains over independent items in nats")
+    print(f"gain {gain:.3f}, of the true model {best:.3f}; {wall:.0f} s, {cpu:.0f} s of CPU, peak {peak:.2f} GB")
 
 
-def growth() -> None:
-    """Vary n baskets, N items, M segments and r columns, one at a time."""
-    middle = {"n": 50_000, "N": 10_000, "M": 20, "r": 100}
-    ladders = {"n": (25_000, 50_000, 100_000), "N": (5_000, 10_000, 20_000), "M": (10, 20, 40), "r": (50, 100, 200)}
-    print_header("Exponents of CPU time, one thread", "in", "EM pass", "batch", "values")
-    for name, ladder in ladders.items():
-        times = np.array([pass_and_batch_seconds(**{**middle, name: value}) for value in ladder])
-        slopes = np.polyfit(np.log(ladder), np.log(times), 1)[0]
-        print_row(name, *(float(each) for each in slopes), ", ".join(map(str, ladder)))
-
-
-def pass_and_batch_seconds(n: int, N: int, M: int, r: int) -> tuple[float, float]:
-    baskets = KnownMixture.of(N, 4, 10, 8.0, rng=0).draw(n, rng=1)
-    problem = LowRankProblem(baskets, 1, True, M, 0, r // 2)
-    schedule, at = Schedule(problem), problem.initial("random", np.random.default_rng(0))
-    of_pass = best_cpu_seconds(lambda: schedule.e_step(at))
-    at = at.with_factors(problem)
-    targets = at.log_odds[:, problem.active]
-    return of_pass, best_cpu_seconds(lambda: schedule.batch(at, targets))
-
-
-def best_cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
-    times = []
-    for _ in range(repeats):
-        began = time.process_time()
-        work()
-        times.append(time.process_time() - began)
-    return min(times)
-
-
-SECTIONS: dict[str, Callable[[], None]] = {"retail": retail, "generated": generated, "growth": growth}
-
-
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in SECTIONS]
-    if unknown:
-        print(f"unknown section {unknown[0]!r}; usage:\n{__doc__}", file=sys.stderr)
-        return 2
-    for name in names or SECTIONS:
-        SECTIONS[name]()
-    return 0
-
+SECTIONS = {"retail": retail, "generated": generated}
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    for name in sys.argv[1:] or SECTIONS:
+        SECTIONS[name]()

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 import dpplearn as dl
+from benchmarks.learners.problems import source
 from benchmarks.measure import Result, best_seconds, seconds
 from reproduction import textbook
-from reproduction.data import read_registry, registry_files
-
-SHARED = Path(os.environ.get("DPPLEARN_SHARED", Path(__file__).parents[2] / "shared"))
-
-
-def feeding() -> tuple[str, dl.Baskets]:
-    """The original feeding registries if they are at hand, generated ones otherwise."""
-    files = SHARED / "data" / "registries"
-    if files.is_dir():
-        return "feeding", read_registry(*registry_files(files, "feeding"))
-    return "generated feeding", dl.datasets.make_registries("feeding", 19_001, rng=0)
 
 
 def run() -> list[Result]:
-    name, baskets = feeding()
-    train, _ = baskets.split(0.7, rng=0)
+    name = f"{source().kind} feeding"
+    train, _ = source().load("feeding").split(0.7, rng=0)
     X = np.random.default_rng(0).standard_normal((train.n_items, train.n_items))
     start = dl.DPP(dl.Kernel.from_L(X @ X.T / train.n_items), train.items)
     data = train.deduplicated()

@@ -1,4 +1,4 @@
-"""Preparing raw orders: CPU time and memory, in a process of its own. `python -m benchmarks.prepare [ROWS]`."""
+"""Preparing raw orders: CPU time and memory, in a process of its own. `python -m benchmarks prepare`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import duckdb
 
 from benchmarks.measure import Result
 
-ROWS = 10**7
+ROWS = 10**7  # set to 10**8 for the largest size of docs/results/scale.md
 MEMORY = 4 * 2**30
 SECONDS = 300  # of CPU, for 10⁸ rows
 N_CATEGORIES, N_ITEMS, ROWS_PER_BASKET = 18, 500, 10
@@ -40,21 +40,16 @@ def write_orders(path: Path, n_rows: int) -> None:
         """)
 
 
-def run(n_rows: int = ROWS) -> list[Result]:
+def run() -> list[Result]:
     with TemporaryDirectory(prefix="dpplearn-bench-") as folder:
         orders, out = Path(folder) / "orders.parquet", Path(folder) / "prepared"
-        write_orders(orders, n_rows)
+        write_orders(orders, ROWS)
         command = [sys.executable, "-c", PREPARE, str(orders), str(out), str(MEMORY)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     cpu, memory, kept, categories = json.loads(done.stdout)
-    what = f"preparing {n_rows:.0e} rows of Parquet"
+    what = f"preparing {ROWS:.0e} rows of Parquet"
     detail = f"{kept:,} rows in {categories} categories kept"
     return [
-        Result(f"{what}, CPU", cpu, "s", SECONDS * max(n_rows / 1e8, 0.1), at_least=False, detail=detail),
+        Result(f"{what}, CPU", cpu, "s", SECONDS * max(ROWS / 1e8, 0.1), at_least=False, detail=detail),
         Result(f"{what}, peak memory of the process", memory / 2**30, "GiB", MEMORY / 2**30, at_least=False),
     ]
-
-
-if __name__ == "__main__":
-    for result in run(int(float(sys.argv[1])) if len(sys.argv) > 1 else ROWS):
-        print(f"{result.what}: {result.figure:.3g} {result.unit} (at most {result.target:g}) {result.detail}")

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ import numpy as np
 
 import dpplearn as dl
 from benchmarks.measure import Result
+from dpplearn.arrays import Floats
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.models.shelf import FORMAT
 from dpplearn.tools.files import digest
@@ -32,6 +33,7 @@ SECONDS = 3.0  # of each measurement
 CONNECTIONS = (1, 8, 64)
 SWAPS = 100
 TICK = os.sysconf("SC_CLK_TCK")
+JSON = {"content-type": "application/json"}
 
 
 def small(n: int, seed: int = 0) -> dl.Mixture:
@@ -108,13 +110,28 @@ def served(folder: Path, *options: object) -> Iterator[Server]:
         found.process.wait(30)
 
 
-def load(server: Server, connections: int, body: dict[str, Any], name: str, pace: float = 0, **how: Any) -> Any:
-    """Ask over so many connections for some seconds, each when it has its answer or, paced, at fixed times; how long
-    each request took, from when it should have been sent, and how many failed."""
+def load(
+    server: Server,
+    name: str,
+    connections: int,
+    *,
+    explain: bool = False,
+    pace: float = 0,
+    seconds: float = SECONDS,
+    done: threading.Event | None = None,
+) -> tuple[Floats, int]:
+    """Send requests for some seconds, or until `done`, over several connections.
+
+    A connection sends its next request when it has an answer; with `pace`, every so many seconds. Return how long each
+    request took, from when it was due, and how many failed.
+    """
     times: list[float] = []
     failed: list[str] = []
-    content, until = json.dumps(body), time.perf_counter() + how.get("seconds", SECONDS)
-    more: Callable[[], bool] = how.get("more", lambda: time.perf_counter() < until)
+    content = json.dumps({"basket": [f"item {i}" for i in range(0, 50, 10)], "k": 10, "explain": explain})
+    until = time.perf_counter() + seconds
+
+    def more() -> bool:
+        return not done.is_set() if done is not None else time.perf_counter() < until
 
     def ask(number: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
@@ -125,9 +142,7 @@ def load(server: Server, connections: int, body: dict[str, Any], name: str, pace
             began = due if pace else time.perf_counter()
             due += pace
             try:
-                connection.request(
-                    "POST", f"/v1/models/{name}/recommend", content, {"content-type": "application/json"}
-                )
+                connection.request("POST", f"/v1/models/{name}/recommend", content, JSON)
                 response = connection.getresponse()
                 response.read()
                 if response.status != 200:
@@ -143,31 +158,28 @@ def load(server: Server, connections: int, body: dict[str, Any], name: str, pace
         each.start()
     for each in threads:
         each.join()
-    return np.array(times), failed
+    return np.array(times), len(failed)
 
 
 def latencies(server: Server, n: int) -> Iterator[Result]:
-    basket = [f"item {i}" for i in range(0, 50, 10)]
     for explain in (False, True):
-        body = {"basket": basket, "k": 10, "explain": explain}
-        load(server, 1, body, f"n{n}", seconds=0.5)
+        load(server, f"n{n}", 1, explain=explain, seconds=0.5)
         for connections in CONNECTIONS:
             before = server.cpu()
-            times, failed = load(server, connections, body, f"n{n}")
+            times, failed = load(server, f"n{n}", connections, explain=explain)
             cpu = 1e6 * (server.cpu() - before) / max(len(times), 1)
             p50, p99 = 1000 * np.quantile(times, [0.5, 0.99])
             what = f"recommend{' with reasons' if explain else ''}, N = {n:,}, {connections} connections"
             target = 900.0 if n == 100 and not explain else None
-            detail = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(times) / SECONDS:.0f} per second, {len(failed)} failed"
+            detail = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(times) / SECONDS:.0f} per second, {failed} failed"
             yield Result(f"{what}: CPU per request", cpu, "µs", target, at_least=False, detail=detail)
 
 
 def half_load(server: Server) -> Result:
-    body = {"basket": [f"item {i}" for i in range(0, 50, 10)], "k": 10}
-    times, _ = load(server, 8, body, "n100")
+    times, _ = load(server, "n100", 8)
     rate = len(times) / SECONDS / 2
-    times, failed = load(server, 8, body, "n100", pace=8 / rate)
-    detail = f"{rate:.0f} per second over 8 connections, {len(failed)} failed"
+    times, failed = load(server, "n100", 8, pace=8 / rate)
+    detail = f"{rate:.0f} per second over 8 connections, {failed} failed"
     return Result("p99 at half load, N = 100", 1000 * float(np.quantile(times, 0.99)), "ms", 20, False, detail)
 
 
@@ -185,10 +197,10 @@ def swaps(folder: Path) -> Result:
 
         replacing = threading.Thread(target=replace)
         replacing.start()
-        times, failed = load(server, 8, {"basket": ["item 1"]}, "n100", more=lambda: not done.is_set())
+        times, failed = load(server, "n100", 8, done=done)
         replacing.join()
     detail = f"{len(times):,} requests over 8 connections"
-    return Result(f"failed requests in {SWAPS} replacements of the shelf", len(failed), "", 0, False, detail)
+    return Result(f"failed requests in {SWAPS} replacements of the shelf", failed, "", 0, False, detail)
 
 
 def killed(folder: Path) -> Result:
@@ -197,32 +209,29 @@ def killed(folder: Path) -> Result:
         while len(server.workers()) < 2:
             time.sleep(0.01)
         threading.Timer(1, lambda: os.kill(server.workers()[0], signal.SIGKILL)).start()
-        times, failed = load(server, 8, {"basket": ["item 1"]}, "n100", seconds=5)
+        times, failed = load(server, "n100", 8, seconds=5)
         until = time.perf_counter() + 30
         while len(server.workers()) < 3 and time.perf_counter() < until:
             time.sleep(0.05)
         replaced = len(server.workers()) == 3
     detail = f"{len(times):,} answered over 8 connections; the worker was {'' if replaced else 'not '}replaced"
-    return Result("failed requests when one of 2 workers is killed", len(failed), "", 8, False, detail)
+    return Result("failed requests when one of 2 workers is killed", failed, "", 8, False, detail)
+
+
+@contextmanager
+def shelf(models: dict[str, dl.Mixture]) -> Iterator[Path]:
+    with TemporaryDirectory() as folder:
+        write_shelf(Path(folder), models)
+        yield Path(folder)
 
 
 def run() -> list[Result]:
     found: list[Result] = []
-    with TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        write_shelf(folder, {f"category-{i}": small(100, i) for i in range(13)})
-        with served(folder) as server:
-            found.append(Result("start to ready, 13 models", server.seconds, "s", 3, at_least=False))
-    with TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        write_shelf(folder, {"n100": small(100), "n1000": large(1000)})
-        with served(folder) as server:
-            for n in (100, 1000):
-                found += latencies(server, n)
-            found.append(half_load(server))
+    with shelf({f"category-{i}": small(100, i) for i in range(13)}) as folder, served(folder) as server:
+        found.append(Result("start to ready, 13 models", server.seconds, "s", 3, at_least=False))
+    with shelf({"n100": small(100), "n1000": large(1000)}) as folder, served(folder) as server:
+        found += [*latencies(server, 100), *latencies(server, 1000), half_load(server)]
     for measured in (swaps, killed):
-        with TemporaryDirectory() as scratch:
-            folder = Path(scratch)
-            write_shelf(folder, {"n100": small(100)})
+        with shelf({"n100": small(100)}) as folder:
             found.append(measured(folder))
     return found

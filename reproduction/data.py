@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -117,7 +116,9 @@ def find_registries(data: Path | None = None) -> Path:
     InputError
         If no folder has all files. The message says where the authors published them.
     """
-    candidates = [data] if data is not None else list(_default_folders())
+    candidates = [data or Path("data/registries")]
+    if data is None and (shared := os.environ.get("DPPLEARN_SHARED")):
+        candidates.append(Path(shared) / "data" / "registries")
     for folder in candidates:
         if not missing_files(folder):
             return folder
@@ -135,12 +136,6 @@ def find_registries(data: Path | None = None) -> Path:
 
 def missing_files(folder: Path) -> list[Path]:
     return [path for category in CATEGORIES for path in registry_files(folder, category) if not path.is_file()]
-
-
-def _default_folders() -> Iterator[Path]:
-    yield Path("data/registries")
-    if shared := os.environ.get("DPPLEARN_SHARED"):
-        yield Path(shared) / "data" / "registries"
 
 
 def read_registry(sets_path: Path, names_path: Path) -> Baskets:

@@ -7,6 +7,7 @@ An experiment is a function that takes a `Source` and a `Trial` and returns one 
 from __future__ import annotations
 
 import time
+import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,21 +41,15 @@ Row = dict[str, Any]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One trial of an experiment. `category` is a series in iteration_cost and a run in authors."""
+class Trial(NamedTuple):
+    """One trial of an experiment.
+
+    `category` is a series of COST_SIZES in iteration_cost, where `number` is a place in it, and a run in authors.
+    """
 
     experiment: str
     category: str
     number: int = 0
-    n_train: int = 0  # n, N and k: only for iteration_cost
-    n_items: int = 0
-    set_size: int = 0
-
-    @property
-    def name(self) -> str:
-        sizes = {"n": self.n_train, "N": self.n_items, "k": self.set_size}
-        return "/".join([self.category, *(f"{key}={size}" for key, size in sizes.items() if size), str(self.number)])
 
 
 @dataclass(frozen=True)
@@ -95,34 +90,25 @@ class Problem(NamedTuple):
     start: SpectralDPP
 
 
-def wishart_problem(source: Source, trial: Trial) -> Problem:
-    """Return all training data and a Wishart kernel."""
-    train, test = source.split(trial.category, trial.number)
-    return Problem(train, test, wishart(train, source.rng("wishart", trial.category, trial.number)))
+def problem_of(source: Source, trial: Trial, init: str) -> Problem:
+    """Return the split of a trial with the initial kernel `init`: wishart, moments, moments_2N or diagonal.
 
-
-def moments_problem(source: Source, trial: Trial) -> Problem:
-    """Return all training data and the kernel of its moments."""
+    The training sets are in random order. moments_2N keeps the first 2N of them.
+    """
     train, test = source.split(trial.category, trial.number)
+    N = train.n_items
+    if init == "wishart":
+        return Problem(train, test, wishart(train, source.rng("wishart", trial.category, trial.number)))
+    if init == "diagonal":
+        return Problem(train, test, Kernel(np.full(N, 0.5), np.eye(N)))
+    if init == "moments_2N":
+        train = train.subset(np.arange(2 * N))
     return Problem(train, test, moments(train, source.rng("moments")))
-
-
-def moments_2N_problem(source: Source, trial: Trial) -> Problem:
-    """Return the first 2N training sets, which are in random order, and the kernel of their moments."""
-    train, test = source.split(trial.category, trial.number)
-    train = train.subset(np.arange(2 * train.n_items))
-    return Problem(train, test, moments(train, source.rng("moments")))
-
-
-def diagonal_problem(source: Source, trial: Trial) -> Problem:
-    """Return all training data and a diagonal kernel with inclusion probabilities of one half."""
-    train, test = source.split(trial.category, trial.number)
-    return Problem(train, test, SpectralDPP(np.full(train.n_items, 0.5), np.eye(train.n_items)))
 
 
 def wishart_start(source: Source, trial: Trial, tol: float = TOL) -> Row:
     """Compare the learners from a Wishart kernel; add greedy sets and the first step of K-Ascent."""
-    problem = wishart_problem(source, trial)
+    problem = problem_of(source, trial, "wishart")
     fits = fit_both(problem, tol)
     first = learned_kernel(fit_dpp(problem.train, "k-ascent", start=start_of(problem), max_iter=1, threads=1))
     row = compare(fits, problem)
@@ -140,7 +126,7 @@ def moments_start_2N(source: Source, trial: Trial) -> Row:
     Some test sets have probability zero. Hence the row has three test log-likelihoods: `test` over all test sets,
     `test_seen` over those whose items all occur in training, `test_possible` over those that both models allow.
     """
-    problem = moments_2N_problem(source, trial)
+    problem = problem_of(source, trial, "moments_2N")
     fits = fit_both(problem)
     row = compare(fits, problem)
     test = problem.test
@@ -170,8 +156,9 @@ def fit_both(problem: Problem, tol: float = TOL) -> dict[str, FitResult]:
     }
 
 
-def run_learners(problem: Problem) -> Row:
+def run_learners(source: Source, trial: Trial, init: str) -> Row:
     """Fit both learners and compare them."""
+    problem = problem_of(source, trial, init)
     return compare(fit_both(problem), problem)
 
 
@@ -217,8 +204,9 @@ def describe(problem: Problem) -> Row:
     return {**sizes, "n_distinct": len(train.deduplicated())}
 
 
-def run_textbook(problem: Problem) -> Row:
+def run_textbook(source: Source, trial: Trial, init: str) -> Row:
     """Run both printed algorithms; return runtimes, iterations and log-likelihoods."""
+    problem = problem_of(source, trial, init)
     train, test, start = problem
     data = train.deduplicated()
     sets = index_sets(data)
@@ -256,7 +244,7 @@ def unchecked_log_likelihood(K: Floats, baskets: Baskets) -> float:
 
 def iteration_cost(source: Source, trial: Trial) -> Row:
     """Time the loop over the examples in one iteration of each printed algorithm, on random sets of one size."""
-    n, N, k = trial.n_train, trial.n_items, trial.set_size
+    n, N, k = COST_SIZES[trial.category][trial.number]
     rng = source.rng("growth", trial.category, n, N, k)
     X = rng.standard_normal((N, N)) / np.sqrt(N)
     kernel = SpectralDPP.from_L(X @ X.T)
@@ -273,22 +261,12 @@ def iteration_cost(source: Source, trial: Trial) -> Row:
         textbook.kernel_gradient(K, sets, weights)
         textbook.log_likelihood_of_K(K, sets, weights)
 
-    return {
-        "n_train": n,
-        "n_items": N,
-        "set_size": k,
-        "em_seconds": shortest_time(em_examples),
-        "ka_seconds": shortest_time(ka_examples),
-    }
+    sizes = {"n_train": n, "n_items": N, "set_size": k}
+    return {**sizes, "em_seconds": shortest_time(em_examples), "ka_seconds": shortest_time(ka_examples)}
 
 
 def shortest_time(work: Callable[[], object]) -> float:
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
+    return min(timeit.repeat(work, repeat=REPEATS, number=1))
 
 
 def authors_run(source: Source, trial: Trial) -> Row:
@@ -320,12 +298,12 @@ EXPERIMENTS: dict[str, Callable[[Source, Trial], Row]] = {
     "registries": registries,
     "wishart": wishart_start,
     "wishart_small_tol": partial(wishart_start, tol=SMALL_TOL),
-    "moments": lambda source, trial: run_learners(moments_problem(source, trial)),
+    "moments": partial(run_learners, init="moments"),
     "moments_2N": moments_start_2N,
-    "diagonal": lambda source, trial: run_learners(diagonal_problem(source, trial)),
-    "wishart_textbook": lambda source, trial: run_textbook(wishart_problem(source, trial)),
-    "moments_textbook": lambda source, trial: run_textbook(moments_problem(source, trial)),
-    "moments_2N_textbook": lambda source, trial: run_textbook(moments_2N_problem(source, trial)),
+    "diagonal": partial(run_learners, init="diagonal"),
+    "wishart_textbook": partial(run_textbook, init="wishart"),
+    "moments_textbook": partial(run_textbook, init="moments"),
+    "moments_2N_textbook": partial(run_textbook, init="moments_2N"),
     "iteration_cost": iteration_cost,
     "authors": authors_run,
 }
@@ -352,9 +330,9 @@ def plan(source: Source, categories: Sequence[str], scale: Scale) -> list[Trial]
     ]
     authors = [Trial("authors", name) for name in source.authors_runs if name.split("_")[0] in categories]
     costs = [
-        Trial("iteration_cost", series, 0, n, N, k)
+        Trial("iteration_cost", series, number)
         for series, sizes in COST_SIZES.items()
-        for n, N, k in sizes
+        for number, (n, N, _) in enumerate(sizes)
         if n * N**3 <= scale.largest_cost
     ]
     return [*costs, *on_registries, *authors]

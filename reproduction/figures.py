@@ -91,14 +91,8 @@ def bar_chart(title: str, bars: Bars, label: str = GAIN_LABEL) -> Figure:
         axes.errorbar(middle, y, xerr=[middle - low, high - middle], fmt="none", ecolor="#222222", linewidth=0.8)
         for at, value, right in zip(y, middle, np.fmax(np.fmax(middle, high), 0), strict=True):
             if np.isfinite(value):
-                axes.annotate(
-                    f"{value:.2f}".replace("-", "−"),
-                    (right, at),
-                    (3, 0),
-                    textcoords="offset points",
-                    va="center",
-                    size=7,
-                )
+                text = f"{value:.2f}".replace("-", "−")
+                axes.annotate(text, (right, at), (3, 0), textcoords="offset points", va="center", size=7)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.axvline(0, color="#222222", linewidth=0.8)

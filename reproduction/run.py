@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -14,12 +12,12 @@ import duckdb
 
 from dpplearn import InputError, InputWarning, fit_dpp
 from dpplearn.tools.jobs import run_over_processes
+from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import one_blas_thread
 from reproduction.data import CATEGORIES, Source
 from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial, plan
 
 SQL_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR", list: "VARCHAR[]"}
-PROGRESS_SECONDS = 10  # between two lines about the progress
 
 Results = dict[str, list[Row]]  # rows by experiment
 
@@ -49,26 +47,25 @@ def reproduce(
                 f"choose another directory with -o for {source.kind} registries with seed {source.seed}"
             )
     trials = plan(source, categories, scale)
-    finished = {(experiment, row["name"]) for experiment, rows in results.items() for row in rows}
-    todo = [trial for trial in trials if (trial.experiment, trial.name) not in finished]
-    print(f"{len(trials)} trials, of which {len(trials) - len(todo)} are finished", file=sys.stderr)
-    began = last_line = time.monotonic()
-    runs = run_over_processes(todo, partial(run_trial, source), processes, warm_up)
-    for done, (trial, row) in enumerate(runs, start=1):
-        results[trial.experiment].append(row)
-        write_rows(output / f"{trial.experiment}.parquet", results[trial.experiment])
-        if time.monotonic() - last_line >= PROGRESS_SECONDS or done == len(todo):
-            last_line = time.monotonic()
-            print(f"{done} of {len(todo)} trials after {last_line - began:.0f} s", file=sys.stderr)
+    finished = {
+        Trial(experiment, row["category"], row["trial"]) for experiment, rows in results.items() for row in rows
+    }
+    todo = [trial for trial in trials if trial not in finished]
+    with shown_progress() as progress:
+        bar = progress.bar("trials", len(trials), len(trials) - len(todo))
+        for trial, row in run_over_processes(todo, partial(run_trial, source), processes, warm_up):
+            results[trial.experiment].append(row)
+            write_rows(output / f"{trial.experiment}.parquet", results[trial.experiment])
+            bar.advance()
     return {experiment: sorted(rows, key=_order) for experiment, rows in results.items()}
 
 
 def run_trial(source: Source, trial: Trial) -> Row:
-    """Return the row of a trial, with its name, the category, the seed and the kind of data."""
+    """Return the row of a trial, with the category, the seed and the kind of data."""
     with one_blas_thread():
         found = EXPERIMENTS[trial.experiment](source, trial)
-    key = {"name": trial.name, "category": trial.category, "trial": trial.number}
-    return {**key, "data": source.kind, "seed": source.seed, **found}
+    key = {"category": trial.category, "trial": trial.number, "data": source.kind, "seed": source.seed}
+    return key | found
 
 
 def warm_up() -> None:
@@ -79,15 +76,14 @@ def warm_up() -> None:
 
 
 def read_results(folder: Path) -> Results:
-    """Return the rows of every experiment; an experiment without a file has none."""
-    results: Results = {}
-    for experiment in EXPERIMENTS:
-        path = folder / f"{experiment}.parquet"
-        results[experiment] = read_rows(path) if path.exists() else []
-    return results
+    """Return the rows of every experiment."""
+    return {experiment: read_rows(folder / f"{experiment}.parquet") for experiment in EXPERIMENTS}
 
 
 def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a Parquet file, or none if there is no file."""
+    if not path.exists():
+        return []
     with duckdb.connect() as connection:
         cursor = connection.execute("SELECT * FROM read_parquet(?)", [str(path)])
         names = [column[0] for column in cursor.description]
@@ -106,8 +102,8 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
     os.replace(temporary, path)
 
 
-def _order(row: Row) -> tuple[object, ...]:
-    """Sort by category, in the order of the paper, then by size and trial."""
+def _order(row: Row) -> tuple[int, str, int]:
+    """Sort by category, in the order of the paper, then by trial."""
     category = row["category"]
     place = CATEGORIES.index(category) if category in CATEGORIES else len(CATEGORIES)
-    return place, category, row.get("n_items", 0), row.get("n_train", 0), row.get("set_size", 0), row["trial"]
+    return place, category, row["trial"]

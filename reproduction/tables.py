@@ -105,54 +105,40 @@ def spread(values: Sequence[float]) -> str:
 
 
 def registries(results: Results) -> Table:
-    rows = results["registries"]
-    lines = [
-        [
-            row["category"],
-            str(row["n_items"]),
-            str(PAPER[row["category"]].n_items),
-            f"{row['n_train']:,}",
-            f"{PAPER[row['category']].n_train:,}",
-            number(row["mean_size"]),
-            number(row["d"], 4),
-            number(row["n_items"] * row["d"], 3),
-        ]
-        for row in rows
-    ]
+    lines = []
+    for row in results["registries"]:
+        N, d, paper = row["n_items"], row["d"], PAPER[row["category"]]
+        sizes = [str(N), str(paper.n_items), f"{row['n_train']:,}", f"{paper.n_train:,}"]
+        lines.append([row["category"], *sizes, number(row["mean_size"]), number(d, 4), number(N * d, 3)])
     text = "N items, n training registries, the mean size of a registry, and d = (1/N)·‖M‖_F / ‖diag M‖₂."
     return Table("Registries", text, ["category", "N", "paper", "n", "paper", "mean size", "d", "N·d"], lines)
 
 
 def wishart(results: Results) -> Table:
+    lines, medians = [], []
     groups = by_category(results["wishart"])
-    medians = [median(map(gain, rows)) for rows in groups.values()]
-    lines = [
-        [name, str(len(rows)), spread(quartiles(map(gain, rows))), spread(PAPER[name].wishart)]
-        for name, rows in groups.items()
-    ]
+    for name, rows in groups.items():
+        found = quartiles(map(gain, rows))
+        medians.append(found[1])
+        lines.append([name, str(len(rows)), spread(found), spread(PAPER[name].wishart)])
     lines.append(["average", "", number(mean(medians)), number(mean(PAPER[name].wishart[1] for name in groups))])
     text = f"{GAIN}: median and quartiles over the trials. The average is that of the medians, as in the paper."
     return Table("Wishart start, all training data", text, ["category", "trials", "gain, %", "paper, %"], lines)
 
 
 def moments(results: Results) -> Table:
-    groups = {name: [gain(row) for row in rows] for name, rows in by_category(results["moments"]).items()}
-    lines = [
-        [
-            name,
-            str(len(gains)),
-            spread(quartiles(gains)),
-            f"{number(min(gains))} to {number(max(gains))}",
-            number(PAPER[name].moments),
-        ]
-        for name, gains in groups.items()
-    ]
-    average = mean(median(gains) for gains in groups.values())
-    lines.append(["average", "", number(average), "", number(mean(PAPER[name].moments for name in groups))])
+    lines, medians = [], []
+    groups = by_category(results["moments"])
+    for name, rows in groups.items():
+        gains = [gain(row) for row in rows]
+        found = quartiles(gains)
+        medians.append(found[1])
+        ends = f"{number(min(gains))} to {number(max(gains))}"
+        lines.append([name, str(len(rows)), spread(found), ends, number(PAPER[name].moments)])
+    lines.append(["average", "", number(mean(medians)), "", number(mean(PAPER[name].moments for name in groups))])
     text = f"{GAIN}: median, quartiles and range over the trials. The paper has one split."
-    return Table(
-        "Moments start, all training data", text, ["category", "trials", "gain, %", "range", "paper, %"], lines
-    )
+    header = ["category", "trials", "gain, %", "range", "paper, %"]
+    return Table("Moments start, all training data", text, header, lines)
 
 
 def log_likelihoods(results: Results) -> Table:
@@ -185,21 +171,18 @@ def small_tolerance(results: Results) -> Table:
 
 def moments_2N(results: Results) -> Table:
     textbook = by_category(results["moments_2N_textbook"])
-    lines, averages = [], []
-    for name, rows in by_category(results["moments_2N"]).items():
-        views = [
-            [gain(row) for row in rows],
-            [gain(row, "test_seen") for row in rows],
-            [gain(row, "test_possible") for row in rows],
-            [gain(row, "test_unchecked") for row in textbook.get(name, [])],
-        ]
-        averages.append([median(view) for view in views])
+    lines, medians = [], []
+    groups = by_category(results["moments_2N"])
+    for name, rows in groups.items():
+        views = [[gain(row, column) for row in rows] for column in ("test", "test_seen", "test_possible")]
+        views.append([gain(row, "test_unchecked") for row in textbook.get(name, [])])
         finite = [f"{sum(map(math.isfinite, view))} of {len(view)}" for view in views]
+        medians.append([median(view) for view in views])
+        _, seen, possible, unchecked = map(number, medians[-1])
         paper = number(PAPER[name].moments_2N[1])
-        gains = [number(median(view)) for view in views]
-        lines.append([name, finite[0], finite[1], gains[1], gains[2], finite[3], gains[3], paper])
-    _, seen, possible, unchecked = (number(mean(column)) for column in zip(*averages, strict=True))
-    paper = number(mean(PAPER[line[0]].moments_2N[1] for line in lines))
+        lines.append([name, finite[0], finite[1], seen, possible, finite[3], unchecked, paper])
+    _, seen, possible, unchecked = (number(mean(column)) for column in zip(*medians, strict=True))
+    paper = number(mean(PAPER[name].moments_2N[1] for name in groups))
     lines.append(["average", "", "", seen, possible, "", unchecked, paper])
     text = (
         "Finite: trials in which both models have a finite test log-likelihood. Seen: the same for the test sets whose "
@@ -217,11 +200,7 @@ def correlations(results: Results) -> Iterator[Table]:
     if len(rows) < 3:
         return
     names = [row["category"] for row in rows]
-    measures = [
-        [row["d"] for row in rows],
-        [1 / row["n_items"] for row in rows],
-        [row["n_items"] * row["d"] for row in rows],
-    ]
+    d, N = (np.array([row[column] for row in rows]) for column in ("d", "n_items"))
     gains = {
         "Wishart start": [median(map(gain, groups["wishart"][name])) for name in names],
         "Wishart start, paper": [PAPER[name].wishart[1] for name in names],
@@ -230,7 +209,7 @@ def correlations(results: Results) -> Iterator[Table]:
         "n = 2N, paper": [PAPER[name].moments_2N[1] for name in names],
     }
     lines = [
-        [label, *(number(float(spearmanr(measure, found).statistic)) for measure in measures)]
+        [label, *(number(float(spearmanr(measure, found).statistic)) for measure in (d, 1 / N, N * d))]
         for label, found in gains.items()
     ]
     text = "Spearman's rank correlation of the gain with d, with 1/N and with N·d."
@@ -259,19 +238,17 @@ def kernels(results: Results) -> Table:
 
 def runtime(results: Results) -> Table:
     library = by_category(results["wishart"])
-    lines, averages = [], []
+    lines, ratios = [], []
     for name, rows in by_category(results["wishart_textbook"]).items():
-        pair = rows, library[name]
-        ratios = [runtime_ratio(found) for found in pair]
-        seconds = [[median(row[f"{model}_seconds"] for row in found) for model in ("em", "ka")] for found in pair]
-        averages.append(ratios)
-        first, second = (
-            [number(ratio), *(number(value, 3) for value in times)]
-            for ratio, times in zip(ratios, seconds, strict=True)
-        )
-        lines.append([name, *first, *second])
-    ours = [number(mean(column)) for column in zip(*averages, strict=True)]
-    lines += [["average", ours[0], "", "", ours[1], "", ""], ["paper", number(PAPER_RUNTIME_RATIO), "", "", "", "", ""]]
+        line = [name]
+        for found in (rows, library[name]):
+            seconds = [median(row[f"{model}_seconds"] for row in found) for model in ("em", "ka")]
+            line += [number(runtime_ratio(found)), *(number(value, 3) for value in seconds)]
+        lines.append(line)
+        ratios.append([runtime_ratio(rows), runtime_ratio(library[name])])
+    printed, ours = (number(mean(column)) for column in zip(*ratios, strict=True))
+    lines.append(["average", printed, "", "", ours, "", ""])
+    lines.append(["paper", number(PAPER_RUNTIME_RATIO), *[""] * 5])
     text = (
         "Runtime of K-Ascent divided by that of EM, Wishart start: the printed algorithms and the learners of dpplearn."
     )
@@ -286,22 +263,23 @@ def runtime_ratio(rows: Iterable[Row]) -> float:
 def iteration_cost(results: Results) -> Table:
     lines = []
     groups = by_category(results["iteration_cost"])
-    for series in SIZE_COLUMNS:
-        if len(groups.get(series, [])) < 2:
-            continue
-        rows = sorted(groups[series], key=lambda row: int(row[SIZE_COLUMNS[series]]))
+    for series in (series for series in SIZE_COLUMNS if series in groups):
+        rows = groups[series]
         sizes = [row[SIZE_COLUMNS[series]] for row in rows]
         line = [f"{series} from {sizes[0]} to {sizes[-1]}"]
         for model in ("em", "ka"):
-            log_time = np.log([row[f"{model}_seconds"] for row in rows])
-            slopes = [np.polyfit(np.log(sizes[-last:]), log_time[-last:], 1)[0] for last in (len(rows), 2)]
-            line += [str(COST_EXPONENTS[series][model]), *(number(slope) for slope in slopes)]
+            times = [row[f"{model}_seconds"] for row in rows]
+            line += [str(COST_EXPONENTS[series][model]), exponent(sizes, times), exponent(sizes[-2:], times[-2:])]
         lines.append(line)
     text = (
         "Exponents of the time of the loop over the examples: stated in the paper, over all sizes, over the last two."
     )
     header = ["size", "EM: paper", "all", "last", "KA: paper", "all", "last"]
     return Table("Cost of an iteration of the printed algorithms", text, header, lines)
+
+
+def exponent(sizes: Sequence[int], times: Sequence[float]) -> str:
+    return number(np.polyfit(np.log(sizes), np.log(times), 1)[0]) if len(sizes) > 1 else "–"
 
 
 def greedy_sets(results: Results) -> Iterator[Table]:
@@ -323,11 +301,10 @@ def authors(results: Results) -> Table:
     for row in results["authors"]:
         line = [row["category"]]
         for model in ("em", "ka"):
-            line += [
-                f"{row[f'authors_{model}_test']:.4f}",
-                f"{abs(row[f'{model}_test'] - row[f'authors_{model}_test']):.0e}",
-            ]
-            line += [f"{row[f'authors_{model}_iterations']}, {row[f'{model}_iterations']}"]
+            theirs = row[f"authors_{model}_test"]
+            differs = abs(row[f"{model}_test"] - theirs)
+            iterations = f"{row[f'authors_{model}_iterations']}, {row[f'{model}_iterations']}"
+            line += [f"{theirs:.4f}", f"{differs:.0e}", iterations]
         lines.append(line)
     text = (
         "Test log-likelihood of the authors' program, its difference from ours on the same split and initial kernel, "

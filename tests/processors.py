@@ -11,27 +11,28 @@ import os
 import platform
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 TESTS = Path(__file__).parent
 DOCTESTS = TESTS.parent / "src"
-SYMMETRIC = "kernels/symmetric/test_"
+# Every compiled loop, the golden values, and one learner per family.
 SHORT = (
-    f"{SYMMETRIC}statistics.py {SYMMETRIC}independence.py {SYMMETRIC}kernel.py "
-    "kernels/nonsymmetric/test_minors_and_segments.py learners/mixture "
-    "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py reproduction/test_textbook.py golden"
+    "golden kernels/symmetric/test_statistics.py kernels/symmetric/test_independence.py "
+    "kernels/symmetric/test_kernel.py kernels/nonsymmetric/test_minors_and_segments.py learners/mixture "
+    "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py reproduction/test_textbook.py"
 )
 FULL = (
-    "tools/test_threads.py kernels models/test_dpp.py models/test_explaining.py models/test_training.py learners "
-    "fitting/test_fit.py fitting/test_shrinkage.py fitting/test_nonempty.py "
-    "fitting/test_yardstick.py fitting/test_early_stopping.py fitting/test_mixture.py "
-    "fitting/test_factored_fits.py fitting/test_quality_fits.py fitting/test_fixed_kernels.py fitting/test_slates.py "
-    "models/test_new_items.py models/test_evidence.py uncertainty evaluation upkeep "
-    "analysis/test_cooccurrence.py analysis/test_substitutes.py analysis/test_similarity.py "
-    "reproduction/test_textbook.py reproduction/test_experiments.py golden"
+    "golden kernels learners uncertainty evaluation upkeep tools/test_threads.py models/test_dpp.py "
+    "models/test_explaining.py models/test_training.py models/test_new_items.py models/test_evidence.py "
+    "fitting/test_fit.py fitting/test_shrinkage.py fitting/test_nonempty.py fitting/test_yardstick.py "
+    "fitting/test_early_stopping.py fitting/test_mixture.py fitting/test_factored_fits.py fitting/test_quality_fits.py "
+    "fitting/test_fixed_kernels.py fitting/test_slates.py analysis/test_cooccurrence.py analysis/test_substitutes.py "
+    "analysis/test_similarity.py reproduction/test_textbook.py reproduction/test_experiments.py"
 )
 
 
@@ -71,13 +72,25 @@ def instructions() -> frozenset[str]:
     return frozenset(next((line for line in lines if line.startswith("flags")), "").split())
 
 
-def passes(processor: Processor, names: str, threads: int) -> bool:
-    """Run the doctests and the named tests as on the processor; return whether all passed."""
-    print(f"\n{processor.core_type}, numba for {processor.numba}, {threads} BLAS threads", flush=True)
-    paths = [str(DOCTESTS), *(str(TESTS / name) for name in names.split())]
-    options = ["-q", "-m", "", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider"]
-    command = [sys.executable, "-m", "pytest", *options, *paths]
-    return subprocess.run(command, env=processor.environment(threads), check=False).returncode == 0
+class Run(NamedTuple):
+    """Tests under one processor with a number of BLAS threads."""
+
+    processor: Processor
+    names: str
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.processor.core_type}, numba for {self.processor.numba}, {self.threads} BLAS threads"
+
+    def passes(self) -> bool:
+        """Run the doctests and the named tests, print the result, and return whether all passed."""
+        paths = [str(DOCTESTS), *(str(TESTS / name) for name in self.names.split())]
+        command = [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", *paths]
+        environment = self.processor.environment(self.threads)
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        lines = done.stdout.splitlines()
+        print(f"\n{self}", *(lines if done.returncode else lines[-1:]), sep="\n", flush=True)
+        return done.returncode == 0
 
 
 def main() -> int:
@@ -98,11 +111,15 @@ def main() -> int:
             print(f"skipped {processor.core_type}: this machine lacks {', '.join(sorted(missing))}")
         else:
             chosen.append(processor)
-    runs = [(each, threads) for each in chosen for threads in ((1,) if short else (1, 2))]
-    failed = [run for run in runs if not passes(run[0], SHORT if short else FULL, run[1])]
-    for processor, threads in failed:
-        print(f"FAILED as {processor.core_type} with {threads} BLAS threads")
-    return 1 if failed else 0
+    runs = [Run(each, SHORT if short else FULL, 1) for each in chosen]
+    if not short:
+        runs += [Run(each, SHORT, 2) for each in chosen]
+    # One process per core, each for another processor: two processes for the same one would both compile every loop.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        passed = list(pool.map(Run.passes, runs))
+    for run in (run for run, good in zip(runs, passed, strict=True) if not good):
+        print(f"FAILED as {run}")
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

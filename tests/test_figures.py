@@ -12,7 +12,7 @@ from helpers.manual import DOCS, ROOT
 
 sys.path.insert(0, str(DOCS))
 
-from figures import drawing, gains
+from figures import drawing
 
 
 def words(file: Path) -> list[str]:
@@ -34,10 +34,3 @@ def test_the_picture_of_the_readme_is_what_its_script_draws(tmp_path: Path) -> N
 def test_every_figure_is_drawn_for_a_page() -> None:
     shown = re.findall(r"^```{drawn} (\w+)$", "\n".join(page.read_text("utf-8") for page in DOCS.rglob("*.md")), re.M)
     assert set(shown) == set(drawing.names())
-
-
-def test_the_gains_are_those_of_the_table() -> None:
-    names, found = gains.table()
-    assert len(names) == 15
-    assert found["mixture"][names.index("diaper")] == pytest.approx(1.044)
-    assert found["symmetric DPP"][names.index("groceries")] == pytest.approx(-0.049)

@@ -108,13 +108,6 @@ def test_every_link_to_a_page_leads_to_one() -> None:
     assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []
 
 
-def test_pages_that_the_code_names_exist() -> None:
-    sources = [path for each in ("src", "tests", "benchmarks") for path in (ROOT / each).rglob("*.py")]
-    named = {name for path in sources for name in re.findall(r"docs/[\w/-]+\.md", path.read_text("utf-8"))}
-    assert named
-    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
-
-
 def test_every_public_name_is_in_the_reference() -> None:
     listed = re.findall(r"^   (\w+)$", (DOCS / "reference" / "api.md").read_text("utf-8"), re.M)
     public = [*dpplearn.__all__, *datasets.__all__, *plots.__all__]

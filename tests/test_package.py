@@ -98,9 +98,9 @@ import dpplearn as dl
 dl.fit_dpp([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).model.sample(2, rng=0)
 dl.DPP(dl.Kernel.from_K([[1.0, 0], [0, 0.5]])).log_prob([0])
 dl.DPP(dl.Kernel.from_K([[0.5, 0], [0, 0.5]])).sample(2, k=1, rng=0)
-from dpplearn.kernels.symmetric.compiled import bordered as bordered_loops
-from dpplearn.kernels.symmetric.compiled import sampling as sampling_loops
-from dpplearn.kernels.symmetric.compiled import definite as statistics_loops
+from dpplearn.distributions.compiled import bordered as bordered_loops
+from dpplearn.distributions.compiled import sampling as sampling_loops
+from dpplearn.distributions.compiled import definite as statistics_loops
 loops = [statistics_loops.definite, bordered_loops.bordered, sampling_loops.choose_k, sampling_loops.draw_items]
 print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values())) for loop in loops])
 """
@@ -113,7 +113,7 @@ print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values(
 def test_compiled_code_is_made_anew_when_a_file_that_it_is_made_of_changes(tmp_path: Path) -> None:
     shutil.copytree(SOURCE, tmp_path / "dpplearn", ignore=shutil.ignore_patterns("__pycache__"))
     code = """
-from dpplearn.kernels.symmetric.compiled.definite import definite
+from dpplearn.distributions.compiled.definite import definite
 print(sum(definite.stats.cache_hits.values()), sum(definite.stats.cache_misses.values()))
 """
     found = []

@@ -1,56 +1,43 @@
-"""Compare all learners on all problems: `python -m benchmarks.learners`. Finished runs are kept in a file."""
+"""Compare all learners on all problems: `python -m benchmarks.learners`. A second call continues."""
 
 from __future__ import annotations
 
-import json
-import platform
-from dataclasses import asdict, fields
-from datetime import UTC, datetime
-from itertools import product
-from pathlib import Path
-from typing import Annotated, Any
+import argparse
+import sys
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
-import typer
 from rich.console import Console
 from rich.table import Table
 
 import dpplearn as dl
 from benchmarks import __main__ as benchmarks
 from benchmarks.learners.contest import CONTESTANTS, Record, compete
-from benchmarks.learners.problems import SIZES, Case, problem_names, problem_of, registries, source
-from benchmarks.learners.scores import GAP, GAPS, Scores, asked_for, calibration
+from benchmarks.learners.problems import CATEGORIES, problem_names, problem_of, registries
+from benchmarks.learners.scores import GAP, GAPS, Scores, calibration, targets
 from benchmarks.measure import Result, best_seconds
-from benchmarks.resuming import all_rows, without_tracebacks
+from benchmarks.resuming import all_rows
 
-FOLDER = Path(__file__).parents[1] / "results"
 STARTS = ("moments", "wishart")
 
+Job = tuple[str, str, str, float]  # problem, start, learner, limit in seconds
 
-def contest(path: Path, seconds: float, large_seconds: float, sizes: tuple[int, ...], fresh: bool) -> Scores:
+
+def contest(seconds: float, large_seconds: float) -> Scores:
     """Run every learner on every problem, one after another because they are timed."""
+    jobs = [
+        (problem, start, learner, seconds if problem in CATEGORIES else large_seconds)
+        for problem in problem_names()
+        for start in STARTS
+        for learner in CONTESTANTS
+    ]
 
-    def run(job: tuple[str, str, str]) -> dict[str, Any]:
-        problem = problem_of(job[0])
-        return asdict(compete(problem, *job[1:], seconds if problem.is_registry else large_seconds))
+    def run(job: Job) -> dict[str, Any]:
+        name, start, learner, limit = job
+        return asdict(compete(problem_of(name), start, learner, limit))
 
-    rows = all_rows(
-        path,
-        list(product(problem_names(sizes), STARTS, CONTESTANTS)),
-        run,
-        columns=[field.name for field in fields(Record)],
-        key=lambda row: (row["problem"], row["start"], row["learner"]),
-        fresh=fresh,
-        seconds=seconds,
-        large_seconds=large_seconds,
-    )
-    return Scores([Record(**row) for row in rows])
-
-
-def warm(problem: Case) -> None:
-    """Compile and load everything before anything is timed."""
-    for learner in CONTESTANTS:
-        compete(problem, "wishart", learner, 0.2)
+    return Scores([Record(**row) for row in all_rows("learners", jobs, run).values()])
 
 
 def runs_table(scores: Scores) -> Table:
@@ -72,26 +59,19 @@ def summary_table(scores: Scores) -> Table:
     table = Table("learner", "start", *heads, "end below best, median", "largest", title="the registries")
     for learner in CONTESTANTS:
         for start in STARTS:
-            found = [scores.of(learner, problem, start) for problem in scores.registries]
-            rows = [record for record in found if record is not None]
-            if rows:
-                short = [scores.short(record) for record in rows]
-                table.add_row(
-                    learner,
-                    start,
-                    *(_reached(scores, rows, gap) for gap in GAPS),
-                    f"{np.median(short):.5f}",
-                    f"{max(short):.5f}",
-                )
+            records = [scores.of(learner, problem, start) for problem in scores.registries]
+            short = [scores.short(record) for record in records]
+            reached = (_reached(scores, records, gap) for gap in GAPS)
+            table.add_row(learner, start, *reached, f"{np.median(short):.5f}", f"{max(short):.5f}")
     return table
 
 
-def _reached(scores: Scores, rows: list[Record], gap: float) -> str:
-    pairs = [pair for record in rows if np.isfinite((pair := scores.reached(record, gap))[0])]
+def _reached(scores: Scores, records: list[Record], gap: float) -> str:
+    pairs = [pair for record in records if np.isfinite((pair := scores.reached(record, gap))[0])]
     if not pairs:
-        return f"0 of {len(rows)}"
+        return f"0 of {len(records)}"
     times, evaluations = zip(*pairs, strict=True)
-    return f"{len(pairs)} of {len(rows)}, {np.median(times) * 1e3:.1f} / {np.median(evaluations):g}"
+    return f"{len(pairs)} of {len(records)}, {np.median(times) * 1e3:.1f} / {np.median(evaluations):g}"
 
 
 def wall_time(scores: Scores) -> Result:
@@ -112,64 +92,26 @@ def wall_time(scores: Scores) -> Result:
 
 def calibration_table(scores: Scores) -> Table:
     table = Table("learner", "tolerance", "runs", "left / tolerance, median", "largest", title="the stopping rule")
-    for learner, by_tol in calibration(scores).items():
-        for tol, line in by_tol.items():
-            table.add_row(learner, tol, str(line["runs"]), f"{line['median']:.2f}", f"{line['largest']:.2f}")
+    for (learner, tol), ratios in calibration(scores).items():
+        table.add_row(learner, tol, str(len(ratios)), f"{np.median(ratios):.2f}", f"{max(ratios):.2f}")
     return table
 
 
-def main(
-    seconds: Annotated[float, typer.Option(help="Limit of a run on the registries.")] = 5,
-    large_seconds: Annotated[float, typer.Option(help="Limit of a run on the synthetic problems.")] = 120,
-    sizes: Annotated[str, typer.Option(help="Numbers of items of the synthetic problems.")] = ",".join(map(str, SIZES)),
-    fresh: Annotated[bool, typer.Option(help="Discard the runs of earlier calls.")] = False,
-    output: Annotated[Path, typer.Option(help="Folder of the results.")] = FOLDER,
-) -> None:
-    """Run every learner on every problem from both starts; print tables and write a JSON file."""
-    console = Console(width=None if Console().is_terminal else 190)
-    output.mkdir(parents=True, exist_ok=True)
-    path = output / "learners.jsonl"
-    warm(next(iter(registries())))
-    with without_tracebacks(path):
-        scores = contest(path, seconds, large_seconds, tuple(int(size) for size in sizes.split(",") if size), fresh)
-    results: list[Result] = [*asked_for(scores), wall_time(scores)]
+def main(arguments: list[str]) -> int:
+    """Run every learner on every problem from both starts and print tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.learners", description=main.__doc__)
+    parser.add_argument("--seconds", type=float, default=5, help="limit of a run on the registries")
+    parser.add_argument("--large-seconds", type=float, default=120, help="limit of a run on the synthetic problems")
+    options = parser.parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 190)
+    for learner in CONTESTANTS:  # compile and load everything before anything is timed
+        compete(next(iter(registries())), "wishart", learner, 0.2)
+    scores = contest(options.seconds, options.large_seconds)
+    results = [*targets(scores), wall_time(scores)]
     for table in (runs_table(scores), summary_table(scores), calibration_table(scores), benchmarks.table(results)):
         console.print(table)
-    report = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "dpplearn": dl.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "data": source().kind,
-        "limits": {"registries": seconds, "synthetic": large_seconds},
-        "best": {problem: scores.best(problem) for problem in scores.problems},
-        "results": [{**asdict(result), "reached": result.reached} for result in results],
-        "calibration": calibration(scores),
-        "runs": [
-            {
-                **{name: getattr(r, name) for name in ("problem", "start", "learner", "n_iter", "stop", "test")},
-                "train": r.log_likelihood[-1],
-                "below_best": scores.short(r),
-                "to_gap": {str(gap): scores.reached(r, gap) for gap in GAPS},
-            }
-            for r in scores.records
-        ],
-    }
-    text = json.dumps(finite(report), indent=1, allow_nan=False)
-    (output / "learners.json").write_text(text + "\n", encoding="utf-8")
-    console.print(f"written to {output}: " + ", ".join(sorted(path.name for path in output.iterdir())))
-    if any(result.reached is False for result in results):
-        raise typer.Exit(1)
-
-
-def finite(value: Any) -> Any:
-    """Infinity, which JSON does not have, as null."""
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    return 1 if any(result.reached is False for result in results) else 0
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    sys.exit(main(sys.argv[1:]))

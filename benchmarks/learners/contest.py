@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.learners.problems import Case, source
+from benchmarks.learners.problems import Case
 from benchmarks.statistics import batched
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
@@ -42,7 +42,6 @@ class Record:
     start: str
     learner: str
     limit: float  # seconds
-    data: str
     log_likelihood: list[float]
     seconds: list[float]
     evaluations: list[float]
@@ -102,7 +101,6 @@ def compete(problem: Case, init: str, learner: str, seconds: float) -> Record:
         start=init,
         learner=learner,
         limit=seconds,
-        data=source().kind,
         log_likelihood=likelihoods[kept].tolist(),
         seconds=times[kept].tolist(),
         evaluations=best.history.evaluations[kept].tolist(),

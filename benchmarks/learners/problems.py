@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -43,8 +43,8 @@ def source() -> Source:
     return Source(folder if folder.is_dir() else None, SEED)
 
 
-def problem_names(sizes: Sequence[int]) -> list[str]:
-    return [*CATEGORIES, *(f"{CLUSTERS}{n_items}" for n_items in sizes)]
+def problem_names() -> list[str]:
+    return [*CATEGORIES, *(f"{CLUSTERS}{n_items}" for n_items in SIZES)]
 
 
 @lru_cache(maxsize=1)  # the runs on a problem come one after another

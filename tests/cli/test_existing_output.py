@@ -113,6 +113,7 @@ def test_a_foreign_file_is_kept_and_the_inputs_are_not_read(name: str, inputs: I
         assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_a_foreign_file_is_replaced_with_force_and_an_output_without(name: str, inputs: Inputs, tmp_path: Path) -> None:
     call = CALLS[name]
@@ -130,29 +131,28 @@ def test_a_foreign_file_is_replaced_with_force_and_an_output_without(name: str, 
         assert output.stat().st_size > 0
 
 
-def test_a_file_is_never_replaced_by_a_folder(inputs: Inputs, tmp_path: Path) -> None:
-    output = tmp_path / "orders.csv"
-    shutil.copy(inputs.foreign["orders.csv"], output)
-    before = content(tmp_path)
-    for name in ("prepare", "fit-all", "plot all"):
-        assert run(*arguments(CALLS[name], inputs.sound, output), "--force").returncode == 2
-        assert content(tmp_path) == before
-
-
-@pytest.mark.parametrize("name", ["prepare", "fit-all"])
-def test_a_folder_of_the_users_files_is_kept(name: str, inputs: Inputs, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_folder_of_the_users_files_is_kept_and_a_file_never_replaced_by_a_folder(
+    inputs: Inputs, tmp_path: Path
+) -> None:
     output = tmp_path / "shop"
     for file in ("notes.txt", "models/mine.safetensors", "baskets-2024/january.csv"):
         (output / file).parent.mkdir(parents=True, exist_ok=True)
         (output / file).write_text("mine")
-    before = content(output)
-    call = arguments(CALLS[name], inputs.sound, output)
-    assert run(*call).returncode == 2
-    assert content(output) == before
-    assert run(*call, "--force").returncode == 0
-    assert before.items() <= content(output).items()
+    shutil.copy(inputs.foreign["orders.csv"], tmp_path / "orders.csv")
+    before = content(tmp_path)
+    for name in ("prepare", "fit-all"):
+        assert run(*arguments(CALLS[name], inputs.sound, output)).returncode == 2
+    for name in ("prepare", "fit-all", "plot all"):
+        assert run(*arguments(CALLS[name], inputs.sound, tmp_path / "orders.csv"), "--force").returncode == 2
+    assert content(tmp_path) == before
+    for name in ("prepare", "fit-all"):
+        assert run(*arguments(CALLS[name], inputs.sound, output), "--force").returncode == 0
+        assert before.items() <= content(tmp_path).items()
+        (output / "manifest.json").unlink()
 
 
+@pytest.mark.slow
 def test_a_model_store_is_not_replaced_by_prepared_baskets_nor_they_by_it(inputs: Inputs, tmp_path: Path) -> None:
     prepared, store = tmp_path / "prepared", tmp_path / "store"
     assert run(*arguments(CALLS["prepare"], inputs.sound, prepared)).returncode == 0
@@ -185,12 +185,13 @@ def test_a_checkpoint_replaces_a_foreign_file_only_with_force(inputs: Inputs, tm
     assert run(*call).returncode == 0
 
 
-def test_every_command_that_writes_is_tested_and_has_force() -> None:
+def test_every_command_that_writes_is_tested_and_has_force_and_all_have_quiet() -> None:
     commands = typer.main.get_command(program()).commands  # type: ignore[attr-defined]
     options = {name: {each for one in commands[name].params for each in one.opts} for name in COMMANDS}
     writing = {name for name in COMMANDS if "--output" in options[name]}
     assert writing == {call.arguments[0] for call in CALLS.values()}
     assert writing == {name for name in COMMANDS if "--force" in options[name]}
+    assert [name for name in COMMANDS if "--quiet" not in options[name]] == []
 
 
 WRITERS: dict[str, Callable[[Inputs, Path, bool], object]] = {

@@ -10,15 +10,11 @@ import pytest
 import dpplearn as dl
 from dpplearn.analysis.relations import related_pairs
 from dpplearn.kernels.families import law_of
-from dpplearn.kernels.independent import independent
+from dpplearn.distributions.independent import independent
 from helpers.command import answer, both, parsed, run
 from helpers.shelves import SHARES, three_categories, write_shelf
 
 ITEM = "Willow video monitor"
-
-
-def words(text: str) -> str:
-    return " ".join(text.split())
 
 
 def test_fit_learns_a_nonempty_mixture_by_default(shop: Path, mixture: dl.Mixture, orders: dl.Baskets) -> None:
@@ -47,22 +43,17 @@ def test_fit_takes_segments_rank_and_attraction(shop: Path, orders: dl.Baskets) 
         assert report[part]["log_likelihood"] == pytest.approx(found.log_likelihood(orders), abs=1e-9)
 
 
-def test_a_mixture_may_be_fitted_with_empty_baskets_possible(shop: Path, tmp_path: Path) -> None:
-    call = ("fit", shop / "orders.csv", "-o", tmp_path / "m.safetensors", "--max-iter", 2, "--segments", 1)
-    assert not answer(*call, "--may-be-empty")["nonempty"]
-    assert not dl.load(tmp_path / "m.safetensors").nonempty
-    assert answer(*call, "--nonempty")["nonempty"]
-
-
 def test_a_start_decides_the_kind_of_model_and_the_segments(
     shop: Path, mixture_file: Path, model: Path, tmp_path: Path
 ) -> None:
-    two = shop / "start_of_two.safetensors"
-    answer("fit", shop / "orders.csv", "-o", two, "--segments", 2, "--seed", 0)
-    call = ("fit", shop / "orders.csv", "-o", tmp_path / "m.safetensors", "--max-iter", 1)
-    assert [answer(*call, "--start", start)["segments"] for start in (mixture_file, two)] == [10, 2]
-    assert answer(*call, "--start", two, "--segments", 3)["segments"] == 3
-    assert answer(*call, "--start", model)["kind"] == "dpp"
+    two = tmp_path / "two"
+    call = ("fit", shop / "orders.csv", "--max-iter", 1, "-o")
+    assert not answer(*call, two, "--segments", 2, "--seed", 0, "--may-be-empty")["nonempty"]
+    assert not dl.load(two).nonempty
+    again = (*call, tmp_path / "m", "--start")
+    assert [answer(*again, start)["segments"] for start in (mixture_file, two)] == [10, 2]
+    assert answer(*again, two, "--segments", 3)["segments"] == 3
+    assert answer(*again, model)["kind"] == "dpp"
 
 
 def test_describe_shows_segments_and_significant_pairs(mixture_file: Path, mixture: dl.Mixture) -> None:
@@ -77,8 +68,7 @@ def test_describe_shows_segments_and_significant_pairs(mixture_file: Path, mixtu
     for name, found in (("substitutes", pairs.substitutes), ("complements", pairs.complements)):
         assert [line["items"] for line in report[name]] == [[pair.first, pair.second] for pair in found]
         assert [line["lift"] for line in report[name]] == [pair.lift for pair in found]
-    first = report["complements"][0]
-    assert f"{first['lift']:.2f} {first['low']:.2f} to {first['high']:.2f}" in words(out)
+    assert f"{report['complements'][0]['lift']:.2f}" in out
 
 
 def test_describe_a_mixture_without_training_data(tmp_path: Path) -> None:
@@ -92,14 +82,12 @@ def test_describe_a_mixture_without_training_data(tmp_path: Path) -> None:
 
 
 def test_describe_an_item_gives_its_substitutes_and_complements(mixture_file: Path, mixture: dl.Mixture) -> None:
-    report, out = both("describe", mixture_file, "--item", ITEM, "--top", 2)
+    report, _ = both("describe", mixture_file, "--item", ITEM, "--top", 2)
     assert report["probability"] == pytest.approx(mixture.inclusion_prob([ITEM]))
     assert report["substitutes"] == [each._asdict() for each in mixture.substitutes(ITEM, 2)]
     assert report["complements"] == [each._asdict() for each in mixture.complements(ITEM, 2)]
-    assert report["substitutes"][0]["item"] in out
     unsure = len(mixture.complements(ITEM, 99, level=None)) - len(mixture.complements(ITEM, 99))
     assert report["by_chance"]["complements"] == unsure > 0
-    assert str(unsure) in out
 
 
 def test_recommend_complete_and_explain_give_what_the_library_gives(mixture_file: Path, mixture: dl.Mixture) -> None:
@@ -118,12 +106,13 @@ def test_recommend_complete_and_explain_give_what_the_library_gives(mixture_file
     assert report["influences"][0]["factor"] > 1
 
 
-def test_sample_draws_nonempty_sets_in_batches(mixture_file: Path, mixture: dl.Mixture) -> None:
+def test_sample_draws_what_the_library_draws_in_batches(mixture_file: Path, mixture: dl.Mixture) -> None:
     rng = np.random.default_rng(4)
     drawn = [*mixture.sample(3200, rng=rng), *mixture.sample(50, rng=rng)]
     assert answer("sample", mixture_file, "-n", 3250, "--seed", 4)["samples"] == drawn
     assert min(map(len, drawn)) == 1
-    assert {len(each) for each in answer("sample", mixture_file, "-k", 4)["samples"]} == {4}
+    report = answer("sample", mixture_file, "-n", 2, "-k", 4)  # without --seed, a new one is reported
+    assert report["samples"] == mixture.sample(2, k=4, rng=report["seed"])
 
 
 def test_added_items_are_recommended(mixture_file: Path, mixture: dl.Mixture, tmp_path: Path) -> None:
@@ -172,6 +161,7 @@ def test_plot_all_draws_every_plot_of_a_mixture(shop: Path, mixture_file: Path, 
     assert run("plot", tmp_path / "one.safetensors", "segments", "-o", tmp_path / "s.png").returncode == 1
 
 
+@pytest.mark.slow
 def test_plot_all_of_a_single_item_leaves_out_plots_of_pairs(tmp_path: Path) -> None:
     dl.fit(dl.Baskets.from_lists([["a"], ["a"]]), rng=0).model.save(tmp_path / "one.safetensors")
     report = answer("plot", tmp_path / "one.safetensors", "all", "-o", tmp_path / "plots")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import combinations_with_replacement, permutations
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,7 @@ def test_lists_of_names_come_back_as_sets_over_the_sorted_names(lists: Lists) ->
     assert baskets.items == tuple(sorted({name for basket in lists for name in basket}))
     assert list(baskets) == [tuple(sorted(basket)) for basket in lists]
     assert baskets.weights.tolist() == [1.0] * len(lists)
-
-
-@given(label_lists(st.integers(0, 20)))
-def test_lists_of_integers_come_back_over_all_integers_to_the_largest(lists: Lists) -> None:
-    baskets = Baskets.from_lists(lists)
-    assert baskets.items == tuple(range(max(map(max, filter(None, lists))) + 1))
-    assert list(baskets) == [tuple(sorted(basket)) for basket in lists]
+    assert Baskets.from_lists([[2, 0]]).items == (0, 1, 2)  # all integers up to the largest
 
 
 @given(label_lists(strategies.integers), seeds)
@@ -58,7 +52,6 @@ def test_a_matrix_and_the_lists_it_stands_for_are_the_same_baskets(baskets: Bask
 def test_a_basket_may_be_any_iterable() -> None:
     given_as = [(1, 0), {0}, np.array([1]), range(2), (item for item in [0]), {1: "x"}]
     assert list(Baskets.from_lists(given_as)) == [(0, 1), (0,), (1,), (0, 1), (0,), (1,)]
-    assert list(Baskets.from_lists(list(np.array([["b", "a"], ["c", "a"]])))) == [("a", "b"), ("a", "c")]
 
 
 def test_sparse_entries_are_summed_and_zeros_are_absent() -> None:
@@ -68,12 +61,6 @@ def test_sparse_entries_are_summed_and_zeros_are_absent() -> None:
     assert list(Baskets.from_matrix(halves)) == [(1,)]
     with pytest.raises(InputError, match="2"):
         Baskets.from_matrix(sp.coo_array(([1, 1], ([0, 0], [1, 1])), shape=(1, 2)))
-
-
-def test_the_columns_of_a_data_frame_are_the_items() -> None:
-    frame = pd.DataFrame({"crib": [1, 0], "bottle": [1, 1]})
-    assert list(Baskets.from_matrix(frame)) == [("crib", "bottle"), ("bottle",)]
-    assert list(Baskets.from_matrix(frame, items=["x", "y"])) == [("x", "y"), ("y",)]
 
 
 def test_a_single_item_a_full_basket_an_unused_item_and_only_empty_baskets_all_work() -> None:
@@ -164,15 +151,6 @@ def test_weights_must_be_one_finite_non_negative_number_per_basket(weights: Any)
         Baskets.from_matrix(np.eye(2), weights=weights)
 
 
-def test_repeated_items_are_merged_and_counted_in_one_warning() -> None:
-    with pytest.warns(InputWarning, match=r"3.*2.*1") as caught:
-        baskets = Baskets.from_lists([["a", "b"], ["b", "a", "b", "b"], [], ["a", "a"]])
-    assert list(baskets) == [("a", "b"), ("a", "b"), (), ("a",)]
-    assert len(caught) == 1
-    with pytest.warns(InputWarning, match=r"1.*1.*0"):
-        assert list(Baskets.from_lists([[1, 1]])) == [(1,)]
-
-
 def test_baskets_and_what_is_derived_from_them_are_read_only() -> None:
     baskets = Baskets.from_lists([[0], [1], [0, 1]])
     for each in (baskets, baskets.subset([0, 1]), baskets.split(0.5, 0)[0], baskets.deduplicated()):
@@ -180,14 +158,9 @@ def test_baskets_and_what_is_derived_from_them_are_read_only() -> None:
         for array in (each.indices, each.offsets, each.weights, each.sizes, *groups):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 0
-    with pytest.raises(AttributeError):
-        baskets.weights = np.zeros(1)  # type: ignore[misc]
-
-
-def test_the_caller_keeps_arrays_that_can_be_written_to_and_do_not_change_the_baskets() -> None:
     weights, matrix = np.array([1.0, 2.0]), np.eye(2)
     baskets = Baskets.from_matrix(matrix, weights=weights)
-    weights[:], matrix[:] = 7, 1
+    weights[:], matrix[:] = 7, 1  # the caller's arrays stay writable and are copied
     assert plain(baskets) == ((0, 1), [[0], [1]], [1.0, 2.0])
 
 
@@ -207,12 +180,15 @@ MARKS = np.arange(20_000) + 0.5  # weights that tell which basket it is, and are
 
 
 def test_a_split_takes_seven_tenths_rounded_down_and_loses_nothing() -> None:
-    for n in (*range(1, 101), 19_001):
+    for n in (1, 2, 3, 7, 10, 11, 19, 100, 19_001):
         first, second = Baskets.from_lists([[0]] * n, weights=MARKS[:n]).split(0.7, rng=n)
         assert len(first) == 7 * n // 10
         assert sorted([*first.weights, *second.weights]) == MARKS[:n].tolist()
     for fraction, n, size in ((0.29, 100, 29), (0.57, 100, 57), (0.1, 9, 0), (0.999, 10, 9)):
         assert len(Baskets.from_lists([[0]] * n).split(fraction, rng=0)[0]) == size
+    for fraction in (0, 1, -0.1, 70, float("nan")):
+        with pytest.raises(InputError):
+            Baskets.from_lists([[0]]).split(fraction)
 
 
 def test_a_split_is_the_same_for_the_same_seed_and_another_for_another() -> None:
@@ -220,18 +196,6 @@ def test_a_split_is_the_same_for_the_same_seed_and_another_for_another() -> None
     parts = [whole.split(0.5, rng=rng)[0].weights.tolist() for rng in (1, np.random.default_rng(1), 2, None, None)]
     assert parts[0] == parts[1]
     assert len({tuple(part) for part in parts}) == 4
-
-
-def test_a_split_is_spread_over_all_baskets() -> None:
-    whole = Baskets.from_lists([[0]] * 20, weights=MARKS[:20])
-    taken = Counter(row for seed in range(400) for row in whole.split(0.5, rng=seed)[0].weights)
-    assert all(150 < taken[mark] < 250 for mark in MARKS[:20])  # 200 of 400 expected, deviation 10
-
-
-def test_a_split_fraction_must_be_between_0_and_1() -> None:
-    for fraction in (0, 1, -0.1, 70, float("nan")):
-        with pytest.raises(InputError):
-            Baskets.from_lists([[0]]).split(fraction)
 
 
 @given(strategies.baskets(), st.data())
@@ -274,22 +238,13 @@ def test_merging_equal_sets_adds_their_weights_whatever_the_order_of_rows(basket
     assert shuffled.weights == pytest.approx(merged.weights)
 
 
-def test_deduplicated_baskets_are_ordered_by_size_and_then_by_item() -> None:
-    lists, weights = [[1, 2], [], [2], [0, 2], [], [0], [2, 1]], [1, 2, 3, 4, 5, 6, 7]
-    merged = Baskets.from_lists(lists, weights=weights).deduplicated()
-    assert plain(merged) == ((0, 1, 2), [[], [0], [2], [0, 2], [1, 2]], [7, 6, 3, 4, 8])
-
-
-@pytest.mark.parametrize("n_items", [1, 3, 2**20])
-def test_deduplication_distinguishes_sets_that_differ_in_one_item(n_items: int) -> None:
-    rng = np.random.default_rng(0)
-    size = min(n_items, 12)
-    base = np.sort(rng.choice(n_items, size, replace=False))
+def test_deduplication_distinguishes_sets_of_a_large_catalogue_that_differ_in_one_item() -> None:
+    n_items = 2**20
+    base = np.sort(np.random.default_rng(0).choice(n_items, 12, replace=False))
     lists = [base.tolist()] * 2
-    for position in range(size):  # each differs from the base in one item, which is missing or another
-        lists.append(np.delete(base, position).tolist())
-        others = np.setdiff1d(np.arange(min(n_items, 50)), base)
-        lists += [[*np.delete(base, position), other] for other in (*others[:2], *others[32:33])] * 2
+    for position in range(12):  # each differs from the base in one item, which is missing or another
+        rest = np.delete(base, position).tolist()
+        lists += [rest, *([[*rest, other] for other in (0, 1, 32)] * 2)]
     expected = Counter(tuple(sorted(basket)) for basket in lists)
     assert counted(Baskets.from_lists(lists, n_items=n_items).deduplicated()) == expected
 
@@ -327,24 +282,11 @@ def test_a_catalogue_may_lack_only_items_that_never_occur() -> None:
     assert plain(unused.over(Catalogue.of(["swing", "crib"]))) == (("swing", "crib"), [["crib"]], [1.0])
 
 
-def test_the_representation_shows_the_numbers_of_baskets_and_items_and_the_total_weight() -> None:
-    shown = repr(Baskets.from_lists([[0]] * 1234, weights=[0.5] * 1234))
-    assert all(number in shown for number in ("1,234", "1.00", "617"))
-    assert "3" in repr(Baskets.from_lists([], n_items=3))
-
-
 def test_integers_are_positions_among_names_unless_the_names_look_like_integers() -> None:
     assert list(Baskets.from_lists([[2, 0], [1]], items=["x", "y", "z"])) == [("x", "z"), ("y",)]
     assert list(Baskets.from_lists([["1", "2"]], items=["1", "2", "3"])) == [("1", "2")]
     with pytest.raises(InputError):
         Baskets.from_lists([[1, 2]], items=["1", "2", "3"])
-
-
-def test_merging_fractional_weights_gives_the_same_sum_to_the_last_bit_in_any_order_of_rows() -> None:
-    weights = [0.1, 0.2, 0.3]
-    sums = {Baskets.from_lists([[0]] * 3, weights=order).deduplicated().weights[0] for order in permutations(weights)}
-    assert len(sums) == 1
-    assert len({a + b + c for a, b, c in permutations(weights)}) > 1
 
 
 def test_baskets_are_indexed_like_a_list() -> None:
@@ -381,9 +323,9 @@ def test_a_split_of_counts_has_the_law_of_a_split_of_single_baskets() -> None:
     """Three of one kind and two of another, of which two are drawn: the number of the first kind is hypergeometric."""
     weighted = Baskets.from_lists([["a"], ["b"]], weights=[3, 2])
     single = Baskets.from_lists([["a"]] * 3 + [["b"]] * 2)
-    expected = 2000 * np.array([1, 6, 3]) / 10
+    expected = 1000 * np.array([1, 6, 3]) / 10
     for baskets in (weighted, single):
-        drawn = [counted(baskets.split(0.4, rng=seed)[0]).get(("a",), 0) for seed in range(2000)]
+        drawn = [counted(baskets.split(0.4, rng=seed)[0]).get(("a",), 0) for seed in range(1000)]
         assert chisquare([drawn.count(each) for each in range(3)], expected).pvalue > 1e-3
 
 
@@ -410,17 +352,6 @@ def test_folds_add_up_to_the_baskets_and_are_of_nearly_one_size(
         assert np.all((found > 0).sum(axis=0) == (baskets.weights > 0))
 
 
-def test_thirty_million_baskets_by_weight_are_split_without_a_row_each() -> None:
-    baskets = Baskets.from_lists([["a"], ["b"], ["a", "b"], []], weights=[1e7, 1.5e7, 5e6 + 1, 3])
-    first, second = baskets.split(0.8, rng=0)
-    assert (len(first), first.total_weight) == (4, 24_000_003)
-    folds = baskets.folds(5, np.random.default_rng(0))
-    share = folds / folds.sum(axis=1)[:, None]
-    np.testing.assert_allclose(share[:, :3], np.tile(baskets.weights[:3] / baskets.total_weight, (5, 1)), rtol=0.01)
-    assert sorted(folds.sum(axis=1)) == [6_000_000, 6_000_001, 6_000_001, 6_000_001, 6_000_001]
-    assert counted(Baskets.together([first, second])) == counted(baskets)
-
-
 def test_parts_are_concatenated_in_order_and_matched_by_label() -> None:
     whole = Baskets.from_lists([["a"], [], ["b", "a"], ["c"]], weights=[1, 2, 3, 4])
     assert plain(Baskets.together([whole[:2], whole[:0], whole[2:]])) == plain(whole)
@@ -433,15 +364,11 @@ def test_parts_are_concatenated_in_order_and_matched_by_label() -> None:
     assert plain(Baskets.together(reordered)) == (("a", "b"), [["a"], ["a"]], [1, 1])
 
 
-def test_parts_of_numbered_items_come_together_over_the_larger_number() -> None:
+def test_parts_of_numbered_items_come_together_over_the_larger_number_and_not_with_names() -> None:
     first, second = Baskets.from_lists([[0, 1]], n_items=3), Baskets.from_lists([[4], [1]], n_items=6)
     assert plain(Baskets.together([first, second])) == (tuple(range(6)), [[0, 1], [4], [1]], [1, 1, 1])
-    assert Baskets.together([second, first]).items == tuple(range(6))
     labelled = Baskets.from_lists([[70]], items=[70, 1])
     assert plain(Baskets.together([first, labelled])) == ((0, 1, 2, 70), [[0, 1], [70]], [1, 1])
-
-
-def test_parts_with_names_and_parts_with_integers_do_not_come_together() -> None:
     names, numbers = Baskets.from_lists([["1"]], items=["1", "0"]), Baskets.from_lists([[1]])
     for parts in ([names, numbers], [numbers, names]):
         with pytest.raises(InputError, match=r"'1'.*0"):
@@ -459,17 +386,11 @@ def test_weights_with_an_infinite_sum_are_rejected() -> None:
     assert Baskets.from_lists([[0], [1]], weights=[1.7e308, 1]).total_weight == 1.7e308
 
 
-def test_reweighting_multiplies_weights_and_leaves_the_sets_alone() -> None:
-    baskets = Baskets.from_lists([["a"], [], ["b", "a"]], weights=[1, 2, 0.5])
-    assert plain(baskets.reweighted(3.0)) == (("a", "b"), [["a"], [], ["a", "b"]], [3.0, 6.0, 1.5])
-    assert baskets.weights.tolist() == [1, 2, 0.5]
-    assert baskets.reweighted(3.0).total_weight == 10.5
-
-
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 0.3, 1e160])
 def test_weights_are_worth_the_same_number_of_baskets_whatever_their_scale(scale: float) -> None:
     baskets = Baskets.from_lists([[0], [1], [0, 1]], weights=np.array([0.5, 0.25, 0.25]) * scale)
     np.testing.assert_allclose(baskets.as_counts().weights, np.array([0.5, 0.25, 0.25]) / 0.375, rtol=1e-12)
+    np.testing.assert_allclose(baskets.reweighted(3.0).weights, 3 * baskets.weights, rtol=1e-12)
 
 
 def test_lists_over_a_catalogue_are_found_by_label_and_never_by_position() -> None:
@@ -482,11 +403,3 @@ def test_lists_over_a_catalogue_are_found_by_label_and_never_by_position() -> No
             as_baskets([["bib"], ["bib", wrong]], catalogue)
     with pytest.warns(InputWarning, match=r"1.*1"):
         assert list(as_baskets([["bib", "bib"]], catalogue)) == [("bib",)]
-
-
-def test_baskets_are_taken_as_they_are_and_over_the_catalogue_where_there_is_one() -> None:
-    baskets = Baskets.from_lists([["bib"]], weights=[3])
-    assert as_baskets(baskets) is baskets
-    over = as_baskets(baskets, Catalogue.of(["crib", "bib"]))
-    assert (over.items, over.indices.tolist(), over.weights.tolist()) == (("crib", "bib"), [1], [3])
-    assert as_baskets([[0, 2]]).n_items == 3

@@ -90,14 +90,12 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_file_of_items_has_one_per_line(shop: Path) -> None:
+@pytest.mark.slow
+def test_commands_filter_items_by_count_rank_and_a_file_with_one_item_per_line(shop: Path) -> None:
     assert read_items(shop / "keep.txt") == ["c", "d"]
     (shop / "none.txt").write_text("\n\n")
     with pytest.raises(InputError):
         read_items(shop / "none.txt")
-
-
-def test_commands_filter_items(shop: Path) -> None:
     for options, n_items in (
         (("--min-count", 5), 3),
         (("--items", shop / "keep.txt"), 2),
@@ -106,16 +104,13 @@ def test_commands_filter_items(shop: Path) -> None:
         assert answer("diagnose", shop / "data.txt", *options)["n_items"] == n_items
 
 
-def test_a_test_file_loses_what_training_has_lost(shop: Path) -> None:
+def test_a_test_file_loses_what_training_has_lost_and_the_file_of_items_is_kept(shop: Path) -> None:
     (shop / "test.txt").write_text("c,a\na\nd\n")
     call = ("fit", shop / "data.txt", "-o", shop / "m", "--model", "dpp", "--seed", 0, "--test", shop / "test.txt")
     done = run(*call, "--top-items", 2, "--json")
     assert done.returncode == 0
     assert re.search("2 items.*2 baskets.*1 basket", done.stderr, re.DOTALL)
     assert run(*call, "--top-items", 2, "--parts").returncode != 0
-
-
-def test_the_file_of_items_is_not_overwritten(shop: Path) -> None:
     done = run("fit", shop / "data.txt", "-o", shop / "keep.txt", "--items", shop / "keep.txt")
     assert done.returncode != 0
     assert read_items(shop / "keep.txt") == ["c", "d"]

@@ -27,9 +27,6 @@ def test_the_totals_of_parts_are_those_of_the_whole() -> None:
         for name in ("weight", "empty_weight", "effective_number"):
             assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-12), name
         assert whole.effective_number == pytest.approx(effective_number(baskets.weights), rel=1e-12)
-
-
-def test_what_is_said_of_the_whole_is_what_its_arrays_say() -> None:
     baskets = Baskets.from_lists([[], [0, 1, 2], [], [1]], n_items=4, weights=[2.0, 0.5, 0.0, 1.0])
     totals = baskets.totals
     assert (totals.n_baskets, totals.n_held, totals.n_empty, totals.largest) == (4, 4, 1, 3)
@@ -41,6 +38,8 @@ def test_frequencies_of_parts_are_those_of_the_whole_in_the_order_of_its_items()
     np.testing.assert_array_equal(parts.frequencies(), WHOLE.frequencies())
     np.testing.assert_array_equal(parts.pair_frequencies(), WHOLE.pair_frequencies())
     np.testing.assert_allclose(in_parts(WEIGHTED).pair_frequencies(), WEIGHTED.pair_frequencies(), rtol=1e-12)
+    for found, expected in zip(pair_counts(in_parts(WHOLE), 100), pair_counts(WHOLE, 100), strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_items_that_only_some_parts_have_are_matched_by_label() -> None:
@@ -48,11 +47,6 @@ def test_items_that_only_some_parts_have_are_matched_by_label() -> None:
     parts, whole = Parts.of([Baskets.from_lists([each]) for each in lists]), Baskets.from_lists(lists)
     assert parts.items == whole.items == ("arch", "bib", "cot", "crib")
     np.testing.assert_array_equal(parts.pair_frequencies(), whole.pair_frequencies())
-
-
-def test_pairs_counted_over_parts_are_those_of_the_whole() -> None:
-    for found, expected in zip(pair_counts(in_parts(WHOLE), 100), pair_counts(WHOLE, 100), strict=True):
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_each_part_is_split_by_a_seed_of_its_own_and_nothing_is_lost() -> None:

@@ -22,7 +22,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpplearn import Baskets, InputError, InputWarning, read_baskets
-from dpplearn.data import texts
 from helpers.strategies import Lists, integers, label_lists, names, plain
 
 Write = Callable[[Path, Lists, Sequence[float]], Baskets]
@@ -65,29 +64,10 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def halves(folder: Path, stem: str, ending: str, parts: Callable[[slice], str | bytes]) -> Path:
-    """Two files of rows, and the pattern that matches both."""
-    write(folder / f"{stem}-1{ending}", parts(slice(None, None, 2)))
-    write(folder / f"{stem}-2{ending}", parts(slice(1, None, 2)))
-    return folder / f"{stem}-*{ending}"
-
-
 def parquet_bytes(table: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_pandas(table, preserve_index=False), buffer)
     return buffer.getvalue()
-
-
-def csv_by_glob(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
-    header, *lines = csv_text(
-        [[str(item) for item in basket] for basket in lists], weights, lineterminator="\n"
-    ).splitlines()
-    return read_baskets(halves(folder, "orders", ".csv", lambda part: "\n".join([header, *lines[part]])), **READ)
-
-
-def parquet_by_glob(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
-    table = frame(lists, weights)
-    return read_baskets(halves(folder, "orders", ".parquet", lambda part: parquet_bytes(table[part])), **READ)
 
 
 def in_another_order(folder: Path, lists: Lists, weights: Sequence[float]) -> Baskets:
@@ -98,18 +78,13 @@ def in_another_order(folder: Path, lists: Lists, weights: Sequence[float]) -> Ba
 WITH_WEIGHTS: dict[str, Write] = {
     "CSV": lambda folder, lists, w: read_baskets(write(folder / "a.csv", csv_text(lists, w)), **READ),
     "CSV, gzipped": lambda folder, lists, w: read_baskets(write(folder / "a.csv.gz", csv_text(lists, w)), **READ),
-    "CSV, all quoted": lambda folder, lists, w: read_baskets(
-        write(folder / "a.csv", csv_text(lists, w, quoting=csv.QUOTE_ALL, lineterminator="\n")), **READ
-    ),
     "CSV, semicolons, any ending": lambda folder, lists, w: read_baskets(
         write(folder / "a.export", csv_text(lists, w, delimiter=";")), format="csv", **READ
     ),
-    "CSV by glob": csv_by_glob,
     "TSV": lambda folder, lists, w: read_baskets(write(folder / "a.tsv", csv_text(lists, w, delimiter="\t")), **READ),
     "Parquet": lambda folder, lists, w: read_baskets(
         write(folder / "a.parquet", parquet_bytes(frame(lists, w))), **READ
     ),
-    "Parquet by glob": parquet_by_glob,
     "pandas": lambda _, lists, w: Baskets.from_table(frame(lists, w), **READ),
     "pandas, in another order": in_another_order,
     "pandas, categories": lambda _, lists, w: Baskets.from_table(
@@ -122,12 +97,8 @@ WITH_WEIGHTS: dict[str, Write] = {
     ),
     "lists": lambda _, lists, w: Baskets.from_lists(lists, labels(lists), weights=w),
     "dense matrix": lambda _, lists, w: Baskets.from_matrix(matrix(lists), labels(lists), weights=w),
-    "dense matrix of bool": lambda _, lists, w: Baskets.from_matrix(matrix(lists) > 0, labels(lists), weights=w),
     "data frame as matrix": lambda _, lists, w: Baskets.from_matrix(
         pd.DataFrame(matrix(lists), columns=labels(lists)), weights=w
-    ),
-    "sparse matrix, rows": lambda _, lists, w: Baskets.from_matrix(
-        sp.csr_array(matrix(lists)), labels(lists), weights=w
     ),
     "sparse matrix, columns": lambda _, lists, w: Baskets.from_matrix(
         sp.csc_matrix(matrix(lists)), labels(lists), weights=w
@@ -135,7 +106,6 @@ WITH_WEIGHTS: dict[str, Write] = {
 }
 WITHOUT_WEIGHTS: dict[str, Write] = {
     "lines, commas": lambda folder, lists, _: read_baskets(write(folder / "a.txt", lines_text(lists, ","))),
-    "lines, commas, gzipped": lambda folder, lists, _: read_baskets(write(folder / "a.txt.gz", lines_text(lists, ","))),
     "lines in a CSV": lambda folder, lists, _: read_baskets(
         write(folder / "a.csv", lines_text(lists, ",").replace("\n", "\r\n")), format="lines"
     ),
@@ -167,39 +137,37 @@ def test_every_reader_gives_the_same_baskets(reader: str, tmp_path: Path) -> Non
         assert plain(found) == (tuple(labels(lists)), [sorted(basket) for basket in lists], expected), case
 
 
-@pytest.mark.parametrize("reader", ["CSV", "Parquet", "pandas", "polars", "lists", "lines, commas", "lines, blanks"])
-def test_repeated_items_are_merged_with_a_warning_that_counts_them(reader: str, tmp_path: Path) -> None:
-    with pytest.warns(InputWarning, match=r"3.*2.*1"):
-        found = READERS[reader](tmp_path, [["a", "b"], ["b", "b", "a", "b"], ["a", "a"]], [1, 1, 1])
-    assert list(found) == [("a", "b"), ("a", "b"), ("a",)]
+def test_repeated_items_are_merged_with_a_warning_that_counts_them(tmp_path: Path) -> None:
+    for reader in ("CSV", "Parquet", "pandas", "polars", "lists", "lines, commas", "lines, blanks"):
+        with pytest.warns(InputWarning, match=r"3.*2.*1"):
+            found = READERS[reader](tmp_path, [["a", "b"], ["b", "b", "a", "b"], ["a", "a"]], [1, 1, 1])
+        assert list(found) == [("a", "b"), ("a", "b"), ("a",)]
 
 
 bare_names = names.filter(lambda name: name == name.strip())
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     lists=label_lists(bare_names, min_size=1) | label_lists(integers, min_size=1),
     delimiter=st.sampled_from([",", "\t", ";", "|"]),
 )
 @example(lists=[["a,b", "a;b", "a\tb", "a|b"], ['a "b"', '"', "'"], ["a\nb", "a\r\nb", "a\rb"]], delimiter=",")
 @example(lists=[["007", "7"], ["NULL", "nan"]], delimiter=";")
-def test_any_labels_survive_a_csv_file(lists: Lists, delimiter: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_labels_survive_a_csv_file_and_a_table(
+    lists: Lists, delimiter: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = tmp_path_factory.getbasetemp() / "labels.csv"
     path.write_bytes(csv_text(lists, [1] * len(lists), delimiter=delimiter).encode())
     found = read_baskets(path, basket="order", item="product")
     texts = [[str(item) for item in basket] for basket in lists]
     assert [{str(item) for item in basket} for basket in found] == [set(basket) for basket in texts]
     assert {str(item) for item in found.items} == {item for basket in texts for item in basket}
+    table = Baskets.from_table(frame(lists, [1] * len(lists)), basket="order", item="product")
+    assert plain(table) == (tuple(labels(lists)), [sorted(basket) for basket in lists], [1.0] * len(lists))
 
 
-@settings(max_examples=20)
-@given(label_lists(names, min_size=1) | label_lists(integers, min_size=1))
-def test_any_labels_survive_a_table(lists: Lists) -> None:
-    found = Baskets.from_table(frame(lists, [1] * len(lists)), basket="order", item="product")
-    assert plain(found) == (tuple(labels(lists)), [sorted(basket) for basket in lists], [1.0] * len(lists))
-
-
+@settings(max_examples=25)
 @given(lists=label_lists(bare_names.filter(lambda name: not set(name) & set("\r\n"))))
 def test_any_names_on_one_line_survive_a_file_of_lines(lists: Lists, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "labels.txt"
@@ -225,18 +193,16 @@ def test_a_file_of_lines_has_one_basket_per_line(tmp_path: Path) -> None:
     assert list(commas) == [("pear", "red apple"), ('22" screen', "fig, dried"), ("pear",)]
 
 
-def test_a_table_is_read_by_the_named_columns_whatever_the_others_are_called(tmp_path: Path) -> None:
-    text = ",Item,basket,item,note,note\n0,x,1,a,,\n1,x,1,b,,\n"  # an index without a name, as pandas writes it
-    assert list(read_baskets(write(tmp_path / "a.csv", text))) == [("a", "b")]
-
-
-def test_a_byte_order_mark_and_blank_lines_are_no_part_of_the_data(tmp_path: Path) -> None:
-    text = "\ufeffbasket,item\r\n1,a\r\n\r\n1,b\r\n\r\n"
-    assert list(read_baskets(write(tmp_path / "a.csv", text))) == [("a", "b")]
+def test_other_columns_a_byte_order_mark_and_blank_lines_are_no_part_of_the_data(tmp_path: Path) -> None:
+    other_columns = ",Item,basket,item,note,note\n0,x,1,a,,\n1,x,1,b,,\n"  # an index without a name, as of pandas
+    for text in (other_columns, "\ufeffbasket,item\r\n1,a\r\n\r\n1,b\r\n\r\n"):
+        assert list(read_baskets(write(tmp_path / "a.csv", text))) == [("a", "b")]
     assert list(read_baskets(write(tmp_path / "a.txt", "\ufeffa b\n"))) == [("a", "b")]
 
 
-def test_a_file_whose_name_looks_like_a_pattern_is_read_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_name_of_a_file_is_no_pattern_and_the_name_of_a_folder_no_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for other in ("orders1.csv", "orXders.csv"):
         write(tmp_path / other, "basket,item\n1,wrong\n")
@@ -244,9 +210,6 @@ def test_a_file_whose_name_looks_like_a_pattern_is_read_itself(tmp_path: Path, m
         write(tmp_path / name, "basket,item\n1,right\n")
         assert list(read_baskets(name)) == [("right",)]
         (tmp_path / name).unlink()
-
-
-def test_the_name_of_a_folder_is_no_column(tmp_path: Path) -> None:
     folder = tmp_path / "item=wrong"
     folder.mkdir()
     assert list(read_baskets(write(folder / "a.csv", "basket,item\n1,right\n"))) == [("right",)]
@@ -331,13 +294,10 @@ def test_invalid_tables_are_rejected_in_memory_and_in_parquet(
         read_baskets(tmp_path / "a.parquet", weight=weight)
 
 
-def test_objects_that_are_no_table_are_rejected() -> None:
+def test_objects_that_are_no_table_and_every_kind_of_null_of_pandas_are_rejected() -> None:
     for table in (None, 5, "orders.csv", [("1", "a")], {"basket": [1], "item": ["a"]}, pd.DataFrame()):
         with pytest.raises(InputError):
             Baskets.from_table(table)
-
-
-def test_every_kind_of_null_of_pandas_is_rejected() -> None:
     for missing in (None, float("nan"), pd.NA):
         for kind in (object, "str"):
             table = pd.DataFrame({"basket": [1, 2], "item": pd.Series(["a", missing], dtype=kind)})
@@ -345,17 +305,11 @@ def test_every_kind_of_null_of_pandas_is_rejected() -> None:
                 Baskets.from_table(table)
 
 
-def test_a_truncated_parquet_file_is_rejected(tmp_path: Path) -> None:
-    whole = parquet_bytes(frame(CASES["names"], [1.0] * 13))
-    for kept in (1, 4, 11, 100, len(whole) // 2, -9, -1):
-        with pytest.raises(InputError, match=r"a\.parquet"):
-            read_baskets(write(tmp_path / "a.parquet", whole[:kept]), **READ)
-
-
-def test_a_file_of_another_format_than_its_name_says_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError):
-        read_baskets(write(tmp_path / "a.parquet", "basket,item\n1,a\n" * 9))
+def test_a_truncated_file_or_one_of_another_format_than_its_name_says_is_rejected(tmp_path: Path) -> None:
     parquet = parquet_bytes(frame(CASES["names"], [1.0] * 13))
+    for content in (*(parquet[:kept] for kept in (1, 4, 11, 100, len(parquet) // 2, -9, -1)), "basket,item\n1,a\n" * 9):
+        with pytest.raises(InputError, match=r"a\.parquet"):
+            read_baskets(write(tmp_path / "a.parquet", content), **READ)
     for name in ("a.csv", "a.txt"):
         with pytest.raises(InputError, match="8"):
             read_baskets(write(tmp_path / name, parquet))
@@ -377,8 +331,7 @@ def test_malformed_files_of_lines_are_rejected(text: str | bytes, value: str, tm
         read_baskets(write(tmp_path / "a.txt", text))
 
 
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.txt.gz"])
-def test_a_damaged_gzip_file_is_rejected(name: str, tmp_path: Path) -> None:
+def test_a_damaged_gzip_file_is_rejected(tmp_path: Path) -> None:
     whole = gzip.compress(("basket,item\n" + "".join(f"{n},{n * n}\n" for n in range(500))).encode(), mtime=0)
     for content in (
         whole[: len(whole) // 2],
@@ -387,9 +340,10 @@ def test_a_damaged_gzip_file_is_rejected(name: str, tmp_path: Path) -> None:
         b"basket,item\n1,a\n",  # not compressed
         gzip.compress(b""),
     ):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=name):
-            read_baskets(tmp_path / name)
+        for name in ("a.csv.gz", "a.txt.gz"):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(InputError, match=name):
+                read_baskets(tmp_path / name)
 
 
 def test_a_path_that_is_no_file_is_rejected(tmp_path: Path) -> None:
@@ -409,8 +363,10 @@ def test_a_format_that_cannot_be_told_is_asked_for_and_never_guessed(tmp_path: P
     assert list(read_baskets(path, format="lines")) == [("basket", "item"), ("1", "a")]
 
 
-def test_several_files_need_one_format_and_the_same_columns(tmp_path: Path) -> None:
+def test_several_files_are_one_table_of_one_format_and_the_same_columns(tmp_path: Path) -> None:
     write(tmp_path / "a1.csv", "basket,item\n1,a\n")
+    write(tmp_path / "a2.csv", "basket,item\n2,b\n1,c\n")
+    assert list(read_baskets(tmp_path / "a*.csv")) == [("a", "c"), ("b",)]
     write(tmp_path / "a2.txt", "a b\n")
     with pytest.raises(InputError):
         read_baskets(tmp_path / "a*")
@@ -424,7 +380,10 @@ def test_several_files_need_one_format_and_the_same_columns(tmp_path: Path) -> N
         read_baskets(tmp_path / "a*.parquet")
 
 
-def test_parquet_files_with_other_columns_beside_are_read_by_the_named_ones(tmp_path: Path) -> None:
+def test_columns_are_found_by_their_exact_name_next_to_others(tmp_path: Path) -> None:
+    table = pa.table({"basket": [1], "Item": ["wrong"], "item": ["right"]})
+    for found in (table, table.to_pandas(), pl.from_arrow(table)):
+        assert list(Baskets.from_table(found)) == [("right",)]
     nested = {"x": [{"item": "no", "y": [1, 2]}], "item ": ["b"], "basket": [2], "Basket": [9], "note": ["n"]}
     pq.write_table(pa.table({"basket": [1], "item": ["a"]}), tmp_path / "a1.parquet")
     pq.write_table(pa.table(nested), tmp_path / "a2.parquet")
@@ -440,16 +399,6 @@ def test_two_columns_of_one_name_are_rejected(tmp_path: Path) -> None:
         for in_memory in (table, table.to_pandas()):
             with pytest.raises(InputError, match="'item'"):
                 Baskets.from_table(in_memory)
-
-
-def test_column_names_are_case_sensitive(tmp_path: Path) -> None:
-    columns = {"basket": [1], "Item": ["wrong"], "item": ["right"]}
-    table = pa.table(columns)
-    pq.write_table(table, tmp_path / "a.parquet")
-    pd.DataFrame(columns).to_csv(tmp_path / "a.csv")
-    sources = [read_baskets(tmp_path / "a.parquet"), read_baskets(tmp_path / "a.csv")]
-    for found in (*sources, *(Baskets.from_table(each) for each in (table, table.to_pandas(), pl.from_arrow(table)))):
-        assert list(found) == [("right",)]
 
 
 def test_blanks_around_a_name_are_no_part_of_it_in_any_file(tmp_path: Path) -> None:
@@ -469,18 +418,11 @@ def test_blanks_around_a_name_are_no_part_of_it_in_any_file(tmp_path: Path) -> N
     with pytest.raises(InputError, match="2"):  # a quoted item ends with its quote, or is no line of CSV
         read_baskets(write(tmp_path / "a.txt", lines))
     assert list(read_baskets(write(tmp_path / "a.txt", lines.replace('" ,', '",')))) == expected
-
-
-def test_every_unicode_blank_around_a_label_is_stripped_from_files(tmp_path: Path) -> None:
-    blanks = [chr(code) for code in range(0x11000) if chr(code).isspace()]
-    assert len(blanks) > 20
-    stripped = [f"{blank}a{blank}b{blank}{blank}" for blank in blanks]
+    blanks = [chr(code) for code in range(0x11000) if chr(code).isspace()]  # and all others of Unicode
     kept = ["\u200ba\u200b", "\x00b"]  # invisible, but no blanks
-    table = pa.table({"basket": [1] * (len(blanks) + 2), "item": [*stripped, *kept]})
-    pq.write_table(table, tmp_path / "a.parquet")
+    stripped = [f"{blank}a{blank}b{blank}{blank}" for blank in blanks]
+    pq.write_table(pa.table({"basket": [1] * (len(blanks) + 2), "item": [*stripped, *kept]}), tmp_path / "a.parquet")
     assert read_baskets(tmp_path / "a.parquet").items == tuple(sorted([*(f"a{blank}b" for blank in blanks), *kept]))
-    numbers = "basket, item, w\n1, 10, 2.5\n1 ,9 , 2.5 \n"
-    assert read_baskets(write(tmp_path / "a.csv", numbers), weight="w").items == (9, 10)
     in_memory = pd.DataFrame({"basket": [1, 1], "item": [" a", "a"]})
     assert Baskets.from_table(in_memory).items == (" a", "a")
 
@@ -493,30 +435,22 @@ LINE_ENDS = {
 
 
 @pytest.mark.parametrize("ends", LINE_ENDS)
-@pytest.mark.parametrize("ending", ["", ".gz"])
-def test_lines_may_end_in_any_way(ends: str, ending: str, tmp_path: Path) -> None:
+def test_lines_may_end_in_any_way(ends: str, tmp_path: Path) -> None:
     def text(*lines: str) -> str:
         return "".join(line + end for line, end in zip(lines, LINE_ENDS[ends], strict=False))
 
     table = text("basket,item", "1,a", '1,"b, c"', "2,b", '2,"a"')
-    assert list(read_baskets(write(tmp_path / f"a.csv{ending}", table))) == [("a", "b, c"), ("a", "b")]
     lines = text("a,b", "b", "", '"a"', "b")
-    assert list(read_baskets(write(tmp_path / f"a.txt{ending}", lines))) == [("a", "b"), ("b",), (), ("a",), ("b",)]
+    for ending in ("", ".gz"):
+        assert list(read_baskets(write(tmp_path / f"a.csv{ending}", table))) == [("a", "b, c"), ("a", "b")]
+        found = read_baskets(write(tmp_path / f"a.txt{ending}", lines))
+        assert list(found) == [("a", "b"), ("b",), (), ("a",), ("b",)]
 
 
 def test_line_ends_between_quotes_stay_as_they_are_whatever_ends_the_lines(tmp_path: Path) -> None:
     text = 'basket;item\r\n1;"a\r\nb"\n1;"a\nb"\r\n1;"a\rb"\n1;"say ""a;b"""\n'
     found = read_baskets(write(tmp_path / "a.csv", text))
     assert set(found[0]) == {"a\r\nb", "a\nb", "a\rb", 'say "a;b"'}
-
-
-def test_a_line_end_that_falls_between_two_parts_of_a_file_is_one_line_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "a.csv", "basket,item\r\n1,a\r\n1,b\r\n")
-    for size in range(1, 30):
-        monkeypatch.setattr(texts, "AT_ONCE", size)
-        assert texts.line_ends(str(path)) == {"\r\n"}
 
 
 FUZZED = {
@@ -527,13 +461,14 @@ FUZZED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::dpplearn.InputWarning")
 @pytest.mark.parametrize("name", FUZZED)
 def test_a_damaged_file_is_read_or_refused_and_never_fails_otherwise(name: str, tmp_path: Path) -> None:
     whole, options = FUZZED[name]
     rng = random.Random(name)
     refused = 0
-    for _ in range(40 if name in ("a.csv", "a.parquet") else 100):
+    for _ in range(20 if name in ("a.csv", "a.parquet") else 60):
         content = bytearray(whole)
         for _ in range(rng.choice([1, 1, 1, 5])):
             content[rng.randrange(len(content))] = rng.randrange(256)

@@ -15,7 +15,7 @@ import dpplearn as dl
 from dpplearn.cli.app import COMMANDS, command
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.times import as_time, decay, periods
-from helpers.command import parsed, run
+from helpers.command import run
 
 TABLE = pandas.DataFrame(
     {
@@ -117,6 +117,12 @@ def test_they_go_where_their_baskets_go(orders: dl.Baskets) -> None:
 
 
 def test_merged_sets_have_no_time_and_dates_do_not_mix_with_numbers(orders: dl.Baskets) -> None:
+    without = dl.Baskets.from_lists([["bib"]])
+    with pytest.raises(dl.InputError):
+        without.since("2026-03-01")
+    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}, {"fraction": "2026-03-01"}):
+        with pytest.raises(dl.InputError, match="before="):
+            without.split(**wrong)
     assert orders.deduplicated().times is None
     numbered = dl.Baskets.from_lists([["bib"]], times=[3])
     assert dl.Baskets.together([orders, dl.Baskets.from_lists([["bib"]])]).times is None
@@ -125,21 +131,8 @@ def test_merged_sets_have_no_time_and_dates_do_not_mix_with_numbers(orders: dl.B
     with pytest.raises(dl.InputError):
         numbered.since("2026-03-01")
     assert len(numbered.since("3")) == 1
-
-
-def test_digits_that_could_be_a_date_are_a_number_where_times_are_numbers() -> None:
-    lists = [["bib"], ["crib"]]
-    assert list(dl.Baskets.from_lists(lists, times=[20260228, 20260301]).since("20260301")) == [("crib",)]
-    assert list(dl.Baskets.from_lists(lists, times=["2026-02-28", "2026-03-01"]).since("20260301")) == [("crib",)]
-
-
-def test_without_times_nothing_is_cut_there() -> None:
-    baskets = dl.Baskets.from_lists([["bib"]])
-    with pytest.raises(dl.InputError):
-        baskets.since("2026-03-01")
-    for wrong in ({}, {"fraction": 0.5, "before": "2026-03-01"}, {"fraction": "2026-03-01"}):
-        with pytest.raises(dl.InputError, match="before="):
-            baskets.split(**wrong)
+    for times in ([20260228, 20260301], ["2026-02-28", "2026-03-01"]):
+        assert list(dl.Baskets.from_lists([["bib"], ["crib"]], times=times).since("20260301")) == [("crib",)]
 
 
 def test_periods_are_those_of_the_calendar_and_weeks_begin_on_monday() -> None:
@@ -171,14 +164,6 @@ def test_every_command_that_reads_baskets_can_be_told_of_what_time() -> None:
     reading = {name: inspect.signature(command(name)).parameters for name in COMMANDS if name != "prepare"}
     without = [name for name, has in reading.items() if "weight" in has and not {"time", "since", "before"} <= {*has}]
     assert without == []
-
-
-def test_the_program_recommends_for_baskets_of_a_time(tmp_path: Path) -> None:
-    dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.4, 0.3])), ["bib", "cot", "crib"]).save(tmp_path / "model.safetensors")
-    TABLE.to_csv(tmp_path / "orders.csv", index=False)
-    call = ("recommend", tmp_path / "model.safetensors", "--baskets", tmp_path / "orders.csv", "--time", "at", "--json")
-    lines = run(*call, "--since", "2026-03-01", "--before", "2026-03-01T12:00").stdout.splitlines()
-    assert [parsed(line)["id"] for line in lines] == ["m5"]
 
 
 def test_the_program_learns_from_the_time_that_is_asked_for(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from dpplearn import DPP, Baskets, Kernel
 from dpplearn.arrays import Floats
+from dpplearn.evaluation import ridge_choice
 from dpplearn.evaluation.baselines import (
     COSINE,
     EASE,
@@ -22,12 +23,13 @@ from dpplearn.evaluation.baselines import (
     of_blend,
     of_model,
 )
+from dpplearn.evaluation.ridge_choice import RIDGES, chosen_ridge
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.families import law_of
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
 from helpers import oracle
-from helpers.problems import random_kernel, random_mixture
+from helpers.problems import random_kernel, random_mixture, sampled
 
 TRAIN = Baskets.from_lists([[0, 1], [0, 1], [0, 2], [1], [], [0, 1, 2]], n_items=5, weights=[1, 1, 2, 1, 1, 3])
 
@@ -51,24 +53,25 @@ def test_independent_items_are_smoothed_so_that_unseen_items_stay_possible(basel
     np.testing.assert_allclose(independent.pair_probabilities(np.arange(5)), np.tile(p, (5, 1)))
 
 
-def test_popularity_ranks_by_frequency_and_has_no_probabilities(baselines: dict[str, Predictor]) -> None:
-    np.testing.assert_allclose(
-        baselines[POPULARITY].scores(np.array([1])), [counted(i) / TRAIN.total_weight for i in range(5)]
-    )
-    assert baselines[POPULARITY].log_prob(TRAIN) is None
-    assert baselines[POPULARITY].pair_probabilities is None
-
-
-def test_item_to_item_is_the_mean_share_of_baskets_with_an_item_that_hold_the_other(
-    baselines: dict[str, Predictor],
-) -> None:
+def test_popularity_item_to_item_and_cosine_are_those_of_plain_counting(baselines: dict[str, Predictor]) -> None:
+    frequencies = [counted(i) / TRAIN.total_weight for i in range(5)]
+    np.testing.assert_allclose(baselines[POPULARITY].scores(np.array([1])), frequencies)
     scores = baselines[ITEM_TO_ITEM].scores(np.array([1, 2]))
     assert scores[0] == pytest.approx((counted(0, 1) / counted(1) + counted(0, 2) / counted(2)) / 2)
     assert scores[3] == 0
-    np.testing.assert_allclose(
-        baselines[ITEM_TO_ITEM].scores(np.array([3])), [counted(i) / TRAIN.total_weight for i in range(5)]
-    )  # of an item that never occurred, nothing is known
-    assert baselines[ITEM_TO_ITEM].log_prob(TRAIN) is None
+    unseen = baselines[ITEM_TO_ITEM].scores(np.array([3]))
+    np.testing.assert_allclose(unseen, frequencies)  # of an item that never occurred, nothing is known
+    X = matrix()[:, :3]  # items 3 and 4 never occur
+    unit = X / np.linalg.norm(X, axis=0)
+    scores = baselines[COSINE].scores(np.array([0, 2]))
+    assert scores[1] == pytest.approx(unit[:, 1] @ unit[:, 0] + unit[:, 1] @ unit[:, 2])
+    assert scores[3] == scores[4] == 0
+    assert np.isfinite(baselines[COSINE].scores(np.array([3]))).all()
+    for name in (EASE, COSINE, ITEM_TO_ITEM):  # without an item to go by
+        np.testing.assert_allclose(baselines[name].scores(np.zeros(0, np.int64)), TRAIN.frequencies())
+    for name in (EASE, COSINE, ITEM_TO_ITEM, POPULARITY):
+        assert baselines[name].log_prob(TRAIN) is None
+        assert baselines[name].pair_probabilities is None or name == ITEM_TO_ITEM
 
 
 def matrix() -> Floats:
@@ -89,33 +92,20 @@ def test_ease_is_the_ridge_regression_of_each_item_on_the_others() -> None:
     for basket in ([1], [0, 2], [3], [0, 1, 2, 4]):
         x = np.isin(np.arange(5), basket).astype(float)
         np.testing.assert_allclose(ease.scores(np.array(basket)), x @ B, atol=1e-12)
-    assert ease.log_prob(TRAIN) is None
-    assert ease.pair_probabilities is None
 
 
-def test_ease_ranks_by_frequency_where_there_is_no_item_to_go_by(baselines: dict[str, Predictor]) -> None:
-    for name in (EASE, COSINE, ITEM_TO_ITEM):
-        np.testing.assert_allclose(baselines[name].scores(np.zeros(0, np.int64)), TRAIN.frequencies())
-
-
-def test_cosine_is_that_of_two_columns(baselines: dict[str, Predictor]) -> None:
-    X = matrix()
-    seen = [0, 1, 2]
-    unit = X[:, seen] / np.linalg.norm(X[:, seen], axis=0)
-    scores = baselines[COSINE].scores(np.array([0, 2]))
-    assert scores[1] == pytest.approx(unit[:, 1] @ unit[:, 0] + unit[:, 1] @ unit[:, 2])
-    assert scores[3] == scores[4] == 0  # which never occurred
-    assert np.isfinite(baselines[COSINE].scores(np.array([3]))).all()
-
-
-def test_without_training_data_the_marginals_stand_in() -> None:
+def test_without_training_data_the_marginals_are_used_with_and_without_the_empty_basket() -> None:
     found = baselines_without_training(law_of(Kernel(np.array([0.5, 0.0, 0.25]), np.eye(3))))
     assert list(found) == [INDEPENDENT, POPULARITY]
     one, impossible = found[INDEPENDENT].log_prob(Baskets.from_lists([[0], [0, 1]], n_items=3))
     assert (np.exp(one), impossible) == (pytest.approx(0.5 * 0.75), -np.inf)
+    law = law_of(Kernel(np.array([0.5, 0.1, 0.25]), np.eye(3)), nonempty=True)  # independent items themselves
+    independent = baselines_without_training(law, nonempty=True)[INDEPENDENT]
+    sets = Baskets.from_lists([[0], [1, 2], [0, 1, 2]], n_items=3)
+    np.testing.assert_allclose(independent.log_prob(sets), law.log_probabilities(sets), atol=1e-8)
 
 
-def test_a_model_ranks_as_it_recommends() -> None:
+def test_a_model_ranks_as_it_recommends_also_in_a_blend() -> None:
     rng = np.random.default_rng(0)
     at_one = Kernel(np.array([0.2, 0.5, 0.9, 1.0, 1.0]), np.linalg.qr(rng.standard_normal((5, 5)))[0])
     models = (DPP(random_kernel(rng, 7)), DPP(at_one), DPP(at_one, nonempty=True), Mixture(random_mixture(1, 7)))
@@ -127,6 +117,9 @@ def test_a_model_ranks_as_it_recommends() -> None:
             assert len(best) > 2
             assert best == ranked[: len(best)]
             assert not np.isnan(scores).any()  # where P(A) is zero, by the probability
+    model = Mixture(random_mixture(2, 5), training=Training.of(TRAIN))
+    scores = of_blend(model.law, Training.of(TRAIN), 0.3).scores(np.array([1]))
+    assert [each.item for each in model.recommend([1], blend=0.3)] == np.argsort(-scores)[:4].tolist()
 
 
 LAWS = {
@@ -139,7 +132,7 @@ SUBSETS = Baskets.from_lists(oracle.subsets(5), n_items=5)
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_a_models_probabilities_given_one_item_are_those_of_enumeration(name: str) -> None:
+def test_probabilities_given_one_item_and_given_a_nonempty_basket_are_those_of_enumeration(name: str) -> None:
     P = np.exp(LAWS[name].log_probabilities(SUBSETS))
     holds = np.array([[i in subset for i in range(5)] for subset in SUBSETS])
     found = of_model(LAWS[name]).pair_probabilities(np.arange(5))
@@ -147,15 +140,9 @@ def test_a_models_probabilities_given_one_item_are_those_of_enumeration(name: st
     for a in range(5):
         given = (P * holds[:, a]) @ holds / P[holds[:, a]].sum()
         np.testing.assert_allclose(np.delete(found[a], a), np.delete(given, a), atol=1e-12)
-
-
-@pytest.mark.parametrize("name", LAWS)
-def test_any_law_given_not_empty_has_the_others_in_proportion(name: str) -> None:
-    P = np.exp(LAWS[name].log_probabilities(SUBSETS))
     P[SUBSETS.sizes == 0] = 0
     law = never_empty(LAWS[name])
     np.testing.assert_allclose(np.exp(law.log_probabilities(SUBSETS)), P / P.sum(), atol=1e-12)
-    assert never_empty(law) is law
 
 
 def test_what_is_impossible_under_a_model_has_no_ranking_and_no_probability() -> None:
@@ -176,14 +163,6 @@ def test_given_not_empty_independent_items_are_those_whose_baskets_that_are_not_
     np.testing.assert_allclose(law.marginals(), (baskets.frequencies() * n + 0.5) / (n + 1), atol=1e-9)
 
 
-def test_without_training_data_independent_items_of_a_diagonal_model_are_the_model_given_not_empty_too() -> None:
-    law = law_of(Kernel(np.array([0.5, 0.1, 0.25]), np.eye(3)), nonempty=True)
-    found = baselines_without_training(law, nonempty=True)[INDEPENDENT].law
-    assert found is not None
-    sets = Baskets.from_lists([[0], [1, 2], [0, 1, 2]], n_items=3)
-    np.testing.assert_allclose(found.log_probabilities(sets), law.log_probabilities(sets), atol=1e-8)
-
-
 def test_ease_of_many_items_is_that_of_the_most_frequent_and_puts_the_others_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -197,7 +176,29 @@ def test_ease_of_many_items_is_that_of_the_most_frequent_and_puts_the_others_las
     np.testing.assert_allclose(ease_of(training, 0.1).scores(np.array([2])), TRAIN.frequencies())
 
 
-def test_a_blend_ranks_as_recommend_does() -> None:
-    model = Mixture(random_mixture(2, 5), training=Training.of(TRAIN))
-    scores = of_blend(model.law, Training.of(TRAIN), 0.3).scores(np.array([1]))
-    assert [each.item for each in model.recommend([1], blend=0.3)] == np.argsort(-scores)[:4].tolist()
+@pytest.mark.parametrize(("seed", "expected"), [(0, 0.03), (3, 3.0)])
+def test_it_is_the_one_that_ranks_best_by_plain_loops(seed: int, expected: float) -> None:
+    train = sampled(seed, 600, 8)
+    rng = np.random.default_rng(7)
+    kept, aside = train.split(0.8, rng)
+    questions = ridge_choice.ask(aside, rng)
+    means = []
+    for ridge in RIDGES:
+        predictor, found = ease(Training.of(kept).pair_frequencies(), ridge), []
+        for row, held in zip(questions.ranked.tolist(), questions.held.tolist(), strict=True):
+            rest = [item for item in aside[row] if item != held]
+            scores = predictor.scores(np.array(rest))
+            others = [scores[i] for i in range(8) if i not in rest and i != held]
+            found.append(np.mean([(other < scores[held]) + (other == scores[held]) / 2 for other in others]))
+        means.append(np.mean(found))
+    assert RIDGES[int(np.argmax(means))] == expected
+    assert chosen_ridge(train, np.random.default_rng(7)) == expected
+
+
+def test_baskets_that_are_too_few_or_hold_one_item_each_choose_none() -> None:
+    train = sampled(0, 400, 8)
+    train = train.subset(train.sizes > 1)
+    assert chosen_ridge(train[:49], np.random.default_rng(0)) is None
+    assert chosen_ridge(train[:50], np.random.default_rng(0)) is not None
+    single = Baskets.from_lists([[0], [1], [2]] * 100, n_items=3)
+    assert chosen_ridge(single, np.random.default_rng(0)) is None

@@ -10,7 +10,6 @@ from dpplearn.arrays import Floats
 from dpplearn.evaluation.baselines import independent_items, of_model
 from dpplearn.evaluation.calibration import PairSums, pair_sums, size_sums, wilson
 from dpplearn.kernels.families import law_of
-from dpplearn.models.mixture import Mixture
 from helpers import oracle
 from helpers.problems import random_kernel, random_mixture
 
@@ -85,64 +84,42 @@ def test_intervals_allow_for_predictions_of_one_basket_coming_true_together() ->
     assert np.mean(as_if_independent) < 0.91
 
 
-def test_an_interval_exists_where_nothing_came_true() -> None:
+def test_tables_of_baskets_in_which_nothing_comes_true_or_without_items() -> None:
     table = pair_sums(np.full((2, 2), 0.3), Baskets.from_lists([[0], [1], [0]], n_items=2)).reliability()
     (row,) = table.rows
     assert (row.observed, row.low) == (0, 0)
     assert row.high == pytest.approx(1.959964**2 / (3 + 1.959964**2))
+    empty = pair_sums(np.full((3, 3), 0.1), Baskets.from_lists([[], []], n_items=3)).reliability()
+    assert empty.rows == ()
+    assert np.isnan(empty.error)
 
 
-def test_a_weight_of_two_is_two_baskets_and_parts_add() -> None:
+def test_a_weight_of_two_is_two_baskets_parts_add_and_scaled_weights_leave_the_intervals_alone() -> None:
     kernel = random_kernel(np.random.default_rng(6))
     baskets = drawn(kernel, 50, 7)
-    twice = Baskets.together([baskets, baskets])
-    weighted = Baskets.from_lists(list(baskets), n_items=6, weights=np.full(50, 2.0))
-    tables = [pair_sums(given(kernel), each) for each in (twice, weighted)]
+    tables = [pair_sums(given(kernel), each) for each in (Baskets.together([baskets, baskets]), baskets.reweighted(2))]
     parts: PairSums = pair_sums(given(kernel), baskets[:20]) + pair_sums(given(kernel), baskets[20:])
     for left, right in ((tables[0], tables[1]), (parts + parts, tables[0])):
         np.testing.assert_allclose(left.sums, right.sums)
         assert left.reliability().error == pytest.approx(right.reliability().error)
     unknown = pair_sums(np.full((2, 2), np.nan), Baskets.from_lists([[0], [0, 1]], n_items=2))
     assert (unknown + unknown).reliability().left_out == 6
-
-
-def test_scaled_weights_leave_the_intervals_alone() -> None:
-    """They are no longer counts, so that how many baskets there were must come from the baskets."""
-    kernel = random_kernel(np.random.default_rng(8))
-    baskets = drawn(kernel, 80, 9)
-    plain = pair_sums(given(kernel), baskets).reliability()
-    scaled = pair_sums(given(kernel), baskets.reweighted(0.01)).reliability()
+    # Fractions are no counts: the number of baskets must come from the baskets.
+    plain, scaled = (pair_sums(given(kernel), each).reliability() for each in (baskets, baskets.reweighted(0.01)))
     for left, right in zip(plain.rows, scaled.rows, strict=True):
         assert (left.low, left.high) == (pytest.approx(right.low), pytest.approx(right.high))
 
 
-def test_without_items_there_is_no_table() -> None:
-    empty = pair_sums(np.full((3, 3), 0.1), Baskets.from_lists([[], []], n_items=3)).reliability()
-    assert empty.rows == ()
-    assert np.isnan(empty.error)
-
-
-@pytest.mark.parametrize("nonempty", [False, True])
-def test_the_distance_of_sizes_is_half_of_what_shares_and_probabilities_differ_by(nonempty: bool) -> None:
-    law = law_of(random_mixture(2, 4), nonempty=nonempty)
+def test_the_distance_of_sizes_is_the_total_variation_and_parts_add() -> None:
     baskets = Baskets.from_lists([[0], [1, 2], [0, 3], [0, 1, 2, 3], [2]], n_items=4, weights=[1, 2, 1, 3, 0])
     every = Baskets.from_lists(oracle.subsets(4), n_items=4)
-    P = np.exp(law.log_probabilities(every))
-    predicted = [P[every.sizes == k].sum() for k in range(5)]
-    expected = sum(abs(p - share) for p, share in zip(predicted, [0, 1 / 7, 3 / 7, 0, 3 / 7], strict=True)) / 2
-    assert size_sums(law, baskets).distance() == pytest.approx(expected, abs=1e-12)
-
-
-def test_sizes_of_parts_add_and_those_of_the_law_itself_are_not_far() -> None:
-    kernel = random_mixture(3)
-    law = law_of(kernel)
-    baskets = Baskets.from_lists(Mixture(kernel).sample(5000, rng=0), n_items=6)
-    parts = size_sums(law, baskets[:500]) + size_sums(law, baskets[500:])
-    assert parts.distance() == pytest.approx(size_sums(law, baskets).distance(), abs=1e-12)
-    # E ½ Σ|p − share| ≤ ½ Σ √(p (1 − p)/n) ≤ ½ √(7/n) for 7 sizes
-    assert parts.distance() < 2 * 0.5 * np.sqrt(7 / 5000)
-    twice = law_of(kernel, nonempty=True)
-    assert size_sums(twice, baskets).distance() == pytest.approx(np.exp(law.log_empty()), abs=0.02)
+    for nonempty in (False, True):
+        law = law_of(random_mixture(2, 4), nonempty=nonempty)
+        P = np.exp(law.log_probabilities(every))
+        predicted = [P[every.sizes == k].sum() for k in range(5)]
+        expected = sum(abs(p - share) for p, share in zip(predicted, [0, 1 / 7, 3 / 7, 0, 3 / 7], strict=True)) / 2
+        for found in (size_sums(law, baskets), size_sums(law, baskets[:2]) + size_sums(law, baskets[2:])):
+            assert found.distance() == pytest.approx(expected, abs=1e-12)
 
 
 def test_of_some_items_given_the_sums_are_those_of_their_rows_alone() -> None:

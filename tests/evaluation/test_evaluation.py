@@ -51,28 +51,31 @@ def evaluation(truth: DPP, test: Baskets) -> Evaluation:
     return dl.evaluate(truth, test, k=(1, 3))
 
 
-def test_means_are_those_of_the_model(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
+MEASURES = ("log_likelihood", "percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3", "auc")
+
+
+def test_means_and_sizes_are_those_of_the_model(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
     found = evaluation.estimate("model")
     assert found.value == pytest.approx(truth.log_likelihood(test), abs=1e-12)
     assert found.low < found.value < found.high
     spread = truth.log_prob(test).std() / math.sqrt(len(test))
     assert found.high - found.low == pytest.approx(2 * 1.96 * spread, rel=0.15)
-    assert evaluation.measures("model") == (
-        *("log_likelihood", "percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3", "auc"),
-    )
+    assert evaluation.measures("model") == MEASURES
+    shares = np.bincount(test.sizes, minlength=8) / len(test)
+    distance = np.abs(truth.size_distribution - shares).sum() / 2
+    assert set(evaluation.size_distance) == {"model", "independent items"}
+    assert evaluation.size_distance["model"] == pytest.approx(distance, abs=1e-12)
+    assert evaluation.size_distance["independent items"] > 3 * distance
+    rows = {row["name"]: row["size_distance"] for row in evaluation.to_dict()["rows"]}
+    assert (rows["model"], rows["EASE"]) == (evaluation.size_distance["model"], None)
 
 
 def test_a_mixture_and_its_fit_are_evaluated_as_a_dpp_is(test: Baskets, train: Baskets) -> None:
     fitted = dl.fit(train, segments=2, rng=0, max_iter=20)
-    mixture = fitted.model
-    found = dl.evaluate(fitted, test, k=(1, 3))
-    np.testing.assert_allclose(found.outcomes["model"]["log_likelihood"], mixture.log_prob(test), atol=1e-12)
-    assert found.measures("model") == (
-        *("log_likelihood", "percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3", "auc"),
-    )
-    assert dl.evaluate(mixture, test, k=(1, 3)).to_dict() == found.to_dict()
-    beside = dl.evaluate({"mixture": fitted, "dpp": dl.fit_dpp(train, max_iter=5)}, test, k=(1, 3))
-    assert beside.estimate("mixture") == found.estimate("model")
+    found = dl.evaluate({"mixture": fitted, "dpp": dl.fit(train, model="dpp", max_iter=5)}, test, k=(1, 3))
+    np.testing.assert_allclose(found.outcomes["mixture"]["log_likelihood"], fitted.model.log_prob(test), atol=1e-12)
+    assert found.measures("mixture") == found.measures("dpp") == MEASURES
+    assert dl.evaluate(fitted.model, test, k=(1, 3)).estimate("model") == found.estimate("mixture")
 
 
 def test_models_of_any_family_may_have_their_items_in_another_order(test: Baskets) -> None:
@@ -90,49 +93,33 @@ def test_models_of_any_family_may_have_their_items_in_another_order(test: Basket
         assert found.reliability["turned"].error == pytest.approx(found.reliability["one"].error, abs=1e-12)
 
 
-def test_if_one_law_is_that_of_baskets_that_are_not_empty_all_are_judged_so(truth: DPP, test: Baskets) -> None:
+def test_if_one_model_has_no_empty_baskets_all_are_compared_given_nonempty_baskets(truth: DPP, test: Baskets) -> None:
     never = DPP(truth.kernel, ITEMS, nonempty=True, training=truth.training)
     found = dl.evaluate({"any": truth, "never": never}, test)
     assert found.nonempty
     assert found.estimate("any").value == found.estimate("never").value == -np.inf  # some baskets are empty
     filled = test.subset(test.sizes > 0)
     found = dl.evaluate({"any": truth, "never": never}, filled)
-    log_empty = truth.law.log_empty()
-    expected = truth.log_prob(filled) - np.log1p(-np.exp(log_empty))
+    expected = truth.log_prob(filled) - np.log1p(-np.exp(truth.law.log_empty()))
     for name in found.models:
         np.testing.assert_allclose(found.outcomes[name]["log_likelihood"], expected, atol=1e-12)
-    assert truth.training is not None
     baseline = baselines_of(truth.training, nonempty=True)["independent items"].log_prob(filled)
-    np.testing.assert_array_equal(found.outcomes["independent items"]["log_likelihood"], baseline)
+    np.testing.assert_allclose(found.outcomes["independent items"]["log_likelihood"], baseline, rtol=1e-12)
     assert not dl.evaluate(truth, filled).nonempty
-
-
-def test_sizes_are_compared_for_all_that_have_a_law(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
-    assert set(evaluation.size_distance) == {"model", "independent items"}
-    shares = np.bincount(test.sizes, minlength=8) / len(test)
-    assert evaluation.size_distance["model"] == pytest.approx(
-        np.abs(truth.size_distribution - shares).sum() / 2, abs=1e-12
-    )
-    assert evaluation.size_distance["independent items"] > 3 * evaluation.size_distance["model"]
-    rows = {row["name"]: row["size_distance"] for row in evaluation.to_dict()["rows"]}
-    assert rows["model"] == evaluation.size_distance["model"]
-    assert rows["EASE"] is None
 
 
 def test_the_ridge_of_ease_is_chosen_where_training_baskets_are_at_hand(
     truth: DPP, train: Baskets, test: Baskets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = dl.evaluate(truth, test)
-    assert "EASE is 0.3 " in kept.notes[1]  # the default ridge
+    monkeypatch.setattr(ridge_choice, "RIDGES", (0.02,))
     chosen = dl.evaluate(truth, test, train=train)
+    for found, ridge in ((kept, 0.3), (chosen, 0.02)):  # 0.3 is the default
+        ease = baselines_of(Training.of(train), ridge=ridge)["EASE"]
+        place = ranking(ease, ask(test, np.random.default_rng(0)))[0].percentile()
+        assert found.estimate("EASE", "percentile_rank").value == pytest.approx(place.mean())
     for name in ("model", "item-to-item"):  # the same is asked
         assert chosen.estimate(name, "percentile_rank") == kept.estimate(name, "percentile_rank")
-    monkeypatch.setattr(ridge_choice, "RIDGES", (0.02,))
-    forced = dl.evaluate(truth, test, train=train)
-    assert "EASE is 0.02 " in forced.notes[1]
-    ease = baselines_of(Training.of(train), ridge=0.02)["EASE"]
-    place = ranking(ease, ask(test, np.random.default_rng(0)))[0].percentile()
-    assert forced.estimate("EASE", "percentile_rank").value == pytest.approx(place.mean())
 
 
 def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrated(evaluation: Evaluation) -> None:
@@ -144,10 +131,9 @@ def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrat
         ("auc", "independent items"),
     ):
         found = evaluation.difference("model", other, measure)
+        means = [evaluation.estimate(name, measure).value for name in ("model", other)]
         assert found.verdict == "better"
-        assert found.value == pytest.approx(
-            evaluation.estimate("model", measure).value - evaluation.estimate(other, measure).value
-        )
+        assert found.value == pytest.approx(means[0] - means[1])
     itself = evaluation.difference("model", "model")
     assert (itself.value, itself.low, itself.high) == (0, 0, 0)
     assert evaluation.reliability["model"].error < evaluation.reliability["independent items"].error / 3
@@ -155,39 +141,30 @@ def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrat
         np.testing.assert_array_equal(
             evaluation.outcomes["popularity"][measure], evaluation.outcomes["independent items"][measure]
         )
-    estimate, text = evaluation.estimate("model"), str(evaluation)
-    assert f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]" in text
-    assert all(name in text for name in evaluation.names)
+    text = str(evaluation)
+    assert all(name in text for name in (*evaluation.names, f"{evaluation.estimate('model').value:.4f}"))
 
 
 def test_baselines_learn_from_training_data_wherever_they_are(truth: DPP, train: Baskets, test: Baskets) -> None:
-    kept = dl.evaluate(truth, test)
     bare = DPP(truth.kernel, ITEMS)
-    named = dl.evaluate(bare, test, train=train)
-    unknown = dl.evaluate(bare, test)
+    kept, named, unknown = dl.evaluate(truth, test), dl.evaluate(bare, test, train=train), dl.evaluate(bare, test)
     p = (train.frequencies() * len(train) + 0.5) / (len(train) + 1)
     smoothed = DPP(Kernel(p, np.eye(7)), ITEMS).log_likelihood(test)
     for found in (kept, named):
         assert found.estimate("independent items").value == pytest.approx(smoothed, abs=1e-12)
-        assert "2,000" in found.notes[0]
     marginals = DPP(Kernel(truth.marginals(), np.eye(7)), ITEMS).log_likelihood(test)
     assert unknown.estimate("independent items").value == pytest.approx(marginals, abs=1e-9)
     assert unknown.baselines == ("independent items", "popularity")
     shuffled = train.over(dl.DPP(truth.kernel, ITEMS[::-1]).catalogue)
-    assert dl.evaluate(bare, test, train=shuffled).estimate("item-to-item", "ndcg@5") == kept.estimate(
-        "item-to-item", "ndcg@5"
-    )
+    found = dl.evaluate(bare, test, train=shuffled)
+    assert found.estimate("item-to-item", "ndcg@5") == kept.estimate("item-to-item", "ndcg@5")
 
 
 def test_several_models_are_compared_on_the_same_questions(truth: DPP, test: Baskets) -> None:
     other = DPP(random_kernel(np.random.default_rng(5), 7), ITEMS)
-    order = np.random.default_rng(6).permutation(7)
-    turned = DPP(Kernel(truth.kernel.eigenvalues, truth.kernel.eigenvectors[order]), [ITEMS[i] for i in order])
-    found = dl.evaluate({"truth": truth, "other": other, "turned": turned}, test)
-    assert found.models == ("truth", "other", "turned")
-    for measure in found.measures("truth"):
-        np.testing.assert_allclose(found.outcomes["turned"][measure], found.outcomes["truth"][measure], atol=1e-9)
-    alone = dl.evaluate(other, test, train=None)
+    found = dl.evaluate({"truth": truth, "other": other}, test)
+    assert found.models == ("truth", "other")
+    alone = dl.evaluate(other, test)
     np.testing.assert_array_equal(alone.outcomes["model"]["auc"], found.outcomes["other"]["auc"])
     assert found.difference("other", "truth").verdict == "worse"
     pairs = {(each["model"], each["against"]) for each in found.to_dict()["differences"]}
@@ -199,8 +176,6 @@ def test_the_same_seed_gives_the_same_evaluation_and_another_one_another(truth: 
     first, again, other = (dl.evaluate(truth, test, rng=seed) for seed in (0, 0, 1))
     assert first.to_dict() == again.to_dict()
     assert first.estimate("model", "percentile_rank") != other.estimate("model", "percentile_rank")
-    generator = dl.evaluate(truth, test, rng=np.random.default_rng(0))
-    assert generator.to_dict() == first.to_dict()
 
 
 def test_a_weight_of_two_is_two_baskets(truth: DPP, test: Baskets) -> None:
@@ -210,8 +185,6 @@ def test_a_weight_of_two_is_two_baskets(truth: DPP, test: Baskets) -> None:
     for name in ("model", "independent items"):
         assert twice.estimate(name).value == pytest.approx(weighted.estimate(name).value)
         assert twice.reliability[name].rows == weighted.reliability[name].rows
-    wide = [each.estimate("model").high - each.estimate("model").low for each in (twice, weighted)]
-    assert wide[0] == pytest.approx(wide[1], rel=0.25)
     ignored = dl.evaluate(truth, Baskets.from_lists(list(some), items=ITEMS, weights=np.arange(200) < 100))
     assert ignored.estimate("model").value == pytest.approx(truth.log_likelihood(some[:100]))
 
@@ -232,7 +205,6 @@ def test_probability_zero_is_said_and_not_hidden(truth: DPP, test: Baskets) -> N
     assert row["n_unranked"] > 0
     assert found.difference("truth", "no bears").verdict == "better"
     assert found.difference("truth", "no bears").value == np.inf
-    assert f"no bears: {with_bears.sum()} " in str(found)
     assert found.reliability["no bears"].left_out == 6 * with_bears.sum()
 
 
@@ -269,9 +241,9 @@ def test_invalid_models_baskets_and_options_are_rejected(
 
 
 def test_estimates_of_unknown_names_and_measures_are_rejected(evaluation: Evaluation) -> None:
-    with pytest.raises(InputError, match=r"'popularity'.*'auc'"):
+    with pytest.raises(InputError, match="'auc'"):
         evaluation.estimate("popularity", "auc")
-    with pytest.raises(InputError, match=r"'em'.*'model'"):
+    with pytest.raises(InputError, match="'em'"):
         evaluation.difference("model", "em")
     with pytest.raises(InputError):
         evaluation.fold_means("model")

@@ -10,13 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from helpers import command
 
 PROGRAM = Path(sys.executable).parent / "dpplearn"
 # PYTHONUNBUFFERED makes Python lose what a closed pipe did not take; the program must cope.
@@ -33,26 +30,28 @@ def _heed_signals() -> None:
         signal.signal(each, signal.SIG_DFL)
 
 
-def begin(*arguments: object, stderr: int = subprocess.PIPE, group: bool = False) -> subprocess.Popen[str]:
-    """In the background, and open to Ctrl-C even where the tests themselves run in a job that ignores it; in a group of
-    processes of its own, if that is asked for."""
-    return subprocess.Popen(
+@contextlib.contextmanager
+def begin(*arguments: object, stderr: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
+    """Start the program in the background, in a process group of its own.
+
+    The program reacts to Ctrl-C even if the tests run in a job that ignores it. If the test fails, the whole group is
+    killed, so that nothing is left running.
+    """
+    with subprocess.Popen(
         [str(PROGRAM), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
         env=ENVIRONMENT,
         preexec_fn=_heed_signals,
-        start_new_session=group,
-    )
-
-
-def answer(*arguments: object) -> Any:
-    return command.answer_of(run(*arguments, "--json"))
-
-
-def table(*arguments: object) -> str:
-    return command.table_of(run(*arguments))
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -60,21 +59,17 @@ def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 60
     while not what():
         if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            output: object = "unknown: its workers hold the pipe open"
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                output = process.communicate(timeout=10)
-            pytest.fail(f"the condition did not come true; exit code {process.poll()}, output {output}")
+            pytest.fail(f"the condition did not come true; exit code {process.poll()}")
         time.sleep(0.01)
 
 
 class Terminal:
-    """A terminal for a program's standard error, read all the time: one that is full would hold the program up."""
+    """A terminal for a program's standard error. A thread reads it: a full terminal would block the program."""
 
     def __init__(self) -> None:
         self.ours, self.theirs = pty.openpty()
         self.shown = ""
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:

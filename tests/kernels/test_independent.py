@@ -9,7 +9,7 @@ import pytest
 
 from dpplearn import Baskets, Kernel
 from dpplearn.kernels.families import law_of
-from dpplearn.kernels.independent import IndependentItems
+from dpplearn.distributions.independent import IndependentItems
 
 ALL = Baskets.from_lists(list(chain.from_iterable(combinations(range(4), k) for k in range(5))), n_items=4)
 

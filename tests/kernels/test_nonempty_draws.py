@@ -17,7 +17,7 @@ from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.interface import Law
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.kernels.weighted.kernel import WeightedKernel
 from dpplearn.kernels.weighted.law import WeightedLaw
@@ -29,7 +29,7 @@ RARE = -14.0  # added to all log-odds, this makes P(Y ≠ ∅) about 1e-6
 
 def symmetric(log_odds: float) -> Law:
     B = np.random.default_rng(0).standard_normal((N, N)) / 2
-    return SymmetricLaw(Kernel.from_L(np.exp(log_odds) * B @ B.T))
+    return SymmetricLaw(SpectralDPP.from_L(np.exp(log_odds) * B @ B.T))
 
 
 def dense(log_odds: float) -> Law:
@@ -108,13 +108,13 @@ def test_the_empty_set_is_as_frequent_as_its_share(kind: str) -> None:
 
 
 def test_an_eigenvalue_of_one_leaves_no_empty_set_to_condition_on() -> None:
-    kernel = Kernel(np.array([0.2, 0.0, 0.5, 0.3, 1.0]), np.linalg.qr(np.random.default_rng(0).normal(size=(N, N)))[0])
+    kernel = SpectralDPP(np.array([0.2, 0.0, 0.5, 0.3, 1.0]), np.linalg.qr(np.random.default_rng(0).normal(size=(N, N)))[0])
     law = SymmetricLaw(kernel)
     assert p_value(law.sample(DRAWS, None, 0, nonempty=True), given_nonempty(law)) > LEVEL
 
 
 def test_a_model_of_empty_sets_alone_has_no_nonempty_draw() -> None:
-    law = SymmetricLaw(Kernel.from_K(np.zeros((2, 2))))
+    law = SymmetricLaw(SpectralDPP.from_K(np.zeros((2, 2))))
     with pytest.raises(InputError):
         law.sample(3, None, 0, nonempty=True)
     assert [each.tolist() for each in WithEmptyShare(law, 1.0).sample(3, None, 0)] == [[], [], []]

@@ -11,8 +11,8 @@ from dpplearn import Baskets, Kernel, Parts
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels import passes
 from dpplearn.kernels.families import law_of
-from dpplearn.kernels.nonsymmetric.statistics import minor_sums, segment_sums
-from dpplearn.kernels.symmetric.statistics import (
+from dpplearn.distributions.segment_statistics import minor_sums, segment_sums
+from dpplearn.distributions.statistics import (
     logdet_under_L,
     mean_log_likelihood,
     statistics,

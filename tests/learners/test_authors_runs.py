@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.starts import CAP, moments
 from helpers.registries import authors_run
 
@@ -33,7 +33,7 @@ def test_em_follows_every_iteration(shared: Path, name: str) -> None:
     raised = np.where(
         fit.model.kernel.eigenvalues >= CAP, 1.0, fit.model.kernel.eigenvalues
     )  # as their program does at the end
-    final = dl.DPP(Kernel(raised, fit.model.kernel.eigenvectors), run.train.items)
+    final = dl.DPP(SpectralDPP(raised, fit.model.kernel.eigenvectors), run.train.items)
     assert final.log_likelihood(run.test) == pytest.approx(float(run.arrays["em_test"]), abs=1e-6)
     assert final.log_likelihood(run.train) == pytest.approx(float(run.arrays["em_train"]), abs=1e-6)
 

@@ -19,7 +19,7 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop
 from dpplearn.arrays import Seed
 from dpplearn.datasets.registries import make_registries
-from dpplearn.kernels.independent import independent
+from dpplearn.distributions.independent import independent
 from dpplearn.kernels.symmetric.kernel import BORDER
 from dpplearn.learners.loop import Step, remaining_gain
 from dpplearn.learners.symmetric.problem import SymmetricProblem

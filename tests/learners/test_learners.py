@@ -11,8 +11,8 @@ from scipy.linalg import expm
 import dpplearn as dl
 from dpplearn.data.baskets import Baskets
 from dpplearn.datasets.registries import make_registries
-from dpplearn.kernels.symmetric.kernel import Kernel
-from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.distributions.statistics import mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.symmetric.em import e_step, rotated
@@ -33,7 +33,7 @@ STARTS = [
 ]
 
 
-def first_steps(learner: str, kernel: Kernel, baskets: Baskets, n: int = 12) -> list[Step]:
+def first_steps(learner: str, kernel: SpectralDPP, baskets: Baskets, n: int = 12) -> list[Step]:
     return list(itertools.islice(LEARNERS[learner].steps(kernel, SymmetricProblem(baskets, 1)), n))
 
 
@@ -86,10 +86,10 @@ def test_k_ascent_is_the_paper_s_step_for_step(problem: str) -> None:
     )
 
 
-def with_eigenvalues(*last: float) -> Kernel:
+def with_eigenvalues(*last: float) -> SpectralDPP:
     kernel = random_kernel(np.random.default_rng(7))
     lam = np.concatenate([np.linspace(0.1, 0.8, 6 - len(last)), last])
-    return Kernel(lam, kernel.eigenvectors)
+    return SpectralDPP(lam, kernel.eigenvectors)
 
 
 kernels_up_to_one = pytest.mark.parametrize(
@@ -101,7 +101,7 @@ LARGE_SETS = Baskets.from_lists([[0, 1, 2], [1, 2, 4], [0, 3, 4, 5], [2, 5], [1,
 
 
 @kernels_up_to_one
-def test_e_step_marginals_are_those_of_enumeration(kernel: Kernel) -> None:
+def test_e_step_marginals_are_those_of_enumeration(kernel: SpectralDPP) -> None:
     """The diagonal of T is the mean posterior of each eigenvector (Lemma 1), also where λ reaches 1."""
     found = e_step(kernel, statistics(kernel, LARGE_SETS)).diagonal()
     each = [oracle.e_step_marginals(kernel.eigenvectors, kernel.eigenvalues, Y) for Y in LARGE_SETS]
@@ -109,7 +109,7 @@ def test_e_step_marginals_are_those_of_enumeration(kernel: Kernel) -> None:
 
 
 @kernels_up_to_one
-def test_the_rotation_s_gradient_has_the_slope_of_the_likelihood(kernel: Kernel) -> None:
+def test_the_rotation_s_gradient_has_the_slope_of_the_likelihood(kernel: SpectralDPP) -> None:
     """Along V exp(ηS) the remainder of the first-order expansion falls like η²."""
     T = e_step(kernel, statistics(kernel, LARGE_SETS))
     S = expm_direction(6)
@@ -117,14 +117,14 @@ def test_the_rotation_s_gradient_has_the_slope_of_the_likelihood(kernel: Kernel)
     before = mean_log_likelihood(kernel, LARGE_SETS)
 
     def remainder(eta: float) -> float:
-        moved = Kernel(kernel.eigenvalues, kernel.eigenvectors @ expm(eta * S))
+        moved = SpectralDPP(kernel.eigenvalues, kernel.eigenvectors @ expm(eta * S))
         return abs(mean_log_likelihood(moved, LARGE_SETS) - before - eta * slope)
 
     assert_slope_two(remainder, first=1e-3)
 
 
 @pytest.mark.parametrize("kernel", [with_eigenvalues(0.9), with_eigenvalues(0.7, 0.95)])
-def test_the_k_gradient_has_the_slope_of_the_likelihood(kernel: Kernel) -> None:
+def test_the_k_gradient_has_the_slope_of_the_likelihood(kernel: SpectralDPP) -> None:
     """Along the projected move that K-Ascent makes, from inside where nothing is clipped."""
     G = gradient(kernel, statistics(kernel, LARGE_SETS))
     direction = np.random.default_rng(8).standard_normal((6, 6))
@@ -139,7 +139,7 @@ def test_the_k_gradient_has_the_slope_of_the_likelihood(kernel: Kernel) -> None:
 
 
 @kernels_up_to_one
-def test_the_k_gradient_is_the_mean_inverse(kernel: Kernel) -> None:
+def test_the_k_gradient_is_the_mean_inverse(kernel: SpectralDPP) -> None:
     """∂ log|det(K − I_Ȳ)| / ∂K = (K − I_Ȳ)⁻¹, exactly also where λ is 1."""
     each = []
     for Y in LARGE_SETS:
@@ -172,7 +172,7 @@ def test_em_never_raises_an_eigenvalue_above_the_cap_nor_lowers_a_start_that_was
 def test_em_keeps_the_eigenvectors_where_no_step_ascends() -> None:
     """From a diagonal kernel, a saddle, the eigenvectors do not move, and the eigenvalues still do."""
     baskets = PROBLEMS["sampled from a DPP"]
-    start = Kernel(np.full(6, 0.5), np.eye(6))
+    start = SpectralDPP(np.full(6, 0.5), np.eye(6))
     last = first_steps("em", start, baskets, 5)[-1]
     np.testing.assert_array_equal(last.kernel.eigenvectors, np.eye(6))
     np.testing.assert_allclose(last.kernel.eigenvalues, baskets.frequencies(), atol=1e-12)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn.kernels.symmetric.kernel import Kernel
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import (
     MIN_STEPS,
     PATIENCE,
@@ -22,7 +22,7 @@ from dpplearn.learners.loop import (
     run,
 )
 
-KERNELS = [Kernel(np.array([p]), np.eye(1)) for p in np.linspace(0.1, 0.9, 60)]
+KERNELS = [SpectralDPP(np.array([p]), np.eye(1)) for p in np.linspace(0.1, 0.9, 60)]
 
 
 def follow(likelihoods: list[float], *, tol: float = 1e-3, max_iter: int = 100, **options: Any) -> Run:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, Kernel
 from dpplearn.kernels.families import law_of
-from dpplearn.kernels.independent import before_truncation
+from dpplearn.distributions.independent import before_truncation
 from dpplearn.learners.symmetric.likelihood import FactorLikelihood
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS

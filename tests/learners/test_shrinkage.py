@@ -9,7 +9,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, Kernel, Stop
-from dpplearn.kernels.independent import before_truncation
+from dpplearn.distributions.independent import before_truncation
 from dpplearn.learners.shrinkage import FREQUENCY_TOL, shrink
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers import oracle

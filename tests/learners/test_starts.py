@@ -11,8 +11,8 @@ import pytest
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.kernels.independent import before_truncation, independent
-from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
+from dpplearn.distributions.independent import before_truncation, independent
+from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.starts import INITIALISERS, adapted, moments, moments_kernel, prepared, wishart
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel, sampled

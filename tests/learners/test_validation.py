@@ -10,7 +10,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, FitProgress, InputError, Stop
-from dpplearn.kernels.independent import IndependentItems, chances
+from dpplearn.distributions.independent import IndependentItems, chances
 from dpplearn.learners.loop import PATIENCE
 from helpers.problems import sampled
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from dpplearn import DPP, Baskets, InputError, Kernel, Recommendation, Substitute
-from dpplearn.kernels.independent import before_truncation
+from dpplearn.distributions.independent import before_truncation
 from helpers import oracle
 from helpers.spectra import every_spectrum, exact, law
 from helpers.strategies import kernels

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pytest
 
 import dpplearn as dl
@@ -39,103 +39,65 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {name: content for name, (_, content) in state(folder).items() if name != "manifest.json"}
 
 
-def test_killed_at_any_moment_nothing_is_half_written_and_nothing_is_lost(orders: Path, tmp_path: Path) -> None:
-    """At first there is nothing in the folder; after that, what was prepared by other rules."""
-    old = dl.prepare(orders, tmp_path / "old", **RULES, seed=1)
+def begin(orders: Path, out: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    return program.begin("prepare", orders, "-o", out, *OPTIONS)
+
+
+def test_killed_it_leaves_the_old_result_or_the_new_one_and_continues(orders: Path, tmp_path: Path) -> None:
+    """Killed while it reads, and while it writes; into an empty folder, and over a result of another seed."""
     dl.prepare(orders, tmp_path / "whole", **RULES)
-    began = time.monotonic()
-    assert program.run("prepare", orders, "-o", tmp_path / "timed", *OPTIONS).returncode == 0
-    takes = time.monotonic() - began
-    rng = np.random.default_rng(0)
-    kills = 0
-    for trial, moment in enumerate(np.sort(rng.uniform(0.2, 1.0, 4)) * takes):
-        out = tmp_path / f"out {trial}"
-        if trial % 2:
-            dl.prepare(orders, out, **RULES, seed=1)
-        process = program.begin("prepare", orders, "-o", out, *OPTIONS)
-        time.sleep(moment)
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-        process.communicate()
-        check_whole(out, old if trial % 2 else None)
-        assert program.run("prepare", orders, "-o", out, *OPTIONS).returncode == 0
+    for number, moment in enumerate((f"{WORK}/{DATABASE}", "baskets-*/*.parquet")):
+        out, old = tmp_path / f"out {number}", None
+        if number:
+            old = dl.prepare(orders, out, **RULES, seed=1)
+        before = set(out.glob(moment))
+        with begin(orders, out) as process:
+            program.wait_for(lambda: len(set(out.glob(moment)) - before) >= 1 + 2 * number, process)  # noqa: B023
+            process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert (out / "manifest.json").exists() == (old is not None)
+        if old is not None:
+            assert dl.Prepared.open(out).manifest == old.manifest
+            assert old.is_whole()
+        written = {path: path.stat().st_mtime_ns for path in sorted(set(out.glob("baskets-*/*.parquet")) - before)[:2]}
+        assert dl.prepare(orders, out, **RULES).new
+        assert {path: path.stat().st_mtime_ns for path in written} == written
         assert contents(out) == contents(tmp_path / "whole")
-    assert kills >= 2
 
 
-def check_whole(out: Path, old: dl.Prepared | None) -> None:
-    """The manifest tells of files that are there as they were written, or there is none yet."""
-    if not (out / "manifest.json").exists():
-        assert old is None
-        return
-    found = dl.Prepared.open(out)
-    assert found.is_whole()
-    for each in found.categories:
-        assert len(found.train(each.slug)) == each.n_baskets["train"]
-
-
-def test_killed_while_it_writes_the_files_it_goes_on_with_those_that_are_missing(orders: Path, tmp_path: Path) -> None:
-    process = program.begin("prepare", orders, "-o", tmp_path / "out", *OPTIONS)
-    program.wait_for(lambda: len(list(tmp_path.glob("out/baskets-*/*.parquet"))) >= 3, process)
-    process.kill()
-    process.communicate()
-    written = {path: path.stat().st_mtime_ns for path in sorted(tmp_path.glob("out/baskets-*/*.parquet"))[:2]}
-    assert not (tmp_path / "out" / "manifest.json").exists()
-    found = dl.prepare(orders, tmp_path / "out", **RULES)
-    assert found.new
-    assert {path: path.stat().st_mtime_ns for path in written} == written
-    assert not list(tmp_path.glob("out/baskets-*/.*"))
-
-
-def test_the_same_input_and_rules_change_nothing(orders: Path, tmp_path: Path) -> None:
-    first = dl.prepare(orders, tmp_path / "out", **RULES)
+def test_only_changed_input_rules_or_files_are_prepared_again(tmp_path: Path) -> None:
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(100))
+    first = dl.prepare(tmp_path, tmp_path / "out", **RULES)  # the result is in the folder that is read
+    assert [Path(each["path"]).name for each in first.manifest["inputs"]] == ["orders.csv"]
     before = state(tmp_path / "out")
     os.utime(orders)
-    second = dl.prepare(orders, tmp_path / "out", **RULES)
-    assert (first.new, second.new) == (True, False)
+    assert (first.new, dl.prepare(tmp_path, tmp_path / "out", **RULES).new) == (True, False)
     assert state(tmp_path / "out") == before
-    assert not answer("prepare", orders, "-o", tmp_path / "out", *OPTIONS)["new"]
-
-
-def test_other_rules_other_data_or_a_damaged_file_are_prepared_anew(tmp_path: Path) -> None:
-    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(100))
-    first = dl.prepare(orders, tmp_path / "out", **RULES)
-    good = contents(tmp_path / "out")
     (tmp_path / "out" / first.categories[0].files["train"].file).write_bytes(b"damaged")
-    assert dl.prepare(orders, tmp_path / "out", **RULES).new
-    assert contents(tmp_path / "out") == good
-    assert dl.prepare(orders, tmp_path / "out", **RULES, seed=3).new
+    assert dl.prepare(tmp_path, tmp_path / "out", **RULES).new
+    assert contents(tmp_path / "out") == {name: found for name, (_, found) in before.items() if name != "manifest.json"}
+    assert dl.prepare(tmp_path, tmp_path / "out", **RULES, seed=3).new
     assert len(list((tmp_path / "out").iterdir())) == 2  # the files of the run before are gone
     write_csv(orders, COLUMNS, random_orders(101))
-    assert dl.prepare(orders, tmp_path / "out", **RULES, seed=3).new
+    assert dl.prepare(tmp_path, tmp_path / "out", **RULES, seed=3).new
 
 
 def test_two_runs_in_one_folder_do_not_mix(orders: Path, tmp_path: Path) -> None:
-    process = program.begin("prepare", orders, "-o", tmp_path / "out", *OPTIONS)
-    program.wait_for(lambda: (tmp_path / "out" / WORK / DATABASE).exists(), process)
-    os.kill(process.pid, signal.SIGSTOP)
-    try:
-        done = program.run("prepare", orders, "-o", tmp_path / "out", *OPTIONS)
-    finally:
-        os.kill(process.pid, signal.SIGCONT)
+    (tmp_path / "out" / WORK).mkdir(parents=True)
+    (tmp_path / "out" / WORK / DATABASE).write_bytes(b"not a database" * 1000)  # is replaced
+    with begin(orders, tmp_path / "out") as process:
+        stage = tmp_path / "out" / WORK / DATABASE
+        program.wait_for(lambda: stage.exists() and b"not a database" not in stage.read_bytes()[:100], process)
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            done = run("prepare", orders, "-o", tmp_path / "out", *OPTIONS)
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+        process.communicate(timeout=60)
     assert (done.returncode, str(tmp_path / "out") in done.stderr) == (1, True)
-    process.communicate()
     assert process.returncode == 0
     assert dl.Prepared.open(tmp_path / "out").is_whole()
-
-
-def test_a_stage_that_is_no_database_is_begun_anew(orders: Path, tmp_path: Path) -> None:
-    (tmp_path / "out" / WORK).mkdir(parents=True)
-    (tmp_path / "out" / WORK / DATABASE).write_bytes(b"not a database" * 1000)
-    assert dl.prepare(orders, tmp_path / "out", **RULES).is_whole()
     assert not (tmp_path / "out" / WORK).exists()
-
-
-def test_what_was_prepared_in_a_folder_of_the_input_is_not_read_as_orders(tmp_path: Path) -> None:
-    write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(100))
-    first = dl.prepare(tmp_path, tmp_path / "prepared", **RULES)
-    assert not dl.prepare(tmp_path, tmp_path / "prepared", **RULES).new
-    assert [Path(each["path"]).name for each in first.manifest["inputs"]] == ["orders.csv"]
 
 
 def test_the_command_reports_the_rows_that_every_rule_removed(orders: Path, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.pipeline import filtering
-from helpers.command import answer
 from helpers.order_files import LENIENT, random_orders, write_csv, write_json_lines, write_parquet
 from reproduction.data import PREFIX, SETS
 
@@ -132,15 +131,13 @@ def test_the_right_baskets_are_kept_on_the_right_side(sixty: dl.Prepared) -> Non
         "tiny": "min_items",
     }
     assert found.manifest["dropped_items"] == [{"item": "postage", "rows": 2}]
-
-
-def test_bad_rows_are_listed_by_file_and_line(sixty: dl.Prepared) -> None:
     examples = [row for each in sixty.manifest["bad_rows"] for row in each["examples"]]
     assert sorted(row["line"] for row in examples) == [58, 59, 60, 61]
     assert {Path(row["file"]).name for row in examples} == {"orders.csv"}
     assert sixty.manifest["n_rows"] == 60
 
 
+@pytest.mark.slow
 def test_the_registries_of_the_paper_give_its_categories_and_counts(shared: Path, tmp_path: Path) -> None:
     """Each line of each file a basket of its own, as the files do not say which belong together."""
     paper = json.loads((shared / "reference" / "paper_tables.json").read_text())["categories"]
@@ -164,6 +161,7 @@ def hashes(prepared: dl.Prepared) -> dict[str, str]:
     return {f"{each.slug} {side}": file.sha256 for each in prepared.categories for side, file in each.files.items()}
 
 
+@pytest.mark.slow
 def test_every_kind_of_file_gives_the_same_baskets(tmp_path: Path) -> None:
     rows = random_orders(60)
     halves = rows[:300], rows[300:]
@@ -194,8 +192,9 @@ def test_every_kind_of_file_gives_the_same_baskets(tmp_path: Path) -> None:
     assert [name for name, each in found.items() if each != found["csv"]] == []
 
 
+@pytest.mark.slow
 def test_parts_of_the_baskets_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(150))
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(60))
     whole = dl.prepare(orders, tmp_path / "whole", min_count=3, min_items=2)
     monkeypatch.setattr(filtering, "ROWS_PER_PART", 100)
     parts = dl.prepare(orders, tmp_path / "parts", min_count=3, min_items=2)
@@ -203,6 +202,7 @@ def test_parts_of_the_baskets_make_no_difference(tmp_path: Path, monkeypatch: py
     assert parts.manifest["account"] == whole.manifest["account"]
 
 
+@pytest.mark.slow
 def test_a_basket_is_on_one_side_in_all_its_categories_and_shares_are_close(tmp_path: Path) -> None:
     orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(400))
     found = dl.prepare(orders, tmp_path / "out", min_count=3, min_items=2)
@@ -247,41 +247,26 @@ def test_rows_or_products_are_counted_and_an_item_in_two_categories_is_one_produ
     }
 
 
-def test_items_are_called_by_their_names_and_told_apart_where_two_share_one(tmp_path: Path) -> None:
+def test_items_are_renamed_dropped_and_selected_by_identifier_or_name(tmp_path: Path) -> None:
     rows = [(1, "7", "x"), (1, "8", "x"), (2, "9", "x"), (2, "10", "x"), (2, "3", "x")]
     orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows)
     table = [("7", "crib"), ("8", "bib"), ("9", "bib"), ("3", "postage"), ("55", "unused")]
     names = write_csv(tmp_path / "names.csv", ("item", "title"), table)
-    found = dl.prepare(orders, tmp_path / "out", names=names, name="title", drop="postage", train=1, **LENIENT)
-    assert list(found.train("x")) == [("bib (8)", "crib"), ("10", "bib (9)")]
-    assert found.manifest["dropped_items"] == [{"item": "postage", "rows": 1}]
-    with pytest.raises(dl.InputError, match=r"names.csv.*'item'.*'name'.*--name"):
+    named = {"names": names, "name": "title", "train": 1, **LENIENT}
+    with pytest.warns(dl.InputWarning, match="'parcel'"):
+        found = dl.prepare(orders, tmp_path / "out", drop=["postage", "parcel"], **named)
+    assert list(found.train("x")) == [("bib (8)", "crib"), ("10", "bib (9)")]  # two items share a name
+    assert {each["item"]: each["rows"] for each in found.manifest["dropped_items"]} == {"postage": 1, "parcel": 0}
+    some = dl.prepare(orders, tmp_path / "some", items=["crib", "8"], **named)
+    assert list(some.train("x")) == [("bib", "crib")]
+    with pytest.raises(dl.InputError, match=r"names.csv.*'item'.*'name'"):
         dl.prepare(orders, tmp_path / "out", names=names, **LENIENT)
 
 
-def test_only_the_items_of_a_file_are_kept_by_identifier_or_name(tmp_path: Path) -> None:
-    rows = [(1, "7", "x"), (1, "8", "x"), (2, "9", "x"), (2, "7", "x"), (3, "9", "x")]
-    orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows)
-    names = write_csv(tmp_path / "names.csv", ("item", "name"), [("7", "crib"), ("8", "bib")])
-    (tmp_path / "items.txt").write_text("crib\n8\n")
-    call = ("prepare", orders, "-o", tmp_path / "out", "--names", names, "--items", tmp_path / "items.txt")
-    lenient = [part for name, value in LENIENT.items() for part in (f"--{name.replace('_', '-')}", value)]
-    report = answer(*call, "--train", 1, *lenient)
-    assert list(dl.Prepared.open(tmp_path / "out").train("x")) == [("bib", "crib"), ("crib",)]
-    assert [each["rows"] for each in report["account"] if each["rows"]] == [2, 3]  # left out, kept
-    with pytest.warns(dl.InputWarning):
-        dl.prepare(orders, tmp_path / "out", items=["7", "8", "cot"], drop="8", train=1, **LENIENT)
-    assert list(dl.Prepared.open(tmp_path / "out").train("x")) == [(7,), (7,)]
-
-
-def test_what_is_in_nearly_every_basket_is_pointed_out(tmp_path: Path) -> None:
+def test_items_in_nearly_every_basket_are_listed(tmp_path: Path) -> None:
     rows = [(basket, item, "x") for basket in range(10) for item in ("postage", f"thing {basket % 3}")]
-    orders = write_csv(tmp_path / "orders.csv", COLUMNS, rows[:-2])
-    found = dl.prepare(orders, tmp_path / "out", **LENIENT)
+    found = dl.prepare(write_csv(tmp_path / "orders.csv", COLUMNS, rows[:-2]), tmp_path / "out", **LENIENT)
     assert found.manifest["nearly_everywhere"] == [{"item": "postage", "share": 1.0}]
-    with pytest.warns(dl.InputWarning, match="'parcel'"):
-        found = dl.prepare(orders, tmp_path / "out", drop=["postage", "parcel"], **LENIENT)
-    assert found.manifest["nearly_everywhere"] == []
 
 
 def test_bad_rows_of_json_lines_parquet_and_broken_encodings_leave_the_rest(tmp_path: Path) -> None:
@@ -300,7 +285,7 @@ def test_bad_rows_of_json_lines_parquet_and_broken_encodings_leave_the_rest(tmp_
 
 
 def broken_files(folder: Path) -> dict[str, Path]:
-    rows = random_orders(3000)
+    rows = random_orders(1000)
     cut = write_csv(folder / "cut.csv.gz", COLUMNS, rows)
     cut.write_bytes(cut.read_bytes()[:-2000])
     parquet = write_parquet(folder / "page.parquet", COLUMNS, rows[:2000])
@@ -314,23 +299,22 @@ def broken_files(folder: Path) -> dict[str, Path]:
     return {path.name: path for path in (cut, parquet, footer, text)}
 
 
+@pytest.mark.slow
 def test_an_unreadable_file_stops_the_run_before_anything_is_written(tmp_path: Path) -> None:
     good = write_csv(tmp_path / "good.csv", COLUMNS, random_orders(40))
     broken = broken_files(tmp_path)
-    for name, bad in broken.items():
-        with pytest.raises(dl.InputError, match=re.escape(name)):
-            dl.prepare([good, bad], tmp_path / "out", **LENIENT)
-        assert not (tmp_path / "out").exists()
     before = dl.prepare(good, tmp_path / "out", **LENIENT)
     for name, bad in broken.items():
-        with pytest.raises(dl.InputError, match=re.escape(name)):
-            dl.prepare([good, bad], tmp_path / "out", **LENIENT)
+        for out in ("out", "new"):
+            with pytest.raises(dl.InputError, match=re.escape(name)):
+                dl.prepare([good, bad], tmp_path / out, **LENIENT)
+        assert not (tmp_path / "new").exists()
     assert {each.name.partition("-")[0] for each in (tmp_path / "out").iterdir()} == {"manifest.json", "baskets"}
     assert dl.Prepared.open(tmp_path / "out").manifest == before.manifest
     assert before.is_whole()
 
 
-def test_invalid_options_are_named_and_nothing_is_written(tmp_path: Path) -> None:
+def test_invalid_options_and_inputs_are_rejected_and_nothing_is_written(tmp_path: Path) -> None:
     orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(20))
     for options, message in (
         ({"item": "product"}, "'product'"),
@@ -348,9 +332,6 @@ def test_invalid_options_are_named_and_nothing_is_written(tmp_path: Path) -> Non
         with pytest.raises(dl.InputError, match=message):
             dl.prepare(orders, tmp_path / "out", **options)
         assert not (tmp_path / "out").exists()
-
-
-def test_inputs_without_orders_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "orders.xlsx").write_bytes(gzip.compress(b"x"))
     write_csv(tmp_path / "empty.csv", COLUMNS, [])

@@ -50,19 +50,11 @@ def expected(shelf: dl.Shelf, baskets: dict[str, list[str]], k: int = 3) -> list
     ]
 
 
-def test_every_basket_gets_what_recommend_says_in_the_order_of_identifiers(shelf: dl.Shelf, tmp_path: Path) -> None:
+def test_every_basket_of_every_kind_of_file_gets_what_recommend_gives(
+    shelf: dl.Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     baskets = baskets_of(shelf)
-    rows = rows_of(baskets)
-    write_csv(tmp_path / "a.csv", COLUMNS, [*rows, rows[0]])  # an item that is there twice is there once
-    found = dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=3)
-    assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
-    assert (found.n_baskets, found.n_items) == (30, len(rows))
-    assert found.n_recommendations == len(expected(shelf, baskets))
-
-
-def test_files_of_every_kind_and_both_outputs_say_the_same(shelf: dl.Shelf, tmp_path: Path) -> None:
-    baskets = baskets_of(shelf)
-    rows = rows_of(baskets)
+    rows = [*rows_of(baskets), rows_of(baskets)[0]]  # an item that is there twice is there once
     inputs = [
         write_csv(tmp_path / "a.csv", COLUMNS, rows),
         write_csv(tmp_path / "b.csv.gz", COLUMNS, rows),
@@ -70,8 +62,11 @@ def test_files_of_every_kind_and_both_outputs_say_the_same(shelf: dl.Shelf, tmp_
         write_json_lines(tmp_path / "d.jsonl", COLUMNS, rows),
     ]
     for path in inputs:
-        dl.recommend_all(shelf, path, tmp_path / "out.parquet", k=3)
+        found = dl.recommend_all(shelf, path, tmp_path / "out.parquet", k=3)
         assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
+        assert (found.n_baskets, found.n_items) == (30, len(rows) - 1)
+        assert found.n_recommendations == len(expected(shelf, baskets))
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 7)  # several batches
     half = len(rows) // 2
     parts = [
         write_csv(tmp_path / "one.csv", COLUMNS, rows[:half]),
@@ -82,16 +77,6 @@ def test_files_of_every_kind_and_both_outputs_say_the_same(shelf: dl.Shelf, tmp_
         header, *lines = csv.reader(file)
     assert header == ["basket", "rank", "item", "score", "probability", "category"]
     assert lines == [[str(value) for value in row] for row in expected(shelf, baskets)]
-
-
-def test_parts_of_the_baskets_make_no_difference(
-    shelf: dl.Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    baskets = baskets_of(shelf)
-    write_csv(tmp_path / "a.csv", COLUMNS, rows_of(baskets))
-    monkeypatch.setattr(module, "MOST_AT_ONCE", 7)
-    dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=3, threads=1)
-    assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
 
 
 def test_identifiers_are_integers_if_all_are_and_else_strings(shelf: dl.Shelf, tmp_path: Path) -> None:
@@ -119,20 +104,12 @@ def test_items_that_no_model_has_stop_it_before_anything_is_written_or_are_left_
     assert read(tmp_path / "out.parquet") == [(int(name), *row) for name, *row in expected(shelf, both)]
 
 
-def test_one_model_names_no_category_and_items_may_be_integers(tmp_path: Path) -> None:
+def test_one_model_has_no_category_and_invalid_rows_and_impossible_baskets_are_counted(tmp_path: Path) -> None:
     model = dl.Mixture(random_mixture(2, 4, seed=1), [5, 6, 7, 80])
-    model.save(tmp_path / "model.safetensors")
-    write_csv(tmp_path / "a.csv", COLUMNS, [("b", 80), ("a", 5), ("a", 7)])
-    dl.recommend_all(tmp_path / "model.safetensors", tmp_path / "a.csv", tmp_path / "out.parquet", k=2)
-    wanted = [
-        (name, rank, *each)
-        for name, items in (("a", [5, 7]), ("b", [80]))
-        for rank, each in enumerate(model.recommend(items, 2), start=1)
-    ]
+    write_csv(tmp_path / "a.csv", COLUMNS, [("b", 80)])
+    dl.recommend_all(model, tmp_path / "a.csv", tmp_path / "out.parquet", k=2)
+    wanted = [("b", rank, *each) for rank, each in enumerate(model.recommend([80], 2), start=1)]
     assert read(tmp_path / "out.parquet") == wanted
-
-
-def test_rows_that_cannot_be_used_and_baskets_that_cannot_be_are_counted(tmp_path: Path) -> None:
     model = dl.Mixture(dl.MixtureKernel.of_items([0.0, -1e4]), ["bib", "unicorn"], nonempty=True)
     (tmp_path / "a.csv").write_text("basket,item\n1,bib\n2\n3,\n4,unicorn\n5,bib\n")
     found = dl.recommend_all(model, tmp_path / "a.csv", tmp_path / "out.csv", k=1)

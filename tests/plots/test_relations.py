@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import dpplearn as dl
 from dpplearn import plots
-from dpplearn.plots.layout import by_profile
 from helpers.problems import random_kernel
 
 DRINKS = ["tea", "milk", "beer", "nuts", "bread"]
@@ -35,32 +32,23 @@ def rows(figure: Figure) -> list[str]:
 
 def test_the_heat_map_has_the_lift_of_the_items_named_beside_it_on_a_scale_centred_at_one(drinks: dl.Mixture) -> None:
     figure = plots.lift(drinks)
-    found, order = shown(figure), drinks.catalogue.positions(rows(figure))
+    names = rows(figure)
+    found, order = shown(figure), drinks.catalogue.positions(names)
     assert sorted(order) == list(range(5))
     others = ~np.eye(5, dtype=bool)
     np.testing.assert_allclose(found[others], np.log2(drinks.lift[np.ix_(order, order)])[others])
     assert np.isnan(found.diagonal()).all()
-    assert (found[others] > 0).any()
-    assert (found[others] < 0).any()
     image = figure.axes[0].images[0]
     assert image.norm.vmin == -image.norm.vmax
-    numbers = [label.get_text() for label in figure.axes[0].get_xticklabels()]
-    assert numbers == [label.get_text().rsplit("  ", 1)[1] for label in figure.axes[0].get_yticklabels()]
+    for pair in (("tea", "milk"), ("beer", "nuts")):  # items with similar lifts are neighbours
+        assert abs(names.index(pair[0]) - names.index(pair[1])) == 1
 
 
-def test_items_that_go_with_the_same_others_are_neighbours(drinks: dl.Mixture) -> None:
-    order = rows(plots.lift(drinks))
-    for pair in (("tea", "milk"), ("beer", "nuts")):
-        assert abs(order.index(pair[0]) - order.index(pair[1])) == 1
-    assert sorted(by_profile(np.zeros((4, 4)))) == [0, 1, 2, 3]  # where nothing is related to anything
-
-
-def test_of_many_items_the_likeliest_are_shown_and_in_blocks_where_there_is_no_room_for_names() -> None:
+def test_of_many_items_the_most_likely_are_shown() -> None:
     dpp = dl.DPP(random_kernel(np.random.default_rng(0), 90), [f"item {i}" for i in range(90)])
-    likeliest = [f"item {i}" for i in np.argsort(-dpp.marginals())]
-    assert sorted(rows(plots.lift(dpp))) == sorted(likeliest[:50])
-    assert sorted(rows(plots.lift(dpp, top=3))) == sorted(likeliest[:3])
-    assert len(rows(plots.lift(dpp, top=90))) == 16
+    most_likely = [f"item {i}" for i in np.argsort(-dpp.marginals())]
+    assert sorted(rows(plots.lift(dpp))) == sorted(most_likely[:50])
+    assert sorted(rows(plots.lift(dpp, top=3))) == sorted(most_likely[:3])
     assert shown(plots.lift(dpp, top=90)).shape == (90, 90)
     with pytest.raises(dl.InputError, match=r"top.*0"):
         plots.lift(dpp, top=0)
@@ -95,14 +83,6 @@ def test_every_segment_has_a_column_with_its_share_size_and_chances(drinks: dl.M
     assert rows(plots.segments(drinks, top=1)) == ["beer", "tea"]
 
 
-def test_colours_are_as_far_from_1_below_as_above_with_a_tick_at_every_doubling(drinks: dl.Mixture) -> None:
-    figure = plots.segments(drinks)
-    assert figure.axes[0].images[0].get_clim() == (-4, 4)
-    assert [label.get_text() for label in figure.axes[1].get_yticklabels()] == "1/16 1/8 1/4 1/2 1 2 4 8 16".split()
-    ticks = figure.axes[1].get_yticks()
-    np.testing.assert_allclose(np.diff(ticks), 1)
-
-
 def test_segments_beyond_what_fits_are_told_and_not_drawn() -> None:
     rng = np.random.default_rng(0)
     weights = np.array([0.5, 0.497, *np.full(3, 0.001)])
@@ -112,35 +92,21 @@ def test_segments_beyond_what_fits_are_told_and_not_drawn() -> None:
     assert "0.3 %" in figure.axes[0].get_xlabel()  # share of the other three
 
 
-def test_what_cannot_be_told_apart_is_said() -> None:
-    with pytest.raises(dl.InputError):
-        plots.segments(dl.DPP(dl.Kernel.from_K([[0.5]])))
-    with pytest.raises(dl.InputError):
-        plots.segments(dl.Mixture(dl.MixtureKernel.of_items([0.0, 1.0])))
+def test_models_without_segments_and_mixtures_without_eigenvalues_are_rejected(drinks: dl.Mixture) -> None:
     alike = dl.Mixture(dl.MixtureKernel(np.array([0.5, 0.5]), np.zeros((2, 2)), np.eye(2)[None]))
-    with pytest.raises(dl.InputError):
-        plots.segments(alike)
-
-
-def test_plots_of_dpps_name_the_one_for_a_mixture(drinks: dl.Mixture) -> None:
+    for model in (dl.DPP(dl.Kernel.from_K([[0.5]])), dl.Mixture(dl.MixtureKernel.of_items([0.0, 1.0])), alike):
+        with pytest.raises(dl.InputError):
+            plots.segments(model)
     with pytest.raises(dl.InputError, match="'sizes'"):
         plots.spectrum(drinks)
 
 
-def test_names_can_be_read_and_are_never_mathematics(tmp_path: Path) -> None:
+def test_names_are_never_mathematics(tmp_path: Path) -> None:
     kernel = dl.MixtureKernel(np.array([0.5, 0.5]), np.array([[1.0, -1], [-1, 1]]), np.eye(2)[None])
-    model = dl.Mixture(
-        kernel, ["$5 mug, was $\\frac9", "a name that is a good deal longer than what there is room for"]
-    )
+    model = dl.Mixture(kernel, ["$5 mug, was $\\frac9", "cup"])
     for draw in (plots.lift, plots.segments):
-        figure = draw(model)
-        plots.write_figure(figure, tmp_path / "names.svg")
+        plots.write_figure(draw(model), tmp_path / "names.svg")
         assert model.items[0] in (tmp_path / "names.svg").read_text()
-        renderer = FigureCanvasAgg(figure).get_renderer()
-        figure.draw(renderer)
-        labels = [label.get_window_extent(renderer) for label in figure.axes[0].get_yticklabels()]
-        assert not [pair for pair in combinations(labels, 2) if pair[0].overlaps(pair[1])]
-        assert min(box.x0 for box in labels) >= 0
 
 
 def test_sizes_curve_and_reliability_are_for_mixtures_too(mixture: dl.Mixture, orders: dl.Baskets) -> None:

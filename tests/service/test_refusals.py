@@ -97,16 +97,13 @@ def test_a_body_that_is_too_large_is_rejected_with_or_without_a_content_length(a
         problem_of(asks.post("/v1/models/sleep/recommend", content=content, headers=JSON), 413)
 
 
-def test_no_name_leads_to_other_files(asks: Client, folder: Path) -> None:
+def test_unknown_names_and_methods_are_rejected_and_lead_to_no_other_files(asks: Client, folder: Path) -> None:
     for name in ("nope", "../../etc/passwd", "..%2f..%2fetc%2fpasswd", "sleep.safetensors", "%00", "%2e"):
         for response in (asks.get(f"/v1/models/{name}/items"), asks.post(f"/v1/models/{name}/recommend", json={})):
             problem_of(response, 404)
             assert str(folder) not in response.text
     for path in ("/assets/../app.py", "/assets/..%2fapp.py", "/assets//etc/passwd", "/nowhere"):
         problem_of(asks.get(path), 404)
-
-
-def test_a_wrong_method_is_named(asks: Client) -> None:
     response = asks.get("/v1/models/sleep/recommend")
     assert "'GET'" in problem_of(response, 405)["detail"]
     assert response.headers["allow"] == "POST"
@@ -122,22 +119,19 @@ def test_an_unexpected_failure_reveals_nothing(asks: Client, monkeypatch: pytest
     assert "secret" not in response.text
 
 
-def test_either_header_carries_any_of_the_keys(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "keys").write_text(f"another key of mine\n\n{KEY}\n")
-    with client(folder, keys=read_keys(tmp_path / "keys")) as asks:
-        for wrong in ({"x-api-key": KEY + "x"}, {"authorization": KEY}, {"x-api-key": ""}):
-            problem_of(asks.get("/v1/models", headers=wrong), 401)
-        for right in ({"x-api-key": KEY}, {"authorization": f"Bearer {KEY}"}, {"x-api-key": "another key of mine"}):
-            assert asks.get("/v1/models", headers=right).status_code == 200
-
-
-def test_a_key_file_that_protects_nothing_is_rejected(tmp_path: Path) -> None:
+def test_either_header_carries_any_of_the_keys_of_a_file(folder: Path, tmp_path: Path) -> None:
     file = tmp_path / "keys"
     for content in (None, "", "short\n"):
         if content is not None:
             file.write_text(content)
         with pytest.raises(dl.InputError):
             read_keys(file)
+    file.write_text(f"another key of mine\n\n{KEY}\n")
+    with client(folder, keys=read_keys(file)) as asks:
+        for wrong in ({"x-api-key": KEY + "x"}, {"authorization": KEY}, {"x-api-key": ""}):
+            problem_of(asks.get("/v1/models", headers=wrong), 401)
+        for right in ({"x-api-key": KEY}, {"authorization": f"Bearer {KEY}"}, {"x-api-key": "another key of mine"}):
+            assert asks.get("/v1/models", headers=right).status_code == 200
 
 
 def test_only_named_origins_may_read_answers(folder: Path) -> None:
@@ -151,14 +145,11 @@ def test_only_named_origins_may_read_answers(folder: Path) -> None:
         assert allowed(asks, "https://other.example") is None
 
 
-def test_only_addresses_of_this_machine_are_loopback() -> None:
-    assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
-    assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example")))
-
-
 def test_the_command_does_not_serve_other_machines_without_a_key_nor_a_missing_folder(
     folder: Path, tmp_path: Path
 ) -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "127.0.0.1.example")))
     done = command.run("serve", folder, "--host", "0.0.0.0")
     assert done.returncode == 2
     assert "--key-file" in done.stderr

@@ -18,17 +18,19 @@ from dpplearn.tools.files import check_writable, new_file, replace_file, same_fi
 LOCKS = pytest.mark.skipif(files.fcntl is None, reason="this system has no flock")
 
 
-@pytest.mark.parametrize("act", [lambda path: replace_file(path, b"new"), check_writable], ids=["write", "check"])
-def test_a_pipe_is_refused_and_stays(act: object, tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    (tmp_path / "link").symlink_to(pipe)
-    for path in (pipe, tmp_path / "link"):
-        with pytest.raises(InputError, match=rf"{path.name}"):
-            act(path)
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
+def test_pipes_and_links_that_lead_nowhere_are_rejected_and_stay(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    (tmp_path / "astray").symlink_to(tmp_path / "none" / "file")
+    for name in ("pipe", "link", "circle", "astray"):
+        with pytest.raises(InputError, match=name):
+            replace_file(tmp_path / name, b"new")
+        with pytest.raises(InputError, match=name):
+            check_writable(tmp_path / name)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     assert (tmp_path / "link").is_symlink()
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_a_link_stays_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None:
@@ -45,16 +47,6 @@ def test_a_link_stays_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None
     assert (tmp_path / "folder" / "later").read_bytes() == b"new"
 
 
-def test_links_that_lead_nowhere_are_rejected(tmp_path: Path) -> None:
-    (tmp_path / "circle").symlink_to(tmp_path / "circle")
-    (tmp_path / "astray").symlink_to(tmp_path / "none" / "file")
-    for name in ("circle", "astray"):
-        with pytest.raises(InputError):
-            check_writable(tmp_path / name)
-        with pytest.raises(InputError):
-            replace_file(tmp_path / name, b"new")
-
-
 def test_one_file_by_many_names_is_the_same_file(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     file, other = tmp_path / "file", tmp_path / "other"
@@ -63,22 +55,11 @@ def test_one_file_by_many_names_is_the_same_file(tmp_path: Path) -> None:
     (tmp_path / "soft").symlink_to(file)
     (tmp_path / "hard").hardlink_to(file)
     (tmp_path / "link").symlink_to(tmp_path / "folder")
-    names = ["file", "soft", "hard", "folder/../file", "./file", "link/../file"]
-    for name in names:
+    for name in ("file", "soft", "hard", "folder/../file", "link/../file"):
         assert same_file(f"{tmp_path}/{name}", file)
         assert not same_file(f"{tmp_path}/{name}", other)
     assert same_file(tmp_path / "link" / "new", tmp_path / "folder" / "new")  # not there yet
     assert not same_file(tmp_path / "new", file)
-    assert not same_file(tmp_path / "new", tmp_path / "newer")
-
-
-def test_writing_leaves_the_mask_of_permissions_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To ask for the mask is to set it: two threads that ask at once may leave it at nothing."""
-    asked: list[int] = []
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "umask", lambda mask: asked.append(mask) or 0o022)
-        replace_file(tmp_path / "model", b"x")
-    assert not asked
 
 
 WRITER = """
@@ -148,16 +129,6 @@ def test_without_locks_files_are_written_and_none_is_tidied_away(
         monkeypatch.setattr(files.fcntl, "flock", fail)
     replace_file(tmp_path / "model", b"x")
     assert sorted(tmp_path.iterdir()) == sorted([left, tmp_path / "model"])
-
-
-def test_a_folder_closed_to_reading_can_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(*_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "listdir", closed)
-        replace_file(tmp_path / "model", b"x")
-    assert (tmp_path / "model").read_bytes() == b"x"
 
 
 def test_an_error_while_writing_leaves_the_old_file_alone(tmp_path: Path) -> None:

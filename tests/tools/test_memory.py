@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from dpplearn.tools import memory
-from dpplearn.tools.words import duration
 
 
 @pytest.mark.slow
@@ -29,8 +28,3 @@ def test_the_least_limit_of_the_control_groups_around_counts(tmp_path: Path) -> 
         (tmp_path / group / "memory.max").write_text(text)
     assert sorted(memory.group_limits(tmp_path, "/service/job", "memory.max")) == [3e6, 9223372036854771712]
     assert list(memory.group_limits(tmp_path, "/elsewhere", "memory.max")) == [9223372036854771712]
-
-
-def test_sizes_and_durations_are_in_a_readable_unit() -> None:
-    assert [memory.in_bytes(size) for size in (512e3, 80e9, 1.2e15)] == ["512 kB", "80 GB", "1,200 TB"]
-    assert [duration(seconds) for seconds in (75, 10_000, 1e6)] == ["75 seconds", "3 hours", "12 days"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from dpplearn.errors import InputError
-from dpplearn.tools.progress import Bar, Progress, line_of, shown_progress
+from dpplearn.tools.progress import Bar, Progress, shown_progress
 
 
 class Told(Progress):
@@ -20,23 +18,16 @@ class Told(Progress):
         self.bars.append((bar.what, bar.done, bar.total, bar.text))
 
 
-def test_a_bar_tells_where_it_begins_and_whenever_it_moves() -> None:
+def test_bars_report_where_they_begin_and_whenever_they_move_and_groups_add_up() -> None:
     told = Told()
     bar = told.bar("learning")
     bar.update(3, "fast", "learning, run 2 of 2")
     bar.advance(2)
+    told.grouped({"a": 3, "b": 2}, {"a": 1}, "all trials")("b")
     assert told.bars == [
         ("learning", 0, None, ""),
         ("learning, run 2 of 2", 3, None, "fast"),
         ("learning, run 2 of 2", 5, None, ""),
-    ]
-
-
-def test_groups_go_on_from_what_is_done_and_add_up() -> None:
-    told = Told()
-    advance = told.grouped({"a": 3, "b": 2}, {"a": 1}, "all trials")
-    advance("b")
-    assert told.bars == [
         ("a", 1, 3, ""),
         ("b", 0, 2, ""),
         ("all trials", 1, 5, ""),
@@ -59,14 +50,6 @@ def test_progress_is_shown_on_standard_error_only_if_asked_for(
     assert out == ""
     for part in ("reading [red]1,2[/red].csv", "folds", "1,000/1,200", "[3/s]"):
         assert part in err
-
-
-def test_a_line_of_progress_extrapolates_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
-    bar = Progress().bar("categories", 13, done=3)
-    monkeypatch.setattr(time, "monotonic", lambda: 400.0)
-    bar.advance(2)  # those done before do not count
-    assert all(part in line_of(bar) for part in ("categories 5/13", "5 minutes", "20 minutes"))
 
 
 def test_the_seconds_between_lines_must_be_positive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,8 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.models.training import Training
-from dpplearn.upkeep.changes import Changes, changed_items, likelihoods, moved_recommendations
+from dpplearn.upkeep.changes import changed_items, likelihoods, moved_recommendations
 from dpplearn.upkeep.drawn_sets import draw_training_sets, with_frequencies
-from helpers import program
 from helpers.command import answer, run, table
 
 ITEMS = ["bib", "cot", "crib", "cup", "gate"]
@@ -48,7 +47,7 @@ def test_drawn_sets_have_the_pair_frequencies_of_the_training_baskets() -> None:
     np.testing.assert_allclose(drawn.pair_frequencies(), known.pair_frequencies(), rtol=1e-4)
 
 
-def test_reweighting_keeps_odds_ratios() -> None:
+def test_reweighting_keeps_odds_ratios_and_rare_items_and_reaches_0_and_1() -> None:
     """Iterative proportional fitting multiplies by one factor per item, which odds ratios of pairs do not contain."""
     every = [[], ["a"], ["b"], ["a", "b"]] * 20
     weights = np.tile([9.0, 12.0, 7.0, 8.0], 20)
@@ -56,19 +55,12 @@ def test_reweighting_keeps_odds_ratios() -> None:
     np.testing.assert_allclose(found.frequencies(), [0.2, 0.7], rtol=1e-5)
     none, a, b, both = found.weights[:4]
     assert none * both / (a * b) == pytest.approx(9 * 8 / (12 * 7))
-
-
-def test_reweighting_reaches_frequencies_of_0_and_1() -> None:
-    baskets = dl.Baskets.from_lists([[], ["a"], ["b"], ["a", "b"]] * 20)
-    for frequencies in ([0.0, 0.5], [1.0, 0.5], [0.5, 0.5]):
-        found = with_frequencies(baskets, np.array(frequencies))
+    for frequencies in ([0.0, 0.5], [1.0, 0.5]):
+        found = with_frequencies(dl.Baskets.from_lists(every), np.array(frequencies))
         np.testing.assert_allclose(found.frequencies(), frequencies, atol=2e-6)
-
-
-def test_rare_items_keep_their_frequency() -> None:
-    """To change it, a few sets would get very large weights."""
-    baskets = dl.Baskets.from_lists([["a"], ["b"], []] * 50 + [["c"]])
-    found = with_frequencies(baskets, np.array([0.3, 0.4, 0.2]))
+    # To change the frequency of a rare item, a few sets would get very large weights.
+    with_rare = dl.Baskets.from_lists([["a"], ["b"], []] * 50 + [["c"]])
+    found = with_frequencies(with_rare, np.array([0.3, 0.4, 0.2]))
     assert found.weights.max() < 2 * found.weights.min() + 1e-9
 
 
@@ -148,8 +140,8 @@ def test_both_models_are_compared_by_the_items_of_the_one_before() -> None:
     assert found.after == pytest.approx(np.log(0.4 * 0.7 / (1 - 0.6 * 0.7)))
 
 
-def test_recommendations_that_moved_are_told_by_item_in_80_columns() -> None:
-    names = [f"a product with a rather long name, number {number}" for number in range(8)]
+def test_changed_recommendations_are_listed_by_item_and_vanished_items_only_if_expected() -> None:
+    names = [f"product {number}" for number in range(8)]
     two = [
         dl.DPP(dl.Kernel.from_K(np.diag(share)), names) for share in (np.arange(2, 10) / 20, np.arange(9, 1, -1) / 20)
     ]
@@ -158,16 +150,10 @@ def test_recommendations_that_moved_are_told_by_item_in_80_columns() -> None:
         (names[0], {names[1], names[2]}, {names[6], names[7]}),
         (names[7], {names[0], names[1]}, {names[5], names[6]}),
     ]
-    same = likelihoods(two[0], two[1], dl.Baskets.from_lists([names[:1]], names), in_sample=False)
-    printed = str(Changes(4, 9.0, 4.0, None, same, (), (), found))
-    assert max(map(len, printed.splitlines())) <= 80
-
-
-def test_an_item_has_vanished_only_if_it_was_expected() -> None:
     before = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2, 0.01])), ["bib", "cot", "gate"])
-    found = changed_items(before, dl.Baskets.from_lists([["bib"], ["bib", "mobile"]] * 20))
-    assert found["vanished"] == ("cot",)
-    assert [(each.item, each.n_baskets) for each in found["new_items"]] == [("mobile", 20)]
+    changed = changed_items(before, dl.Baskets.from_lists([["bib"], ["bib", "mobile"]] * 20))
+    assert changed["vanished"] == ("cot",)
+    assert [(each.item, each.n_baskets) for each in changed["new_items"]] == [("mobile", 20)]
 
 
 def test_invalid_updates_are_rejected() -> None:
@@ -205,7 +191,6 @@ def test_an_item_that_was_impossible_before_can_come_up() -> None:
     found = dl.update(before, NEW, rng=0, threads=1)
     assert found.model.marginals()[-1] > 0.1
     assert "mobile" not in [each.item for each in found.changes.moved]
-    assert "-inf" in str(found)
 
 
 def test_what_is_kept_of_training_data_adds_up() -> None:
@@ -229,30 +214,15 @@ def files(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 @pytest.mark.slow
-def test_the_program_updates_a_model_and_says_what_changed(files: tuple[Path, Path, Path]) -> None:
+def test_the_program_updates_a_model_and_overwrites_none(files: tuple[Path, Path, Path]) -> None:
     model, new, old = files
     call = ("update", model, new, "-o", model.with_name("next.safetensors"), "--seed", 0, "--holdout", 0.2)
-    shown = table(*call)
-    assert all(part in shown for part in ("150", "12", "mobile"))
+    assert "mobile" in table(*call)
     report = answer(*call, "--with", old, "--time", "time", "--half-life", "30d")
     assert report["drawn"] is None
     assert report["past_weight"] < 150
     assert dl.load(model.with_name("next.safetensors")).items[-1] == "mobile"
-
-
-def test_an_update_says_that_it_draws(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which may take longer than to learn."""
-    monkeypatch.setenv("DPPLEARN_PROGRESS_SECONDS", "0.001")
-    dl.update(dl.fit_dpp(OLD, shrinkage=0.1, threads=1).model, NEW, rng=0, threads=1, progress=True)
-    assert "drawing" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_installed_program_overwrites_no_model(files: tuple[Path, Path, Path]) -> None:
-    model, new, _ = files
     before = model.read_bytes()
-    done = program.run("update", model, new, "-o", model)
-    assert done.returncode == 2
+    assert run("update", model, new, "-o", model).returncode == 2
     assert model.read_bytes() == before
-    both = run("update", model, new, "-o", model.with_name("b"), "--holdout", 0.2, "--test", new)
-    assert both.returncode == 2
+    assert run("update", model, new, "-o", model.with_name("b"), "--holdout", 0.2, "--test", new).returncode == 2

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from threading import Timer
 from typing import Any
 
 import typer
@@ -15,6 +16,7 @@ from dpplearn.errors import InputError, InputWarning, OutputExistsError
 from dpplearn.tools.threads import ENDING
 
 FAILED, WRONG_USAGE, DRIFTED = 1, 2, 3
+REPEAT_SECONDS = 0.02  # long enough to leave the code that drops exceptions
 
 
 class UsageError(Exception):
@@ -29,10 +31,12 @@ class Interrupts:
         self._held = False
 
     def listen(self) -> None:
+        """Handle the signals, also those whose exception Python drops."""
         self.received = None
         for each in ENDING:
             if signal.getsignal(each) is not signal.SIG_IGN:  # as in a background job of a script
                 signal.signal(each, self.take)
+        sys.unraisablehook = self.repeat
 
     def take(self, number: int, frame: Any = None) -> None:
         """What happens when a signal arrives."""
@@ -40,10 +44,20 @@ class Interrupts:
         if not self._held:
             raise KeyboardInterrupt
 
-    def heed(self) -> None:
-        """Raise again what arrived where no exception gets out, as of a callback while LLVM compiles."""
-        if self.received is not None and not self._held:
-            raise KeyboardInterrupt
+    def repeat(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Send a signal again if Python dropped its exception.
+
+        Python drops exceptions that are raised in `__del__`, for example of a Dask future, and in callbacks from
+        compiled code, for example while LLVM compiles. Without this, one Ctrl-C in a hundred was lost in a fit over a
+        local cluster.
+        """
+        if self.received is None or not issubclass(dropped.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(dropped)
+            return
+        again = Timer(REPEAT_SECONDS, os.kill, (os.getpid(), self.received))
+        again.daemon = True
+        with suppress(RuntimeError):  # the interpreter is about to exit and starts no threads
+            again.start()
 
     @contextmanager
     def held(self) -> Iterator[None]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dpplearn.cli.errors import INTERRUPTS
 from dpplearn.tools.manifest import strict
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.tables import Facts, TextTable
@@ -108,7 +107,6 @@ def counted(what: str, total: int, show: bool) -> Iterator[Callable[[int], None]
         bar, began = shown.bar(what, total), time.monotonic()
 
         def advance(done: int) -> None:
-            INTERRUPTS.heed()
             elapsed = time.monotonic() - began
             bar.advance(done, f"{(bar.done + done) / elapsed:,.0f}/s" if elapsed > 0 else "")
 

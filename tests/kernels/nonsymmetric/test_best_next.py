@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpplearn import Baskets, InputError
-from dpplearn.kernels.compiling import few_answers
+from dpplearn.distributions.compiled import few_answers
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 

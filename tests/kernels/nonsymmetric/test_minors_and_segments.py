@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpplearn import Baskets, InputError, Kernel
-from dpplearn.kernels.independent import independent
+from dpplearn.distributions.independent import independent
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.nonsymmetric.statistics import (
+from dpplearn.distributions.segment_statistics import (
     log_minors,
     log_probabilities,
     minor_sums,
@@ -16,7 +16,7 @@ from dpplearn.kernels.nonsymmetric.statistics import (
     of_items,
     segment_sums,
 )
-from dpplearn.kernels.symmetric.statistics import log_probabilities as symmetric_log_probabilities
+from dpplearn.distributions.statistics import log_probabilities as symmetric_log_probabilities
 
 RNG = np.random.default_rng(0)
 N = 12
@@ -29,7 +29,7 @@ LOG_ODDS = RNG.standard_normal((4, N))
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_minors_are_those_of_numpy_whatever_the_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpplearn.kernels.passes.WORK_WORTH_A_THREAD", 1)
+    monkeypatch.setattr("dpplearn.distributions.passes.WORK_WORTH_A_THREAD", 1)
     logdets = [np.linalg.slogdet(C[np.ix_(each, each)])[1] for each in SETS]
     delta = np.zeros((N, N))
     for each, weight in zip(SETS, BASKETS.weights, strict=True):
@@ -42,7 +42,7 @@ def test_minors_are_those_of_numpy_whatever_the_threads(threads: int, monkeypatc
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_segments_are_as_likely_as_their_share_of_the_sum(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpplearn.kernels.passes.WORK_WORTH_A_THREAD", 1)
+    monkeypatch.setattr("dpplearn.distributions.passes.WORK_WORTH_A_THREAD", 1)
     bias = np.array([0.3, -1.0, 0.0, 2.0])
     holds = np.array([[i in each for i in range(N)] for each in SETS], dtype=float)
     terms = bias + holds @ LOG_ODDS.T
@@ -112,7 +112,7 @@ def test_baskets_of_other_items_are_refused() -> None:
 @pytest.mark.parametrize("n_items", [1, 3, 4, 9, N])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_normalisers_are_those_of_numpy(n_items: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpplearn.kernels.passes.WORK_WORTH_A_THREAD", 1)
+    monkeypatch.setattr("dpplearn.distributions.passes.WORK_WORTH_A_THREAD", 1)
     shared, log_odds = np.ascontiguousarray(C[:n_items, :n_items]), LOG_ODDS[:, :n_items]
     found, weights = normalisers(shared, log_odds, threads), np.arange(1.0, 5.0)
     d = np.exp(log_odds / 2)

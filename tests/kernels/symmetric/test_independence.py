@@ -12,7 +12,7 @@ from dpplearn import Baskets, Kernel
 from dpplearn.arrays import Floats, Ints
 from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
 from dpplearn.kernels.symmetric.selection import greedy_map
-from dpplearn.kernels.symmetric.statistics import log_determinants, statistics
+from dpplearn.distributions.statistics import log_determinants, statistics
 
 EPSILON = np.finfo(float).eps
 MAKERS = {"factor": Kernel.from_factor, "L": lambda X: Kernel.from_L(X @ X.T)}

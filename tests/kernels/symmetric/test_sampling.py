@@ -13,7 +13,7 @@ from scipy import fft, stats
 
 from dpplearn import DPP, InputError, Kernel
 from dpplearn.arrays import Floats, Ints
-from dpplearn.kernels.symmetric.compiled.sampling import choose_k
+from dpplearn.distributions.compiled.eigenvector_sampling import choose_k
 from dpplearn.kernels.symmetric.sampling import SAMPLERS, inclusion_table, sample_sets
 from dpplearn.kernels.symmetric.sizes import inclusion_given_size
 from helpers import oracle

@@ -17,7 +17,7 @@ from dpplearn import Baskets, InputError, Kernel
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.kernels import passes
 from dpplearn.kernels.symmetric import bordered, definite
-from dpplearn.kernels.symmetric.statistics import (
+from dpplearn.distributions.statistics import (
     Statistics,
     log_determinants,
     log_likelihood,
@@ -539,7 +539,7 @@ def test_the_logarithm_of_lanes_is_that_of_the_library_over_the_whole_range() ->
     from numba import njit, types
     from numba.extending import intrinsic
 
-    from dpplearn.kernels.symmetric.compiled import lanes
+    from dpplearn.distributions.compiled import lanes
 
     def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         values, count = context.make_array(signature.args[0])(context, builder, arguments[0]).data, arguments[1]

@@ -8,7 +8,7 @@ import pytest
 from dpplearn import Baskets, fit
 from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
-from dpplearn.kernels.factored.compiled.minors import minors_of
+from dpplearn.distributions.compiled.low_rank_minors import minors_of
 from dpplearn.kernels.factored.kernel import coupled, coupling, weighted_gram
 from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpplearn import Baskets, Kernel
-from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
+from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor, in_L
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import random_kernel

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import expm
 
 from dpplearn import Baskets, Kernel
-from dpplearn.kernels.symmetric.statistics import mean_log_likelihood, statistics
+from dpplearn.distributions.statistics import mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.natural_em import LARGEST_ANGLE, natural_angles, natural_em, rotation
