@@ -16,7 +16,7 @@ def run() -> list[Result]:
     name = f"{source().kind} feeding"
     train, _ = source().load("feeding").split(0.7, rng=0)
     X = np.random.default_rng(0).standard_normal((train.n_items, train.n_items))
-    start = dl.DPP(dl.Kernel.from_L(X @ X.T / train.n_items), train.items)
+    start = dl.DPP.from_L(X @ X.T / train.n_items, train.items)
     data = train.deduplicated()
     sets = [data.indices[a:b] for a, b in pairwise(data.offsets)]
 

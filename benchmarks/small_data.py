@@ -31,10 +31,10 @@ def fixed(n_items: int, n_baskets: float) -> float:
 
 
 METHODS: dict[str, Callable[[dl.Baskets, int], dl.FitResult]] = {
-    "independent": lambda train, draw: dl.fit(train, shrinkage=1, threads=1),
-    "maximum likelihood": lambda train, draw: dl.fit(train, shrinkage=0, threads=1),
-    "8N/(n + 8N)": lambda train, draw: dl.fit(train, shrinkage=fixed(train.n_items, len(train)), threads=1),
-    "auto": lambda train, draw: dl.fit(train, shrinkage="auto", rng=draw, threads=1),
+    "independent": lambda train, draw: dl.fit_dpp(train, shrinkage=1, threads=1),
+    "maximum likelihood": lambda train, draw: dl.fit_dpp(train, shrinkage=0, threads=1),
+    "8N/(n + 8N)": lambda train, draw: dl.fit_dpp(train, shrinkage=fixed(train.n_items, len(train)), threads=1),
+    "auto": lambda train, draw: dl.fit_dpp(train, shrinkage="auto", rng=draw, threads=1),
 }
 
 
@@ -45,7 +45,7 @@ def run(job: Draw) -> Row:
     per_item = SIZES[size]
     if per_item is not None:
         train = train[: per_item * train.n_items]
-    dl.fit(train, shrinkage=0.5, max_iter=2, threads=1)  # compiles, so that the times below are those of learning
+    dl.fit_dpp(train, shrinkage=0.5, max_iter=2, threads=1)  # compiles, so that the times below are those of learning
     found: Row = {}
     for name, learn in METHODS.items():
         began = time.process_time()

@@ -96,8 +96,8 @@ def test_nothing_recompiles_in_a_second_process() -> None:
     code = """
 import dpplearn as dl
 dl.fit_dpp([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).model.sample(2, rng=0)
-dl.DPP(dl.Kernel.from_K([[1.0, 0], [0, 0.5]])).log_prob([0])
-dl.DPP(dl.Kernel.from_K([[0.5, 0], [0, 0.5]])).sample(2, k=1, rng=0)
+dl.DPP.from_K([[1.0, 0], [0, 0.5]]).log_prob([0])
+dl.DPP.from_K([[0.5, 0], [0, 0.5]]).sample(2, k=1, rng=0)
 from dpplearn.distributions.compiled import bordered as bordered_loops
 from dpplearn.distributions.compiled import sampling as sampling_loops
 from dpplearn.distributions.compiled import definite as statistics_loops

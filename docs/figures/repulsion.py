@@ -21,7 +21,7 @@ def draw(theme: str) -> Figure:
     places = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)  # (SIDE², 2)
     squared = ((places[:, None] - places) ** 2).sum(axis=2)
     smooth = np.linalg.eigh(np.exp(-squared / (2 * NEAR**2)))[1][:, -N_POINTS:]  # K projects on these
-    repelled = np.array(dl.DPP(dl.Kernel.from_K(smooth @ smooth.T)).sample(1, rng=1)[0])
+    repelled = np.array(dl.DPP.from_K(smooth @ smooth.T).sample(1, rng=1)[0])
     independent = np.random.default_rng(4).choice(len(places), N_POINTS, replace=False)
     figure = new_figure(7.4, 3.8)
     for at, (title, chosen) in enumerate({"independent": independent, "a DPP": repelled}.items()):

@@ -18,11 +18,11 @@ SAME = np.array([[float(i // 3 == j // 3) for j in range(12)] for i in range(12)
 def repelling(n: int = 800, seed: int = 0) -> dl.Baskets:
     """Items of one kind seldom meet."""
     L = 0.4 * (0.2 * np.eye(12) + 0.8 * SAME)
-    return dl.Baskets.from_lists(dl.DPP(dl.Kernel.from_L(L), list(KINDS)).sample(n, rng=seed), items=list(KINDS))
+    return dl.Baskets.from_lists(dl.DPP.from_L(L, list(KINDS)).sample(n, rng=seed), items=list(KINDS))
 
 
 def independent(n: int = 800, seed: int = 0, nonempty: bool = False) -> dl.Baskets:
-    dpp = dl.DPP(dl.Kernel.from_K(0.15 * np.eye(12)), list(KINDS), nonempty=nonempty)
+    dpp = dl.DPP.from_K(0.15 * np.eye(12), list(KINDS), nonempty=nonempty)
     return dl.Baskets.from_lists(dpp.sample(n, rng=seed), items=list(KINDS))
 
 

@@ -143,7 +143,7 @@ def test_recommend_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> Non
 
 def test_a_basket_of_probability_zero_gets_a_note_and_the_others_recommendations(tmp_path: Path) -> None:
     K = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 0.4]])  # a and b are never together
-    dl.DPP(dl.Kernel.from_K(K), ["a", "b", "c"]).save(tmp_path / "m.safetensors")
+    dl.DPP.from_K(K, ["a", "b", "c"]).save(tmp_path / "m.safetensors")
     (tmp_path / "b.txt").write_text("a\nc\n" * 150 + "a,b\n" + "c\n")
     call = ("recommend", tmp_path / "m.safetensors", "--baskets", tmp_path / "b.txt", "-k", 1, "--deny", "b")
     lines = [parsed(line) for line in run(*call, "--json").stdout.splitlines()]

@@ -15,7 +15,7 @@ from helpers.problems import sampled
 
 ENORMOUS = 99999999999999999999  # more than 64 bits hold
 BASKETS = sampled(0, 40)
-MODEL = dl.DPP(Kernel.from_K(np.diag(np.linspace(0.2, 0.7, BASKETS.n_items))))
+MODEL = dl.DPP.from_K(np.diag(np.linspace(0.2, 0.7, BASKETS.n_items)))
 
 COUNTS: dict[str, Callable[[], Any]] = {
     "restarts": lambda: dl.fit_dpp(BASKETS, restarts=ENORMOUS, nonempty=False),
@@ -40,4 +40,4 @@ def test_an_enormous_count_is_rejected() -> None:
             call()
     for options in ({"restarts": 10**9}, {"threads": 10**5}):  # would fill the memory
         with pytest.raises(InputError, match=str(*options.values())):
-            dl.fit(BASKETS, model="dpp", nonempty=False, **options)
+            dl.fit_dpp(BASKETS, nonempty=False, **options)

@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "folder").mkdir()
     for name in ("s.csv", "s2.csv"):
         (home / name).write_text("basket,item\n1,a\n1,b\n2,b\n3,a\n")
-    dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.1], [0.1, 0.5]]), ["a", "b"])
+    dpp = dl.DPP.from_K([[0.5, 0.1], [0.1, 0.5]], ["a", "b"])
     for name in ("m.safetensors", "m.csv", "m.png", "folder/spectrum.png"):
         dpp.save(home / name)
     dpp.save(home / "c")

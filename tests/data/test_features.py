@@ -143,7 +143,7 @@ def shuffled_table() -> pandas.DataFrame:
         S,
         csr_array(S),
         shuffled_table(),
-        DPP(Kernel.from_L((S * 2)[np.ix_(SHUFFLED, SHUFFLED)]), [ITEMS[i] for i in SHUFFLED]),
+        DPP.from_L((S * 2)[np.ix_(SHUFFLED, SHUFFLED)], [ITEMS[i] for i in SHUFFLED]),
     ],
     ids=["array", "sparse", "table", "DPP"],
 )
@@ -171,7 +171,7 @@ def test_invalid_similarities_are_rejected(given: Any) -> None:
 
 
 def test_a_mixture_is_no_similarity() -> None:
-    dpp = DPP(Kernel.from_K(np.eye(2) / 2), ["bib", "cot"])
+    dpp = DPP.from_K(np.eye(2) / 2, ["bib", "cot"])
     with pytest.raises(InputError):
         read_similarity(Mixture.of([dpp, dpp]), ["bib", "cot"])
 

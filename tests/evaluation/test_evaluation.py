@@ -72,7 +72,7 @@ def test_means_and_sizes_are_those_of_the_model(evaluation: Evaluation, truth: D
 
 def test_a_mixture_and_its_fit_are_evaluated_as_a_dpp_is(test: Baskets, train: Baskets) -> None:
     fitted = dl.fit(train, segments=2, rng=0, max_iter=20)
-    found = dl.evaluate({"mixture": fitted, "dpp": dl.fit(train, model="dpp", max_iter=5)}, test, k=(1, 3))
+    found = dl.evaluate({"mixture": fitted, "dpp": dl.fit_dpp(train, max_iter=5)}, test, k=(1, 3))
     np.testing.assert_allclose(found.outcomes["mixture"]["log_likelihood"], fitted.model.log_prob(test), atol=1e-12)
     assert found.measures("mixture") == found.measures("dpp") == MEASURES
     assert dl.evaluate(fitted.model, test, k=(1, 3)).estimate("model") == found.estimate("mixture")
@@ -193,7 +193,7 @@ def test_probability_zero_is_said_and_not_hidden(truth: DPP, test: Baskets) -> N
     no_bears = DPP(truth.restrict(ITEMS[:-1]).kernel, ITEMS[:-1])
     K = np.zeros((7, 7))
     K[:6, :6] = no_bears.kernel.K
-    found = dl.evaluate({"no bears": DPP(Kernel.from_K(K), ITEMS), "truth": truth}, test)
+    found = dl.evaluate({"no bears": DPP.from_K(K, ITEMS), "truth": truth}, test)
     with_bears = np.array(["bear" in basket for basket in test])
     np.testing.assert_array_equal(found.impossible("no bears"), with_bears)
     assert found.estimate("no bears").value == -np.inf

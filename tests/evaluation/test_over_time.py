@@ -13,7 +13,7 @@ import dpplearn as dl
 from helpers.command import answer, run
 
 K = np.array([[0.5, 0.35, 0.0], [0.35, 0.5, 0.0], [0.0, 0.0, 0.4]])
-MODEL = dl.DPP(dl.Kernel.from_K(K), ["cot", "crib", "bib"])
+MODEL = dl.DPP.from_K(K, ["cot", "crib", "bib"])
 TIMES = ["2026-01-05"] * 60 + ["2026-02-05"] * 30
 IDS = [f"o{number}" for number in range(90)]
 
@@ -31,7 +31,7 @@ def test_a_period_has_the_means_of_its_own_baskets(baskets: dl.Baskets) -> None:
     assert [(row.period, row.n_baskets) for row in rows] == [("2026-01", 60), ("2026-02", 30)]
     for row, part in zip(rows, baskets.split(before="2026-02-01"), strict=True):
         assert row.log_likelihood.value == pytest.approx(MODEL.log_likelihood(part))
-        alone = dl.DPP(dl.Kernel.from_K(np.diag(K.diagonal())), MODEL.items)
+        alone = dl.DPP.from_K(np.diag(K.diagonal()), MODEL.items)
         assert row.gain.value == pytest.approx(row.log_likelihood.value - alone.log_likelihood(part))
     assert [row.gain.verdict for row in rows] == ["better", "worse"]
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpplearn import DPP, Baskets, Kernel
-from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn import DPP, Baskets
+from dpplearn.distributions.interaction import repelling_and_attracting
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.learners.kernels import Segments
 
 N_ITEMS = 6
 
 
-def random_kernel(rng: np.random.Generator, n_items: int = N_ITEMS) -> Kernel:
+def random_kernel(rng: np.random.Generator, n_items: int = N_ITEMS) -> SpectralDPP:
     X = rng.standard_normal((n_items, n_items))
-    return Kernel.from_L(X @ X.T / n_items)
+    return SpectralDPP.from_L(X @ X.T / n_items)
 
 
-def random_mixture(segments: int, n_items: int = N_ITEMS, seed: int = 0) -> MixtureKernel:
+def random_mixture(segments: int, n_items: int = N_ITEMS, seed: int = 0) -> Segments:
     """Segments that share an interaction which repels and attracts."""
     rng = np.random.default_rng(seed)
     U, A = rng.standard_normal((n_items, 2)) / 2, rng.standard_normal((n_items, n_items)) / 2
-    C = np.eye(n_items) + U @ U.T + A - A.T
     log_odds = rng.standard_normal((segments, n_items)) - 0.5
-    return MixtureKernel(rng.dirichlet(np.ones(segments)), log_odds, C[None])
+    return Segments.dense(rng.dirichlet(np.ones(segments)), log_odds, U @ U.T + A - A.T)
 
 
 def sampled(seed: int, n: int = 200, n_items: int = N_ITEMS) -> Baskets:
@@ -70,10 +70,10 @@ PROBLEMS: dict[str, Baskets] = {
 }
 
 
-def random_factored(segments: int, n_items: int = N_ITEMS, seed: int = 0, rare: float = 0.0) -> FactoredKernel:
+def random_low_rank(segments: int, n_items: int = N_ITEMS, seed: int = 0, rare: float = 0.0) -> Segments:
     """Segments that share an interaction in factors; the last items are independent, and all the less likely."""
     rng = np.random.default_rng(seed)
     Z = rng.standard_normal((n_items, 5))
     Z[n_items - n_items // 4 :] = 0
     log_odds = rng.standard_normal((segments, n_items)) - 0.5 - rare
-    return FactoredKernel(rng.dirichlet(np.ones(segments)), log_odds, Z, coupling(1, 2)[None])
+    return Segments.low_rank(rng.dirichlet(np.ones(segments)), log_odds, Z, repelling_and_attracting(1, 2))

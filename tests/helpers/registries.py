@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from dpplearn import Baskets, Kernel
+from dpplearn import Baskets
+from dpplearn.distributions.spectral import SpectralDPP
 from reproduction.data import read_registry, registry_files
 
 CATEGORIES = "feeding gear diaper bedding apparel bath toys health media strollers safety carseats furniture".split()
@@ -20,7 +21,7 @@ class AuthorsRun:
 
     train: Baskets
     test: Baskets
-    start: Kernel
+    start: SpectralDPP
     arrays: NpzFile
 
 
@@ -32,4 +33,4 @@ def authors_run(shared: Path, name: str) -> AuthorsRun:
     arrays = np.load(shared / "reference" / "authors_runs" / f"{name}.npz")
     baskets = registry(shared, name.split("_")[0])
     train, test = (baskets.subset(arrays[rows]) for rows in ("train_rows", "test_rows"))
-    return AuthorsRun(train, test, Kernel.from_K(arrays["K_start"]), arrays)
+    return AuthorsRun(train, test, SpectralDPP.from_K(arrays["K_start"]), arrays)

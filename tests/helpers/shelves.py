@@ -45,7 +45,7 @@ def three_categories() -> dict[str, SetModel]:
     return {
         "meals": dl.Mixture(random_mixture(3, 3, seed=1), ["bib", "cup", "tie"], nonempty=True),
         "sleep": dl.Mixture(random_mixture(2, 3, seed=2), ["cot", "crib", "lamp"], nonempty=True),
-        "wear": dl.DPP(dl.Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["sock", "tie"]),
+        "wear": dl.DPP.from_K([[0.5, 0.2], [0.2, 0.4]], ["sock", "tie"]),
     }
 
 

@@ -9,8 +9,9 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets, Kernel
+from dpplearn import DPP, Baskets
 from dpplearn.arrays import Floats
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 
 Rational = list[list[Fraction]]
@@ -37,7 +38,7 @@ class Exact:
     def __init__(self, lam: Sequence[float]) -> None:
         self.V = rational_orthogonal(len(lam))
         self.lam = [Fraction(x) for x in lam]
-        self.kernel = Kernel(np.array(lam, dtype=float), floats(self.V))
+        self.kernel = SpectralDPP(np.array(lam, dtype=float), floats(self.V))
 
     @cached_property
     def K(self) -> Rational:

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from dpplearn import DPP, Baskets, Kernel
+from dpplearn import DPP, Baskets
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.models.provenance import Provenance
 
 Lists = list[list[Any]]
@@ -63,18 +64,18 @@ def baskets(draw: st.DrawFn, *, max_items: int = 6, max_baskets: int = 12) -> Ba
 
 
 @st.composite
-def kernels(draw: st.DrawFn, *, min_items: int = 1, max_items: int = 6) -> Kernel:
+def kernels(draw: st.DrawFn, *, min_items: int = 1, max_items: int = 6) -> SpectralDPP:
     """From L or from K, of any rank down to 0, with eigenvalues of K that may be exactly 0 and, from K, exactly 1."""
     n_items = draw(st.integers(min_items, max_items))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     if draw(st.booleans()):
         X = rng.standard_normal((n_items, draw(st.integers(0, n_items))))  # (n_items, rank)
-        return Kernel.from_L(X @ X.T)
+        return SpectralDPP.from_L(X @ X.T)
     eigenvalue = st.sampled_from([0.0, 1.0]) | st.floats(0.01, 0.99)
     lam = np.array(draw(st.lists(eigenvalue, min_size=n_items, max_size=n_items)))
     V, _ = np.linalg.qr(rng.standard_normal((n_items, n_items)))
     K = (V * lam) @ V.T
-    return Kernel.from_K((K + K.T) / 2)
+    return SpectralDPP.from_K((K + K.T) / 2)
 
 
 @st.composite

@@ -108,7 +108,9 @@ def test_the_empty_set_is_as_frequent_as_its_share(kind: str) -> None:
 
 
 def test_an_eigenvalue_of_one_leaves_no_empty_set_to_condition_on() -> None:
-    kernel = SpectralDPP(np.array([0.2, 0.0, 0.5, 0.3, 1.0]), np.linalg.qr(np.random.default_rng(0).normal(size=(N, N)))[0])
+    kernel = SpectralDPP(
+        np.array([0.2, 0.0, 0.5, 0.3, 1.0]), np.linalg.qr(np.random.default_rng(0).normal(size=(N, N)))[0]
+    )
     law = SymmetricLaw(kernel)
     assert p_value(law.sample(DRAWS, None, 0, nonempty=True), given_nonempty(law)) > LEVEL
 

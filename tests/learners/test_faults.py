@@ -129,7 +129,7 @@ def maximum_likelihood(data: Path, folder: Path) -> list[object]:
 
 
 def test_without_room_for_the_model_the_old_one_stays_and_the_program_says_so(data: Path, tmp_path: Path) -> None:
-    old = dl.DPP(dl.Kernel.from_K([[0.5]]))
+    old = dl.DPP.from_K([[0.5]])
     old.save(tmp_path / "model")
     before = (tmp_path / "model").read_bytes()
     done = limited(8_000, *maximum_likelihood(data, tmp_path))
@@ -190,7 +190,7 @@ def test_a_signal_while_the_model_is_saved_waits_until_it_is(
 
 @pytest.mark.parametrize(("closed", "prints"), [(">&-", False), ("<&-", True), ("<&- >&- 2>&-", False)])
 def test_closed_streams_are_no_error(closed: str, prints: bool, tmp_path: Path) -> None:
-    dl.DPP(dl.Kernel.from_K([[0.5]])).save(tmp_path / "model")
+    dl.DPP.from_K([[0.5]]).save(tmp_path / "model")
     call = ["sh", "-c", f'"$@" {closed}', "sh", str(PROGRAM), "recommend", str(tmp_path / "model"), "--json"]
     done = subprocess.run(call, capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert (done.returncode, done.stderr) == (0, "")

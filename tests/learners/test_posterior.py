@@ -29,7 +29,7 @@ PRIOR = ([-1.0, 0.0, -0.3], [0.5, 0.5, 0.7])
 
 
 def sets_of(kernel: str, theta: np.ndarray, n: int, rng: Any, *, nonempty: bool = False) -> Baskets:
-    law = DPP(Kernel.from_L(NAMED[kernel][0](theta, X)), nonempty=nonempty)
+    law = DPP.from_L(NAMED[kernel][0](theta, X), nonempty=nonempty)
     return Baskets.from_lists(law.sample(n, rng=rng), n_items=N)
 
 

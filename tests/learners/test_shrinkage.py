@@ -124,7 +124,7 @@ def test_defaults(learner: str) -> None:
 def repulsive(n: int, rng: int) -> Baskets:
     """Sets of a strongly repulsive DPP: ten pairs of near-duplicates."""
     K = np.kron(np.eye(10), [[0.3, 0.29], [0.29, 0.3]])
-    drawn = dl.DPP(Kernel.from_K(K)).sample(n, rng=rng)
+    drawn = dl.DPP.from_K(K).sample(n, rng=rng)
     return Baskets.from_lists(drawn, n_items=20)
 
 

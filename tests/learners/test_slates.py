@@ -41,7 +41,7 @@ def made(n_slates: int, choice: Choice = TRUTH, seed: int = 0, n: int = 8) -> li
         places, scores = rng.choice(N, n, replace=False), rng.standard_normal(n)
         L = kernel(choice, S[np.ix_(places, places)], scores)
         labels = [ITEMS[i] for i in places]
-        found.append((labels, scores, dl.DPP(dl.Kernel.from_L(L), labels).sample(rng=rng, threads=1)))
+        found.append((labels, scores, dl.DPP.from_L(L, labels).sample(rng=rng, threads=1)))
     return found
 
 
@@ -122,7 +122,7 @@ def grown(L: Floats, k: int) -> list[int]:
 def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
     S = 0.9 * similarity() + 0.1 * np.eye(N)
     model: dl.DPP | dl.Mixture = {
-        "dpp": lambda: dl.DPP(dl.Kernel.from_L(S), ITEMS),
+        "dpp": lambda: dl.DPP.from_L(S, ITEMS),
         "mixture": lambda: dl.Mixture(random_mixture(2, N), ITEMS),
         "factored": lambda: dl.Mixture(random_factored(2, N), ITEMS),
     }[kind]()
@@ -181,7 +181,7 @@ def test_invalid_slates_are_refused(slates: Any) -> None:
 
 
 def test_a_fit_is_used_with_the_similarity_that_it_was_made_with() -> None:
-    model = dl.DPP(dl.Kernel.from_L(0.9 * similarity() + 0.1 * np.eye(N)), ITEMS)
+    model = dl.DPP.from_L(0.9 * similarity() + 0.1 * np.eye(N), ITEMS)
     own, of_model = fit_slates(made(40), similarity_table()), fit_slates(made(40), model)
     with pytest.raises(dl.InputError):
         model.rerank(ITEMS, np.ones(N), strength=own)
@@ -225,7 +225,7 @@ def test_scores_that_are_all_the_same_have_no_slope_that_is_told() -> None:
 
 
 def test_items_of_a_model_whose_labels_are_integers_are_found_by_label() -> None:
-    model = dl.DPP(dl.Kernel.from_K(np.eye(3) * 0.4 + 0.05), [10, 20, 30])
+    model = dl.DPP.from_K(np.eye(3) * 0.4 + 0.05, [10, 20, 30])
     slates = [([10, 30], [0.5, 0.1], [10]), ([30, 20], [0.7, 0.2], [])] * 5 + [([20, 10], [0.3, 0.2], [20, 10])]
     assert model.rerank([30, 20], [0.1, 0.2], strength=fit_slates(slates, model)) == [20, 30]
     with pytest.raises(dl.InputError, match="40"):

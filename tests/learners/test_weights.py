@@ -64,8 +64,8 @@ def test_the_weights_are_the_optimum_and_the_model_is_their_mixture(given: str) 
 
 
 def test_a_kernel_that_explains_nothing_better_gets_no_weight_at_all() -> None:
-    repels = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
-    apart = dl.DPP(dl.Kernel.from_K([[0.5, 0.0], [0.0, 0.5]]), ["cot", "crib"])
+    repels = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])
+    apart = dl.DPP.from_K([[0.5, 0.0], [0.0, 0.5]], ["cot", "crib"])
     fit = dl.fit_weights([["cot"], ["crib"]] * 20, [apart, repels], nonempty=False)
     assert isinstance(fit.model.kernel, dl.WeightedKernel)
     np.testing.assert_allclose(fit.model.kernel.weights, [0, 1], atol=1e-8)
@@ -145,7 +145,7 @@ def test_invalid_options_are_refused(options: dict[str, object]) -> None:
 
 
 def test_a_basket_that_no_kernel_allows_is_named() -> None:
-    never = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
+    never = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])
     with pytest.raises(dl.InputError, match=r"1.*'cot'.*'crib'"):
         dl.fit_weights([["cot"], ["cot", "crib"]], [never])
 
@@ -158,7 +158,7 @@ def test_items_that_not_all_models_have_are_named() -> None:
 
 def test_a_basket_whose_probability_is_too_small_for_a_number_is_not_impossible() -> None:
     n, basket = 200, list(range(120))
-    rare, rarer = (dl.DPP(dl.Kernel.from_K(np.eye(n) * p), range(n)) for p in (1e-4, 0.99e-4))
+    rare, rarer = (dl.DPP.from_K(np.eye(n) * p, range(n)) for p in (1e-4, 0.99e-4))
     both = dl.Mixture.of([rare, rarer], [0.5, 0.5])
     of_rarer = 0.99**120 / (1 + 0.99**120)
     expected = 1e-4 * (1 - of_rarer) + 0.99e-4 * of_rarer
@@ -169,7 +169,7 @@ def test_a_basket_whose_probability_is_too_small_for_a_number_is_not_impossible(
 
 def test_a_size_whose_probability_is_too_small_for_a_number_gives_weights() -> None:
     n = 200
-    rare = [dl.Mixture.of([dl.DPP(dl.Kernel.from_K(np.eye(n) * p), range(n))]) for p in (1e-8, 1e-7)]
+    rare = [dl.Mixture.of([dl.DPP.from_K(np.eye(n) * p, range(n))]) for p in (1e-8, 1e-7)]
     fit = dl.fit_weights([list(range(100)), list(range(100, 200))], rare, k=100)
     assert fit.log_likelihood == pytest.approx(fit.independent_log_likelihood, rel=1e-6)
     assert np.isfinite(fit.model.marginals()).all()

@@ -111,7 +111,7 @@ def test_a_certain_item_is_certain_in_every_restriction() -> None:
     K[0, 0] = 1
     X = np.random.default_rng(0).standard_normal((39, 50))
     K[1:, 1:] = 0.9 * X @ X.T / np.linalg.norm(X, 2) ** 2
-    part = DPP(Kernel.from_K(K)).restrict([5, 0])
+    part = DPP.from_K(K).restrict([5, 0])
     assert part.log_prob([]) == part.log_prob([5]) == -np.inf
     assert part.kernel.possible_sizes == range(1, 3)
 
@@ -215,7 +215,7 @@ def test_what_cannot_be_added_is_not_recommended() -> None:
     X = np.random.default_rng(0).standard_normal((4, 6))
     X[3] = X[0]
     X[2] = 0
-    dpp = DPP(Kernel.from_L(X @ X.T), items=list("abcd"))
+    dpp = DPP.from_L(X @ X.T, items=list("abcd"))
     assert [r.item for r in dpp.recommend(["a"])] == ["b"]
     with pytest.raises(InputError):
         dpp.recommend(["a", "d"])
@@ -224,7 +224,7 @@ def test_what_cannot_be_added_is_not_recommended() -> None:
 
 
 def test_of_equal_items_the_first_comes_first() -> None:
-    dpp = DPP(Kernel.from_K(np.diag([0.5, 0.25, 0.5, 0.5])))
+    dpp = DPP.from_K(np.diag([0.5, 0.25, 0.5, 0.5]))
     assert [r.item for r in dpp.recommend([])] == [0, 2, 3, 1]
     assert dpp.greedy_map(4).items == (0, 2, 3, 1)
 
@@ -309,7 +309,7 @@ def test_substitutes_are_the_pairs_that_the_model_keeps_apart_most(spectrum: str
 def test_a_double_is_a_perfect_substitute_and_an_item_that_never_occurs_is_none() -> None:
     K = np.diag([0.5, 0.5, 0.0, 0.3])
     K[0, 1] = K[1, 0] = 0.5
-    dpp = DPP(Kernel.from_K(K), items=list("abcd"))
+    dpp = DPP.from_K(K, items=list("abcd"))
     (best,) = dpp.substitutes("a")  # and not "d", which is independent of it
     assert best.item == "b"
     assert best.substitution == pytest.approx(1, rel=1e-14)
@@ -349,7 +349,7 @@ def test_unknown_and_repeated_names_and_a_single_string_are_refused(question: st
 
 
 def test_counts_that_are_no_whole_numbers_are_refused() -> None:
-    dpp = DPP(Kernel.from_K(np.eye(3) / 2))
+    dpp = DPP.from_K(np.eye(3) / 2)
     for ask in (dpp.sample, dpp.greedy_map, partial(dpp.recommend, [0]), partial(dpp.complete, [0])):
         with pytest.raises(InputError, match=r"2\.5"):
             ask(2.5)  # type: ignore[operator]
@@ -379,4 +379,4 @@ def test_a_model_needs_a_kernel_and_a_name_for_every_item() -> None:
     with pytest.raises(InputError, match=r"6.*2"):
         DPP(exact("inside").kernel, ["a", "b"])
     with pytest.raises(InputError, match="'a'"):
-        DPP(Kernel.from_K(np.eye(2) / 2), ["a", "a"])
+        DPP.from_K(np.eye(2) / 2, ["a", "a"])

@@ -71,7 +71,7 @@ def test_no_factor_is_above_one_and_together_they_lead_from_alone_to_given(
 
 def test_an_item_that_has_nothing_to_do_with_the_candidate_has_factor_one() -> None:
     K = np.array([[0.5, 0.2, 0], [0.2, 0.4, 0], [0, 0, 0.3]])
-    found = {each.item: each.factor for each in DPP(Kernel.from_K(K)).explain([1, 2], 0).influences}
+    found = {each.item: each.factor for each in DPP.from_K(K).explain([1, 2], 0).influences}
     assert found[2] == pytest.approx(1, abs=1e-12)
     assert found[1] == pytest.approx(1 - 0.2**2 / (0.5 * 0.4))
 
@@ -87,7 +87,7 @@ def test_scores_do_not_exist_where_the_empty_set_is_impossible() -> None:
 
 def test_an_item_that_rules_the_candidate_out_has_factor_zero() -> None:
     K = np.array([[0.4, 0.4, 0.1], [0.4, 0.4, 0.1], [0.1, 0.1, 0.5]])  # 0 and 1 are copies
-    found = DPP(Kernel.from_K(K)).explain([1, 2], 0)
+    found = DPP.from_K(K).explain([1, 2], 0)
     assert (found.influences[0].item, found.influences[0].factor, found.given) == (1, 0, 0)
     assert 0 < found.influences[1].factor < 1
 

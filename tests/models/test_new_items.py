@@ -89,9 +89,9 @@ def test_an_item_like_another_cannot_be_told_from_it(kind: str) -> None:
 
 def test_a_copy_of_an_independent_item_is_independent_of_it_and_one_of_a_duplicate_never_meets_it() -> None:
     K = [[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]
-    apart = dl.DPP(dl.Kernel.from_K(K), ["crib", "cot", "monitor"]).with_items(["camera"], like="monitor")
+    apart = dl.DPP.from_K(K, ["crib", "cot", "monitor"]).with_items(["camera"], like="monitor")
     assert apart.inclusion_prob(["monitor", "camera"]) == pytest.approx(0.09)
-    twins = dl.DPP(dl.Kernel.from_L([[1.0, 1.0], [1.0, 1.0]]), ["red", "blue"]).with_items(["green"], like="red")
+    twins = dl.DPP.from_L([[1.0, 1.0], [1.0, 1.0]], ["red", "blue"]).with_items(["green"], like="red")
     assert twins.inclusion_prob(["red", "green"]) == 0
     np.testing.assert_allclose(twins.marginals(), 0.25)
 
@@ -131,7 +131,7 @@ def table(signal: float, n: int = 60, seed: int = 0) -> tuple[dl.DPP, dict[str, 
     x = rng.standard_normal(n + 5)
     chance = 1 / (1 + np.exp(2 - signal * x - (1 - signal) * rng.standard_normal(n + 5)))
     labels = [f"item {i}" for i in range(n + 5)]
-    dpp = dl.DPP(dl.Kernel.from_K(np.diag(chance[:n])), labels[:n])
+    dpp = dl.DPP.from_K(np.diag(chance[:n]), labels[:n])
     features = {"item": labels, "size": x, "colour": rng.choice(["red", "blue"], n + 5).tolist()}
     return dpp, features, chance[n:]
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_added_is_refused(labels: list[str], options: dict[str, o
 
 
 def test_items_written_as_integers_are_added_to_a_model_of_integers() -> None:
-    dpp = dl.DPP(dl.Kernel.from_K(np.eye(2) / 4), [10, 20])
+    dpp = dl.DPP.from_K(np.eye(2) / 4, [10, 20])
     assert dpp.with_items(["30", "40"], like="10").items == (10, 20, 30, 40)
     with pytest.raises(dl.InputError):
         dpp.with_items(["cot"])

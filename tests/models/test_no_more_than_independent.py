@@ -78,7 +78,7 @@ def test_less_than_a_hundredth_of_a_nat_on_what_it_was_learned_from_is_nothing()
     K[0, 1] = K[1, 0] = 0.1
     for gain, expected in ((0.0099, True), (0.0101, False)):
         learned = Provenance(log_likelihood=-2.0 + gain, independent_log_likelihood=-2.0)
-        assert dl.DPP(dl.Kernel.from_K(K), learned=learned).independent == expected
+        assert dl.DPP.from_K(K, learned=learned).independent == expected
 
 
 def test_the_validation_set_measures_the_gain_of_a_model() -> None:

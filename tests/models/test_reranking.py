@@ -105,9 +105,9 @@ def test_attraction_brings_forward_and_repulsion_puts_back() -> None:
 def test_duplicates_come_last_and_are_not_lost() -> None:
     """A set with both duplicates has probability zero, as has a set larger than the rank."""
     L = np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])
-    model = DPP(Kernel.from_L(L), ["crib", "same crib", "monitor"])
+    model = DPP.from_L(L, ["crib", "same crib", "monitor"])
     assert model.rerank(["crib", "same crib", "monitor"], [1, 0.9, 1e-6]) == ["crib", "monitor", "same crib"]
-    low_rank = DPP(Kernel.from_factor(np.random.default_rng(0).standard_normal((8, 2))))
+    low_rank = DPP.from_factor(np.random.default_rng(0).standard_normal((8, 2)))
     found = low_rank.rerank(range(8), np.arange(8, 0, -1), 8)
     assert sorted(found) == list(range(8))
     assert found[2:] == sorted(found[2:])  # by score, once nothing else tells them apart

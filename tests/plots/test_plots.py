@@ -43,7 +43,7 @@ def test_the_learning_curve_shows_training_validation_and_independent_items(fitt
 
 def test_the_learning_curve_shows_the_likelihood_after_shrinkage() -> None:
     train = dl.datasets.make_registries("safety", 60, rng=0)
-    dpp = dl.fit(train, shrinkage=0.5, nonempty=False).dpp
+    dpp = dl.fit_dpp(train, shrinkage=0.5, nonempty=False).dpp
     _, returned, independent = plots.learning_curve(dpp).axes[0].lines
     assert returned.get_xdata()[0] == len(dpp.training.history) - 1
     assert returned.get_ydata()[0] == pytest.approx(dpp.log_likelihood(train))
@@ -103,7 +103,7 @@ def test_the_same_model_gives_the_same_file_and_text_stays_text(fitted: dl.DPP, 
 
 
 def test_letters_that_the_font_lacks_are_one_warning(tmp_path: Path) -> None:
-    dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.2], [0.2, 0.4]]), ["哺乳瓶", "ゆりかご"])
+    dpp = dl.DPP.from_K([[0.5, 0.2], [0.2, 0.4]], ["哺乳瓶", "ゆりかご"])
     with pytest.warns(dl.InputWarning, match=r"names\.png") as caught:
         plots.write_figure(plots.lift(dpp), tmp_path / "names.png")
     assert len(caught) == 1
@@ -120,7 +120,7 @@ def test_a_figure_can_be_drawn_into_and_nothing_global_changes(fitted: dl.DPP, t
     code = (
         "import sys, dpplearn as dl; from dpplearn import plots\n"
         "assert 'matplotlib' not in sys.modules\n"
-        "plots.write_figure(plots.spectrum(dl.DPP(dl.Kernel.from_K([[0.5]]))), sys.argv[1])\n"
+        "plots.write_figure(plots.spectrum(dl.DPP.from_K([[0.5]])), sys.argv[1])\n"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "spectrum.svg")], check=True)
@@ -170,7 +170,7 @@ BASKETS = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bi
 
 
 def test_weights_are_drawn_largest_first_with_their_intervals_beside_the_strengths() -> None:
-    found = dl.fit(BASKETS, learner="quality").quality
+    found = dl.fit_quality(BASKETS).quality
     left, right = plots.quality_weights(found).axes
     named = {label.get_text(): at for label, at in zip(left.get_yticklabels(), left.get_yticks(), strict=True)}
     drawn = {row.name: row.weight for row in found.rows}
@@ -181,7 +181,7 @@ def test_weights_are_drawn_largest_first_with_their_intervals_beside_the_strengt
     assert {round(bar[0][0], 9) for bar in bars} == {round(row.low, 9) for row in found.rows}
     assert [label.get_text() for label in right.get_yticklabels()] == ["uniform"]
     assert len(plots.quality_weights(found, top=1).axes[0].get_yticklabels()) == 1
-    without_strengths = dl.fit(BASKETS, learner="quality", similarity=np.eye(3)).quality
+    without_strengths = dl.fit_quality(BASKETS, similarity=np.eye(3)).quality
     assert len(plots.quality_weights(without_strengths).axes) == 1
 
 

@@ -55,7 +55,7 @@ def test_of_many_items_the_most_likely_are_shown() -> None:
 
 
 def test_a_lift_of_zero_and_items_that_never_occur_can_be_drawn() -> None:
-    never_both = dl.DPP(dl.Kernel.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0]]), ["cot", "crib", "never"])
+    never_both = dl.DPP.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0]], ["cot", "crib", "never"])
     found = shown(plots.lift(never_both))
     assert found.shape == (2, 2)
     assert np.isfinite(found[0, 1])
@@ -94,7 +94,7 @@ def test_segments_beyond_what_fits_are_told_and_not_drawn() -> None:
 
 def test_models_without_segments_and_mixtures_without_eigenvalues_are_rejected(drinks: dl.Mixture) -> None:
     alike = dl.Mixture(dl.MixtureKernel(np.array([0.5, 0.5]), np.zeros((2, 2)), np.eye(2)[None]))
-    for model in (dl.DPP(dl.Kernel.from_K([[0.5]])), dl.Mixture(dl.MixtureKernel.of_items([0.0, 1.0])), alike):
+    for model in (dl.DPP.from_K([[0.5]]), dl.Mixture(dl.MixtureKernel.of_items([0.0, 1.0])), alike):
         with pytest.raises(dl.InputError):
             plots.segments(model)
     with pytest.raises(dl.InputError, match="'sizes'"):

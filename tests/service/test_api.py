@@ -157,7 +157,7 @@ def test_every_kind_of_model_is_served(asks: Client, shelf: dl.Shelf, tmp_path: 
     for what, body in (("complements", {"item": "sock"}), ("segments", {})):
         assert ask(asks, what, body, "wear")["note"]  # a DPP has none
     one, other = (dl.Mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
-    model = dl.Mixture.of([one, other, dl.DPP(dl.Kernel.from_K(np.eye(3) / 4), ["cot", "crib", "lamp"])])
+    model = dl.Mixture.of([one, other, dl.DPP.from_K(np.eye(3) / 4, ["cot", "crib", "lamp"])])
     model.save(tmp_path / "sleep.safetensors")
     with client(tmp_path / "sleep.safetensors") as given_models:
         assert ask(given_models, "recommend", {"basket": ["cot"]})["items"] == as_told(model.recommend(["cot"]))

@@ -128,7 +128,7 @@ def test_the_command_line_learns_the_same_with_workers(files: str, there: Parts,
     options = ("--cluster", address_of(there), "--learner", "em", "--seed", 0)
     found = command.answer("fit", files, "-o", tmp_path / "model", *options)
     assert (found["n_baskets"], found["n_items"]) == (len(there), there.n_items)
-    expected = dl.fit(here, learner="em", rng=0).model
+    expected = dl.fit_dpp(here, learner="em", rng=0).model
     np.testing.assert_allclose(dl.load(tmp_path / "model").kernel.K, expected.kernel.K, atol=1e-9)
 
 

@@ -84,7 +84,7 @@ def test_fits_in_threads_equal_sequential_fits() -> None:
     baskets = make_registries("safety", 160, rng=0)
 
     def learn(learner: str) -> FitResult:
-        return fit(baskets, learner, shrinkage=shrinkages[learner], max_iter=6, rng=0, threads=1)
+        return fit_dpp(baskets, learner, shrinkage=shrinkages[learner], max_iter=6, rng=0, threads=1)
 
     with ThreadPoolExecutor(len(shrinkages)) as pool:
         at_once = list(pool.map(learn, shrinkages))

@@ -31,7 +31,7 @@ def p() -> np.ndarray:
 def model(p: np.ndarray) -> dl.DPP:
     """The very law of the first baskets, with what it was learned from."""
     train = baskets_of(p, 2000, 0)
-    return dl.DPP(dl.Kernel.from_K(np.diag(train.frequencies())), train.items, training=Training.of(train))
+    return dl.DPP.from_K(np.diag(train.frequencies()), train.items, training=Training.of(train))
 
 
 def test_baskets_of_the_same_law_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
@@ -72,7 +72,7 @@ def test_items_that_moved_are_named_the_largest_shift_first(model: dl.DPP, p: np
 
 
 def test_a_change_in_what_is_bought_together_is_seen_though_all_is_as_frequent_as_before() -> None:
-    repels = dl.DPP(dl.Kernel.from_K([[0.5, 0.45], [0.45, 0.5]]), ["cot", "crib"])
+    repels = dl.DPP.from_K([[0.5, 0.45], [0.45, 0.5]], ["cot", "crib"])
     found = dl.check(repels, dl.Baskets.from_lists([[], ["cot"], ["crib"], ["cot", "crib"]] * 50))
     assert found.alarms == ("likelihood",)
 
@@ -88,7 +88,7 @@ def test_unknown_items_are_counted_and_raise_an_alarm_where_they_are_many(model:
 
 
 def test_impossible_baskets_raise_an_alarm_and_are_not_in_the_mean() -> None:
-    never_both = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])
+    never_both = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])
     found = dl.check(never_both, [["cot"], ["crib"]] * 100 + [["cot", "crib"]] * 20)
     assert "impossible" in found.alarms
     assert found.likelihood.found == pytest.approx(np.log(0.5))

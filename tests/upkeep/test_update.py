@@ -31,7 +31,7 @@ def test_drawn_sets_have_the_weight_and_item_frequencies_of_the_training_baskets
     """Also where the model itself is far off."""
     known = dl.datasets.make_registries("feeding", 1000, rng=0).most_frequent(40)
     wrong = np.clip(2 * known.frequencies(), 0.01, 0.9)
-    model = dl.DPP(dl.Kernel.from_K(np.diag(wrong)), known.items, training=Training.of(known))
+    model = dl.DPP.from_K(np.diag(wrong), known.items, training=Training.of(known))
     drawn = draw_training_sets(model, rng=0, threads=1)
     assert drawn.total_weight == pytest.approx(known.total_weight)
     # Rounds stop once no factor is further from 1 than 1e-6; a later item of the same round may undo that much.
@@ -132,8 +132,8 @@ def test_weights_decay_with_time(model: dl.DPP | dl.Mixture) -> None:
 
 def test_both_models_are_compared_by_the_items_of_the_one_before() -> None:
     """Of independent items that is the product over those, given that there is something."""
-    before = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2])), ["bib", "cot"], nonempty=True)
-    after = dl.DPP(dl.Kernel.from_K(np.diag([0.4, 0.3, 0.5])), ["bib", "cot", "mobile"], nonempty=True)
+    before = dl.DPP.from_K(np.diag([0.5, 0.2]), ["bib", "cot"], nonempty=True)
+    after = dl.DPP.from_K(np.diag([0.4, 0.3, 0.5]), ["bib", "cot", "mobile"], nonempty=True)
     found = likelihoods(before, after, dl.Baskets.from_lists([["bib", "mobile"], ["mobile"]]), in_sample=True)
     assert found.n_baskets == 1
     assert found.before == pytest.approx(np.log(0.5 * 0.8 / (1 - 0.5 * 0.8)))
@@ -142,15 +142,13 @@ def test_both_models_are_compared_by_the_items_of_the_one_before() -> None:
 
 def test_changed_recommendations_are_listed_by_item_and_vanished_items_only_if_expected() -> None:
     names = [f"product {number}" for number in range(8)]
-    two = [
-        dl.DPP(dl.Kernel.from_K(np.diag(share)), names) for share in (np.arange(2, 10) / 20, np.arange(9, 1, -1) / 20)
-    ]
+    two = [dl.DPP.from_K(np.diag(share), names) for share in (np.arange(2, 10) / 20, np.arange(9, 1, -1) / 20)]
     found = moved_recommendations(*two, dl.Baskets.from_lists([names[:1]] * 3 + [names[7:]], names))
     assert [(each.item, set(each.entered), set(each.left)) for each in found[:2]] == [
         (names[0], {names[1], names[2]}, {names[6], names[7]}),
         (names[7], {names[0], names[1]}, {names[5], names[6]}),
     ]
-    before = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2, 0.01])), ["bib", "cot", "gate"])
+    before = dl.DPP.from_K(np.diag([0.5, 0.2, 0.01]), ["bib", "cot", "gate"])
     changed = changed_items(before, dl.Baskets.from_lists([["bib"], ["bib", "mobile"]] * 20))
     assert changed["vanished"] == ("cot",)
     assert [(each.item, each.n_baskets) for each in changed["new_items"]] == [("mobile", 20)]
@@ -177,7 +175,7 @@ def test_invalid_updates_are_rejected() -> None:
     for unsupported in (dl.fit_weights(old, [model] * 2), dl.fit_quality(old, similarity=similarity)):
         with pytest.raises(dl.InputError):
             dl.update(unsupported.model, NEW)
-    unknown_past = dl.DPP(dl.Kernel.from_K(np.diag([0.5, 0.2])), ["bib", "cot"])
+    unknown_past = dl.DPP.from_K(np.diag([0.5, 0.2]), ["bib", "cot"])
     with pytest.raises(dl.InputError, match="old="):
         dl.update(unknown_past, [["bib"]])
     assert dl.update(unknown_past, [["bib"]] * 5, old=[["cot"]] * 5, rng=0, threads=1).model.items == ("bib", "cot")

@@ -32,7 +32,7 @@ class Evaluation:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
     >>> found.names, found.n_baskets
     (('model', 'independent items', 'popularity'), 20)
@@ -76,7 +76,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
         >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
         >>> "log_likelihood" in found.measures("model"), "log_likelihood" in found.measures("popularity")
         (True, False)
@@ -101,7 +101,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
         >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
         >>> round(found.estimate("model").value, 3)  # either has probability 0.41
         -0.892
@@ -126,7 +126,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
         >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
         >>> found.difference("model", "independent items").verdict
         'better'
@@ -179,7 +179,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
         >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"]] * 10, times=["2026-01-31", "2026-02-01"] * 10)
         >>> [(row.period, row.n_baskets) for row in dl.evaluate(dpp, baskets).over_time("month")]
         [('2026-01', 10), ('2026-02', 10)]
@@ -199,7 +199,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
         >>> baskets = dl.Baskets.from_lists([["cot"], ["crib", "cot"]], ids=["a7", "b2"])
         >>> dl.evaluate(dpp, baskets).to_table()["basket"].tolist()
         ['a7', 'b2']
@@ -222,7 +222,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])  # never both
+        >>> dpp = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])  # never both
         >>> dl.evaluate(dpp, [["cot"], ["cot", "crib"]]).impossible("model").tolist()
         [False, True]
         """
@@ -266,7 +266,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.5], [0.5, 0.5]]), ["cot", "crib"])  # one of them, never both
+        >>> dpp = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])  # one of them, never both
         >>> round(dl.evaluate(dpp, [["cot"], ["cot", "crib"]]).mean_of_possible("model"), 3)
         -0.693
         """
@@ -295,7 +295,7 @@ class Evaluation:
         Examples
         --------
         >>> import dpplearn as dl
-        >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
         >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
         >>> [row["name"] for row in found.to_dict()["rows"]]
         ['model', 'independent items', 'popularity']

@@ -111,7 +111,7 @@ def recommend_all(
     --------
     >>> import dpplearn as dl
     >>> from tempfile import TemporaryDirectory
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]]), ["crib", "cot", "monitor"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.3, 0], [0.3, 0.4, 0], [0, 0, 0.3]], ["crib", "cot", "monitor"])
     >>> with TemporaryDirectory() as folder:
     ...     table, out = Path(folder) / "baskets.csv", Path(folder) / "out.csv"
     ...     _ = table.write_text("basket,item\\n7,crib\\n8,monitor\\n8,crip\\n")

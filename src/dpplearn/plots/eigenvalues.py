@@ -37,7 +37,7 @@ def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> [axes.get_ylabel() for axes in spectrum(dpp).axes]
     ['eigenvalue (scale of log-odds)', 'probability']
     """
@@ -86,7 +86,7 @@ def sizes(model: SetModel, figure: Figure | None = None) -> Figure:
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> sizes(dpp).axes[0].get_xlabel()
     'items in a set'
     """

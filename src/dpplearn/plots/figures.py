@@ -111,7 +111,7 @@ def write_figure(figure: Figure, path: str | PathLike[str], *, force: bool = Fal
     >>> import tempfile
     >>> import dpplearn as dl
     >>> from dpplearn.plots import spectrum
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_figure(spectrum(dpp), Path(folder) / "spectrum.svg")
     """

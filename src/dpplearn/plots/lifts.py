@@ -49,7 +49,7 @@ def lift(model: DPP | Mixture, top: int | None = None, figure: Figure | None = N
     Examples
     --------
     >>> import dpplearn as dl
-    >>> dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.4], [0.4, 0.5]]), ["cot", "crib"])
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> [label.get_text() for label in lift(dpp).axes[0].get_yticklabels()]
     ['cot  1', 'crib  2']
     """

@@ -118,7 +118,7 @@ def test_no_condition_is_the_same_dpp() -> None:
 def test_an_event_that_cannot_be_is_refused_saying_which() -> None:
     K = np.diag([1.0, 0.0, 0.5, 0.5])
     K[2:, 2:] = 0.5  # the last two are the same item
-    dpp = DPP(Kernel.from_K(K))
+    dpp = DPP.from_K(K)
     with pytest.raises(InputError):
         dpp.given(include=[1])
     with pytest.raises(InputError):

@@ -246,7 +246,7 @@ def test_a_forked_process_draws_instead_of_waiting_for_threads_it_does_not_have(
 import os, signal, sys, warnings
 warnings.simplefilter("ignore")
 import dpplearn as dl
-dpp = dl.DPP(dl.Kernel.from_K([[0.5, 0.2], [0.2, 0.5]]))
+dpp = dl.DPP.from_K([[0.5, 0.2], [0.2, 0.5]])
 expected = dpp.sample(200, rng=0, threads=2)
 child = os.fork()
 if child == 0:

@@ -83,7 +83,7 @@ def test_greedy_search_among_sixty_items_is_that_by_determinants(seed: int) -> N
 
 def test_without_k_it_stops_where_no_item_raises_the_probability() -> None:
     X = np.random.default_rng(0).standard_normal((30, 40))
-    dpp = DPP(Kernel.from_L(X @ X.T / 40))
+    dpp = DPP.from_L(X @ X.T / 40)
     found = dpp.greedy_map()
     assert 3 < len(found) < 30
     assert min(found.gains) > 1
@@ -91,7 +91,7 @@ def test_without_k_it_stops_where_no_item_raises_the_probability() -> None:
     assert found.log_prob == pytest.approx(dpp.log_prob([]) + math.fsum(map(math.log, found.gains)), rel=1e-12)
     others = set(range(30)) - set(found)
     assert max(dpp.log_prob([*found, i]) for i in others) <= found.log_prob
-    assert len(DPP(Kernel.from_L(np.diag([0.5, 0.9, 1.0]))).greedy_map()) == 0
+    assert len(DPP.from_L(np.diag([0.5, 0.9, 1.0])).greedy_map()) == 0
 
 
 @pytest.mark.parametrize("spectrum", ["one at 1", "two at 1", "one at 1, two at 0", "three at 1, three at 0"])
@@ -170,7 +170,7 @@ def test_small_gains_beside_an_eigenvalue_near_one_are_not_taken_for_zero() -> N
 def test_doubles_are_not_taken_together() -> None:
     X = np.random.default_rng(0).standard_normal((20, 40))
     X[10:] = X[:10]
-    found = DPP(Kernel.from_L(X @ X.T)).greedy_map(15)
+    found = DPP.from_L(X @ X.T).greedy_map(15)
     assert len({item % 10 for item in found}) == len(found) == 10  # type: ignore[operator]
     assert "stopped at 10 of 15" in found.note
 
@@ -179,14 +179,14 @@ def test_a_set_without_what_every_set_has_is_said_to_be_impossible() -> None:
     found = exact("two at 1").dpp.greedy_map(1)
     assert found.log_prob == -np.inf
     assert found.note == "this set has probability zero under this model, where a set has 2 to 6 items"
-    certain = DPP(Kernel.from_K(np.diag([1.0, 0.5, 0.5]))).complete([1], 1)
+    certain = DPP.from_K(np.diag([1.0, 0.5, 0.5])).complete([1], 1)
     assert certain.note == "this set has probability zero under this model"
 
 
 def test_starting_from_items_that_cannot_be_together_is_refused() -> None:
     X = np.random.default_rng(0).standard_normal((31, 40))
     X[30] = X[0]
-    dpp = DPP(Kernel.from_L(X @ X.T))
+    dpp = DPP.from_L(X @ X.T)
     for seed in range(20):
         others = np.random.default_rng(seed).choice(np.arange(1, 30), 5, replace=False)
         with pytest.raises(InputError):

@@ -109,7 +109,7 @@ def drawn(
     u = rng.normal(-1, 0.5, n_items)
     d = np.exp(u / 2)
     S = Blend((alike,), uniform=True).matrix(np.array([tau, w]), n_items)
-    dpp = dl.DPP(dl.Kernel.from_L(d[:, None] * S * d))
+    dpp = dl.DPP.from_L(d[:, None] * S * d)
     return alike, Baskets.from_lists(dpp.sample(n, rng=rng), n_items=n_items).deduplicated(), u
 
 
