@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 
 import dpplearn as dl
 from dpplearn.arrays import Floats, Ints, Seed
-from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 
 PAIRED = 0.04  # w_q of a group, about
 OF_GROUP = 250  # items on either side

@@ -11,12 +11,12 @@ import sys
 import time
 
 import numpy as np
+from dpplearn.learners.factored.problem import FactoredProblem
 
 import dpplearn as dl
 from benchmarks.known_mixture import KnownMixture
 from benchmarks.learners.problems import SHARED
-from dpplearn.kernels.families import law_of
-from dpplearn.learners.factored.problem import FactoredProblem
+from dpplearn.learners.kernels import distribution_of
 
 TRAIN_SHARE, FIRST_SEED, SPLITS = 0.887, 31, 3
 N_ITEMS, N_TRAIN, N_TEST = 100_000, 1_000_000, 10_000
@@ -38,8 +38,8 @@ def generated() -> None:
     order = np.random.default_rng(0).permutation(len(baskets))
     test, train = baskets.subset(order[:N_TEST]), baskets.subset(order[N_TEST:])
     independent = FactoredProblem(train, None, True, 1, 0, 0).independent_items()
-    base = law_of(independent, nonempty=True).mean_log_likelihood(test)
-    best = law_of(truth.kernel, nonempty=True).mean_log_likelihood(test) - base
+    base = distribution_of(independent, nonempty=True).mean_log_likelihood(test)
+    best = distribution_of(truth.kernel, nonempty=True).mean_log_likelihood(test) - base
     cpu, wall = time.process_time(), time.perf_counter()
     model = dl.fit(train, rng=0).model
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
+from dpplearn.kernels.factored.law import FactoredLaw
 
 from benchmarks.measure import Result
 from dpplearn.arrays import Floats
-from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
-from dpplearn.kernels.factored.law import FactoredLaw
 
 ITEMS, SEGMENTS, REPELLING, ATTRACTING = 100_000, 20, 8, 48
 SIZE, BASKET, QUERIES, DRAWS = 8.0, 5, 50, 40

@@ -7,16 +7,17 @@ from dppy.finite_dpps import FiniteDPP
 
 import dpplearn as dl
 from benchmarks.measure import Result, best_seconds, seconds
+from dpplearn.distributions.spectral import SpectralDPP
 
 N_ITEMS = 1000
 N_DRAWS = 1000
 
 
-def kernel_of_about(size: float) -> dl.Kernel:
+def kernel_of_about(size: float) -> SpectralDPP:
     rng = np.random.default_rng(0)
     V = np.linalg.qr(rng.standard_normal((N_ITEMS, N_ITEMS)))[0]
     lam = rng.random(N_ITEMS) ** 9
-    return dl.Kernel(np.minimum(lam * size / lam.sum(), 0.99), V)
+    return SpectralDPP(np.minimum(lam * size / lam.sum(), 0.99), V)
 
 
 def compare(k: int | None, target: float) -> Result:

@@ -20,11 +20,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from dpplearn.kernels.factored.kernel import FactoredKernel
 
 import dpplearn as dl
 from benchmarks.measure import Result
 from dpplearn.arrays import Floats
-from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.models.shelf import FORMAT
 from dpplearn.tools.files import digest
 from dpplearn.tools.manifest import write_manifest

@@ -11,15 +11,16 @@ import numpy as np
 import dpplearn as dl
 from benchmarks.measure import Result, best_seconds
 from dpplearn.data.catalogue import Catalogue
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import statistics
 
 SIZES, N_ITEMS = (2, 5, 7, 10, 20), (100, 500)
 COUNTS = (10_000, 100_000, 1_000_000, 5_000_000)
 
 
-def random_kernel(n_items: int) -> dl.Kernel:
+def random_kernel(n_items: int) -> SpectralDPP:
     X = np.random.default_rng(0).standard_normal((n_items, n_items))
-    return dl.Kernel.from_L(X @ X.T / n_items)
+    return SpectralDPP.from_L(X @ X.T / n_items)
 
 
 def equal_sizes(n: int, k: int, n_items: int) -> dl.Baskets:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import dpplearn as dl
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.starts import INITIALISERS
 from reproduction.data import CATEGORIES, Source
 
@@ -33,7 +34,7 @@ class Case:
     def is_registry(self) -> bool:
         return not self.name.startswith(CLUSTERS)
 
-    def start(self, init: str) -> dl.Kernel:
+    def start(self, init: str) -> SpectralDPP:
         return INITIALISERS[init](self.train, np.random.default_rng([SEED, self.train.n_items]))
 
 
@@ -71,7 +72,7 @@ def clusters(n_items: int) -> Case:
     return Case(f"{CLUSTERS}{n_items}", train.deduplicated(), test)
 
 
-def clustered_kernel(n_items: int, rng: np.random.Generator) -> dl.Kernel:
+def clustered_kernel(n_items: int, rng: np.random.Generator) -> SpectralDPP:
     """Features of an item: its cluster's direction and some of its own; popularities log-normal."""
     rank = 2 * n_items
     centres = np.repeat(rng.standard_normal((n_items // CLUSTER, rank)), CLUSTER, axis=0)
@@ -85,4 +86,4 @@ def clustered_kernel(n_items: int, rng: np.random.Generator) -> dl.Kernel:
         size = (middle * odds / (1 + middle * odds)).sum()
         low, high = (middle, high) if size < MEAN_SIZE else (low, middle)
     odds = np.maximum(odds, 0) * low
-    return dl.Kernel(odds / (1 + odds), V)
+    return SpectralDPP(odds / (1 + odds), V)

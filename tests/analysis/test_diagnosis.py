@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
 import dpplearn as dl
 from dpplearn import Baskets, Diagnosis, Verdict, diagnose
@@ -16,7 +17,6 @@ from dpplearn.analysis.bounds import bounds
 from dpplearn.analysis.cooccurrence import Strength
 from dpplearn.analysis.gains import CASES, INDEPENDENT, Unseen, predicted
 from dpplearn.arrays import Bools
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.models.mixture import Mixture
 from helpers.command import both, run
 from helpers.problems import sampled

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers.command import answer, both, parsed, run, table
 
 MONITOR = "Willow video monitor"
@@ -37,7 +38,7 @@ def test_fit_reports_held_out_baskets_and_every_restart(few_orders: Path, tmp_pa
     report = answer("fit", few_orders, "-o", tmp_path / "m", *arguments, "--may-be-empty")
     held, (train, test) = dl.load(tmp_path / "m"), dl.read_baskets(few_orders).split(0.75, rng=2)
     smoothed = (train.frequencies() * len(train) + 0.5) / (len(train) + 1)
-    independent = dl.DPP(dl.Kernel(smoothed, np.eye(len(smoothed))), train.items)
+    independent = dl.DPP(SpectralDPP(smoothed, np.eye(len(smoothed))), train.items)
     for name, part in (("train", train), ("test", test)):
         assert report[name]["log_likelihood"] == pytest.approx(held.log_likelihood(part), abs=1e-9)
         expected = independent.log_likelihood(part)
@@ -71,7 +72,7 @@ def test_fit_and_score_use_the_same_independent_items(shop: Path, tmp_path: Path
 
 
 def test_score_gives_the_numbers_of_evaluate(shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
-    rough = dl.DPP(dl.Kernel(orders.frequencies(), np.eye(orders.n_items)), orders.items)
+    rough = dl.DPP(SpectralDPP(orders.frequencies(), np.eye(orders.n_items)), orders.items)
     rough.save(shop / "rough.safetensors")
     call = ("score", model, shop / "orders.csv", "--each", "-k", 3, "-k", 7, "--against", shop / "rough.safetensors")
     report, out = both(*call)
@@ -120,7 +121,7 @@ def test_compare_cross_validates_the_kinds_of_models_or_every_combination(
 
 
 def test_probability_zero_is_minus_infinity_as_a_string_in_json(tmp_path: Path) -> None:
-    one_at_most = dl.DPP(dl.Kernel(np.array([0.5, 0.0]), np.eye(2)), ["a", "b"])
+    one_at_most = dl.DPP(SpectralDPP(np.array([0.5, 0.0]), np.eye(2)), ["a", "b"])
     one_at_most.save(tmp_path / "m.safetensors")
     (tmp_path / "b.txt").write_text("a\na,b\n\n")
     report = answer("score", tmp_path / "m.safetensors", tmp_path / "b.txt", "--each")
@@ -201,7 +202,7 @@ def test_a_warning_is_one_line_on_stderr(tmp_path: Path) -> None:
 
 def test_names_are_escaped_and_cut_and_numbers_are_whole(tmp_path: Path) -> None:
     names = ["[red]hay[/red]", "evil\x1b[2Jname\n", "word " * 30, "x" * 150]
-    dpp = dl.DPP(dl.Kernel(np.array([0.1234, 0.2345, 0.3456, 0.4567]), np.eye(4)), names)
+    dpp = dl.DPP(SpectralDPP(np.array([0.1234, 0.2345, 0.3456, 0.4567]), np.eye(4)), names)
     dpp.save(tmp_path / "m.safetensors")
     out = table("recommend", tmp_path / "m.safetensors")
     assert "[red]hay[/red]" in out

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import Baskets, InputError, Kernel
+from dpplearn import Baskets, InputError
 from dpplearn.datasets.registries import make_registries
 from helpers.problems import sampled
 

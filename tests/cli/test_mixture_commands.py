@@ -9,8 +9,8 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.analysis.relations import related_pairs
-from dpplearn.kernels.families import law_of
 from dpplearn.distributions.independent import independent
+from dpplearn.learners.kernels import distribution_of
 from helpers.command import answer, both, parsed, run
 from helpers.shelves import SHARES, three_categories, write_shelf
 
@@ -37,7 +37,9 @@ def test_fit_takes_segments_rank_and_attraction(shop: Path, orders: dl.Baskets) 
     same = dl.fit(orders, segments=2, rank=3, attraction=False, max_iter=4, rng=1, threads=1)
     np.testing.assert_array_equal(found.kernel.interaction, same.model.kernel.interaction)
     assert (report["segments"], report["rank"], report["attraction"]) == (2, 3, False)
-    items = law_of(independent(orders, smoothing=0.5, nonempty=True), nonempty=True).mean_log_likelihood(orders)
+    items = distribution_of(independent(orders, smoothing=0.5, nonempty=True), nonempty=True).mean_log_likelihood(
+        orders
+    )
     for part in ("train", "test"):  # independent items given that a basket is not empty, too
         assert report[part]["independent_log_likelihood"] == pytest.approx(items, abs=1e-9)
         assert report[part]["log_likelihood"] == pytest.approx(found.log_likelihood(orders), abs=1e-9)

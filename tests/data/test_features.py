@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 from scipy.sparse import csr_array
 
-from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel, Mixture
+from dpplearn import DPP, Baskets, InputError, InputWarning, Mixture
 from dpplearn.data.features import as_features, read_features
 from dpplearn.data.similarity import read_similarity
 

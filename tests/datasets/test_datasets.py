@@ -13,8 +13,8 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.datasets import categories
 from dpplearn.datasets.orders import make_orders
 from dpplearn.datasets.registries import CATEGORIES, items_by_kind, make_registries, matching_items
-from dpplearn.errors import InputError
 from dpplearn.distributions.independent import chances
+from dpplearn.errors import InputError
 
 LARGE = dict.fromkeys(["feeding", "gear", "diaper", "bedding", "apparel", "bath"], 100)
 SMALL = {"toys": 62, "health": 62, "media": 58, "strollers": 40, "safety": 36, "carseats": 34, "furniture": 32}

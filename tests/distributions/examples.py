@@ -31,7 +31,7 @@ class Law:
     def possible_sizes(self) -> range:
         return self.distribution.size_range
 
-    def log_probabilities(self, baskets: Any, threads: int | None = None) -> Floats:
+    def log_prob(self, baskets: Any, threads: int | None = None) -> Floats:
         return self.distribution.log_prob(baskets, threads)
 
     def log_empty(self) -> float:

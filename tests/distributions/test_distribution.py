@@ -30,7 +30,7 @@ def positions(*items: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def probability(law: Law) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.exp(law.log_probabilities(ALL))
+    return np.exp(law.log_prob(ALL))
 
 
 @every_law
@@ -128,7 +128,7 @@ def test_what_is_given_leaves_the_law_of_the_rest(family: str, seed: int) -> Non
     possible = HOLDS[:, 3] & ~HOLDS[:, 1]
     for subset in chain.from_iterable(combinations(range(3), size) for size in range(4)):
         whole = tuple(sorted((3, *(int(remaining[i]) for i in subset))))
-        found = rest.log_probabilities(Baskets.from_lists([subset], n_items=3))[0]
+        found = rest.log_prob(Baskets.from_lists([subset], n_items=3))[0]
         assert np.exp(found) == pytest.approx(P[SUBSETS.index(whole)] / P[possible].sum(), rel=1e-9)
 
 
@@ -139,7 +139,7 @@ def test_restricted_to_some_items_it_is_the_law_of_what_is_seen_of_them(family: 
     seen = law.restricted(positions(*S))
     for subset in chain.from_iterable(combinations(range(3), size) for size in range(4)):
         shown = np.isin(np.arange(3), subset)
-        found = seen.log_probabilities(Baskets.from_lists([subset], n_items=3))[0]
+        found = seen.log_prob(Baskets.from_lists([subset], n_items=3))[0]
         assert np.exp(found) == pytest.approx(P[(HOLDS[:, S] == shown).all(axis=1)].sum(), rel=1e-9)
 
 
@@ -204,7 +204,7 @@ def test_given_only_what_is_out_it_is_the_law_of_the_others(family: str, seed: i
     possible = ~HOLDS[:, [1, 3]].any(axis=1)
     for subset in chain.from_iterable(combinations(range(3), size) for size in range(4)):
         whole = tuple(int(remaining[i]) for i in subset)
-        found = rest.log_probabilities(Baskets.from_lists([subset], n_items=3))[0]
+        found = rest.log_prob(Baskets.from_lists([subset], n_items=3))[0]
         assert np.exp(found) == pytest.approx(P[SUBSETS.index(whole)] / P[possible].sum(), rel=1e-9)
 
 
@@ -212,7 +212,7 @@ def test_given_only_what_is_out_it_is_the_law_of_the_others(family: str, seed: i
 def test_stored_arrays_give_back_the_law(family: str, seed: int) -> None:
     law = EXAMPLES[family](seed)
     again = from_arrays(law.arrays())
-    np.testing.assert_allclose(again.log_probabilities(ALL, 1), law.log_probabilities(ALL, 1), rtol=1e-12)
+    np.testing.assert_allclose(again.log_prob(ALL, 1), law.log_prob(ALL, 1), rtol=1e-12)
     assert again.possible_sizes == law.possible_sizes
 
 

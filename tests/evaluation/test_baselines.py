@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dpplearn.kernels.emptiness import WithEmptyShare
 
-from dpplearn import DPP, Baskets, Kernel
+from dpplearn import DPP, Baskets
 from dpplearn.arrays import Floats
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation import ridge_choice
 from dpplearn.evaluation.baselines import (
     COSINE,
@@ -24,8 +26,7 @@ from dpplearn.evaluation.baselines import (
     of_model,
 )
 from dpplearn.evaluation.ridge_choice import RIDGES, chosen_ridge
-from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.families import law_of
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
 from helpers import oracle
@@ -95,23 +96,25 @@ def test_ease_is_the_ridge_regression_of_each_item_on_the_others() -> None:
 
 
 def test_without_training_data_the_marginals_are_used_with_and_without_the_empty_basket() -> None:
-    found = baselines_without_training(law_of(Kernel(np.array([0.5, 0.0, 0.25]), np.eye(3))))
+    found = baselines_without_training(distribution_of(SpectralDPP(np.array([0.5, 0.0, 0.25]), np.eye(3))))
     assert list(found) == [INDEPENDENT, POPULARITY]
     one, impossible = found[INDEPENDENT].log_prob(Baskets.from_lists([[0], [0, 1]], n_items=3))
     assert (np.exp(one), impossible) == (pytest.approx(0.5 * 0.75), -np.inf)
-    law = law_of(Kernel(np.array([0.5, 0.1, 0.25]), np.eye(3)), nonempty=True)  # independent items themselves
+    law = distribution_of(
+        SpectralDPP(np.array([0.5, 0.1, 0.25]), np.eye(3)), nonempty=True
+    )  # independent items themselves
     independent = baselines_without_training(law, nonempty=True)[INDEPENDENT]
     sets = Baskets.from_lists([[0], [1, 2], [0, 1, 2]], n_items=3)
-    np.testing.assert_allclose(independent.log_prob(sets), law.log_probabilities(sets), atol=1e-8)
+    np.testing.assert_allclose(independent.log_prob(sets), law.log_prob(sets), atol=1e-8)
 
 
 def test_a_model_ranks_as_it_recommends_also_in_a_blend() -> None:
     rng = np.random.default_rng(0)
-    at_one = Kernel(np.array([0.2, 0.5, 0.9, 1.0, 1.0]), np.linalg.qr(rng.standard_normal((5, 5)))[0])
+    at_one = SpectralDPP(np.array([0.2, 0.5, 0.9, 1.0, 1.0]), np.linalg.qr(rng.standard_normal((5, 5)))[0])
     models = (DPP(random_kernel(rng, 7)), DPP(at_one), DPP(at_one, nonempty=True), Mixture(random_mixture(1, 7)))
     for model in (*models, Mixture(random_mixture(2, 7), nonempty=True)):
         for basket in ([], [3], [1, 4]):
-            scores = of_model(model.law).scores(np.array(basket, np.int64))
+            scores = of_model(model.distribution).scores(np.array(basket, np.int64))
             best = [found.item for found in model.recommend(basket, 7)]
             ranked = [item for item in np.argsort(-scores).tolist() if item not in basket]
             assert len(best) > 2
@@ -123,17 +126,17 @@ def test_a_model_ranks_as_it_recommends_also_in_a_blend() -> None:
 
 
 LAWS = {
-    "symmetric": law_of(random_kernel(np.random.default_rng(1), 5)),
-    "mixture": law_of(random_mixture(1, 5)),
-    "mixture, never empty": law_of(random_mixture(2, 5), nonempty=True),
-    "mixture, seldom empty": WithEmptyShare(law_of(random_mixture(2, 5)), 0.05),
+    "symmetric": distribution_of(random_kernel(np.random.default_rng(1), 5)),
+    "mixture": distribution_of(random_mixture(1, 5)),
+    "mixture, never empty": distribution_of(random_mixture(2, 5), nonempty=True),
+    "mixture, seldom empty": WithEmptyShare(distribution_of(random_mixture(2, 5)), 0.05),
 }
 SUBSETS = Baskets.from_lists(oracle.subsets(5), n_items=5)
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_probabilities_given_one_item_and_given_a_nonempty_basket_are_those_of_enumeration(name: str) -> None:
-    P = np.exp(LAWS[name].log_probabilities(SUBSETS))
+    P = np.exp(LAWS[name].log_prob(SUBSETS))
     holds = np.array([[i in subset for i in range(5)] for subset in SUBSETS])
     found = of_model(LAWS[name]).pair_probabilities(np.arange(5))
     assert found is not None
@@ -142,11 +145,11 @@ def test_probabilities_given_one_item_and_given_a_nonempty_basket_are_those_of_e
         np.testing.assert_allclose(np.delete(found[a], a), np.delete(given, a), atol=1e-12)
     P[SUBSETS.sizes == 0] = 0
     law = never_empty(LAWS[name])
-    np.testing.assert_allclose(np.exp(law.log_probabilities(SUBSETS)), P / P.sum(), atol=1e-12)
+    np.testing.assert_allclose(np.exp(law.log_prob(SUBSETS)), P / P.sum(), atol=1e-12)
 
 
 def test_what_is_impossible_under_a_model_has_no_ranking_and_no_probability() -> None:
-    model = of_model(law_of(Kernel(np.array([0.5, 0.4, 0.0]), np.eye(3))))
+    model = of_model(distribution_of(SpectralDPP(np.array([0.5, 0.4, 0.0]), np.eye(3))))
     assert np.isnan(model.scores(np.array([0, 2]))).all()
     assert np.isnan(model.pair_probabilities(np.arange(3))[2]).all()
     assert not np.isnan(model.pair_probabilities(np.arange(3))[:2]).any()

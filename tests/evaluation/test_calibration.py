@@ -5,21 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets, Kernel, Reliability
+from dpplearn import DPP, Baskets, Reliability
 from dpplearn.arrays import Floats
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation.baselines import independent_items, of_model
 from dpplearn.evaluation.calibration import PairSums, pair_sums, size_sums, wilson
-from dpplearn.kernels.families import law_of
+from dpplearn.learners.kernels import distribution_of
 from helpers import oracle
 from helpers.problems import random_kernel, random_mixture
 
 
-def drawn(kernel: Kernel, n: int, seed: int) -> Baskets:
+def drawn(kernel: SpectralDPP, n: int, seed: int) -> Baskets:
     return Baskets.from_lists(DPP(kernel).sample(n, rng=seed), n_items=kernel.n_items)
 
 
-def given(kernel: Kernel) -> Floats:
-    found = of_model(law_of(kernel)).pair_probabilities
+def given(kernel: SpectralDPP) -> Floats:
+    found = of_model(distribution_of(kernel)).pair_probabilities
     assert found is not None
     return found(np.arange(kernel.n_items))
 
@@ -114,8 +115,8 @@ def test_the_distance_of_sizes_is_the_total_variation_and_parts_add() -> None:
     baskets = Baskets.from_lists([[0], [1, 2], [0, 3], [0, 1, 2, 3], [2]], n_items=4, weights=[1, 2, 1, 3, 0])
     every = Baskets.from_lists(oracle.subsets(4), n_items=4)
     for nonempty in (False, True):
-        law = law_of(random_mixture(2, 4), nonempty=nonempty)
-        P = np.exp(law.log_probabilities(every))
+        law = distribution_of(random_mixture(2, 4), nonempty=nonempty)
+        P = np.exp(law.log_prob(every))
         predicted = [P[every.sizes == k].sum() for k in range(5)]
         expected = sum(abs(p - share) for p, share in zip(predicted, [0, 1 / 7, 3 / 7, 0, 3 / 7], strict=True)) / 2
         for found in (size_sums(law, baskets), size_sums(law, baskets[:2]) + size_sums(law, baskets[2:])):

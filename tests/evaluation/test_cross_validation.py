@@ -10,7 +10,6 @@ import pytest
 import dpplearn as dl
 from dpplearn import DPP, Baskets, Evaluation, InputError
 from dpplearn.distributions.independent import independent
-from dpplearn.learners.settings import Settings
 from helpers.problems import sampled
 
 QUICK: dict[str, Any] = {"max_iter": 10, "shrinkage": 0}

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, Evaluation, InputError, Kernel
+from dpplearn import DPP, Baskets, Evaluation, InputError
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation import ridge_choice
 from dpplearn.evaluation.baselines import baselines_of
 from dpplearn.evaluation.outcomes import ask, ranking
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
 from helpers.problems import random_kernel, random_mixture
@@ -21,28 +22,28 @@ from helpers.problems import random_kernel, random_mixture
 ITEMS = ["crib", "cot", "monitor", "stroller", "bib", "bottle", "bear"]
 
 
-def made(seed: int, n: int, kernel: Kernel) -> Baskets:
+def made(seed: int, n: int, kernel: SpectralDPP) -> Baskets:
     return Baskets.from_lists(DPP(kernel, ITEMS).sample(n, rng=seed), items=ITEMS)
 
 
 @pytest.fixture(scope="module")
-def kernel() -> Kernel:
+def kernel() -> SpectralDPP:
     X = np.random.default_rng(0).standard_normal((7, 3))  # few dimensions, so that items repel
-    return Kernel.from_L(2 * X @ X.T + 0.05 * np.eye(7))
+    return SpectralDPP.from_L(2 * X @ X.T + 0.05 * np.eye(7))
 
 
 @pytest.fixture(scope="module")
-def train(kernel: Kernel) -> Baskets:
+def train(kernel: SpectralDPP) -> Baskets:
     return made(1, 2000, kernel)
 
 
 @pytest.fixture(scope="module")
-def test(kernel: Kernel) -> Baskets:
+def test(kernel: SpectralDPP) -> Baskets:
     return made(2, 1500, kernel)
 
 
 @pytest.fixture(scope="module")
-def truth(kernel: Kernel, train: Baskets) -> DPP:
+def truth(kernel: SpectralDPP, train: Baskets) -> DPP:
     return DPP(kernel, ITEMS, training=Training.of(train))
 
 
@@ -149,10 +150,10 @@ def test_baselines_learn_from_training_data_wherever_they_are(truth: DPP, train:
     bare = DPP(truth.kernel, ITEMS)
     kept, named, unknown = dl.evaluate(truth, test), dl.evaluate(bare, test, train=train), dl.evaluate(bare, test)
     p = (train.frequencies() * len(train) + 0.5) / (len(train) + 1)
-    smoothed = DPP(Kernel(p, np.eye(7)), ITEMS).log_likelihood(test)
+    smoothed = DPP(SpectralDPP(p, np.eye(7)), ITEMS).log_likelihood(test)
     for found in (kept, named):
         assert found.estimate("independent items").value == pytest.approx(smoothed, abs=1e-12)
-    marginals = DPP(Kernel(truth.marginals(), np.eye(7)), ITEMS).log_likelihood(test)
+    marginals = DPP(SpectralDPP(truth.marginals(), np.eye(7)), ITEMS).log_likelihood(test)
     assert unknown.estimate("independent items").value == pytest.approx(marginals, abs=1e-9)
     assert unknown.baselines == ("independent items", "popularity")
     shuffled = train.over(dl.DPP(truth.kernel, ITEMS[::-1]).catalogue)
@@ -215,8 +216,8 @@ def test_data_without_pairs_are_evaluated_as_far_as_they_go(truth: DPP) -> None:
         assert math.isnan(found.estimate("model", "percentile_rank").value)
 
 
-EVEN = DPP(Kernel(np.full(7, 0.5), np.eye(7)), ITEMS)
-OTHER_ITEMS = DPP(Kernel(np.array([0.5]), np.eye(1)))
+EVEN = DPP(SpectralDPP(np.full(7, 0.5), np.eye(7)), ITEMS)
+OTHER_ITEMS = DPP(SpectralDPP(np.array([0.5]), np.eye(1)))
 
 
 @pytest.mark.parametrize(
@@ -249,7 +250,7 @@ def test_estimates_of_unknown_names_and_measures_are_rejected(evaluation: Evalua
         evaluation.fold_means("model")
 
 
-def test_lists_are_found_by_label_and_never_by_position(kernel: Kernel) -> None:
+def test_lists_are_found_by_label_and_never_by_position(kernel: SpectralDPP) -> None:
     model = DPP(kernel, ITEMS)
     lists = [["crib", "bib"], ["cot"], ["bear", "bottle"]]
     found = dl.evaluate(model, lists).outcomes["model"]["log_likelihood"]

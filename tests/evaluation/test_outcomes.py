@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpplearn import DPP, Baskets, Kernel
+from dpplearn import DPP, Baskets
 from dpplearn.arrays import Floats
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation import outcomes
 from dpplearn.evaluation.baselines import Predictor, of_model, popularity
 from dpplearn.evaluation.outcomes import RANDOM_SETS, Outcomes, Questions, ask, random_sets
-from dpplearn.kernels.families import law_of
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from helpers.problems import random_kernel, random_mixture, sampled
@@ -113,7 +114,7 @@ MODELS = {
 def test_outcomes_are_those_of_plain_loops(kind: str) -> None:
     model = MODELS[kind]
     questions = ask(sampled(4, 60, 7), np.random.default_rng(5))
-    found = answers(of_model(model.law), questions, 2).columns
+    found = answers(of_model(model.distribution), questions, 2).columns
     np.testing.assert_allclose(found["log_likelihood"], model.log_prob(questions.baskets))
     for name, column in naive(model, questions).items():
         np.testing.assert_allclose(found[name], column, err_msg=name)
@@ -122,8 +123,8 @@ def test_outcomes_are_those_of_plain_loops(kind: str) -> None:
 def test_partial_baskets_that_are_impossible_tie_all_candidates_and_are_counted() -> None:
     baskets = Baskets.from_lists([[0, 1, 2], [0, 1], [0, 3]], n_items=4)
     questions = ask(baskets, np.random.default_rng(0))
-    kernel = Kernel(np.array([0.0, 0, 0, 0.5]), np.linalg.qr(np.ones((4, 4)) + np.eye(4))[0])
-    at_most_one = of_model(law_of(kernel))
+    kernel = SpectralDPP(np.array([0.0, 0, 0, 0.5]), np.linalg.qr(np.ones((4, 4)) + np.eye(4))[0])
+    at_most_one = of_model(distribution_of(kernel))
     found = answers(at_most_one, questions, 1)
     assert found.unranked.tolist() == [0]
     assert found.columns["percentile_rank"][0] == 50

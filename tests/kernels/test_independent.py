@@ -7,9 +7,10 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, Kernel
-from dpplearn.kernels.families import law_of
+from dpplearn import Baskets
 from dpplearn.distributions.independent import IndependentItems
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.learners.kernels import distribution_of
 
 ALL = Baskets.from_lists(list(chain.from_iterable(combinations(range(4), k) for k in range(5))), n_items=4)
 
@@ -17,11 +18,14 @@ ALL = Baskets.from_lists(list(chain.from_iterable(combinations(range(4), k) for 
 @pytest.mark.parametrize("nonempty", [False, True])
 @pytest.mark.parametrize("p", [[0.2, 0.5, 0.9, 0.01], [0.0, 0.5, 1.0, 0.3], [1.0, 1.0, 0.0, 0.0]])
 def test_they_are_those_of_a_diagonal_kernel(p: list[float], nonempty: bool) -> None:
-    law, full = IndependentItems(np.array(p), nonempty), law_of(Kernel(np.array(p), np.eye(4)), nonempty=nonempty)
-    np.testing.assert_allclose(law.log_probabilities(ALL), full.log_probabilities(ALL), rtol=1e-12, atol=1e-14)
+    law, full = (
+        IndependentItems(np.array(p), nonempty),
+        distribution_of(SpectralDPP(np.array(p), np.eye(4)), nonempty=nonempty),
+    )
+    np.testing.assert_allclose(law.log_prob(ALL), full.log_prob(ALL), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(law.log_sizes(), full.log_sizes(), rtol=1e-12, atol=1e-14)
-    assert np.exp(law.log_probabilities(ALL)).sum() == pytest.approx(1)
-    some = ALL.weighted(np.where(np.isfinite(law.log_probabilities(ALL)), 2.0, 0.0))
+    assert np.exp(law.log_prob(ALL)).sum() == pytest.approx(1)
+    some = ALL.weighted(np.where(np.isfinite(law.log_prob(ALL)), 2.0, 0.0))
     assert law.mean_log_likelihood(some) == pytest.approx(full.mean_log_likelihood(some))
 
 

@@ -7,20 +7,20 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
-
-from dpplearn import Baskets, InputError
-from dpplearn.arrays import Floats, Ints
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.interface import Law
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
-from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.kernels.symmetric.law import SymmetricLaw
 from dpplearn.kernels.weighted.kernel import WeightedKernel
 from dpplearn.kernels.weighted.law import WeightedLaw
+from scipy.stats import chisquare
+
+from dpplearn import Baskets, InputError
+from dpplearn.arrays import Floats, Ints
+from dpplearn.distributions.spectral import SpectralDPP
 
 N, DRAWS, LEVEL = 5, 4000, 1e-6
 NONEMPTY = list(chain.from_iterable(combinations(range(N), size) for size in range(1, N + 1)))
@@ -65,7 +65,7 @@ LAWS: dict[str, Callable[[float], Law]] = {
 
 def given_nonempty(law: Law) -> Floats:
     """P(Y | Y ≠ ∅) of the subsets of the first five items, by normalising over them."""
-    P = np.exp(law.log_probabilities(Baskets.from_lists(NONEMPTY, n_items=law.n_items)))
+    P = np.exp(law.log_prob(Baskets.from_lists(NONEMPTY, n_items=law.n_items)))
     return np.asarray(P / P.sum())
 
 

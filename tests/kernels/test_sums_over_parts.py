@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from dpplearn import Baskets, Kernel, Parts
-from dpplearn.data.parts import AnyBaskets
 from dpplearn.kernels import passes
-from dpplearn.kernels.families import law_of
+
+from dpplearn import Baskets, Parts
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.segment_statistics import minor_sums, segment_sums
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import (
     logdet_under_L,
     mean_log_likelihood,
@@ -19,12 +19,13 @@ from dpplearn.distributions.statistics import (
     sum_statistics,
     sums_under_L,
 )
+from dpplearn.learners.kernels import distribution_of
 from helpers.parts import divided, in_parts
-from helpers.problems import N_ITEMS, PROBLEMS, random_factored, random_kernel, random_mixture
+from helpers.problems import N_ITEMS, PROBLEMS, random_kernel, random_low_rank, random_mixture
 
 KERNEL = random_kernel(np.random.default_rng(0))
-CERTAIN = Kernel(np.append(KERNEL.eigenvalues[:-1], 1.0), KERNEL.eigenvectors)  # with an eigenvalue at 1: bordered
-MIXTURE, FACTORED = random_mixture(3), random_factored(3)
+CERTAIN = SpectralDPP(np.append(KERNEL.eigenvalues[:-1], 1.0), KERNEL.eigenvectors)  # with an eigenvalue at 1: bordered
+MIXTURE, FACTORED = random_mixture(3), random_low_rank(3)
 C = MIXTURE.interaction[0]
 
 ASKED = {
@@ -36,9 +37,11 @@ ASKED = {
     "mean log-likelihood, bordered": lambda baskets: mean_log_likelihood(CERTAIN, baskets),
     "minors of a mixture": lambda baskets: minor_sums(C, baskets),
     "segments of a mixture": lambda baskets: segment_sums(MIXTURE.log_odds, np.log(MIXTURE.weights), baskets),
-    "mean log-likelihood of a mixture": lambda baskets: law_of(MIXTURE).mean_log_likelihood(baskets),
-    "mean log-likelihood in factors": lambda baskets: law_of(FACTORED).mean_log_likelihood(baskets),
-    "given that sets are not empty": lambda baskets: law_of(KERNEL, nonempty=True).mean_log_likelihood(baskets),
+    "mean log-likelihood of a mixture": lambda baskets: distribution_of(MIXTURE).mean_log_likelihood(baskets),
+    "mean log-likelihood in factors": lambda baskets: distribution_of(FACTORED).mean_log_likelihood(baskets),
+    "given that sets are not empty": lambda baskets: distribution_of(KERNEL, nonempty=True).mean_log_likelihood(
+        baskets
+    ),
 }
 OF_SIX_ITEMS = [name for name, baskets in PROBLEMS.items() if baskets.n_items == N_ITEMS]
 
@@ -60,7 +63,7 @@ def test_the_sum_over_parts_is_that_of_the_whole(asked: str, problem: str) -> No
 
 
 def test_a_basket_of_probability_zero_in_one_part_makes_the_sum_minus_infinity() -> None:
-    rank_one = Kernel.from_factor(np.ones((N_ITEMS, 1)))
+    rank_one = SpectralDPP.from_factor(np.ones((N_ITEMS, 1)))
     parts = in_parts(Baskets.from_lists([[0], [1], [2], [3], [0, 1]], n_items=N_ITEMS))
     found = statistics(rank_one, parts)
     assert (found.logdet, found.impossible, found.weight) == (-np.inf, 1.0, 5.0)

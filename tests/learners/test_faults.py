@@ -67,7 +67,7 @@ WRITE = """
 import sys
 import numpy as np, dpplearn as dl
 n = int(sys.argv[2])
-dpp = dl.DPP(dl.Kernel(np.full(n, 1 / n), np.eye(n)))
+dpp = dl.DPP(SpectralDPP(np.full(n, 1 / n), np.eye(n)))
 dpp.save(sys.argv[1])
 print("writing", flush=True)
 while True:

@@ -16,11 +16,11 @@ import pytest
 from scipy.sparse import csr_array, eye_array
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, FitProgress, InputError, Kernel, Stop
+from dpplearn import DPP, Baskets, FitProgress, InputError, Stop
 from dpplearn.arrays import Seed
 from dpplearn.datasets.registries import make_registries
 from dpplearn.distributions.independent import independent
-from dpplearn.kernels.symmetric.kernel import BORDER
+from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.learners.loop import Step, remaining_gain
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
@@ -161,7 +161,7 @@ def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
 
 
 def test_a_start_with_impossible_baskets_is_refused_by_em_and_repaired_by_lbfgs() -> None:
-    flat = DPP(Kernel(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6)))
+    flat = DPP(SpectralDPP(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6)))
     with pytest.raises(InputError):
         fit_dpp(BASKETS, "em", start=flat)
     assert fit_dpp(BASKETS, start=flat).log_likelihood == pytest.approx(fit_dpp(BASKETS).log_likelihood, abs=0.01)
@@ -329,9 +329,9 @@ def test_where_learning_converges_to_less_the_better_of_start_and_independent_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     best, poor = fit_dpp(BASKETS), DPP(random_kernel(np.random.default_rng(9)))
-    worst = Kernel(np.full(6, 0.9), np.eye(6))
+    worst = SpectralDPP(np.full(6, 0.9), np.eye(6))
 
-    def stuck(start: Kernel, problem: SymmetricProblem) -> Iterator[Step]:
+    def stuck(start: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
         return itertools.repeat(Step(worst, problem.log_likelihood(worst), 0.0, 1))
 
     monkeypatch.setitem(LEARNERS, "lbfgs", replace(LEARNERS["lbfgs"], steps=stuck))
@@ -360,7 +360,7 @@ LARGE = dl.Baskets.from_lists([[0, 1], [1, 99_999], [2]])
         lambda: dl.fit_dpp(LARGE, "em"),
         lambda: dl.diagnose(LARGE.together([LARGE, dl.Baskets.from_lists([range(100_000)])]), most_items=100_000),
         lambda: dl.cross_validate(LARGE, {"dpp": {"learner": "em"}}, folds=2),
-        lambda: dl.Kernel.from_L(eye_array(100_000)),
+        lambda: SpectralDPP.from_L(eye_array(100_000)),
     ],
 )
 def test_work_that_exceeds_the_memory_is_refused(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:

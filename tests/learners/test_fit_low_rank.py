@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Stop
-from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
-from dpplearn.kernels.families import law_of
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.settings import MixtureSettings, validation_fraction
 from dpplearn.tools import memory
 
@@ -25,7 +25,7 @@ ASKED: dict[str, Any] = {"segments": 2, "rank": 1, "attraction": 1}
 
 
 def drawn(n: int, seed: int) -> Baskets:
-    p = np.exp(law_of(TRUTH, nonempty=True).log_probabilities(ALL_SETS))
+    p = np.exp(distribution_of(TRUTH, nonempty=True).log_prob(ALL_SETS))
     counts = np.random.default_rng(seed).multinomial(n, p / p.sum())
     return Baskets(ALL_SETS.indices, ALL_SETS.offsets, counts.astype(float), ALL_SETS.catalogue)
 
@@ -35,13 +35,13 @@ DATA, FEW = drawn(50_000, 0), drawn(600, 1)
 
 @pytest.mark.slow
 def test_a_known_mixture_is_found_from_its_samples() -> None:
-    truth = law_of(TRUTH, nonempty=True)
+    truth = distribution_of(TRUTH, nonempty=True)
     fresh = drawn(50_000, 2)
     learned = dl.fit(DATA, **ASKED, rng=0)
     without = dl.fit(DATA, segments=2, rank=0, attraction=0, rng=0)
     best = truth.mean_log_likelihood(fresh)
-    assert learned.model.law.mean_log_likelihood(fresh) > best - 0.01
-    assert without.model.law.mean_log_likelihood(fresh) < best - 0.05  # so that this tests the interaction
+    assert learned.model.distribution.mean_log_likelihood(fresh) > best - 0.01
+    assert without.model.distribution.mean_log_likelihood(fresh) < best - 0.05  # so that this tests the interaction
     assert learned.stop is Stop.PLANNED
 
 
@@ -56,8 +56,8 @@ def test_low_rank_fits_are_for_large_catalogues_or_on_request() -> None:
 
 def test_equal_seeds_and_threads_give_the_same_model() -> None:
     one, other = (dl.fit(FEW, **ASKED, rng=0, threads=2) for _ in range(2))
-    for name, array in one.model.law.arrays().items():
-        np.testing.assert_array_equal(array, other.model.law.arrays()[name], err_msg=name)
+    for name, array in one.model.distribution.arrays().items():
+        np.testing.assert_array_equal(array, other.model.distribution.arrays()[name], err_msg=name)
     np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
 
 
@@ -76,9 +76,9 @@ def test_validation_prevents_overfitting_of_independent_items() -> None:
     found = dl.fit(train, **options)
     everything = dl.fit(train, **options, validation=0)
     baseline = dl.fit(train, segments=1, rank=0, attraction=0, rng=0)
-    at_least = baseline.model.law.mean_log_likelihood(fresh)
-    assert found.model.law.mean_log_likelihood(fresh) > at_least - 0.02
-    assert everything.model.law.mean_log_likelihood(fresh) < at_least - 0.1
+    at_least = baseline.model.distribution.mean_log_likelihood(fresh)
+    assert found.model.distribution.mean_log_likelihood(fresh) > at_least - 0.02
+    assert everything.model.distribution.mean_log_likelihood(fresh) < at_least - 0.1
     assert found.model.learned.validation == pytest.approx(200 / train.n_units)
 
 
@@ -86,7 +86,7 @@ def test_rare_items_are_independent_and_nothing_is_impossible() -> None:
     rare = Baskets.together([DATA, Baskets.from_lists([[0, 10]] * 19, n_items=12)])
     model = dl.fit(rare, **ASKED, rng=0).model
     assert model.kernel.active.tolist() == list(range(10))
-    assert np.isfinite(model.law.log_probabilities(Baskets.from_lists([[10, 11], list(range(12))], n_items=12))).all()
+    assert np.isfinite(model.distribution.log_prob(Baskets.from_lists([[10, 11], list(range(12))], n_items=12))).all()
 
 
 def test_a_start_with_other_items_is_taken_up() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.kernels.nonsymmetric.sampling import sample_sets
 
 import dpplearn as dl
 from dpplearn import Baskets, FitProgress, InputError, Stop
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.nonsymmetric.sampling import sample_sets
 from dpplearn.learners.mixture.problem import MixtureProblem
 from dpplearn.learners.settings import settings_of
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, InputError, Kernel
-from dpplearn.kernels.families import law_of
+from dpplearn import DPP, Baskets, InputError
 from dpplearn.distributions.independent import before_truncation
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.symmetric.likelihood import FactorLikelihood
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
@@ -27,7 +28,7 @@ N_ITEMS = 5
 BASKETS = Baskets.from_lists([[0, 1, 2], [1, 2, 4], [0, 3], [2], [1]], n_items=N_ITEMS, weights=[1, 2, 1, 1, 0.5])
 
 
-def conditional(kernel: Kernel) -> np.ndarray:
+def conditional(kernel: SpectralDPP) -> np.ndarray:
     """Return P(Y given Y ≠ ∅) of every subset by enumeration."""
     P = oracle.probabilities_from_K(kernel.K)
     P[0] = 0
@@ -36,7 +37,7 @@ def conditional(kernel: Kernel) -> np.ndarray:
 
 @settings(max_examples=40)
 @given(strategies.kernels(max_items=5))
-def test_log_probabilities_are_those_of_enumeration_without_the_empty_set(kernel: Kernel) -> None:
+def test_log_probabilities_are_those_of_enumeration_without_the_empty_set(kernel: SpectralDPP) -> None:
     dpp, subsets = DPP(kernel, nonempty=True), oracle.subsets(kernel.n_items)
     found = [dpp.log_prob(Y) for Y in subsets]
     assert found[0] == -np.inf
@@ -48,8 +49,8 @@ def test_log_probabilities_are_those_of_enumeration_without_the_empty_set(kernel
     np.testing.assert_allclose(together, found, rtol=1e-12)
 
 
-def log_nonempty(kernel: Kernel) -> float:
-    return -law_of(kernel, nonempty=True).log_scale
+def log_nonempty(kernel: SpectralDPP) -> float:
+    return -distribution_of(kernel, nonempty=True).log_scale
 
 
 def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
@@ -57,9 +58,9 @@ def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
     for scale in (0.5, 1e-3, 1e-12, 1e-200):
         lam = scale * np.array([0.2, 0.5, 1.0])
         exact = float(lam.sum() - lam[0] * lam[1] - lam[0] * lam[2] - lam[1] * lam[2] + np.prod(lam))
-        assert log_nonempty(Kernel(lam, V)) == pytest.approx(np.log(exact), rel=1e-14, abs=1e-14)
-    assert log_nonempty(Kernel(np.array([0.0, 0.3, 1.0]), V)) == 0
-    assert log_nonempty(Kernel(np.zeros(3), V)) == -np.inf
+        assert log_nonempty(SpectralDPP(lam, V)) == pytest.approx(np.log(exact), rel=1e-14, abs=1e-14)
+    assert log_nonempty(SpectralDPP(np.array([0.0, 0.3, 1.0]), V)) == 0
+    assert log_nonempty(SpectralDPP(np.zeros(3), V)) == -np.inf
 
 
 def test_the_mean_is_that_of_the_baskets_and_minus_infinity_with_an_empty_one() -> None:
@@ -69,7 +70,7 @@ def test_the_mean_is_that_of_the_baskets_and_minus_infinity_with_an_empty_one() 
     assert dpp.log_likelihood([[0], []]) == -np.inf
     silent = Baskets.from_lists([[0], []], n_items=N_ITEMS, weights=[1, 0])
     assert dpp.log_likelihood(silent) == pytest.approx(dpp.log_prob([0]))
-    assert np.isnan(DPP(Kernel(np.zeros(2), np.eye(2)), nonempty=True).log_likelihood([[0]]))
+    assert np.isnan(DPP(SpectralDPP(np.zeros(2), np.eye(2)), nonempty=True).log_likelihood([[0]]))
 
 
 def random_factor(n_columns: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
@@ -89,7 +90,7 @@ def test_the_objective_is_the_likelihood_of_enumeration(n_columns: int, scale: f
     value, _ = FactorLikelihood(SymmetricProblem(BASKETS, 1, nonempty=True))(B)
     assert value == pytest.approx(expected, rel=1e-9)
     assert value == pytest.approx(
-        SymmetricProblem(BASKETS, 1, nonempty=True).log_likelihood(Kernel.from_factor(B)), rel=1e-9
+        SymmetricProblem(BASKETS, 1, nonempty=True).log_likelihood(SpectralDPP.from_factor(B)), rel=1e-9
     )
 
 
@@ -135,11 +136,11 @@ def test_a_fit_is_at_least_as_good_as_the_plain_fit_and_reports_its_likelihood(p
 def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> None:
     result = fit_dpp(BASKETS, nonempty=True, max_iter=2)
     p = before_truncation(BASKETS.frequencies())
-    beside = DPP(Kernel(p, np.eye(N_ITEMS)), nonempty=True)
+    beside = DPP(SpectralDPP(p, np.eye(N_ITEMS)), nonempty=True)
     assert result.independent_log_likelihood == pytest.approx(beside.log_likelihood(BASKETS))
     np.testing.assert_allclose(p / (1 - np.prod(1 - p)), BASKETS.frequencies(), rtol=1e-9)
     for other in np.random.default_rng(0).uniform(0.5, 2, (20, N_ITEMS)) * p:
-        other_items = DPP(Kernel(np.minimum(other, 1), np.eye(N_ITEMS)), nonempty=True)
+        other_items = DPP(SpectralDPP(np.minimum(other, 1), np.eye(N_ITEMS)), nonempty=True)
         assert other_items.log_likelihood(BASKETS) < result.independent_log_likelihood
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import kstest
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, InputError, Kernel
+from dpplearn import DPP, Baskets, InputError
 from dpplearn.data.features import read_features
 from dpplearn.learners.posterior.density import Density
 from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel, parametric

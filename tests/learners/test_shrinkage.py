@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import Baskets, Kernel, Stop
+from dpplearn import Baskets, Stop
 from dpplearn.distributions.independent import before_truncation
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.shrinkage import FREQUENCY_TOL, shrink
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers import oracle
@@ -26,7 +27,7 @@ def smoothed(baskets: Baskets) -> np.ndarray:
     return (baskets.frequencies() * n + 0.5) / (n + 1)
 
 
-def probabilities(kernel: Kernel, nonempty: bool) -> np.ndarray:
+def probabilities(kernel: SpectralDPP, nonempty: bool) -> np.ndarray:
     """P(Y) of every subset by enumeration; given Y ≠ ∅ if wanted."""
     P = oracle.probabilities_from_K(kernel.K)
     if nonempty:
@@ -83,11 +84,11 @@ def test_rescaling_keeps_the_interactions(learned: tuple[dl.FitResult, Baskets, 
     m = smoothed(baskets)
     p = before_truncation(m) if nonempty else m
 
-    def correlation(kernel: Kernel) -> np.ndarray:
+    def correlation(kernel: SpectralDPP) -> np.ndarray:
         d = np.sqrt(kernel.L.diagonal())
         return kernel.L / np.outer(d, d)
 
-    mixed = Kernel.from_K(0.7 * result.model.kernel.K + 0.3 * np.diag(p))
+    mixed = SpectralDPP.from_K(0.7 * result.model.kernel.K + 0.3 * np.diag(p))
     found = shrink(result.model.kernel, baskets, 0.3, nonempty=nonempty)
     np.testing.assert_allclose(correlation(found), correlation(mixed), atol=1e-9)
 

@@ -14,7 +14,7 @@ import dpplearn as dl
 from dpplearn.arrays import Floats
 from dpplearn.learners.slates import Choice, SlatesProblem, fit_slates
 from helpers import oracle
-from helpers.problems import random_factored, random_mixture
+from helpers.problems import random_low_rank, random_mixture
 from helpers.slopes import assert_slope_two
 
 N = 12
@@ -124,7 +124,7 @@ def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
     model: dl.DPP | dl.Mixture = {
         "dpp": lambda: dl.DPP.from_L(S, ITEMS),
         "mixture": lambda: dl.Mixture(random_mixture(2, N), ITEMS),
-        "factored": lambda: dl.Mixture(random_factored(2, N), ITEMS),
+        "factored": lambda: dl.Mixture(random_low_rank(2, N), ITEMS),
     }[kind]()
     fit = fit_slates(made(150), model)
     strong = fit if fit.shown else None

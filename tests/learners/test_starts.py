@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, InputError, InputWarning, Kernel
+from dpplearn import DPP, Baskets, InputError, InputWarning
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.distributions.independent import before_truncation, independent
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.starts import INITIALISERS, adapted, moments, moments_kernel, prepared, wishart
 from helpers import oracle
@@ -155,7 +156,7 @@ def test_a_start_that_knows_no_item_is_an_error() -> None:
 
 
 def test_a_kernel_needs_no_warning_when_one_pair_repels() -> None:
-    assert isinstance(moments(Baskets.from_lists([[0], [1]], n_items=2), RNG), Kernel)
+    assert isinstance(moments(Baskets.from_lists([[0], [1]], n_items=2), RNG), SpectralDPP)
 
 
 ALL_OCCUR = sampled(0, n=400, n_items=5)
@@ -163,8 +164,8 @@ REPELLING = Baskets.from_lists([[0], [1], [0, 2], [1, 2], [3], [2, 3], [], [0, 3
 ATTRACTING = Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2)
 
 
-def with_spectrum(*lam: float) -> Kernel:
-    return Kernel(np.array(lam), random_kernel(np.random.default_rng(4), len(lam)).eigenvectors)
+def with_spectrum(*lam: float) -> SpectralDPP:
+    return SpectralDPP(np.array(lam), random_kernel(np.random.default_rng(4), len(lam)).eigenvectors)
 
 
 def test_a_kernel_that_lacks_nothing_is_prepared_as_it_is() -> None:
@@ -206,7 +207,7 @@ def test_preparing_couples_independent_items_that_repel() -> None:
 def test_preparing_couples_a_single_independent_item_and_leaves_the_others() -> None:
     K = with_spectrum(0.4, 0.45, 0.5, 0.55, 0.6).K.copy()
     K[0, 1:] = K[1:, 0] = 0
-    found = prepared(Kernel.from_K(K), REPELLING).K
+    found = prepared(SpectralDPP.from_K(K), REPELLING).K
     m = REPELLING.frequencies()
     assert found[0, 1] == pytest.approx(np.sqrt(m[0] * m[1]))  # which never meet
     np.testing.assert_allclose(found[1:, 1:], K[1:, 1:], atol=1e-12)

@@ -10,14 +10,14 @@ import pytest
 from dpplearn import Baskets, InputError, Mixture
 from dpplearn.models.blending import blend_weight, blended
 from dpplearn.models.training import Training
-from helpers.problems import random_factored
+from helpers.problems import random_low_rank
 
 N = 8
 RNG = np.random.default_rng(0)
-DRAWN = Mixture(random_factored(2, N)).sample(150, rng=1)
+DRAWN = Mixture(random_low_rank(2, N)).sample(150, rng=1)
 BASKETS = Baskets.from_lists([*DRAWN, *(np.flatnonzero(RNG.random(N) < 0.4) for _ in range(100))], n_items=N)
 TRAINING = Training.of(BASKETS)
-MODEL = Mixture(random_factored(2, N), training=replace(TRAINING, blend=0.25))
+MODEL = Mixture(random_low_rank(2, N), training=replace(TRAINING, blend=0.25))
 
 
 @pytest.mark.parametrize("blend", [0.0, 0.25, 1.0, "auto"])
@@ -46,12 +46,12 @@ def test_a_blend_that_cannot_be_is_refused_with_what_to_do() -> None:
 
 
 def test_the_weight_learned_is_that_under_which_the_items_held_out_are_likeliest() -> None:
-    found = blend_weight(MODEL.law, TRAINING, BASKETS, np.random.default_rng(5))
+    found = blend_weight(MODEL.distribution, TRAINING, BASKETS, np.random.default_rng(5))
     rng, likely = np.random.default_rng(5), []
     for row in np.flatnonzero((BASKETS.sizes >= 2) & (BASKETS.sizes < N)):
         basket = BASKETS.positions(row).astype(np.int64)
         at = int(rng.integers(len(basket)))
-        shares = [blended(MODEL.law, TRAINING, np.delete(basket, at), w, np.ones(N, bool)) for w in (0.0, 1.0)]
+        shares = [blended(MODEL.distribution, TRAINING, np.delete(basket, at), w, np.ones(N, bool)) for w in (0.0, 1.0)]
         likely.append([each[basket[at]] for each in shares])
     grid = np.linspace(0, 1, 2001)[:, None]
     a, b = np.array(likely).T
@@ -61,4 +61,7 @@ def test_the_weight_learned_is_that_under_which_the_items_held_out_are_likeliest
 
 
 def test_without_a_basket_of_two_there_is_no_weight() -> None:
-    assert blend_weight(MODEL.law, TRAINING, Baskets.from_lists([[1], []], n_items=N), np.random.default_rng(0)) is None
+    assert (
+        blend_weight(MODEL.distribution, TRAINING, Baskets.from_lists([[1], []], n_items=N), np.random.default_rng(0))
+        is None
+    )

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from dpplearn import DPP, Baskets, InputError, Kernel, Recommendation, Substitute
+from dpplearn import DPP, Baskets, InputError, Recommendation, Substitute
 from dpplearn.distributions.independent import before_truncation
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 from helpers.spectra import every_spectrum, exact, law
 from helpers.strategies import kernels
@@ -24,7 +25,7 @@ def named(spectrum: str = "inside") -> DPP:
 
 
 @given(kernels())
-def test_probabilities_are_those_of_the_marginal_kernel(kernel: Kernel) -> None:
+def test_probabilities_are_those_of_the_marginal_kernel(kernel: SpectralDPP) -> None:
     np.testing.assert_allclose(law(DPP(kernel)), oracle.probabilities_from_K(kernel.K), atol=1e-11)
     if not kernel.at_one.any():
         np.testing.assert_allclose(law(DPP(kernel)), oracle.probabilities_from_L(kernel.L), atol=1e-11)

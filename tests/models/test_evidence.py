@@ -8,12 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dpplearn.models.evidence import Evidence, told
 from scipy.stats import binom, false_discovery_control, poisson
 
 import dpplearn as dl
 from dpplearn.analysis.relations import related_pairs
 from dpplearn.analysis.substitutes import substitute_pairs
-from dpplearn.models.evidence import Evidence, told
 from helpers.command import both
 
 N_ITEMS = 14

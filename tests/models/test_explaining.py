@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpplearn.kernels.symmetric.conditioning import next_item
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpplearn import DPP, InputError, Kernel
-from dpplearn.kernels.symmetric.conditioning import next_item
+from dpplearn import DPP, InputError
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers.command import both
 from helpers.problems import random_kernel
 from helpers.strategies import kernels
@@ -22,7 +23,7 @@ def some_dpp(n_items: int = 7, seed: int = 0) -> DPP:
     return DPP(random_kernel(np.random.default_rng(seed), n_items))
 
 
-def brute_force(kernel: Kernel, basket: list[int], item: int) -> np.ndarray[Any, Any]:
+def brute_force(kernel: SpectralDPP, basket: list[int], item: int) -> np.ndarray[Any, Any]:
     """Return the contribution of each basket item to log-probability and log-score, averaged over all orders."""
     steps = np.zeros((len(basket), 2))
     orders = list(permutations(range(len(basket))))
@@ -48,7 +49,7 @@ def test_factors_are_shapley_values_over_all_orders(basket: list[int]) -> None:
 
 @given(kernels(min_items=6), st.permutations(range(6)), st.integers(0, 4))
 def test_no_factor_is_above_one_and_together_they_lead_from_alone_to_given(
-    kernel: Kernel, order: list[int], size: int
+    kernel: SpectralDPP, order: list[int], size: int
 ) -> None:
     dpp, basket, item = DPP(kernel), order[:size], order[5]
     try:
@@ -78,7 +79,7 @@ def test_an_item_that_has_nothing_to_do_with_the_candidate_has_factor_one() -> N
 
 def test_scores_do_not_exist_where_the_empty_set_is_impossible() -> None:
     V = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
-    found = DPP(Kernel(np.array([1, 0.6, 0.4, 0.2]), V)).explain([1, 2], 0)
+    found = DPP(SpectralDPP(np.array([1, 0.6, 0.4, 0.2]), V)).explain([1, 2], 0)
     assert np.isnan(found.score_alone)
     assert all(np.isnan(each.score_factor) for each in found.influences)
     assert found.alone * np.prod([each.factor for each in found.influences]) == pytest.approx(found.given)
@@ -110,7 +111,7 @@ def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.
 
 def test_impossible_questions_are_refused() -> None:
     assert some_dpp().explain([], 0).influences == ()
-    at_most_one = DPP(Kernel(np.array([0.5, 0.0, 0.0]), np.eye(3)), ["a", "b", "c"])
+    at_most_one = DPP(SpectralDPP(np.array([0.5, 0.0, 0.0]), np.eye(3)), ["a", "b", "c"])
     with pytest.raises(InputError, match="'a'"):
         at_most_one.explain(["a"], "a")
     with pytest.raises(InputError, match="'b'"):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dpplearn.kernels.among import alone_with, pairs_among, seen_of
+from dpplearn.kernels.emptiness import WithEmptyShare
 
 import dpplearn as dl
 from dpplearn.analysis import relations
 from dpplearn.analysis.relations import related_pairs
-from dpplearn.kernels.among import alone_with, pairs_among, seen_of
-from dpplearn.kernels.emptiness import WithEmptyShare
-from dpplearn.kernels.families import law_of
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.models import mixture
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
-from helpers.problems import random_factored
+from helpers.problems import random_low_rank
 
 N = 9
 BASKETS = dl.Baskets.from_lists(
@@ -23,7 +23,7 @@ BASKETS = dl.Baskets.from_lists(
 
 
 def both(nonempty: bool) -> tuple[Mixture, Mixture]:
-    kernel, training = random_factored(3, N), Training.of(BASKETS)
+    kernel, training = random_low_rank(3, N), Training.of(BASKETS)
     return Mixture(kernel, nonempty=nonempty, training=training), Mixture(
         kernel.dense(), nonempty=nonempty, training=training
     )
@@ -56,7 +56,7 @@ def test_low_rank_and_dense_mixtures_agree(nonempty: bool) -> None:
 
 @pytest.mark.parametrize("share", [None, 0.0, 0.2])
 def test_pairs_of_some_items_are_those_of_the_whole_distribution(share: float | None) -> None:
-    law = law_of(random_factored(2, N))
+    law = distribution_of(random_low_rank(2, N))
     law = law if share is None else WithEmptyShare(law, share)
     some, off = np.array([6, 1, 8]), ~np.eye(3, dtype=bool)
     np.testing.assert_allclose(pairs_among(law, some)[off], law.pairs()[np.ix_(some, some)][off], rtol=1e-9)
@@ -101,7 +101,7 @@ def test_the_top_pairs_of_a_large_catalogue_are_those_of_all_pairs(
 
 
 def test_the_lift_matrix_of_a_large_catalogue_is_refused() -> None:
-    model = Mixture(random_factored(1, mixture.MOST_IN_FULL + 1, rare=8))
+    model = Mixture(random_low_rank(1, mixture.MOST_IN_FULL + 1, rare=8))
     with pytest.raises(dl.InputError, match="5,001"):
         _ = model.lift
     assert len(model.complements(0, 3)) == 3

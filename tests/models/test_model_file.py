@@ -21,7 +21,8 @@ from safetensors import safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 import dpplearn
-from dpplearn import DPP, Baskets, InputError, Kernel, load
+from dpplearn import DPP, Baskets, InputError, load
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.models.history import History
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
@@ -29,7 +30,7 @@ from dpplearn.tools import tensor_file
 from dpplearn.tools.tensor_file import read_tensors, write_tensors
 from helpers.strategies import models
 
-KERNEL = Kernel.from_L([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])
+KERNEL = SpectralDPP.from_L([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])
 MODEL = DPP(KERNEL, ["crib", "monitor", "bottle"], learned=Provenance("em", n_iter=17, log_likelihood=-1.5))
 
 
@@ -60,7 +61,7 @@ def test_a_saved_model_is_loaded_as_it_was(dpp: DPP, tmp_path_factory: pytest.Te
 
 
 def test_eigenvalues_of_exactly_zero_and_one_are_still_so_after_loading(tmp_path: Path) -> None:
-    DPP(Kernel(np.array([0.0, 0.25, 1.0]), np.eye(3))).save(str(tmp_path / "m"))
+    DPP(SpectralDPP(np.array([0.0, 0.25, 1.0]), np.eye(3))).save(str(tmp_path / "m"))
     found = load(str(tmp_path / "m"))
     assert found.kernel.eigenvalues.tolist() == [0.0, 0.25, 1.0]
     assert found.training is None
@@ -287,7 +288,7 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(
 
 
 def test_a_reader_sees_the_old_model_or_the_new_while_it_is_written(saved: Path) -> None:
-    large = DPP(Kernel(np.full(200, 0.5), np.eye(200)))
+    large = DPP(SpectralDPP(np.full(200, 0.5), np.eye(200)))
     done = threading.Event()
 
     def write() -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpplearn.kernels.families import kernel_of
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
-from dpplearn.kernels.families import kernel_of
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.models.model import SetModel
 from helpers import oracle
-from helpers.problems import random_factored, random_kernel, random_mixture
+from helpers.problems import random_kernel, random_low_rank, random_mixture
 
 N = 4
 ITEMS = ["bib", "cot", "crib", "monitor"]
@@ -27,7 +28,7 @@ def models() -> dict[str, SetModel]:
         "dpp, never empty": dl.DPP(kernel, ITEMS, nonempty=True),
         "mixture": mixture,
         "mixture, never empty": dl.Mixture(random_mixture(2, N), ITEMS, nonempty=True),
-        "factored": dl.Mixture(random_factored(2, N), ITEMS),
+        "factored": dl.Mixture(random_low_rank(2, N), ITEMS),
         "weighted": dl.Mixture.of([dpp, mixture], [0.4, 0.6]),
         "seldom empty": dl.DPP(wider, [*ITEMS, "pram"], nonempty=True).restrict(ITEMS),
     }
@@ -43,7 +44,7 @@ def law_of_sets(model: SetModel) -> Floats:
 def segments(model: SetModel) -> list[Floats]:
     """Return the distribution of sets given each segment."""
     kernel = kernel_of(model.law)
-    if isinstance(kernel, dl.Kernel):
+    if isinstance(kernel, SpectralDPP):
         return [law_of_sets(model)]
     if isinstance(kernel, dl.WeightedKernel):
         return [found for law in kernel.laws for found in segments(SetModel(law))]

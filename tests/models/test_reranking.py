@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-
-from dpplearn import DPP, InputError, Kernel, Mixture, MixtureKernel
-from dpplearn.arrays import Floats
 from dpplearn.kernels import interaction
 from dpplearn.kernels.factored.kernel import FactoredKernel
-from helpers.problems import random_factored, random_kernel, random_mixture
+
+from dpplearn import DPP, InputError, Mixture, MixtureKernel
+from dpplearn.arrays import Floats
+from dpplearn.distributions.spectral import SpectralDPP
+from helpers.problems import random_kernel, random_low_rank, random_mixture
 
 N = 9
 NAMES = [f"item {i}" for i in range(N)]
@@ -30,8 +31,8 @@ MODELS: dict[str, Callable[[], DPP | Mixture]] = {
     "dpp, never empty": lambda: DPP(random_kernel(np.random.default_rng(1), N), NAMES, nonempty=True),
     "mixture": lambda: Mixture(random_mixture(2, N), NAMES),
     "mixture, an interaction each": with_an_interaction_each,
-    "factored": lambda: Mixture(random_factored(2, N), NAMES),
-    "factored, a coupling each": lambda: Mixture(random_factored(2, N + 3), [*NAMES, "x", "y", "z"]).restrict(
+    "factored": lambda: Mixture(random_low_rank(2, N), NAMES),
+    "factored, a coupling each": lambda: Mixture(random_low_rank(2, N + 3), [*NAMES, "x", "y", "z"]).restrict(
         NAMES[::-1]
     ),
 }
@@ -42,7 +43,7 @@ every_model = pytest.mark.parametrize("name", MODELS)
 def similarity(model: DPP | Mixture) -> tuple[Floats, Floats]:
     """The weights and the matrices S_c, written plainly."""
     kernel = model.kernel
-    if isinstance(kernel, Kernel):
+    if isinstance(kernel, SpectralDPP):
         weights, matrices = np.ones(1), kernel.L[None]
     else:
         dense = kernel.dense() if isinstance(kernel, FactoredKernel) else kernel
@@ -116,7 +117,7 @@ def test_duplicates_come_last_and_are_not_lost() -> None:
 def test_an_item_of_probability_zero_is_taken_as_independent() -> None:
     """Whatever rounding has left of it in the eigenvectors."""
     V = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0.6e-17, -0.8e-17, 1]])
-    model = DPP(Kernel(np.array([0.5, 0.5, 0]), V))
+    model = DPP(SpectralDPP(np.array([0.5, 0.5, 0]), V))
     assert model.rerank([0, 1, 2], [1, 0.5, 0.85]) == [0, 2, 1]
 
 
@@ -124,10 +125,10 @@ def test_where_no_set_is_empty_by_the_kernel_itself_it_is_the_limit() -> None:
     """An eigenvalue of K at 1, for which there is no L."""
     V = np.linalg.qr(np.random.default_rng(3).standard_normal((6, 6)))[0]
     lam = np.array([1.0, 0.95, 0.5, 0.4, 0.3, 0.2])
-    near = DPP(Kernel(np.where(lam == 1, 1 - 1e-7, lam), V))
+    near = DPP(SpectralDPP(np.where(lam == 1, 1 - 1e-7, lam), V))
     scores = np.random.default_rng(4).random((20, 6))
     expected = [plain_greedy(near, list(range(6)), np.log(each), 4, 1.0) for each in scores]
-    assert DPP(Kernel(lam, V)).rerank([range(6)] * 20, scores, 4) == expected
+    assert DPP(SpectralDPP(lam, V)).rerank([range(6)] * 20, scores, 4) == expected
 
 
 def test_logarithms_are_taken_as_they_are() -> None:

@@ -24,7 +24,7 @@ def sets_of(items: tuple[str, ...]) -> list[Set]:
     return [frozenset(each) for size in range(len(items) + 1) for each in combinations(items, size)]
 
 
-def law_of(slug: str) -> dict[Set, float]:
+def distribution_of(slug: str) -> dict[Set, float]:
     """Return the distribution of a category's part of a basket, which is empty with probability 1 − share."""
     model = three_categories()[slug]
     alone = {Y: float(np.exp(model.log_prob(sorted(Y)))) if Y else 0.0 for Y in sets_of(model.items)}
@@ -35,7 +35,7 @@ def law_of(slug: str) -> dict[Set, float]:
 def test_scores_and_probabilities_are_those_of_all_mixed_baskets(tmp_path: Path) -> None:
     models = {slug: model for slug, model in three_categories().items() if slug != "wear"}
     shelf = Shelf.open(write_shelf(tmp_path, models, SHARES))
-    joint = {A | B: p * q for A, p in law_of("meals").items() for B, q in law_of("sleep").items()}
+    joint = {A | B: p * q for A, p in distribution_of("meals").items() for B, q in distribution_of("sleep").items()}
     assert sum(joint.values()) == pytest.approx(1)
     for basket in ([], ["cup"], ["cup", "lamp"], ["bib", "cup", "tie"]):
         held = frozenset(basket)

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import dpplearn as dl
 from dpplearn import plots
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation.calibration import Reliability, ReliabilityRow
 from helpers.command import answer, run, table
 
@@ -52,7 +53,7 @@ def test_the_learning_curve_shows_the_likelihood_after_shrinkage() -> None:
 
 def test_the_spectrum_shows_every_eigenvalue_and_the_sizes() -> None:
     V = np.linalg.qr(np.random.default_rng(1).standard_normal((6, 6)))[0]
-    dpp = dl.DPP(dl.Kernel(np.array([1e-5, 0.3, 1 - 1e-5, 0.0, 1.0, 1e-12]), V))
+    dpp = dl.DPP(SpectralDPP(np.array([1e-5, 0.3, 1 - 1e-5, 0.0, 1.0, 1e-12]), V))
     left, right = plots.spectrum(dpp).axes
     inside, low, high = (dict(zip(*line.get_data(), strict=True)) for line in left.lines)
     assert inside == {2: 1 - 1e-5, 3: 0.3, 4: 1e-5}

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 import dpplearn as dl
 from dpplearn import plots
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers.problems import random_kernel
 
 DRINKS = ["tea", "milk", "beer", "nuts", "bread"]
@@ -60,7 +61,7 @@ def test_a_lift_of_zero_and_items_that_never_occur_can_be_drawn() -> None:
     assert found.shape == (2, 2)
     assert np.isfinite(found[0, 1])
     with pytest.raises(dl.InputError):
-        plots.lift(dl.DPP(dl.Kernel(np.array([0.5, 0.0]), np.eye(2))))
+        plots.lift(dl.DPP(SpectralDPP(np.array([0.5, 0.0]), np.eye(2))))
 
 
 def cells(figure: Figure) -> dict[tuple[int, int], str]:

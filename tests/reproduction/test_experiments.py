@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets, Kernel, fit_dpp
+from dpplearn import DPP, Baskets, fit_dpp
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.starts import moments, wishart
 from helpers.problems import PROBLEMS, random_kernel
@@ -73,7 +74,7 @@ def test_zeros_are_those_of_the_first_step_of_k_ascent_and_those_that_em_approac
     G = textbook.kernel_gradient(start.K, index_sets(train), train.weights)
     for step in 0.5 ** np.arange(20):
         lam, V = np.linalg.eigh(start.K + step * G)
-        if mean_log_likelihood(Kernel(np.clip(lam, 0, 1), V), train) > mean_log_likelihood(start, train):
+        if mean_log_likelihood(SpectralDPP(np.clip(lam, 0, 1), V), train) > mean_log_likelihood(start, train):
             break
     assert from_wishart["ka_first_zeros"] == sum(lam <= 0) > 0
     assert from_wishart["ka_first_ones"] == sum(lam >= 1)
@@ -129,7 +130,7 @@ def test_the_unchecked_likelihood_is_that_of_possible_sets_and_rounding_or_minus
     baskets, kernel = PROBLEMS["weighted"], random_kernel(np.random.default_rng(3))
     expected = np.average(DPP(kernel).log_prob(baskets), weights=baskets.weights)
     assert unchecked_log_likelihood(kernel.K, baskets) == pytest.approx(expected, rel=1e-9)
-    kernel = Kernel(np.array([0, 0, 0, 0.2, 0.5, 0.7]), kernel.eigenvectors)
+    kernel = SpectralDPP(np.array([0, 0, 0, 0.2, 0.5, 0.7]), kernel.eigenvectors)
     larger_than_rank = Baskets.from_lists([[0, 1, 2, 3], [1, 2, 3, 4, 5]], n_items=6)
     assert np.all(np.isneginf(DPP(kernel).log_prob(larger_than_rank)))
     assert unchecked_log_likelihood(kernel.K, larger_than_rank) < -30

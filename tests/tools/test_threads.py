@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dpplearn import FitResult, fit
+from dpplearn import FitResult
 from dpplearn.datasets.registries import make_registries
 from dpplearn.tools.threads import BLAS_LIMIT, LARGE_MATRIX, one_blas_thread, suitable_blas
 

@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 import dpplearn as dl
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.models.training import Training
 from dpplearn.upkeep.changes import changed_items, likelihoods, moved_recommendations
 from dpplearn.upkeep.drawn_sets import draw_training_sets, with_frequencies
@@ -42,7 +43,7 @@ def test_drawn_sets_have_the_pair_frequencies_of_the_training_baskets() -> None:
     """Where the model itself has no interactions."""
     every = [["a"], ["b"], ["c"], ["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"], []]
     known = dl.Baskets.from_lists(every, weights=[9, 12, 7, 8, 6, 9, 3, 20])
-    items = dl.Kernel.from_K(np.diag([0.4, 0.4, 0.3]))
+    items = SpectralDPP.from_K(np.diag([0.4, 0.4, 0.3]))
     drawn = draw_training_sets(dl.DPP(items, known.items, training=Training.of(known)), rng=0, threads=1)
     np.testing.assert_allclose(drawn.pair_frequencies(), known.pair_frequencies(), rtol=1e-4)
 

@@ -6,15 +6,15 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
-
-from dpplearn import Baskets
-from dpplearn.arrays import NO_ITEMS, Ints
 from dpplearn.kernels.factored import drawing, sampling
 from dpplearn.kernels.factored.drawing import Segment
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
+from scipy.stats import chi2
+
+from dpplearn import Baskets
+from dpplearn.arrays import NO_ITEMS, Ints
 from helpers.catalogues import catalogue
 
 N, DRAWS = 5, 5000
@@ -39,7 +39,7 @@ def strong(seed: int = 0, *, each: bool = False) -> FactoredKernel:
 
 def distance(drawn: list[Ints], kernel: FactoredKernel, k: int | None = None) -> float:
     """χ² of the counts of sets."""
-    P = np.exp(MixtureLaw(kernel.dense()).log_probabilities(ALL))
+    P = np.exp(MixtureLaw(kernel.dense()).log_prob(ALL))
     if k is not None:
         P = np.where(ALL.sizes == k, P, 0) / P[ALL.sizes == k].sum()
     counts = np.zeros(len(SUBSETS))

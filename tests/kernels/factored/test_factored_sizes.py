@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from dpplearn import InputError
 from dpplearn.kernels.factored import sizes
 from dpplearn.kernels.factored.circle import FARTHEST, circle_of
 from dpplearn.kernels.factored.kernel import FactoredKernel
 from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
+
+from dpplearn import InputError
 from helpers.catalogues import catalogue
 
 N = 160

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from dpplearn.arrays import Floats, Ints
 from dpplearn.kernels.emptiness import WithEmptyShare
 from dpplearn.kernels.factored.beside import Beside, beside
 from dpplearn.kernels.factored.kernel import FactoredKernel
@@ -13,6 +11,8 @@ from dpplearn.kernels.factored.law import FactoredLaw
 from dpplearn.kernels.factored.selection import BLOCK, Bounds
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.ranking import best_of
+
+from dpplearn.arrays import Floats, Ints
 from helpers.catalogues import catalogue
 
 N = 4000

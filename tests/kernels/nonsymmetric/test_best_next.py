@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 
 from dpplearn import Baskets, InputError
 from dpplearn.distributions.compiled import few_answers
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 
 NOTHING = np.array([], dtype=np.int64)
 

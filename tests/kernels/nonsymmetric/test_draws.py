@@ -6,13 +6,14 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
-
-from dpplearn import Baskets, Kernel
-from dpplearn.arrays import Floats
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.law import MixtureLaw
 from dpplearn.kernels.symmetric.law import SymmetricLaw
+from scipy.stats import chi2
+
+from dpplearn import Baskets
+from dpplearn.arrays import Floats
+from dpplearn.distributions.spectral import SpectralDPP
 
 N, DRAWS = 4, 20_000
 SUBSETS = list(chain.from_iterable(combinations(range(N), size) for size in range(N + 1)))
@@ -30,7 +31,7 @@ def law(interaction: Floats) -> MixtureLaw:
 
 def distance(drawn: MixtureLaw, expected: MixtureLaw, k: int | None) -> float:
     """χ² of the counts of sets drawn from one law against another."""
-    P = np.exp(expected.log_probabilities(ALL))
+    P = np.exp(expected.log_prob(ALL))
     if k is not None:
         P = np.where(ALL.sizes == k, P, 0) / P[ALL.sizes == k].sum()
     counts = np.zeros(len(SUBSETS))
@@ -56,7 +57,7 @@ def test_all_items_and_none_are_drawn_where_asked_for(k: int) -> None:
 def test_one_segment_without_attraction_answers_as_the_symmetric_dpp_does() -> None:
     d = np.exp(LOG_ODDS[0] / 2)
     one = MixtureLaw(MixtureKernel(np.ones(1), LOG_ODDS[:1], SYMMETRIC_PART[None]))
-    same = SymmetricLaw(Kernel.from_L(d[:, None] * SYMMETRIC_PART * d))
+    same = SymmetricLaw(SpectralDPP.from_L(d[:, None] * SYMMETRIC_PART * d))
     np.testing.assert_allclose(one.marginals(), same.marginals(), rtol=1e-12)
     off_diagonal = ~np.eye(N, dtype=bool)
     np.testing.assert_allclose(one.pairs()[off_diagonal], same.pairs()[off_diagonal], rtol=1e-11)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from dpplearn import Baskets, InputError, Kernel
-from dpplearn.distributions.independent import independent
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
+
+from dpplearn import Baskets, InputError
+from dpplearn.distributions.independent import independent
 from dpplearn.distributions.segment_statistics import (
     log_minors,
-    log_probabilities,
     minor_sums,
     normalisers,
     of_items,
     segment_sums,
 )
-from dpplearn.distributions.statistics import log_probabilities as symmetric_log_probabilities
+from dpplearn.distributions.spectral import SpectralDPP
 
 RNG = np.random.default_rng(0)
 N = 12
@@ -66,24 +65,24 @@ def test_one_segment_without_attraction_is_the_symmetric_dpp() -> None:
     S, quality = np.eye(N) + U @ U.T, LOG_ODDS[0]
     d = np.exp(quality / 2)
     mixture = MixtureKernel(np.ones(1), quality[None], S[None])
-    symmetric = Kernel.from_L(d[:, None] * S * d)
-    expected = symmetric_log_probabilities(symmetric, BASKETS)
-    np.testing.assert_allclose(log_probabilities(mixture, BASKETS), expected, rtol=1e-12, atol=1e-11)
+    symmetric = SpectralDPP.from_L(d[:, None] * S * d)
+    expected = symmetric_log_prob(symmetric, BASKETS)
+    np.testing.assert_allclose(log_prob(mixture, BASKETS), expected, rtol=1e-12, atol=1e-11)
 
 
 def test_segments_that_are_all_alike_are_one() -> None:
     one = MixtureKernel(np.ones(1), LOG_ODDS[:1], C[None])
     three = MixtureKernel(np.array([0.2, 0.5, 0.3]), np.repeat(LOG_ODDS[:1], 3, axis=0), C[None])
     own = MixtureKernel(three.weights, three.log_odds, np.repeat(C[None], 3, axis=0))
-    expected = log_probabilities(one, BASKETS)
-    np.testing.assert_allclose(log_probabilities(three, BASKETS), expected, rtol=1e-12)
-    np.testing.assert_allclose(log_probabilities(own, BASKETS), expected, rtol=1e-12)
+    expected = log_prob(one, BASKETS)
+    np.testing.assert_allclose(log_prob(three, BASKETS), expected, rtol=1e-12)
+    np.testing.assert_allclose(log_prob(own, BASKETS), expected, rtol=1e-12)
 
 
 def test_without_interaction_and_segments_items_are_independent() -> None:
     p = independent(BASKETS, smoothing=0.5).eigenvalues
-    expected = symmetric_log_probabilities(independent(BASKETS, smoothing=0.5), BASKETS)
-    found = log_probabilities(MixtureKernel.of_items(np.log(p / (1 - p))), BASKETS)
+    expected = symmetric_log_prob(independent(BASKETS, smoothing=0.5), BASKETS)
+    found = log_prob(MixtureKernel.of_items(np.log(p / (1 - p))), BASKETS)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -106,7 +105,7 @@ def test_what_is_no_mixture_is_refused(
 
 def test_baskets_of_other_items_are_refused() -> None:
     with pytest.raises(InputError, match=r"\b12\b.*\b2\b"):
-        log_probabilities(MixtureKernel(np.ones(1), LOG_ODDS[:1], C[None]), Baskets.from_lists([[0, 1]]))
+        log_prob(MixtureKernel(np.ones(1), LOG_ODDS[:1], C[None]), Baskets.from_lists([[0, 1]]))
 
 
 @pytest.mark.parametrize("n_items", [1, 3, 4, 9, N])

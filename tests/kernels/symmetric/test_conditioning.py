@@ -7,12 +7,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpplearn import DPP, InputError, Kernel
+from dpplearn import DPP, InputError
 from dpplearn.arrays import NO_ITEMS, Floats
-from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 from helpers.spectra import Exact, every_spectrum, exact, law, rotation
 from helpers.strategies import kernels
@@ -41,7 +42,7 @@ def conditional_law(P: Floats, A: oracle.Subset, remaining: list[int]) -> Floats
     return np.array([C[oracle.index([*A, *(remaining[j] for j in Y)])] for Y in oracle.subsets(len(remaining))])
 
 
-def assert_sizes(kernel: Kernel, P: Floats) -> None:
+def assert_sizes(kernel: SpectralDPP, P: Floats) -> None:
     """The possible sizes are those that have a probability; whether one below 1e-14 counts, rounding decides."""
     sizes, found = oracle.size_distribution(P), set(kernel.possible_sizes)
     assert set(np.flatnonzero(sizes > 1e-14)) <= found <= set(np.flatnonzero(sizes))
@@ -64,7 +65,7 @@ def test_given_is_the_enumerated_conditional_law(spectrum: str) -> None:
 
 
 @given(kernels(min_items=2), st.data())
-def test_given_is_the_enumerated_conditional_law_of_any_kernel(kernel: Kernel, data: st.DataObject) -> None:
+def test_given_is_the_enumerated_conditional_law_of_any_kernel(kernel: SpectralDPP, data: st.DataObject) -> None:
     n = kernel.n_items
     fate = data.draw(st.lists(st.sampled_from(["in", "out", "open"]), min_size=n, max_size=n))
     A = tuple(i for i in range(n) if fate[i] == "in")
@@ -83,7 +84,7 @@ def test_given_is_the_enumerated_conditional_law_of_any_kernel(kernel: Kernel, d
 def test_given_moves_the_possible_sizes_by_what_is_in_and_out_exactly(n_items: int, n_ones: int, n_zeros: int) -> None:
     lam = np.random.default_rng(0).uniform(0.02, 0.98, n_items)
     lam[:n_ones], lam[n_items - n_zeros :] = 1, 0
-    kernel = Kernel(lam, rotation(n_items))
+    kernel = SpectralDPP(lam, rotation(n_items))
     order = np.random.default_rng(1).permutation(n_items)
     for a, b in [(1, 0), (0, 1), (3, 3), (5, 2), (8, 0), (0, 8)]:
         kept, _ = conditioned(kernel, order[:a], order[a : a + b])
@@ -163,7 +164,7 @@ def test_scores_are_ratios_of_probabilities_and_probabilities_conditional_margin
 def test_nothing_can_be_added_to_a_set_as_large_as_the_rank(n_items: int, rank: int, n_ones: int) -> None:
     lam = np.where(np.arange(n_items) < rank, 0.5, 0)
     lam[:n_ones] = 1
-    kernel = Kernel(lam, rotation(n_items))
+    kernel = SpectralDPP(lam, rotation(n_items))
     for seed in range(20):
         basket = np.random.default_rng(seed).choice(n_items, rank + 1, replace=False)
         score, probability = next_item(kernel, basket[:rank])
@@ -188,8 +189,8 @@ def test_an_eigenvalue_near_one_beside_large_odds_leaves_every_score() -> None:
 def test_doubles_have_no_chance_together(n_ones: int) -> None:
     X = np.random.default_rng(0).standard_normal((31, 30))
     X[30] = X[0]
-    found = Kernel.from_L(X @ X.T / 30)
-    kernel = Kernel(np.where(np.arange(31) < 31 - n_ones, found.eigenvalues, 1), found.eigenvectors)
+    found = SpectralDPP.from_L(X @ X.T / 30)
+    kernel = SpectralDPP(np.where(np.arange(31) < 31 - n_ones, found.eigenvalues, 1), found.eigenvectors)
     for seed in range(20):
         others = np.random.default_rng(seed).choice(np.arange(1, 30), 5, replace=False)
         both, one = np.append(others, [0, 30]), np.append(others, 0)

@@ -7,15 +7,16 @@ import math
 
 import numpy as np
 import pytest
-
-from dpplearn import Baskets, Kernel
-from dpplearn.arrays import Floats, Ints
 from dpplearn.kernels.symmetric.conditioning import conditioned, inclusion_probability, next_item
 from dpplearn.kernels.symmetric.selection import greedy_map
+
+from dpplearn import Baskets
+from dpplearn.arrays import Floats, Ints
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import log_determinants, statistics
 
 EPSILON = np.finfo(float).eps
-MAKERS = {"factor": Kernel.from_factor, "L": lambda X: Kernel.from_L(X @ X.T)}
+MAKERS = {"factor": SpectralDPP.from_factor, "L": lambda X: SpectralDPP.from_L(X @ X.T)}
 NEAR_ONE = {"away from 1": [], "near 1": [1 - 1e-7, 1 - 1e-12], "at 1": [1.0, 1.0]}
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -23,7 +24,7 @@ every_maker = pytest.mark.parametrize("maker", MAKERS)
 every_border = pytest.mark.parametrize("border", NEAR_ONE)
 
 
-def with_doubles(n_items: int, apart: float, maker: str, border: str, seed: int = 0) -> Kernel:
+def with_doubles(n_items: int, apart: float, maker: str, border: str, seed: int = 0) -> SpectralDPP:
     """The last quarter are the first again, or this far from them: the pivot of the second, relative to its L_ii."""
     rng = np.random.default_rng(seed)
     n_doubles = n_items // 4
@@ -33,7 +34,7 @@ def with_doubles(n_items: int, apart: float, maker: str, border: str, seed: int 
     kernel = MAKERS[maker](X)
     lam = kernel.eigenvalues.copy()
     lam[np.argsort(lam)[n_items - len(NEAR_ONE[border]) :]] = NEAR_ONE[border]
-    return Kernel(lam, kernel.eigenvectors)
+    return SpectralDPP(lam, kernel.eigenvectors)
 
 
 def sets_with_a_double(n_items: int, k: int, n: int = 25) -> list[Ints]:
@@ -96,9 +97,9 @@ def test_items_that_together_depend_are_impossible_in_every_order(order: tuple[i
     """X₅ = X₀ + 1e-6·X₄: of the three any two are possible, and none follows from the other two."""
     X = np.random.default_rng(0).standard_normal((30, 60)) / 8
     X[order[2]] = X[order[0]] + 1e-6 * X[order[1]]
-    found = Kernel.from_factor(X)
+    found = SpectralDPP.from_factor(X)
     ones = NEAR_ONE[border]
-    kernel = Kernel(np.concatenate([ones, found.eigenvalues[len(ones) :]]), found.eigenvectors)
+    kernel = SpectralDPP(np.concatenate([ones, found.eigenvalues[len(ones) :]]), found.eigenvectors)
     three = Baskets.from_lists([[0, 4, 5], [0, 4, 5, 9]], n_items=30)
     assert np.all(np.isneginf(log_determinants(kernel, three)))
     for third in (0, 4, 5):
@@ -116,7 +117,7 @@ def test_next_items_and_conditioning_agree_beside_items_almost_alike() -> None:
     X = np.random.default_rng(0).standard_normal((30, 60)) / 8
     X[5] = X[0] + 1e-6 * X[4]
     X[4] += 0.1 * X[7]
-    kernel = Kernel.from_factor(X)
+    kernel = SpectralDPP.from_factor(X)
     _, probability = next_item(kernel, np.array([0, 5]))
     rest, left = conditioned(kernel, np.array([0, 5]), NONE)
     np.testing.assert_allclose(rest.K.diagonal(), probability[left], rtol=1e-5)
@@ -128,7 +129,7 @@ def test_an_item_left_with_little_by_the_others_is_still_chosen() -> None:
     X = np.eye(6)
     X[3] = X[0]
     X[4] = X[1] + 1e-7 * X[4]
-    found = greedy_map(Kernel.from_factor(2 * X), 6)
+    found = greedy_map(SpectralDPP.from_factor(2 * X), 6)
     assert len(found.positions) == 5
     assert set(found.positions[:4] % 3) == {0, 1, 2}
     assert found.gains[4] == pytest.approx(4e-14, rel=1e-6)

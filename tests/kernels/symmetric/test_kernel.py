@@ -7,13 +7,14 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from dpplearn.kernels.symmetric.conditioning import inclusion_probability
+from dpplearn.kernels.symmetric.kernel import eigh_apart
 from hypothesis import given
 from scipy.sparse import csr_array
 
-from dpplearn import DPP, InputError, Kernel
+from dpplearn import DPP, InputError
 from dpplearn.arrays import Floats
-from dpplearn.kernels.symmetric.conditioning import inclusion_probability
-from dpplearn.kernels.symmetric.kernel import eigh_apart
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 from helpers.spectra import (
     SPECTRA,
@@ -52,7 +53,7 @@ def test_K_and_L_are_those_of_the_spectrum(spectrum: str) -> None:
 @every_spectrum
 def test_from_K_finds_the_spectrum_with_zeros_and_ones_exact(spectrum: str) -> None:
     truth = exact(spectrum)
-    found = Kernel.from_K(floats(truth.K))
+    found = SpectralDPP.from_K(floats(truth.K))
     np.testing.assert_allclose(found.eigenvalues, SPECTRA[spectrum], atol=2e-15)
     np.testing.assert_array_equal(found.at_one, np.equal(SPECTRA[spectrum], 1))
     assert found.rank == np.count_nonzero(SPECTRA[spectrum])
@@ -63,23 +64,23 @@ def test_from_K_finds_the_spectrum_with_zeros_and_ones_exact(spectrum: str) -> N
 
 
 @given(kernels())
-def test_K_to_L_and_back_is_the_same_kernel(kernel: Kernel) -> None:
-    np.testing.assert_allclose(Kernel.from_K(kernel.K).K, kernel.K, atol=1e-13)
+def test_K_to_L_and_back_is_the_same_kernel(kernel: SpectralDPP) -> None:
+    np.testing.assert_allclose(SpectralDPP.from_K(kernel.K).K, kernel.K, atol=1e-13)
     if not kernel.at_one.any():
-        np.testing.assert_allclose(Kernel.from_L(kernel.L).K, kernel.K, atol=1e-12)
+        np.testing.assert_allclose(SpectralDPP.from_L(kernel.L).K, kernel.K, atol=1e-12)
         scale = max(np.abs(kernel.L).max(), 1)
-        np.testing.assert_allclose(Kernel.from_K(kernel.K).L, kernel.L, atol=1e-13 * scale**2)
+        np.testing.assert_allclose(SpectralDPP.from_K(kernel.K).L, kernel.L, atol=1e-13 * scale**2)
 
 
 @given(kernels())
-def test_L_is_K_over_I_minus_K(kernel: Kernel) -> None:
+def test_L_is_K_over_I_minus_K(kernel: SpectralDPP) -> None:
     if not kernel.at_one.any():
         scale = max(np.abs(kernel.L).max(), 1)
         np.testing.assert_allclose(kernel.L @ (np.eye(kernel.n_items) - kernel.K), kernel.K, atol=1e-13 * scale)
 
 
 def test_an_eigenvalue_of_one_is_legal_and_L_says_that_it_does_not_exist() -> None:
-    kernel = Kernel.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.25]])
+    kernel = SpectralDPP.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.25]])
     np.testing.assert_array_equal(kernel.at_one, [False, False, True])
     np.testing.assert_allclose(kernel.K, [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.25]], atol=1e-15)
     with pytest.raises(InputError, match=r"\b1\b.*\b3\b"):
@@ -89,26 +90,26 @@ def test_an_eigenvalue_of_one_is_legal_and_L_says_that_it_does_not_exist() -> No
 
 def test_the_largest_eigenvalue_below_one_has_an_L() -> None:
     below = np.nextafter(1, 0)
-    assert Kernel(np.array([below]), np.eye(1)).L[0, 0] == pytest.approx(2**53, rel=1e-15)
+    assert SpectralDPP(np.array([below]), np.eye(1)).L[0, 0] == pytest.approx(2**53, rel=1e-15)
 
 
 @pytest.mark.parametrize("excess", [0.5, 1e-3, 1e-8])
 def test_an_eigenvalue_of_K_above_one_is_refused_saying_by_how_much(excess: float) -> None:
     V = rotation(3)
     with pytest.raises(InputError, match=rf"1.*{excess:.2g}"):
-        Kernel.from_K((V * [0.2, 0.5, 1 + excess]) @ V.T)
+        SpectralDPP.from_K((V * [0.2, 0.5, 1 + excess]) @ V.T)
 
 
-@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
+@pytest.mark.parametrize("make", [SpectralDPP.from_K, SpectralDPP.from_L])
 @pytest.mark.parametrize("deficit", [0.5, 1e-3, 1e-8])
-def test_a_negative_eigenvalue_is_refused_saying_by_how_much(make: type[Kernel], deficit: float) -> None:
+def test_a_negative_eigenvalue_is_refused_saying_by_how_much(make: type[SpectralDPP], deficit: float) -> None:
     V = rotation(3)
     with pytest.raises(InputError, match=rf"0.*{deficit:.2g}"):
         make((V * [-deficit, 0.5, 0.9]) @ V.T)  # type: ignore[call-arg, arg-type]
 
 
-@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
-def test_an_asymmetric_matrix_is_refused_saying_where_and_by_how_much(make: type[Kernel]) -> None:
+@pytest.mark.parametrize("make", [SpectralDPP.from_K, SpectralDPP.from_L])
+def test_an_asymmetric_matrix_is_refused_saying_where_and_by_how_much(make: type[SpectralDPP]) -> None:
     with pytest.raises(InputError, match=r"\b0\b.*\b2\b.*0\.01"):
         make([[0.5, 0, 0.11], [0, 0.5, 0], [0.1, 0, 0.5]])  # type: ignore[call-arg, arg-type]
 
@@ -117,7 +118,7 @@ def test_what_a_user_s_own_arithmetic_leaves_is_rounded_to_zero_and_one() -> Non
     V = rotation(4)
     K = (V * [-1e-10, 0.3, 0.6, 1 + 1e-10]) @ V.T
     K[0, 1] += 1e-12
-    np.testing.assert_array_equal(Kernel.from_K(K).eigenvalues[[0, -1]], [0, 1])
+    np.testing.assert_array_equal(SpectralDPP.from_K(K).eigenvalues[[0, -1]], [0, 1])
 
 
 @pytest.mark.parametrize(("n_items", "n_features"), [(20, 4), (100, 8), (400, 32)])
@@ -126,17 +127,17 @@ def test_a_matrix_of_float32_is_taken_with_the_rounding_of_float32(n_items: int,
     B = np.random.default_rng(n_items).standard_normal((n_items, n_features))
     L = (B @ B.T).astype(np.float32)
     assert np.linalg.eigvalsh(L.astype(float))[0] < -1e-9 * L.max()  # else this says nothing
-    kernel, exact = Kernel.from_L(L), Kernel.from_factor(B)
+    kernel, exact = SpectralDPP.from_L(L), SpectralDPP.from_factor(B)
     bound = n_items * np.finfo(np.float32).eps * float(L.max())
     assert np.abs(kernel.K - exact.K).max() < bound
-    again = Kernel.from_K(exact.K.astype(np.float32))
+    again = SpectralDPP.from_K(exact.K.astype(np.float32))
     assert np.abs(again.K - exact.K).max() < bound
 
 
-@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
+@pytest.mark.parametrize("make", [SpectralDPP.from_K, SpectralDPP.from_L])
 @pytest.mark.parametrize(("kind", "deficit"), [(np.float32, 1e-5), (np.float16, 0.02), (np.float64, 1e-8)])
 def test_a_negative_eigenvalue_beyond_the_rounding_of_its_numbers_is_refused(
-    make: type[Kernel], kind: type[np.generic], deficit: float
+    make: type[SpectralDPP], kind: type[np.generic], deficit: float
 ) -> None:
     V = rotation(3)
     with pytest.raises(InputError):
@@ -149,12 +150,12 @@ def test_eigenvalues_of_float32_beyond_one_by_rounding_are_one() -> None:
     V = rotation(5)
     K = ((V * [0.1, 0.2, 0.4, 1, 1]) @ V.T).astype(np.float32) * np.float32(1 + 2e-7)
     assert np.linalg.eigvalsh(K.astype(float))[-1] > 1 + 1e-7
-    assert Kernel.from_K(K).eigenvalues.max() == 1
+    assert SpectralDPP.from_K(K).eigenvalues.max() == 1
     with pytest.raises(InputError):
-        Kernel.from_K(K.astype(float))
+        SpectralDPP.from_K(K.astype(float))
 
 
-@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
+@pytest.mark.parametrize("make", [SpectralDPP.from_K, SpectralDPP.from_L])
 @pytest.mark.parametrize(
     ("matrix", "shape"),
     [
@@ -165,15 +166,15 @@ def test_eigenvalues_of_float32_beyond_one_by_rounding_are_one() -> None:
         (np.zeros((0, 0)), r"\b0\b.*\b0\b"),
     ],
 )
-def test_what_is_no_finite_square_matrix_is_refused(make: type[Kernel], matrix: object, shape: str | None) -> None:
+def test_what_is_no_finite_square_matrix_is_refused(make: type[SpectralDPP], matrix: object, shape: str | None) -> None:
     with pytest.raises(InputError, match=shape):
         make(matrix)  # type: ignore[call-arg, arg-type]
 
 
 def test_an_eigenvalue_of_L_beyond_what_K_can_hold_is_refused() -> None:
-    Kernel.from_L(np.diag([1.0, 1e15]))
+    SpectralDPP.from_L(np.diag([1.0, 1e15]))
     with pytest.raises(InputError, match=r"1e\+17"):
-        Kernel.from_L(np.diag([1.0, 1e17]))
+        SpectralDPP.from_L(np.diag([1.0, 1e17]))
 
 
 @pytest.mark.parametrize(
@@ -189,12 +190,12 @@ def test_an_eigenvalue_of_L_beyond_what_K_can_hold_is_refused() -> None:
 )
 def test_an_invalid_spectrum_is_refused(lam: list[float], V: Floats, values: str | None) -> None:
     with pytest.raises(InputError, match=values):
-        Kernel(np.array(lam), V)
+        SpectralDPP(np.array(lam), V)
 
 
 @pytest.mark.parametrize("n_items", [6, 40])
-@pytest.mark.parametrize("make", [Kernel.from_K, Kernel.from_L])
-def test_an_item_whose_row_is_zero_has_probability_exactly_zero(make: type[Kernel], n_items: int) -> None:
+@pytest.mark.parametrize("make", [SpectralDPP.from_K, SpectralDPP.from_L])
+def test_an_item_whose_row_is_zero_has_probability_exactly_zero(make: type[SpectralDPP], n_items: int) -> None:
     """Decomposed with the others it gets 1e-31, and a set that holds it −80 in place of −inf."""
     X = np.random.default_rng(0).standard_normal((n_items, n_items))
     X[::3] = 0
@@ -208,22 +209,22 @@ def test_an_item_whose_row_is_zero_has_probability_exactly_zero(make: type[Kerne
 
 
 def test_the_zero_matrix_is_the_dpp_of_the_empty_set() -> None:
-    for kernel in (Kernel.from_K(np.zeros((3, 3))), Kernel.from_L(np.zeros((3, 3)))):
+    for kernel in (SpectralDPP.from_K(np.zeros((3, 3))), SpectralDPP.from_L(np.zeros((3, 3)))):
         assert kernel.rank == 0
         np.testing.assert_array_equal(law(DPP(kernel)), [1, 0, 0, 0, 0, 0, 0, 0])
 
 
 def test_small_eigenvalues_of_L_are_kept_relative_to_its_size() -> None:
     V = rotation(3)
-    kernel = Kernel.from_L(1e-200 * (V * [1e-10, 1, 2]) @ V.T)
+    kernel = SpectralDPP.from_L(1e-200 * (V * [1e-10, 1, 2]) @ V.T)
     assert kernel.rank == 3
     np.testing.assert_allclose(kernel.eigenvalues, [1e-210, 1e-200, 2e-200], rtol=1e-5)
-    assert Kernel.from_L(1e-200 * (V * [1e-18, 1, 2]) @ V.T).rank == 2
+    assert SpectralDPP.from_L(1e-200 * (V * [1e-18, 1, 2]) @ V.T).rank == 2
 
 
 def test_a_kernel_cannot_be_changed_by_anyone() -> None:
     lam, V = np.array([0.0625, 0.25]), np.eye(2)
-    kernel = Kernel(lam, V)
+    kernel = SpectralDPP(lam, V)
     lam[0], V[0, 0] = 0.9, 7
     np.testing.assert_array_equal(kernel.K, [[0.0625, 0], [0, 0.25]])
     for array in (kernel.eigenvalues, kernel.eigenvectors, kernel.K, kernel.L):
@@ -234,28 +235,28 @@ def test_a_kernel_cannot_be_changed_by_anyone() -> None:
 
 
 def test_lists_and_integers_are_taken_for_matrices() -> None:
-    np.testing.assert_array_equal(Kernel.from_L([[1, 0], [0, 3]]).eigenvalues, [0.5, 0.75])
-    assert inclusion_probability(Kernel.from_K([[1, 0], [0, 0]]), np.array([0])) == 1
+    np.testing.assert_array_equal(SpectralDPP.from_L([[1, 0], [0, 3]]).eigenvalues, [0.5, 0.75])
+    assert inclusion_probability(SpectralDPP.from_K([[1, 0], [0, 0]]), np.array([0])) == 1
 
 
 @pytest.mark.parametrize("vectors", [[[1, 1], [0, 0]], [[1, 0], [0, np.nan]], [[1, 0], [0, 1 + 1e-6]]])
 def test_eigenvectors_that_are_not_orthonormal_are_refused(vectors: list[list[float]]) -> None:
     with pytest.raises(InputError):
-        Kernel(np.array([0.9, 0.9]), np.array(vectors, dtype=float))
+        SpectralDPP(np.array([0.9, 0.9]), np.array(vectors, dtype=float))
 
 
 @pytest.mark.parametrize("matrix", [np.eye(2) * (1 + 0.5j), [[1.0], [0.5, 0.5]], [["a", "b"], ["c", "d"]]])
 def test_what_is_no_real_matrix_is_refused(matrix: object) -> None:
     with pytest.raises(InputError):
-        Kernel.from_K(matrix)
+        SpectralDPP.from_K(matrix)
 
 
 def test_a_sparse_matrix_is_taken() -> None:
-    np.testing.assert_allclose(Kernel.from_K(csr_array(np.eye(3) / 2)).K, np.eye(3) / 2)
+    np.testing.assert_allclose(SpectralDPP.from_K(csr_array(np.eye(3) / 2)).K, np.eye(3) / 2)
 
 
 def test_the_matrices_of_a_kernel_cannot_be_written_to() -> None:
-    kernel = Kernel.from_K(np.eye(2) / 2)
+    kernel = SpectralDPP.from_K(np.eye(2) / 2)
     for array in (kernel.K, kernel.L, kernel.eigenvalues, kernel.eigenvectors, kernel.repulsion):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 9
@@ -263,7 +264,7 @@ def test_the_matrices_of_a_kernel_cannot_be_written_to() -> None:
 
 def test_a_diagonal_matrix_is_decomposed_without_rounding() -> None:
     diagonal = np.array([0.5, 0.0, 0.25, 0.5, 1.0])
-    kernel = Kernel.from_K(np.diag(diagonal))
+    kernel = SpectralDPP.from_K(np.diag(diagonal))
     np.testing.assert_allclose(kernel.K, np.diag(diagonal), rtol=1e-15)
     np.testing.assert_array_equal(kernel.eigenvalues, np.sort(diagonal))
 
@@ -286,14 +287,14 @@ def random_factor(n_columns: int, n_items: int = 6) -> Floats:
 @pytest.mark.parametrize("n_columns", [1, 3, 6, 8])
 def test_a_factor_gives_its_kernel_with_no_more_rank_than_columns(n_columns: int) -> None:
     B = random_factor(n_columns)
-    kernel = Kernel.from_factor(B)
+    kernel = SpectralDPP.from_factor(B)
     np.testing.assert_allclose(kernel.L, B @ B.T, atol=1e-12)
     assert kernel.rank == min(n_columns, 6)
 
 
 def test_a_factor_may_come_with_the_scale_of_its_columns() -> None:
     B, columns = random_factor(4), np.array([1.0, 0.1, 100.0, 2.0])
-    kernel = Kernel.from_factor(B, columns)
+    kernel = SpectralDPP.from_factor(B, columns)
     np.testing.assert_allclose(kernel.L, B * columns**2 @ B.T, rtol=1e-10)
     assert kernel.rank == 4
 
@@ -301,14 +302,14 @@ def test_a_factor_may_come_with_the_scale_of_its_columns() -> None:
 def test_rows_of_zeros_in_a_factor_are_items_of_probability_exactly_zero() -> None:
     B = random_factor(6)
     B[[1, 4]] = 0
-    kernel = Kernel.from_factor(B)
+    kernel = SpectralDPP.from_factor(B)
     np.testing.assert_array_equal(kernel.K[[1, 4]], 0)
     assert kernel.rank == 4
     assert DPP(kernel).log_prob([1]) == -np.inf
     np.testing.assert_allclose(kernel.L, B @ B.T, atol=1e-12)
-    assert Kernel.from_factor(np.zeros((3, 2))).rank == 0
+    assert SpectralDPP.from_factor(np.zeros((3, 2))).rank == 0
 
 
 def test_small_eigenvalues_survive_a_factor_and_not_the_matrix() -> None:
     B = np.diag([1e4, 1.0, 1e-6]) @ np.linalg.qr(random_factor(3, 3))[0]
-    np.testing.assert_allclose(np.sort(Kernel.from_factor(B).odds), [1e-12, 1, 1e8], rtol=1e-6)
+    np.testing.assert_allclose(np.sort(SpectralDPP.from_factor(B).odds), [1e-12, 1, 1e8], rtol=1e-6)

@@ -9,13 +9,14 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from scipy import fft, stats
-
-from dpplearn import DPP, InputError, Kernel
-from dpplearn.arrays import Floats, Ints
-from dpplearn.distributions.compiled.eigenvector_sampling import choose_k
 from dpplearn.kernels.symmetric.sampling import SAMPLERS, inclusion_table, sample_sets
 from dpplearn.kernels.symmetric.sizes import inclusion_given_size
+from scipy import fft, stats
+
+from dpplearn import DPP, InputError
+from dpplearn.arrays import Floats, Ints
+from dpplearn.distributions.compiled.eigenvector_sampling import choose_k
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 from helpers.spectra import SPECTRA, exact
 
@@ -109,11 +110,11 @@ def test_a_draw_does_not_depend_on_the_one_before() -> None:
         assert correlation.pvalue > REJECT
 
 
-def near_duplicates() -> Kernel:
+def near_duplicates() -> SpectralDPP:
     """Five items, the first two alike up to 1e-5."""
     X = np.random.default_rng(0).standard_normal((5, 5))
     X[1] = X[0] + 1e-5 * X[1]
-    return Kernel.from_L(4 * X @ X.T)
+    return SpectralDPP.from_L(4 * X @ X.T)
 
 
 @pytest.mark.parametrize("k", [None, 1, 2, 3, 4])
@@ -128,7 +129,7 @@ def test_two_near_duplicates_are_never_drawn_together(k: int | None) -> None:
 def test_an_item_beside_its_exact_double_is_never_drawn() -> None:
     X = np.random.default_rng(0).standard_normal((100, 100))
     X[50:] = X[:50]
-    for Y in sample_sets(Kernel.from_L(X @ X.T), 300, rng=0):
+    for Y in sample_sets(SpectralDPP.from_L(X @ X.T), 300, rng=0):
         assert len(np.unique(Y % 50)) == len(Y)
 
 
@@ -137,7 +138,7 @@ def test_items_that_are_certain_are_in_every_draw_and_impossible_ones_in_none() 
     K[0, 0] = 1
     K[1:4, 1:4] = [[0.5, 0.2, 0.1], [0.2, 0.5, 0.2], [0.1, 0.2, 0.5]]
     for k in (None, 1, 2, 4):
-        for Y in sample_sets(Kernel.from_K(K), 2000, k, rng=0):
+        for Y in sample_sets(SpectralDPP.from_K(K), 2000, k, rng=0):
             assert 0 in Y
             assert 4 not in Y
 
@@ -152,8 +153,8 @@ def test_eigenvalues_at_one_are_active_in_every_draw_and_at_zero_in_none(spectru
         assert {len(Y) for Y in sample_sets(kernel, 40, k, rng=0)} == {k}
 
 
-def large_kernel(lam: Floats) -> Kernel:
-    return Kernel(lam, fft.dct(np.eye(len(lam)), norm="ortho"))
+def large_kernel(lam: Floats) -> SpectralDPP:
+    return SpectralDPP(lam, fft.dct(np.eye(len(lam)), norm="ortho"))
 
 
 def test_2000_items_and_draws_of_200_are_stable() -> None:
@@ -260,7 +261,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_every_sampler_chooses_eigenvectors_with_their_law(sampler: str) -> None:
     """Sets of eigenvectors by counts, against independent flips given how many may come up."""
-    kernel = Kernel(np.array([0.1, 0.4, 0.6, 0.9]), np.eye(4))
+    kernel = SpectralDPP(np.array([0.1, 0.4, 0.6, 0.9]), np.eye(4))
     k, sizes = {"dpp": (None, range(5)), "nonempty": (None, range(1, 5)), "k-dpp": (2, range(2, 3))}[sampler]
     flips = np.array(list(product([False, True], repeat=4)))
     law = np.where(flips, kernel.eigenvalues, 1 - kernel.eigenvalues).prod(axis=1)

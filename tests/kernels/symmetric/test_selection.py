@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-
-from dpplearn import DPP, InputError, Kernel
-from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.selection import greedy, greedy_map
+
+from dpplearn import DPP, InputError
+from dpplearn.arrays import Floats
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 from helpers.spectra import SPECTRA, Exact, every_spectrum, exact, rotation
 
@@ -76,7 +77,7 @@ def test_greedy_search_among_sixty_items_is_that_by_determinants(seed: int) -> N
     X = np.random.default_rng(seed).standard_normal((60, 80))
     L = X @ X.T / 20
     items, gains = naive_by_determinants(L, 30)
-    for found in (greedy(L, 60, 30), greedy_map(Kernel.from_L(L), 30)):
+    for found in (greedy(L, 60, 30), greedy_map(SpectralDPP.from_L(L), 30)):
         assert found.positions.tolist() == items
         np.testing.assert_allclose(found.gains, gains, rtol=1e-9)
 
@@ -147,7 +148,7 @@ def test_a_basket_is_completed_to_every_size_that_can_be(spectrum: str) -> None:
 def test_it_stops_at_the_rank_and_says_so(n_items: int, rank: int, n_ones: int) -> None:
     lam = np.where(np.arange(n_items) < rank, 0.5, 0)
     lam[:n_ones] = 1
-    dpp = DPP(Kernel(lam, rotation(n_items)))
+    dpp = DPP(SpectralDPP(lam, rotation(n_items)))
     found = dpp.greedy_map(rank + 4)
     assert len(found) == rank
     assert found.note.startswith(f"stopped at {rank} of {rank + 4} items: no further item can be added")

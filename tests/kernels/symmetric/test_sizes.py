@@ -9,10 +9,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-
-from dpplearn import InputError, Kernel
 from dpplearn.kernels.interface import check_size
 from dpplearn.kernels.symmetric.sizes import inclusion_given_size, log_size_distribution, log_size_table
+
+from dpplearn import InputError
+from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 from helpers.spectra import SPECTRA, every_spectrum, exact
 
@@ -21,8 +22,8 @@ ONE = 2**400  # of fixed-point numbers
 UNEVEN = [1 - 1e-12, 1e-12, 0.5, 1e-3, 0.999, 1e-7, 0.3, 1 - 1e-7]
 
 
-def kernel_of(lam: Sequence[float]) -> Kernel:
-    return Kernel(np.array(lam, dtype=float), np.eye(len(lam)))
+def kernel_of(lam: Sequence[float]) -> SpectralDPP:
+    return SpectralDPP(np.array(lam, dtype=float), np.eye(len(lam)))
 
 
 def exact_table(lam: Sequence[float]) -> list[list[Fraction]]:

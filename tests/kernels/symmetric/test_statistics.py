@@ -12,16 +12,16 @@ from functools import cache
 
 import numpy as np
 import pytest
-
-from dpplearn import Baskets, InputError, Kernel
-from dpplearn.arrays import EPSILON, Floats
 from dpplearn.kernels import passes
 from dpplearn.kernels.symmetric import bordered, definite
+
+from dpplearn import Baskets, InputError
+from dpplearn.arrays import EPSILON, Floats
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import (
     Statistics,
     log_determinants,
     log_likelihood,
-    log_probabilities,
     logdet_under_L,
     mean_log_likelihood,
     statistics,
@@ -44,21 +44,21 @@ BORDERS = {"away from 1": [], "near 1": [1 - 1e-7], "at 1": [1.0, 1.0]}
 with_and_without_border = pytest.mark.parametrize("border", BORDERS)
 
 
-def kernel_of(n_items: int, border: str = "away from 1", seed: int = 0) -> Kernel:
+def kernel_of(n_items: int, border: str = "away from 1", seed: int = 0) -> SpectralDPP:
     """Eigenvalues in (0.05, 0.9), but for those of a border."""
     lam = np.random.default_rng(seed).uniform(0.05, 0.9, n_items)
     lam[: len(BORDERS[border])] = BORDERS[border]
-    return Kernel(lam, rotation(n_items, seed))
+    return SpectralDPP(lam, rotation(n_items, seed))
 
 
-def with_doubles(border: str) -> Kernel:
+def with_doubles(border: str) -> SpectralDPP:
     """Items 60 to 79 are items 0 to 19 again."""
     X = np.random.default_rng(0).standard_normal((80, 60))
     X[60:] = X[:20]
-    kernel = Kernel.from_L(X @ X.T / 60)
+    kernel = SpectralDPP.from_L(X @ X.T / 60)
     lam = kernel.eigenvalues.copy()
     lam[len(lam) - len(BORDERS[border]) :] = BORDERS[border]
-    return Kernel(lam, kernel.eigenvectors)
+    return SpectralDPP(lam, kernel.eigenvectors)
 
 
 def random_baskets(n_items: int, sizes: list[int], each: int, seed: int = 0) -> Baskets:
@@ -124,7 +124,7 @@ def test_sets_of_every_size_give_the_same_through_the_loops_and_through_LAPACK(
 @every_spectrum
 def test_log_probabilities_are_exact_and_minus_infinity_exactly_where_a_set_is_impossible(spectrum: str) -> None:
     truth = exact(spectrum)
-    found = log_probabilities(truth.kernel, Baskets.from_lists(truth.subsets, n_items=6))
+    found = log_prob(truth.kernel, Baskets.from_lists(truth.subsets, n_items=6))
     for Y, log_p, p in zip(truth.subsets, found, truth.P, strict=True):
         if p == 0:
             assert log_p == -np.inf
@@ -280,7 +280,7 @@ def test_an_empty_basket_counts_in_the_weight_alone() -> None:
 def test_the_empty_basket_has_its_probability_from_eigenvalues_near_one_and_none_at_one() -> None:
     empty = Baskets.from_lists([[]], n_items=6)
     near = exact("two at 1 - 1e-12").kernel
-    assert log_probabilities(near, empty)[0] == pytest.approx(np.log1p(-near.eigenvalues).sum(), rel=1e-14)
+    assert log_prob(near, empty)[0] == pytest.approx(np.log1p(-near.eigenvalues).sum(), rel=1e-14)
     at = exact("one at 1").kernel
     assert statistics(at, empty).impossible == 1
     assert statistics(at, empty).logdet == -np.inf
@@ -289,7 +289,7 @@ def test_the_empty_basket_has_its_probability_from_eigenvalues_near_one_and_none
 
 @with_and_without_border
 def test_a_basket_of_weight_zero_changes_nothing_though_it_be_impossible(border: str) -> None:
-    kernel = Kernel(np.where(np.arange(12) < 8, kernel_of(12, border).eigenvalues, 0), rotation(12))
+    kernel = SpectralDPP(np.where(np.arange(12) < 8, kernel_of(12, border).eigenvalues, 0), rotation(12))
     sets = [sorted(Y) for Y in random_baskets(12, [3, 4, 5], each=4)]
     counted = Baskets.from_lists(sets, n_items=12)
     more = Baskets.from_lists([*sets, range(10), [0, 1, 2]], n_items=12, weights=[1] * len(sets) + [0, 0])
@@ -300,7 +300,7 @@ def test_a_basket_of_weight_zero_changes_nothing_though_it_be_impossible(border:
 
 @with_and_without_border
 def test_an_impossible_basket_makes_the_logdet_minus_infinity_is_counted_and_adds_nothing_to_delta(border: str) -> None:
-    kernel = Kernel(np.where(np.arange(12) < 8, kernel_of(12, border).eigenvalues, 0), rotation(12))
+    kernel = SpectralDPP(np.where(np.arange(12) < 8, kernel_of(12, border).eigenvalues, 0), rotation(12))
     sets = [sorted(Y) for Y in random_baskets(12, [3, 4, 5], each=4)]
     possible_ones = statistics(kernel, Baskets.from_lists(sets, n_items=12))
     weights = [1.0] * len(sets) + [0.25, 0.5]
@@ -312,7 +312,7 @@ def test_an_impossible_basket_makes_the_logdet_minus_infinity_is_counted_and_add
 
 
 def test_an_item_that_never_occurs_makes_a_set_impossible_alone_and_with_others() -> None:
-    kernel = Kernel.from_K(np.diag([0.5, 0, 0.5, 0.5]))
+    kernel = SpectralDPP.from_K(np.diag([0.5, 0, 0.5, 0.5]))
     baskets = Baskets.from_lists([[1], [0, 1], [0, 1, 2], [0], [0, 3]], n_items=4, weights=[1, 2, 4, 8, 16])
     assert statistics(kernel, baskets).impossible == 7
     np.testing.assert_array_equal(log_determinants(kernel, baskets) == -np.inf, [True, True, True, False, False])
@@ -321,7 +321,7 @@ def test_an_item_that_never_occurs_makes_a_set_impossible_alone_and_with_others(
 def test_doubles_are_impossible_in_sets_that_go_through_LAPACK() -> None:
     X = np.random.default_rng(0).standard_normal((LARGE + 10, 2 * LARGE))
     X[-1] = X[0]
-    kernel = Kernel.from_L(X @ X.T / LARGE)
+    kernel = SpectralDPP.from_L(X @ X.T / LARGE)
     doubles = [*range(LARGE), LARGE + 9]
     baskets = Baskets.from_lists([doubles, range(LARGE + 1)], n_items=LARGE + 10, weights=[3, 2])
     assert statistics(kernel, baskets).impossible == 3
@@ -334,17 +334,17 @@ def test_no_set_larger_than_the_rank_has_a_probability(n_items: int, rank: int, 
     """Rounding lifts the last pivot above k·eps in one of eight such sets."""
     lam = np.where(np.arange(n_items) < rank, 0.5, 0)
     lam[:n_ones] = 1
-    kernel = Kernel(lam, rotation(n_items))
+    kernel = SpectralDPP(lam, rotation(n_items))
     larger = random_baskets(n_items, [rank + 1, rank + 2], each=200)
-    assert np.all(log_probabilities(kernel, larger) == -np.inf)
-    assert np.all(np.isfinite(log_probabilities(kernel, random_baskets(n_items, [rank], each=200))))
+    assert np.all(log_prob(kernel, larger) == -np.inf)
+    assert np.all(np.isfinite(log_prob(kernel, random_baskets(n_items, [rank], each=200))))
 
 
 def test_no_set_smaller_than_the_number_of_eigenvalues_at_one_has_a_probability() -> None:
     lam = np.where(np.arange(30) < 6, 1, 0.4)
-    kernel = Kernel(lam, rotation(30))
-    assert np.all(log_probabilities(kernel, random_baskets(30, [1, 4, 5], each=200)) == -np.inf)
-    assert np.all(np.isfinite(log_probabilities(kernel, random_baskets(30, [6], each=200))))
+    kernel = SpectralDPP(lam, rotation(30))
+    assert np.all(log_prob(kernel, random_baskets(30, [1, 4, 5], each=200)) == -np.inf)
+    assert np.all(np.isfinite(log_prob(kernel, random_baskets(30, [6], each=200))))
 
 
 def test_a_pivot_of_rounding_size_is_zero_and_a_small_one_is_not() -> None:
@@ -353,11 +353,11 @@ def test_a_pivot_of_rounding_size_is_zero_and_a_small_one_is_not() -> None:
     both = Baskets.from_lists([[0, 1]], n_items=2)
     for delta, scale in ((1e-13, 1.0), (1e-13, 1e-200), (1e-4, 1e-200)):
         odds = scale * np.array([2 - delta, delta])
-        kernel = Kernel(odds / (1 + odds), V)
+        kernel = SpectralDPP(odds / (1 + odds), V)
         assert log_determinants(kernel, both)[0] == pytest.approx(np.log(odds).sum(), abs=1e-2)
     for delta, scale in ((1e-17, 1.0), (1e-20, 1.0), (1e-17, 1e-200)):
         odds = scale * np.array([2 - delta, delta])
-        assert log_determinants(Kernel(odds / (1 + odds), V), both)[0] == -np.inf
+        assert log_determinants(SpectralDPP(odds / (1 + odds), V), both)[0] == -np.inf
 
 
 @with_and_without_border
@@ -380,11 +380,11 @@ def test_a_determinant_below_what_a_float_can_hold_keeps_its_logarithm(k: int) -
     A = X @ X.T / 80
     baskets = Baskets.from_lists([range(k)], n_items=40)
     expected = k * math.log(1e-30) + np.linalg.slogdet(A[:k, :k])[1]
-    stats = statistics(Kernel.from_L(1e-30 * A), baskets)
+    stats = statistics(SpectralDPP.from_L(1e-30 * A), baskets)
     assert stats.logdet == pytest.approx(expected, rel=1e-13)
     inverse = np.linalg.inv(1e-30 * A[:k, :k])
     np.testing.assert_allclose(stats.delta[:k, :k], inverse, rtol=0, atol=1e-12 * np.abs(inverse).max())
-    alike = Kernel.from_L(np.ones((40, 40)) + 1e-11 * np.eye(40))
+    alike = SpectralDPP.from_L(np.ones((40, 40)) + 1e-11 * np.eye(40))
     expected = (k - 1) * math.log(1e-11) + math.log(k)
     assert log_determinants(alike, baskets)[0] == pytest.approx(expected, abs=1e-2)
 
@@ -398,7 +398,7 @@ def test_the_three_ways_to_a_log_likelihood_agree_with_enumeration(spectrum: str
     expected = oracle.log_likelihood(truth.P, sets, weights.tolist())
     assert log_likelihood(truth.kernel, statistics(truth.kernel, baskets)) == pytest.approx(expected, rel=1e-12)
     assert mean_log_likelihood(truth.kernel, baskets) == pytest.approx(expected, rel=1e-12)
-    each = log_probabilities(truth.kernel, baskets)
+    each = log_prob(truth.kernel, baskets)
     assert np.average(each, weights=weights) == pytest.approx(expected, rel=1e-12)
 
 
@@ -406,7 +406,7 @@ def test_a_kernel_and_baskets_of_different_sizes_are_an_error() -> None:
     """The compiled loops check no bounds, so this would read what is not theirs."""
     baskets = Baskets.from_lists([[0], [5]])
     with pytest.raises(InputError, match=r"\b2\b.*\b6\b"):
-        statistics(Kernel.from_K(np.eye(2) / 2), baskets)
+        statistics(SpectralDPP.from_K(np.eye(2) / 2), baskets)
 
 
 def definite_L(n_items: int, seed: int = 0) -> Floats:
@@ -569,7 +569,7 @@ def test_the_logarithm_of_lanes_is_that_of_the_library_over_the_whole_range() ->
 
 def test_a_kernel_of_rank_zero_makes_every_set_impossible_once() -> None:
     baskets = Baskets.from_lists([[0], [0, 1], []], n_items=3, weights=[2, 1, 4])
-    stats = statistics(Kernel(np.zeros(3), np.eye(3)), baskets)
+    stats = statistics(SpectralDPP(np.zeros(3), np.eye(3)), baskets)
     assert (stats.impossible, stats.logdet) == (3, -np.inf)
 
 
@@ -578,7 +578,7 @@ def test_compiled_loops_may_be_loaded_by_several_threads_at_once() -> None:
     code = """
 from concurrent.futures import ThreadPoolExecutor
 import dpplearn as dl
-kernels = [dl.Kernel.from_K([[0.5, 0.1], [0.1, 0.5]]), dl.Kernel.from_K([[1.0, 0], [0, 0.5]])]
+kernels = [SpectralDPP.from_K([[0.5, 0.1], [0.1, 0.5]]), SpectralDPP.from_K([[1.0, 0], [0, 0.5]])]
 def use(number): return dl.DPP(kernels[number % 2]).log_prob([0]), dl.DPP(kernels[0]).sample(2, rng=0)
 print(len(list(ThreadPoolExecutor(8).map(use, range(16)))))
 """

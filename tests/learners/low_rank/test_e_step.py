@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpplearn import Baskets
-from dpplearn.kernels.families import law_of
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.low_rank.e_step import e_step
 from dpplearn.learners.low_rank.learner import low_rank
 from dpplearn.learners.low_rank.problem import EM_PASSES, LowRankProblem
@@ -49,7 +49,7 @@ def test_what_is_told_is_the_likelihood_of_the_kernel() -> None:
     problem = LowRankProblem(baskets, None, True, 3, 2, 2)
     steps = list(low_rank(problem.initial("random", RNG), problem))
     for step in (*steps[: EM_PASSES + 1 : 12], *steps[EM_PASSES + 1 :: 3], steps[-1]):
-        law = law_of(step.kernel, nonempty=True)
+        law = distribution_of(step.kernel, nonempty=True)
         assert step.log_likelihood == pytest.approx(law.mean_log_likelihood(baskets), abs=1e-5)
     assert [steps[0].share, steps[-1].share] == [0, 1]
 

@@ -9,7 +9,7 @@ from dpplearn import Baskets, fit
 from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
 from dpplearn.distributions.compiled.low_rank_minors import minors_of
-from dpplearn.kernels.factored.kernel import coupled, coupling, weighted_gram
+from dpplearn.distributions.interaction import absorbed_core, weighted_gram
 from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
 
 RNG = np.random.default_rng(0)
@@ -51,7 +51,7 @@ def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int
             w * log_minor(Z, omega, LISTS[row]) for w, row in zip(weights[batch.chosen], batch.chosen, strict=True)
         )
         p = [1 / (1 + np.exp(-each.log_odds)) for each in segments]
-        norms = [coupled(omega, weighted_gram(Z, chance))[0] for chance in p]
+        norms = [absorbed_core(omega, weighted_gram(Z, chance))[0] for chance in p]
         return float(minors - sum(each.weight * norm for each, norm in zip(segments, norms, strict=True)))
 
     active = Active.of(BASKETS, np.arange(N))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpplearn import Baskets
-from dpplearn.kernels.families import law_of
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Step
 from dpplearn.learners.mixture.learner import climb, mixture
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape
@@ -38,7 +38,7 @@ def somewhere(shape: Shape, seed: int = 0) -> Parameters:
 def test_its_value_is_the_log_likelihood_less_the_penalties(nonempty: bool, segments: int) -> None:
     given = problem(segments, nonempty=nonempty)
     at = somewhere(given.shape)
-    likelihood = law_of(at.kernel(given.shape), nonempty=nonempty).mean_log_likelihood(BASKETS)
+    likelihood = distribution_of(at.kernel(given.shape), nonempty=nonempty).mean_log_likelihood(BASKETS)
     half_baskets = (at.gamma - np.log1p(np.exp(2 * at.gamma))).sum()
     shrunk = 0.3 * (at.U**2).sum() + 0.7 * (at.A**2).sum() + 0.45 * (at.theta**2).sum()
     expected = likelihood + (half_baskets - shrunk) / BASKETS.total_weight
@@ -87,7 +87,7 @@ def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: 
     assert values[-1] > values[0]
     last = steps[-1].kernel
     assert steps[-1].log_likelihood == pytest.approx(
-        law_of(last, nonempty=True).mean_log_likelihood(BASKETS), rel=1e-12
+        distribution_of(last, nonempty=True).mean_log_likelihood(BASKETS), rel=1e-12
     )
     assert values[-1] - 1e-12 <= given.objective(last) < values[-1] + 0.01  # with the least penalty of its kernel
     if not attraction:

@@ -11,8 +11,8 @@ import pytest
 import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.data.features import read_features
-from dpplearn.learners.quality.exponential import QualityLaw
 from dpplearn.learners.quality.blend import Blend
+from dpplearn.learners.quality.exponential import QualityLaw
 from dpplearn.learners.quality.learner import quality
 from dpplearn.learners.quality.problem import QualityProblem
 from dpplearn.learners.quality.standard_errors import standard_errors

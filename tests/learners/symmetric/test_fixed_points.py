@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, Kernel
+from dpplearn import Baskets
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.symmetric.mm import ACCELERATED_STEPS, acceleration, solution
 from dpplearn.learners.symmetric.problem import SymmetricProblem
@@ -86,7 +87,7 @@ def test_an_accelerated_mm_step_solves_the_equation_with_both_terms() -> None:
 def test_the_acceleration_is_the_formula_and_in_its_range() -> None:
     found = []
     for seed, scale in itertools.product(range(10), (1e-3, 0.1, 1, 10)):
-        kernel = Kernel.from_L(random_positive(seed) * scale)
+        kernel = SpectralDPP.from_L(random_positive(seed) * scale)
         delta = mean_inverse(kernel.L, PROBLEM)
         largest = np.linalg.eigvals(delta @ (kernel.L + ONE)).real.max()
         found.append(acceleration(np.array(kernel.L), delta))

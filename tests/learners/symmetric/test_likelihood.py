@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, Kernel
+from dpplearn import Baskets
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor, in_L
 from dpplearn.learners.symmetric.problem import SymmetricProblem
@@ -27,7 +28,7 @@ def random_factor(n_columns: int, seed: int = 0) -> np.ndarray:
 def test_the_value_is_the_likelihood_of_the_kernel(n_columns: int) -> None:
     B = random_factor(n_columns)
     value, _ = FactorLikelihood(SymmetricProblem(BASKETS, 1))(B)
-    assert value == pytest.approx(mean_log_likelihood(Kernel.from_factor(B), BASKETS), rel=1e-12)
+    assert value == pytest.approx(mean_log_likelihood(SpectralDPP.from_factor(B), BASKETS), rel=1e-12)
 
 
 @widths
@@ -61,7 +62,7 @@ def test_the_gradient_in_L_is_the_mean_inverse_less_that_of_I_plus_L() -> None:
     for basket, weight in zip(BASKETS, BASKETS.weights, strict=True):
         Y = np.array(list(basket), dtype=int)
         expected[np.ix_(Y, Y)] += weight / BASKETS.total_weight * np.linalg.inv(L[np.ix_(Y, Y)])
-    assert value == pytest.approx(mean_log_likelihood(Kernel.from_L(L), BASKETS), rel=1e-12)
+    assert value == pytest.approx(mean_log_likelihood(SpectralDPP.from_L(L), BASKETS), rel=1e-12)
     np.testing.assert_allclose(delta, expected, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(inverse, np.linalg.inv(np.eye(N_ITEMS) + L), rtol=1e-10, atol=1e-12)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from dpplearn import Baskets, Kernel
+from dpplearn import Baskets
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.symmetric.em import e_step
@@ -20,11 +21,11 @@ from helpers.slopes import assert_slope, assert_slope_two
 BASKETS = PROBLEMS["sampled from a DPP"]
 
 
-def with_eigenvalues(*lam: float) -> Kernel:
-    return Kernel(np.array(lam), random_kernel(np.random.default_rng(7)).eigenvectors)
+def with_eigenvalues(*lam: float) -> SpectralDPP:
+    return SpectralDPP(np.array(lam), random_kernel(np.random.default_rng(7)).eigenvectors)
 
 
-def score_over_information(kernel: Kernel, baskets: Baskets) -> np.ndarray:
+def score_over_information(kernel: SpectralDPP, baskets: Baskets) -> np.ndarray:
     """Θ_ba = s_ab / I_ab, one pair of eigenvectors at a time; zero where the information is."""
     lam, odds, V = kernel.eigenvalues, kernel.odds, kernel.eigenvectors
     stats = statistics(kernel, baskets)
@@ -42,7 +43,7 @@ def score_over_information(kernel: Kernel, baskets: Baskets) -> np.ndarray:
     [with_eigenvalues(0.2, 0.3, 0.4, 0.5, 0.6, 0.7), with_eigenvalues(0, 0, 0.4, 0.5, 0.6, 0.9)],
     ids=["inside", "two at 0"],
 )
-def test_angles_are_score_over_information(kernel: Kernel) -> None:
+def test_angles_are_score_over_information(kernel: SpectralDPP) -> None:
     baskets = BASKETS.subset(BASKETS.sizes <= 4)
     expected = score_over_information(kernel, baskets)
     angles = natural_angles(kernel.eigenvalues, e_step(kernel, statistics(kernel, baskets)))
@@ -77,7 +78,7 @@ def test_turning_by_the_angles_has_the_slope_of_score_over_information() -> None
     assert slope > 0
 
     def remainder(eta: float) -> float:
-        moved = Kernel(kernel.eigenvalues, kernel.eigenvectors @ rotation(eta * angles))
+        moved = SpectralDPP(kernel.eigenvalues, kernel.eigenvectors @ rotation(eta * angles))
         return abs(mean_log_likelihood(moved, BASKETS) - before - eta * slope)
 
     assert_slope_two(remainder, first=1e-2)
@@ -100,7 +101,7 @@ def test_the_rotation_is_the_exponential_up_to_the_third_order() -> None:
     assert_slope(lambda eta: float(np.linalg.norm(rotation(eta * S) - expm(eta * S))), 3, first=0.1)
 
 
-def first_steps(start: Kernel, baskets: Baskets, n: int) -> list[Step]:
+def first_steps(start: SpectralDPP, baskets: Baskets, n: int) -> list[Step]:
     return list(itertools.islice(natural_em(start, SymmetricProblem(baskets, 1)), n))
 
 
@@ -124,7 +125,7 @@ def test_a_step_that_falls_is_taken_back_and_halved() -> None:
     assert np.all(np.diff([step.log_likelihood for step in steps]) >= 0)
 
 
-def posterior_step(kernel: Kernel, baskets: Baskets) -> Kernel:
+def posterior_step(kernel: SpectralDPP, baskets: Baskets) -> SpectralDPP:
     """The step in full."""
     T = e_step(kernel, statistics(kernel, baskets))
-    return Kernel(T.diagonal(), kernel.eigenvectors @ rotation(natural_angles(kernel.eigenvalues, T)))
+    return SpectralDPP(T.diagonal(), kernel.eigenvectors @ rotation(natural_angles(kernel.eigenvalues, T)))

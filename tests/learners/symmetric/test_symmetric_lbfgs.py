@@ -9,21 +9,22 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, Kernel
+from dpplearn import DPP, Baskets
+from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.symmetric.lbfgs import SMALL_ODDS, column_scale, with_empty_probability, without_small_columns
 from dpplearn.learners.symmetric.likelihood import factor
 from helpers.problems import random_kernel, sampled, shopping
 
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)
 
-KERNEL = Kernel(np.array([0.05, 0.1, 0.2, 0.3]), random_kernel(np.random.default_rng(0), 4).eigenvectors)
+KERNEL = SpectralDPP(np.array([0.05, 0.1, 0.2, 0.3]), random_kernel(np.random.default_rng(0), 4).eigenvectors)
 
 
 def baskets_with_empty(n_empty: int, n: int = 10) -> Baskets:
     return Baskets.from_lists([[]] * n_empty + [[row % 4] for row in range(n - n_empty)], n_items=4)
 
 
-def probability_of_empty(kernel: Kernel) -> float:
+def probability_of_empty(kernel: SpectralDPP) -> float:
     return float(np.prod(1 - kernel.eigenvalues))
 
 
@@ -54,7 +55,7 @@ def test_no_eigenvalue_is_lowered() -> None:
 @pytest.mark.parametrize(("n_empty", "largest"), [(0, 1 - 1e-5), (2, 0.9)])
 def test_a_share_too_small_for_a_number_is_no_trouble(n_empty: int, largest: float) -> None:
     """Of 500 eigenvalues at 0.9, the product of 1 − λ is 1e-500."""
-    kernel = Kernel(np.full(500, 0.9), np.eye(500))
+    kernel = SpectralDPP(np.full(500, 0.9), np.eye(500))
     baskets = Baskets.from_lists([[]] * n_empty + [[1], [2, 3]], n_items=500)
     assert with_empty_probability(kernel, baskets).eigenvalues.max() == pytest.approx(largest)
 
@@ -124,12 +125,12 @@ def test_em_finds_nothing_to_gain_where_it_ends(seed: int, init: str) -> None:
 SHOPPING = shopping()
 
 
-def few_repelling_pairs() -> Kernel:
+def few_repelling_pairs() -> SpectralDPP:
     """Independent items, but for the three pairs that nobody buys both of."""
     K = np.diag(SHOPPING.frequencies())
     for i, j in ((0, 1), (2, 3), (4, 5)):
         K[i, j] = K[j, i] = 0.9 * np.sqrt(K[i, i] * K[j, j])
-    return Kernel.from_K(K)
+    return SpectralDPP.from_K(K)
 
 
 @pytest.mark.parametrize("init", ["moments", "wishart"])
