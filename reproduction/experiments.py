@@ -161,7 +161,7 @@ def start_of(problem: Problem) -> DPP:
     return DPP(problem.start, problem.train.items)
 
 
-def fit_both(problem: Problem, tol: float = TOL) -> dict[str, FitResult]:
+def fit_both(problem: Problem, tol: float = TOL) -> dict[str, FitResult[Any]]:
     """Run EM and K-Ascent from the same initial kernel."""
     return {
         name: fit_dpp(problem.train, learner, start=start_of(problem), tol=tol, max_iter=MAX_ITER, threads=1)
@@ -174,7 +174,7 @@ def run_learners(problem: Problem) -> Row:
     return compare(fit_both(problem), problem)
 
 
-def compare(fits: dict[str, FitResult], problem: Problem) -> Row:
+def compare(fits: dict[str, FitResult[Any]], problem: Problem) -> Row:
     """Return log-likelihoods, iterations, runtimes and properties of the kernels of both learners."""
     train, test, _ = problem
     baseline = DPP(independent(train), train.items)

@@ -54,7 +54,7 @@ def test_fit_reports_held_out_baskets_and_every_restart(shop: Path, orders: dl.B
 
 def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Baskets) -> None:
     call = ("fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--seed", 1, "--threads", 1)
-    report = answer(*call, "--shrinkage", 0.5, "--validation", 0.25, "--patience", 3, "--nonempty")
+    report = answer(*call, "--shrinkage", 0.5, "--validation", 0.25, "--nonempty")
     same = dl.fit_dpp(orders, shrinkage=0.5, validation=0.25, nonempty=True, rng=1, threads=1)
     assert (report["shrinkage"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
     assert (report["shrinkage_chosen"], report["stop"], report["n_iter"]) == (False, same.stop.name, same.n_iter)
@@ -229,7 +229,7 @@ def test_describe_gives_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -
     report, out = both("describe", model, "--top", 2)
     assert report["likeliest_items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
-    assert report["learned"]["learner"] == "auto"
+    assert report["learned"]["learner"] == "lbfgs"
     assert report["written_with"]["dpplearn"] == dl.__version__
     assert f"{dpp.expected_size:.2f}" in out
 

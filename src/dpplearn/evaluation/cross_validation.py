@@ -119,7 +119,8 @@ def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> Law:
     others = {name: options[name] for name in NOT_SETTINGS if name in options}
-    return fit_with(_settings(options), train, **{"rng": int(rng.integers(2**63)), **others}).model.law
+    law: Law = fit_with(_settings(options), train, **{"rng": int(rng.integers(2**63)), **others}).model.law
+    return law
 
 
 def _settings(options: Mapping[str, Any]) -> Settings:
