@@ -100,7 +100,7 @@ def problem_of(source: Source, trial: Trial, init: str) -> Problem:
     if init == "wishart":
         return Problem(train, test, wishart(train, source.rng("wishart", trial.category, trial.number)))
     if init == "diagonal":
-        return Problem(train, test, Kernel(np.full(N, 0.5), np.eye(N)))
+        return Problem(train, test, SpectralDPP(np.full(N, 0.5), np.eye(N)))
     if init == "moments_2N":
         train = train.subset(np.arange(2 * N))
     return Problem(train, test, moments(train, source.rng("moments")))
@@ -110,7 +110,7 @@ def wishart_start(source: Source, trial: Trial, tol: float = TOL) -> Row:
     """Compare the learners from a Wishart kernel; add greedy sets and the first step of K-Ascent."""
     problem = problem_of(source, trial, "wishart")
     fits = fit_both(problem, tol)
-    first = learned_kernel(fit_dpp(problem.train, "k-ascent", start=start_of(problem), max_iter=1, threads=1))
+    first = fit_dpp(problem.train, "k-ascent", start=start_of(problem), max_iter=1, threads=1).model.kernel
     row = compare(fits, problem)
     for name, result in fits.items():
         row[f"{name}_greedy_set"] = [str(item) for item in result.model.greedy_map(GREEDY_SIZE)]
@@ -148,7 +148,7 @@ def start_of(problem: Problem) -> DPP:
     return DPP(problem.start, problem.train.items)
 
 
-def fit_both(problem: Problem, tol: float = TOL) -> dict[str, FitResult]:
+def fit_both(problem: Problem, tol: float = TOL) -> dict[str, FitResult[DPP]]:
     """Run EM and K-Ascent from the same initial kernel."""
     return {
         name: fit_dpp(problem.train, learner, start=start_of(problem), tol=tol, max_iter=MAX_ITER, threads=1)
@@ -162,13 +162,7 @@ def run_learners(source: Source, trial: Trial, init: str) -> Row:
     return compare(fit_both(problem), problem)
 
 
-def learned_kernel(result: FitResult) -> SpectralDPP:
-    """Return the kernel of a fitted DPP."""
-    assert isinstance(result.model, DPP)
-    return result.model.kernel
-
-
-def compare(fits: dict[str, FitResult], problem: Problem) -> Row:
+def compare(fits: dict[str, FitResult[DPP]], problem: Problem) -> Row:
     """Return log-likelihoods, iterations, runtimes and properties of the kernels of both learners."""
     train, test, _ = problem
     baseline = DPP(independent(train), train.items)
@@ -183,8 +177,8 @@ def compare(fits: dict[str, FitResult], problem: Problem) -> Row:
             "test": result.model.log_likelihood(test),
             "iterations": result.n_iter,
             "seconds": float(result.history.seconds[-1]),
-            "off_diagonal": off_diagonal_share(learned_kernel(result).K),
-            "zeros": int(np.count_nonzero(learned_kernel(result).eigenvalues < ZERO_EIGENVALUE)),
+            "off_diagonal": off_diagonal_share(result.model.kernel.K),
+            "zeros": int(np.count_nonzero(result.model.kernel.eigenvalues < ZERO_EIGENVALUE)),
         }
         row |= {f"{name}_{column}": value for column, value in outcome.items()}
     return row
@@ -277,11 +271,11 @@ def authors_run(source: Source, trial: Trial) -> Row:
     train, test = (found.subset(recorded[rows]) for rows in ("train_rows", "test_rows"))
     problem = Problem(train, test, SpectralDPP.from_K(recorded["K_start"]))
     fits = fit_both(problem)
-    em = learned_kernel(fits["em"])
+    em = fits["em"].model.kernel
     # Their program raises EM's capped eigenvalues to 1 before it computes test log-likelihoods.
     kernels = {
         "em": SpectralDPP(textbook.raise_capped(em.eigenvalues), em.eigenvectors),
-        "ka": learned_kernel(fits["ka"]),
+        "ka": fits["ka"].model.kernel,
     }
     row = describe(problem)
     for name, kernel in kernels.items():

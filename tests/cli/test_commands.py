@@ -48,7 +48,7 @@ def test_fit_reports_held_out_baskets_and_every_restart(few_orders: Path, tmp_pa
 
 def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Baskets) -> None:
     call = ("fit", shop / "orders.csv", "-o", shop / "p.safetensors", "--seed", 1, "--threads", 1)
-    report = answer(*call, "--shrinkage", 0.5, "--validation", 0.25, "--patience", 3, "--nonempty")
+    report = answer(*call, "--shrinkage", 0.5, "--validation", 0.25, "--nonempty")
     same = dl.fit_dpp(orders, shrinkage=0.5, validation=0.25, nonempty=True, rng=1, threads=1)
     assert (report["shrinkage"], report["validation"], report["nonempty"]) == (0.5, 0.25, True)
     assert (report["shrinkage_chosen"], report["stop"], report["n_iter"]) == (False, same.stop.name, same.n_iter)

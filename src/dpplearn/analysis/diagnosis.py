@@ -179,9 +179,7 @@ class Diagnosis:
 
     @cached_property
     def _symmetric(self) -> DPP:
-        model = fit_dpp(self.baskets, nonempty=self.pairs.nonempty, rng=0, **CASES[SYMMETRIC][-1]).model
-        assert isinstance(model, DPP)
-        return model
+        return fit_dpp(self.baskets, nonempty=self.pairs.nonempty, rng=0, **CASES[SYMMETRIC][-1]).model
 
     @property
     def resolution(self) -> float:

@@ -22,6 +22,7 @@ from dpplearn.learners.data import units_of
 from dpplearn.learners.settings import settings_of
 from dpplearn.learners.train import fit_with
 from dpplearn.models.independence import WORTH_HAVING
+from dpplearn.models.model import SetModel
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import one_blas_thread, thread_count
 
@@ -164,7 +165,7 @@ class Job(NamedTuple):
     def done(self, cancelled: Event) -> Floats:
         settings = settings_of(threads=1, **self.options)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # a search may go too far, and turns back
-            model = fit_with(settings, self.train, rng=self.seed, callback=lambda _: cancelled.is_set()).model
+            model: SetModel = fit_with(settings, self.train, rng=self.seed, callback=lambda _: cancelled.is_set()).model
         return model.distribution.log_prob(self.test, 1)
 
 

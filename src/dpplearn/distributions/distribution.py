@@ -157,7 +157,7 @@ class SetDistribution:
     @cached_property
     def segment_weights(self) -> Floats:
         """P(segment), (n_segments,); see `Components.groups`."""
-        return read_only(np.bincount(self.components.groups, self.weights))
+        return read_only(np.bincount(self.components.groups, self.weights).astype(float))
 
     @property
     def size_range(self) -> range:
@@ -222,7 +222,7 @@ class SetDistribution:
             return self.segment_weights
         log_joint = self.log_mass + self.components.log_inclusion(self._one(items))[0]
         _check_possible(logsumexp(log_joint))
-        return np.bincount(self.components.groups, softmax(log_joint))
+        return np.bincount(self.components.groups, softmax(log_joint)).astype(float)
 
     # The next item.
 

@@ -28,6 +28,7 @@ from dpplearn.evaluation.outcomes import Outcomes, ask
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.learners.settings import Settings, settings_of
 from dpplearn.learners.train import fit_with
+from dpplearn.models.model import SetModel
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.words import listed
 
@@ -119,7 +120,8 @@ def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
 
 def _learned(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> SetDistribution:
     others = {name: options[name] for name in NOT_SETTINGS if name in options}
-    return fit_with(_settings(options), train, **{"rng": int(rng.integers(2**63)), **others}).model.distribution
+    model: SetModel = fit_with(_settings(options), train, **{"rng": int(rng.integers(2**63)), **others}).model
+    return model.distribution
 
 
 def _settings(options: Mapping[str, Any]) -> Settings:

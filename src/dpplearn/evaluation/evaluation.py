@@ -35,7 +35,7 @@ from dpplearn.models.training import Training
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import suitable_blas
 
-Model = SetModel | FitResult
+Model = SetModel | FitResult[Any]
 KS = (5, 10, 20)
 ONLY = "model"  # what a model is called that came without a name
 

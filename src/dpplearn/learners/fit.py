@@ -21,7 +21,7 @@ def fit(
     segments: int | None = None,
     rank: int | None = None,
     attraction: bool | int = True,
-    start: Mixture | FitResult | str | PathLike[str] | None = None,
+    start: Mixture | FitResult[Mixture] | str | PathLike[str] | None = None,
     restarts: int = 1,
     validation: float | None = None,
     nonempty: bool | str = "auto",
@@ -31,7 +31,7 @@ def fit(
     threads: int | None = None,
     rng: Seed = None,
     callback: Callback | Sequence[Callback] | None = None,
-) -> FitResult:
+) -> FitResult[Mixture]:
     """Fit a mixture of DPPs to baskets.
 
     The segments of the mixture share one interaction matrix, with a symmetric part (repulsion) and a skew part

@@ -20,7 +20,7 @@ def fit_dpp(
     learner: str = "lbfgs",
     *,
     init: str = "moments",
-    start: DPP | FitResult | str | PathLike[str] | None = None,
+    start: DPP | FitResult[DPP] | str | PathLike[str] | None = None,
     restarts: int = 1,
     shrinkage: float | str | None = None,
     validation: float | None = None,
@@ -31,7 +31,7 @@ def fit_dpp(
     threads: int | None = None,
     rng: Seed = None,
     callback: Callback | Sequence[Callback] | None = None,
-) -> FitResult:
+) -> FitResult[DPP]:
     """Fit a symmetric DPP to baskets by maximum likelihood.
 
     The returned model is never worse on the training objective than independent items or `start`. Exceptions: "em" and

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from textwrap import fill
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
 from dpplearn.tools.tables import WIDTH
 from dpplearn.tools.words import count, likelier, signed
+
+Model = TypeVar("Model", bound=DPP | Mixture, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Restart:
 
 
 @dataclass(frozen=True, repr=False)
-class FitResult:
+class FitResult(Generic[Model]):
     """The best model found, how it was found, and how good it is. All log-likelihoods are means per basket.
 
     Examples
@@ -125,7 +127,7 @@ class FitResult:
     True
     """
 
-    model: DPP | Mixture
+    model: Model
     history: History
     stop: Stop
     restarts: tuple[Restart, ...]

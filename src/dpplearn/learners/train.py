@@ -48,7 +48,7 @@ def fit_with(
     rng: Seed = None,
     callback: Callback | Sequence[Callback] | None = None,
     as_weighed: bool = False,
-) -> FitResult:
+) -> FitResult[Any]:
     """Fit a model with checked settings; `as_weighed` means that weights count baskets, also fractions of them."""
     began = time.perf_counter()
     callbacks = as_callbacks(callback)
@@ -141,7 +141,7 @@ class Fit:
         """Statistics of all baskets given."""
         return Training.of(self.whole.units)
 
-    def result(self) -> FitResult:
+    def result(self) -> FitResult[Any]:
         """Run the learner, and return the best model."""
         if self.task.shrinkage == 1:
             kernel = independent(self.data.distinct, smoothing=SMOOTHING, nonempty=self.problem.nonempty)
@@ -271,7 +271,7 @@ class Fit:
             **more,
         )
 
-    def _result(self, end: Run, start: str, restarts: Sequence[Restart], shrunk: Shrunk) -> FitResult:
+    def _result(self, end: Run, start: str, restarts: Sequence[Restart], shrunk: Shrunk) -> FitResult[Any]:
         assert end.stop is not None
         learned = self._learned(end, start, shrunk, restarts=len(restarts), stop=end.stop.name)
         training, nonempty = replace(self.training, history=end.history), self.problem.nonempty

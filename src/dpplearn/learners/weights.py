@@ -44,7 +44,7 @@ def fit_weights(
     max_seconds: float | None = None,
     threads: int | None = None,
     callback: Callback | Sequence[Callback] | None = None,
-) -> FitResult:
+) -> FitResult[Mixture]:
     """Fit the weights of a mixture of given models by maximum likelihood.
 
     The log-likelihood is concave in the weights, and the fit ends at its maximum.

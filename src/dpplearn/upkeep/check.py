@@ -30,7 +30,7 @@ from dpplearn.upkeep.drift import (
 DRAWS = 2000  # of the model, for what it expects of log-likelihoods
 
 
-def check(model: SetModel | FitResult, baskets: Baskets | Iterable[Iterable[Any]], rng: Seed = 0) -> Drift:
+def check(model: SetModel | FitResult[Any], baskets: Baskets | Iterable[Iterable[Any]], rng: Seed = 0) -> Drift:
     """Whether recent baskets are still what a model expects: how likely they are, their sizes, and their items.
 
     What is expected of likelihoods is that of sets drawn exactly from the model; of items and sizes, what they were in

@@ -53,7 +53,7 @@ class Update:
 
     model: Model
     before: Model
-    fit: FitResult
+    fit: FitResult[Any]
     changes: Changes
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ class Past(NamedTuple):
 
 
 def update(
-    model: Model | FitResult,
+    model: Model | FitResult[Any],
     baskets: Baskets | Iterable[Iterable[Any]],
     *,
     old: Baskets | Iterable[Iterable[Any]] | None = None,

@@ -28,7 +28,7 @@ from dpplearn.distributions.statistics import (
     sum_statistics,
     sums_under_L,
 )
-from dpplearn.learners.symmetric.em import posterior
+from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.k_ascent import gradient
 from helpers import oracle
 from helpers.spectra import Exact, eliminated, every_spectrum, exact, floats, rotation
@@ -170,7 +170,7 @@ def test_the_posterior_s_diagonal_is_the_enumerated_e_step(spectrum: str) -> Non
     kernel, joint = truth.kernel, oracle.joint_with_elementary(truth.kernel.eigenvectors, truth.kernel.eigenvalues)
     for rare, atol in ((False, 1e-12), (True, 1e-2)):
         for Y in possible(truth, rare=rare):
-            T = posterior(kernel, statistics(kernel, Baskets.from_lists([Y], n_items=6)))
+            T = e_step(kernel, statistics(kernel, Baskets.from_lists([Y], n_items=6)))
             marginals = oracle.item_marginals(oracle.posterior(joint, Y))
             np.testing.assert_allclose(T.diagonal(), marginals, atol=atol)
 
@@ -181,7 +181,7 @@ def test_the_posterior_s_skew_part_is_the_gradient_of_the_rotations(spectrum: st
     truth = exact(spectrum)
     kernel, lam, V = truth.kernel, truth.kernel.eigenvalues, truth.kernel.eigenvectors
     for Y in possible(truth, rare=False):
-        T = posterior(kernel, statistics(kernel, Baskets.from_lists([Y], n_items=6)))
+        T = e_step(kernel, statistics(kernel, Baskets.from_lists([Y], n_items=6)))
         expected = (V.T @ floats(eliminated(truth.minus_outside(Y))[1]) @ V) * (lam - lam[:, None])
         np.testing.assert_allclose(T - T.T, expected, atol=1e-11 * max(np.abs(expected).max(), 1))
 

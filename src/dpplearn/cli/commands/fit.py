@@ -148,7 +148,7 @@ def fit(
     options = {**learning.checked(start, kind), "threads": threads}
     check_quality(learning, features, similarity, start)
     settings: Settings | None = None
-    fitted: Callable[..., FitResult] = partial(fit_quality, **options_of_quality(options, features, similarity))
+    fitted: Callable[..., FitResult[Any]] = partial(fit_quality, **options_of_quality(options, features, similarity))
     if learning.learner != QUALITY:
         settings = settings_of(**{**options, "model": options["model"] or kind}).like(given)
         fitted = partial(fit_with, settings, start=given, rng=seed)

@@ -27,7 +27,7 @@ BASELINE = (
 
 
 def fit_report(
-    result: FitResult, settings: Settings | None, train: AnyBaskets, test: Baskets | None, **where: Any
+    result: FitResult[Any], settings: Settings | None, train: AnyBaskets, test: Baskets | None, **where: Any
 ) -> Report:
     """`where` names the files and the seed."""
     learned = result.model.learned
@@ -58,7 +58,7 @@ def fit_report(
     }
 
 
-def _kind_of(result: FitResult, settings: Settings | None) -> Report:
+def _kind_of(result: FitResult[Any], settings: Settings | None) -> Report:
     """What only one kind of model has is null for the other."""
     segments, rank, attraction = None, None, None
     if isinstance(settings, MixtureSettings):
@@ -86,7 +86,7 @@ def _known(row: Report) -> Report:
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
-def _beside_independent(result: FitResult, train: AnyBaskets, test: Baskets | None) -> Report:
+def _beside_independent(result: FitResult[Any], train: AnyBaskets, test: Baskets | None) -> Report:
     """Of what was learned from, and of what was not, the model and the same baseline under the same law."""
     training, nonempty = result.model.training, result.model.nonempty
     assert training is not None  # as of every model that fit makes

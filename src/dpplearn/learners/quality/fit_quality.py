@@ -49,7 +49,7 @@ def fit_quality(
     max_seconds: float | None = None,
     threads: int | None = None,
     callback: Callback | Sequence[Callback] | None = None,
-) -> FitResult:
+) -> FitResult[DPP]:
     """Fit the quality of items, or the weights of item features, where the similarity of items is known.
 
     The model is the DPP with L = D S D, D² = exp(quality). The log-likelihood is concave in the quality. With features
