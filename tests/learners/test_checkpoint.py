@@ -228,7 +228,7 @@ def test_another_fit_from_a_low_rank_checkpoint_begins_its_own_schedule(change: 
     options = {"segments": 3} if change == "other segments" else {}
     start = dl.load(path)
     if change == "a model without a schedule":
-        start = dl.Mixture(start.kernel, start.items, nonempty=start.nonempty)
+        start = dl.Mixture(start.distribution, start.items)
     steps: list[FitProgress] = []
     result = dl.fit(baskets, start=start, rng=0, threads=1, callback=steps.append, **options)
     assert result.restarts[0].start == "given"

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Stop
-from dpplearn.learners.kernels import distribution_of
+from dpplearn.distributions.interaction import repelling_and_attracting
+from dpplearn.learners.kernels import Segments, distribution_of
 from dpplearn.learners.settings import MixtureSettings, validation_fraction
 from dpplearn.tools import memory
 
@@ -19,7 +19,8 @@ Z = np.zeros((N, 3))
 Z[2:4, 0] = 2  # substitutes
 Z[0, 1], Z[1, 2] = 2, 2  # complements
 LIKES = np.where(np.arange(N) < 5, 1.2, -1.2)
-TRUTH = FactoredKernel(np.array([0.6, 0.4]), np.stack([-1.5 + LIKES, -1.5 - LIKES]), Z, coupling(1, 1)[None])
+SEGMENTS = np.stack([-1.5 + LIKES, -1.5 - LIKES])
+TRUTH = Segments.low_rank(np.array([0.6, 0.4]), SEGMENTS, Z, repelling_and_attracting(1, 1))
 ALL_SETS = Baskets.from_lists([[i for i in range(N) if mask >> i & 1] for mask in range(1, 2**N)], n_items=N)
 ASKED: dict[str, Any] = {"segments": 2, "rank": 1, "attraction": 1}
 
@@ -28,6 +29,10 @@ def drawn(n: int, seed: int) -> Baskets:
     p = np.exp(distribution_of(TRUTH, nonempty=True).log_prob(ALL_SETS))
     counts = np.random.default_rng(seed).multinomial(n, p / p.sum())
     return Baskets(ALL_SETS.indices, ALL_SETS.offsets, counts.astype(float), ALL_SETS.catalogue)
+
+
+def components(model: dl.Mixture) -> Any:
+    return model.distribution.components
 
 
 DATA, FEW = drawn(50_000, 0), drawn(600, 1)
@@ -85,7 +90,7 @@ def test_validation_prevents_overfitting_of_independent_items() -> None:
 def test_rare_items_are_independent_and_nothing_is_impossible() -> None:
     rare = Baskets.together([DATA, Baskets.from_lists([[0, 10]] * 19, n_items=12)])
     model = dl.fit(rare, **ASKED, rng=0).model
-    assert model.kernel.active.tolist() == list(range(10))
+    assert components(model).interaction.active.tolist() == list(range(10))
     assert np.isfinite(model.distribution.log_prob(Baskets.from_lists([[10, 11], list(range(12))], n_items=12))).all()
 
 
@@ -94,16 +99,16 @@ def test_a_start_with_other_items_is_taken_up() -> None:
     longer = Baskets.from_lists([list(each) for each in DATA.subset(DATA.weights > 0)], n_items=N + 1)
     again = dl.fit(longer, start=first.model, rng=0, max_iter=0)
     assert again.model.n_segments == 2
-    np.testing.assert_array_equal(again.model.kernel.factors[:N], first.model.kernel.factors)
-    np.testing.assert_allclose(again.model.kernel.log_odds[:, :N], first.model.kernel.log_odds)
+    np.testing.assert_array_equal(components(again.model).interaction.Z[:N], components(first.model).interaction.Z)
+    np.testing.assert_allclose(components(again.model).log_odds[:, :N], components(first.model).log_odds)
 
 
 def test_a_dense_start_gives_its_segments() -> None:
     dense = dl.fit(FEW, segments=2, rng=0, max_iter=20)
     there = dl.fit(FEW, start=dense.model, attraction=2, rng=0, max_iter=0)
-    np.testing.assert_allclose(there.model.kernel.log_odds, dense.model.kernel.log_odds, rtol=1e-6)
+    np.testing.assert_allclose(components(there.model).log_odds, components(dense.model).log_odds, rtol=1e-6)
     back = dl.fit(FEW, start=there.model, rank=2, rng=0, max_iter=0)
-    np.testing.assert_allclose(back.model.kernel.log_odds, there.model.kernel.log_odds, rtol=1e-6)
+    np.testing.assert_allclose(components(back.model).log_odds, components(there.model).log_odds, rtol=1e-6)
 
 
 def test_a_fit_that_exceeds_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

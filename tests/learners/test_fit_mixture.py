@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
-from dpplearn.kernels.nonsymmetric.sampling import sample_sets
 
 import dpplearn as dl
 from dpplearn import Baskets, FitProgress, InputError, Stop
+from dpplearn.learners.kernels import Segments, distribution_of
 from dpplearn.learners.mixture.problem import MixtureProblem
 from dpplearn.learners.settings import settings_of
 
@@ -22,11 +21,11 @@ A[0, 1], A[1, 0] = 3, -3  # complements
 U = np.zeros((N, 1))
 U[2:4, 0] = 3  # substitutes
 LIKES = np.where(np.arange(N) < 4, 1.5, -1.5)
-TRUTH = MixtureKernel(np.array([0.6, 0.4]), np.stack([-1.5 + LIKES, -1.5 - LIKES]), (np.eye(N) + U @ U.T + A)[None])
+TRUTH = Segments.dense(np.array([0.6, 0.4]), np.stack([-1.5 + LIKES, -1.5 - LIKES]), U @ U.T + A)
 
 
 def drawn(n: int, seed: int = 0) -> Baskets:
-    return Baskets.from_lists([each.tolist() for each in sample_sets(TRUTH, n, rng=seed)], n_items=N)
+    return Baskets.from_lists([each.tolist() for each in distribution_of(TRUTH).sample(n, rng=seed)], n_items=N)
 
 
 DATA = drawn(4000)
@@ -35,14 +34,14 @@ FILLED = FEW.subset(FEW.sizes > 0)
 
 
 def same(one: dl.FitResult, other: dl.FitResult) -> None:
-    for name in ("weights", "log_odds", "interaction"):
-        np.testing.assert_array_equal(getattr(one.model.kernel, name), getattr(other.model.kernel, name))
+    for name, array in one.model.distribution.arrays().items():
+        np.testing.assert_array_equal(array, other.model.distribution.arrays()[name])
     np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
 
 
 def test_a_known_mixture_is_found_again_from_its_samples() -> None:
     found, unseen = dl.fit(DATA, segments=2, rng=0).model, drawn(4000, 5)
-    truth = dl.Mixture(TRUTH)
+    truth = dl.Mixture(distribution_of(TRUTH))
     assert found.log_likelihood(unseen) > truth.log_likelihood(unseen) - 0.02
     independent = dl.fit_dpp(DATA, shrinkage=1, nonempty=False).model
     assert found.log_likelihood(unseen) > independent.log_likelihood(unseen) + 0.5
@@ -97,9 +96,14 @@ def test_no_fit_ends_below_independent_items_on_its_objective(baskets: Baskets) 
     problem = MixtureProblem(baskets.deduplicated(), None, best.model.nonempty)
     for max_iter in (1, 300):
         result = dl.fit(baskets, rng=0, max_iter=max_iter)
-        assert problem.objective(result.model.kernel) >= problem.objective(problem.baseline()) - 1e-12
+        assert (
+            problem.objective(Segments.of(result.model.distribution)) >= problem.objective(problem.baseline()) - 1e-12
+        )
         assert np.isfinite(result.log_likelihood)
-    assert problem.objective(result.model.kernel) >= problem.objective(best.model.kernel) - 1e-3
+    assert (
+        problem.objective(Segments.of(result.model.distribution))
+        >= problem.objective(Segments.of(best.model.distribution)) - 1e-3
+    )
 
 
 def test_without_iterations_the_start_has_the_requested_number_of_segments() -> None:
@@ -112,17 +116,18 @@ def test_without_iterations_the_start_has_the_requested_number_of_segments() -> 
 
 
 def test_special_cases_are_what_they_say() -> None:
-    symmetric = dl.fit(DATA, segments=1, attraction=False, rng=0, max_iter=20).model.kernel
-    np.testing.assert_array_equal(symmetric.interaction[0], symmetric.interaction[0].T)
-    segments = dl.fit(DATA, attraction=False, rank=0, rng=0, max_iter=20).model.kernel
-    np.testing.assert_allclose(segments.interaction[0], np.eye(N), atol=1e-12)
+    symmetric = dl.fit(DATA, segments=1, attraction=False, rng=0, max_iter=20).model
+    X = Segments.of(symmetric.distribution).X
+    np.testing.assert_array_equal(X, X.T)
+    segments = dl.fit(DATA, attraction=False, rank=0, rng=0, max_iter=20).model
+    np.testing.assert_allclose(Segments.of(segments.distribution).X, 0, atol=1e-12)
 
 
 def test_the_same_seed_gives_the_same_mixture_and_another_another() -> None:
     one, again, other = (dl.fit(FEW, segments=3, restarts=2, rng=seed, threads=1, max_iter=9) for seed in (0, 0, 1))
     assert len(one.restarts) == 2
     same(one, again)
-    assert not np.array_equal(one.model.kernel.log_odds, other.model.kernel.log_odds)
+    assert not np.array_equal(one.model.distribution.components.log_odds, other.model.distribution.components.log_odds)
 
 
 def test_callbacks_and_limits_also_stop_the_steps_in_which_segments_are_learned() -> None:

@@ -83,8 +83,8 @@ def test_the_validation_set_is_a_fraction_of_every_part() -> None:
 
 def test_restarts_are_the_same_for_any_number_of_threads() -> None:
     one, two = (dl.fit(PARTS, rng=0, segments=2, restarts=2, max_iter=3, threads=threads) for threads in (1, 2))
-    for name in ("log_odds", "interaction"):
-        np.testing.assert_array_equal(getattr(one.model.kernel, name), getattr(two.model.kernel, name))
+    for name, array in one.model.distribution.arrays().items():
+        np.testing.assert_array_equal(array, two.model.distribution.arrays()[name])
     np.testing.assert_array_equal(one.history.log_likelihood, two.history.log_likelihood)
     assert len(one.restarts) == 2
 

@@ -12,6 +12,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.slates import Choice, SlatesProblem, fit_slates
 from helpers import oracle
 from helpers.problems import random_low_rank, random_mixture
@@ -123,8 +124,8 @@ def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
     S = 0.9 * similarity() + 0.1 * np.eye(N)
     model: dl.DPP | dl.Mixture = {
         "dpp": lambda: dl.DPP.from_L(S, ITEMS),
-        "mixture": lambda: dl.Mixture(random_mixture(2, N), ITEMS),
-        "factored": lambda: dl.Mixture(random_low_rank(2, N), ITEMS),
+        "mixture": lambda: dl.Mixture(distribution_of(random_mixture(2, N)), ITEMS),
+        "factored": lambda: dl.Mixture(distribution_of(random_low_rank(2, N)), ITEMS),
     }[kind]()
     fit = fit_slates(made(150), model)
     strong = fit if fit.shown else None

@@ -67,8 +67,7 @@ def test_a_kernel_that_explains_nothing_better_gets_no_weight_at_all() -> None:
     repels = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])
     apart = dl.DPP.from_K([[0.5, 0.0], [0.0, 0.5]], ["cot", "crib"])
     fit = dl.fit_weights([["cot"], ["crib"]] * 20, [apart, repels], nonempty=False)
-    assert isinstance(fit.model.kernel, dl.WeightedKernel)
-    np.testing.assert_allclose(fit.model.kernel.weights, [0, 1], atol=1e-8)
+    np.testing.assert_allclose(fit.model.distribution.weights, [0, 1], atol=1e-8)
 
 
 def problem(seed: int, n: int = 200, m: int = 6) -> WeightsProblem:

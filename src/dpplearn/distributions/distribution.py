@@ -390,19 +390,26 @@ class SetDistribution:
         stream = np.random.default_rng(rng)
         if k is not None:
             self.check_size(k)
-            log_p = self.log_mass + self._log_size(k)
-            empty = np.zeros(n, bool) if k else np.ones(n, bool)
-        else:
-            log_p = self.log_mass + log1mexp(self.components.log_empty())
-            empty = stream.random(n) < self.p_empty
+            if k == 0:
+                return [NO_ITEMS] * n
+            which = self._choose(n, self.log_mass + self._log_size(k), stream)
+            return self.components.sample(which, stream, k, False, threads)
+        of_components = self.log_mass + self.components.log_empty()
+        if np.allclose(self.log_empty, of_components, rtol=0, atol=1e-12):  # nothing special about the empty set
+            which = self._choose(n, self.log_mass, stream)
+            return self.components.sample(which, stream, None, False, threads)
         found = [NO_ITEMS] * n
-        rows = np.flatnonzero(~empty)
+        rows = np.flatnonzero(stream.random(n) >= self.p_empty)
         if len(rows):
-            which = stream.choice(self.m, len(rows), p=softmax(log_p))
-            drawn = self.components.sample(which, stream, k, k is None, threads)
+            which = self._choose(len(rows), self.log_mass + log1mexp(self.components.log_empty()), stream)
+            drawn = self.components.sample(which, stream, None, True, threads)
             for row, each in zip(rows.tolist(), drawn, strict=True):
                 found[row] = each
         return found
+
+    def _choose(self, n: int, log_p: Floats, rng: np.random.Generator) -> Ints:
+        """Draw n components with probabilities proportional to exp(log_p)."""
+        return rng.choice(self.m, n, p=softmax(log_p)) if self.m > 1 else np.zeros(n, dtype=np.int64)
 
     def _log_size(self, k: int) -> Floats:
         """Return log P_c(|Y| = k)."""

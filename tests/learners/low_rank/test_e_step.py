@@ -39,7 +39,7 @@ def test_known_segments_are_found(nonempty: bool) -> None:
     *_, last = low_rank(problem.initial("random", np.random.default_rng(1)), problem)
     order = np.argsort(last.kernel.weights)
     np.testing.assert_allclose(last.kernel.weights[order], [0.4, 0.6], atol=0.04)
-    first, second = last.kernel.marginals[order]
+    first, second = last.kernel.components.marginals()[order]
     np.testing.assert_allclose(first[: N // 2], 0.12, atol=0.04)
     np.testing.assert_allclose(second[: N // 2], 0.01, atol=0.02)
 

@@ -9,7 +9,7 @@ from dpplearn import Baskets, fit
 from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
 from dpplearn.distributions.compiled.low_rank_minors import minors_of
-from dpplearn.distributions.interaction import absorbed_core, weighted_gram
+from dpplearn.distributions.interaction import absorbed_core, repelling_and_attracting, weighted_gram
 from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
 
 RNG = np.random.default_rng(0)
@@ -32,7 +32,7 @@ def test_minors_are_those_of_the_whole_matrix(repelling: int, attracting: int) -
     Z, each = rows(repelling, attracting), np.empty(len(BASKETS))
     given = (BASKETS.indices, BASKETS.offsets, BASKETS.weights, np.arange(len(BASKETS)), 0, len(BASKETS))
     total = minors_of(Z, repelling, *given, np.empty((0, 0), np.float32), each)
-    expected = [log_minor(Z.astype(float), coupling(repelling, attracting), basket) for basket in LISTS]
+    expected = [log_minor(Z.astype(float), repelling_and_attracting(repelling, attracting), basket) for basket in LISTS]
     np.testing.assert_allclose(each, expected, rtol=1e-4, atol=1e-5)  # sums of up to 37 products in single precision
     assert total == pytest.approx(BASKETS.weights @ np.array(expected), rel=1e-4)
 
@@ -41,7 +41,7 @@ def test_minors_are_those_of_the_whole_matrix(repelling: int, attracting: int) -
 @pytest.mark.parametrize(("repelling", "attracting"), SHAPES)
 def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int) -> None:
     """Of the mean of log det C_Y over a batch less the weighted log Z_c, along a random direction."""
-    Z, omega = rows(repelling, attracting), coupling(repelling, attracting)
+    Z, omega = rows(repelling, attracting), repelling_and_attracting(repelling, attracting)
     segments = [Segment(RNG.standard_normal(N) - 1, weight) for weight in (0.7, 0.2, 0.4)]
     batch = Batch(np.arange(1, len(BASKETS), 2), np.where(np.arange(len(BASKETS)) % 2, BASKETS.weights, 0))
     weights = batch.weights / batch.weights.sum()
@@ -64,7 +64,7 @@ def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int
 
 
 def test_the_marginals_that_come_with_it_are_those_of_the_kernel() -> None:
-    Z, omega, log_odds = rows(3, 4), coupling(3, 4), RNG.standard_normal(N)
+    Z, omega, log_odds = rows(3, 4), repelling_and_attracting(3, 4), RNG.standard_normal(N)
     found = gradient(
         Z, omega, 3, Active.of(BASKETS, np.arange(N)), Batch(np.arange(1), np.ones(1)), [Segment(log_odds, 1.0)], 1
     )

@@ -71,7 +71,7 @@ def test_parameters_of_a_kernel_give_it_back() -> None:
     shape = Shape(N, 3, N, attraction=True)
     kernel = somewhere(Shape(N, 3, 2), 4).kernel(Shape(N, 3, 2))
     again = Parameters.from_kernel(kernel, shape, PENALTY).kernel(shape)
-    for name in ("weights", "log_odds", "interaction"):
+    for name in ("weights", "log_odds", "X"):
         np.testing.assert_allclose(getattr(again, name), getattr(kernel, name), rtol=1e-10, atol=1e-10)
 
 
@@ -91,7 +91,7 @@ def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: 
     )
     assert values[-1] - 1e-12 <= given.objective(last) < values[-1] + 0.01  # with the least penalty of its kernel
     if not attraction:
-        np.testing.assert_allclose(last.interaction[0], last.interaction[0].T, atol=1e-12)
+        np.testing.assert_allclose(last.X, last.X.T, atol=1e-12)
 
 
 def test_scaled_numbers_are_learned_in_fewer_steps_than_plain_ones() -> None:
@@ -132,14 +132,14 @@ def first_of_everything(given: MixtureProblem) -> Step:
 def test_substitutes_repel_from_the_start_also_where_segments_explain_them() -> None:
     """Two segments, one for each item, explain this pair completely."""
     baskets = Baskets.from_lists([[0], [1]] * 100, n_items=2)
-    C = first_of_everything(MixtureProblem(baskets.deduplicated(), 1, True, 2, 1)).kernel.interaction[0]
+    C = first_of_everything(MixtureProblem(baskets.deduplicated(), 1, True, 2, 1)).kernel.X
     assert C[0, 1] + C[1, 0] > 1
 
 
 def test_complements_attract_from_the_start() -> None:
     lists = [[0, 1], [0, 1], [2], [0], [1], [2, 3], [3], []] * 50 + [[0, 1]] * 100
     given = MixtureProblem(Baskets.from_lists(lists, n_items=4).deduplicated(), 1, False, 1)
-    skew = first_of_everything(given).kernel.interaction[0]
+    skew = first_of_everything(given).kernel.X
     attraction = np.abs(skew - skew.T)
     assert attraction[0, 1] > 0.2
     assert attraction[0, 2] == 0
