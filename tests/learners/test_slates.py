@@ -12,7 +12,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
-from dpplearn.learners.kernels import distribution_of
+from dpplearn.learners.kernels import Segments, distribution_of
 from dpplearn.learners.slates import Choice, SlatesProblem, fit_slates
 from helpers import oracle
 from helpers.problems import random_low_rank, random_mixture
@@ -119,21 +119,21 @@ def grown(L: Floats, k: int) -> list[int]:
     return taken
 
 
-@pytest.mark.parametrize("kind", ["dpp", "mixture", "factored"])
+@pytest.mark.parametrize("kind", ["dpp", "mixture", "low-rank"])
 def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
     S = 0.9 * similarity() + 0.1 * np.eye(N)
     model: dl.DPP | dl.Mixture = {
         "dpp": lambda: dl.DPP.from_L(S, ITEMS),
         "mixture": lambda: dl.Mixture(distribution_of(random_mixture(2, N)), ITEMS),
-        "factored": lambda: dl.Mixture(distribution_of(random_low_rank(2, N)), ITEMS),
+        "low-rank": lambda: dl.Mixture(distribution_of(random_low_rank(2, N)), ITEMS),
     }[kind]()
     fit = fit_slates(made(150), model)
     strong = fit if fit.shown else None
     dense = model.kernel.L if kind == "dpp" else None
     if dense is None:
         assert not isinstance(model, dl.DPP)
-        C = (model.kernel.dense() if kind == "factored" else model.kernel).interaction[0]  # type: ignore[union-attr]
-        dense = (C + C.T) / 2
+        X = Segments.of(model.distribution).X
+        dense = np.eye(N) + (X + X.T) / 2
     d = np.sqrt(np.diagonal(dense))
     alike = np.minimum(dense / np.outer(d, d), 1)
     scores = np.random.default_rng(0).standard_normal(N)

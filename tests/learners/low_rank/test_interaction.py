@@ -96,5 +96,5 @@ def test_few_baskets_may_leave_a_batch_without_one() -> None:
     """Of forty batches, each of which takes a step unless it is empty, as one is here."""
     baskets = make_registries("safety", 300, rng=0)
     found = fit(baskets, segments=2, attraction=3, rng=0)
-    assert found.model.kernel.n_columns > 0
+    assert found.model.distribution.components.interaction.rank > 0
     assert np.isfinite(found.log_likelihood)
