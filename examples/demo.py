@@ -48,7 +48,7 @@ def compare_learners(train, test):
         for name, learner in (("K-Ascent", "k-ascent"), ("EM", "em")):
             fits[name, tol] = dl.fit_dpp(train, learner=learner, init="wishart", tol=tol, rng=SEED)
     # EM and K-Ascent maximise P(Y). With nonempty=False the default learner does, too.
-    default = dl.fit(train, model="dpp", nonempty=False, rng=SEED)
+    default = dl.fit_dpp(train, nonempty=False, rng=SEED)
 
     def row(name, model, n_iter=""):
         return name, f"{model.log_likelihood(train):.3f}", f"{model.log_likelihood(test):.3f}", str(n_iter)
