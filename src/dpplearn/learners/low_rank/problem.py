@@ -14,7 +14,6 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.kernels.factored.kernel import FactoredKernel, Singles
 from dpplearn.kernels.factored.kernel import coupling as core_of
-from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.independent import SMOOTHING, chances
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.learners.loop import Arrays
@@ -131,9 +130,8 @@ class LowRankProblem(Problem):
             Z[self.active] = random_rows(len(self.active), self.columns, rng)
         return FactoredKernel(share / share.sum(), log_odds, Z, self.core[None])
 
-    def start_from(self, kernel: AnyKernel) -> LowRankState:
+    def start_from(self, kernel: FactoredKernel) -> LowRankState:
         """Return the state with the segments of a kernel; if it has columns, its segments are not learned alone."""
-        assert isinstance(kernel, FactoredKernel)
         seed = crc32(kernel.log_odds.tobytes())
         at = LowRankState(0, 0, seed, kernel.weights, kernel.log_odds.astype(float))
         if not kernel.n_columns:

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
-from dpplearn.kernels.families import AnyKernel
 from dpplearn.kernels.independent import SMOOTHING, chances
 from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 from dpplearn.kernels.nonsymmetric.statistics import Normalisers, OfItems, normalisers, of_items
@@ -82,8 +81,7 @@ class MixtureProblem(Problem):
     def baseline(self) -> MixtureKernel:
         return MixtureKernel.of_items(independent_log_odds(self))
 
-    def objective(self, kernel: AnyKernel) -> float:
-        assert isinstance(kernel, MixtureKernel)
+    def objective(self, kernel: MixtureKernel) -> float:
         n = self.baskets.n_items
         shape = Shape(n, kernel.n_segments, n, attraction=True)  # with room for any kernel
         objective = Objective(self.baskets, self.threads, self.nonempty, shape, self.penalty)
@@ -97,8 +95,7 @@ class MixtureProblem(Problem):
         here = positions_in(model.catalogue, self.baskets)
         return with_segments(over_items(kernel, here, independent_log_odds(self)), self.segments, rng)
 
-    def start_from(self, kernel: AnyKernel) -> MixtureStart:
-        assert isinstance(kernel, MixtureKernel)
+    def start_from(self, kernel: MixtureKernel) -> MixtureStart:
         return MixtureStart(Parameters.from_kernel(kernel, self.shape, self.penalty))
 
     def memory(self, learner: Learner) -> float:
