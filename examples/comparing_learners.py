@@ -24,9 +24,9 @@ for learner in ("lbfgs", "natural-em", "em", "k-ascent", "picard", "mm"):
 # Is the difference more than noise? The paired 95 % interval over the test baskets says so.
 compared = dl.evaluate({name: fits[name] for name in ("lbfgs", "k-ascent")}, test, rng=0)
 gain = compared.difference("lbfgs", "k-ascent")
-print(f"\nauto over k-ascent on test data: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}], {gain.verdict}")
+print(f"\nlbfgs over k-ascent on test data: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}], {gain.verdict}")
 
 # One run may stop at a lesser optimum. Restarts from random kernels show how far the optima are apart.
 runs = dl.fit_dpp(train, restarts=5, rng=0, **as_published).restarts
 ends = [run.log_likelihood for run in runs]
-print(f"\nauto from five initial kernels: {min(ends):.4f} to {max(ends):.4f}")
+print(f"\nlbfgs from five initial kernels: {min(ends):.4f} to {max(ends):.4f}")

@@ -66,6 +66,7 @@ def _has_begun(state: Path, process: subprocess.Popen[bytes]) -> bool:
 WRITE = """
 import sys
 import numpy as np, dpplearn as dl
+from dpplearn.distributions.spectral import SpectralDPP
 n = int(sys.argv[2])
 dpp = dl.DPP(SpectralDPP(np.full(n, 1 / n), np.eye(n)))
 dpp.save(sys.argv[1])

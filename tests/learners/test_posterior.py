@@ -15,7 +15,7 @@ from dpplearn.data.features import read_features
 from dpplearn.learners.posterior.density import Density
 from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel, parametric
 from dpplearn.learners.posterior.laplace import Around, importance_draws, mode_of, smoothed
-from dpplearn.learners.posterior.slices import slice_draws
+from dpplearn.learners.posterior.slices import slice_draws, slice_move
 from helpers import oracle
 from helpers.slopes import assert_slope_two
 
@@ -99,6 +99,19 @@ def test_slice_draws_are_of_the_law() -> None:
     for column in z[::3].T:
         assert kstest(column, "norm").pvalue > 1e-3
     assert abs(np.corrcoef(z.T)[0, 1]) < 0.1
+
+
+def test_a_slice_move_keeps_a_uniform_distribution_wider_than_its_interval() -> None:
+    """Points near an edge reach the limit of steps out on one side only."""
+    rng, width = np.random.default_rng(0), 200.0
+
+    def flat(z: np.ndarray) -> float:
+        return 0.0 if 0 <= z[0] <= width else -np.inf
+
+    starts = rng.uniform(0, width, (6000, 1))
+    ends = [slice_move(flat, start, 0.0, np.ones(1), rng)[0][0] for start in starts]
+    assert kstest(ends, "uniform", (0, width)).pvalue > 1e-3
+    assert np.abs(ends - starts[:, 0]).mean() > 10  # and moves
 
 
 @pytest.mark.slow

@@ -18,7 +18,6 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import InputError, Parts, read_parts
-from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.tools import cluster
 from dpplearn.tools.cluster import run_over_cluster
 from dpplearn.tools.jobs import Failure

@@ -28,7 +28,7 @@ class TrainingData:
 
     @classmethod
     def of(cls, baskets: AnyBaskets, *, as_weighed: bool = False) -> TrainingData:
-        """With `as_weighed`, weights are used as they are, also where they are not counts."""
+        """Return the data of baskets. With `as_weighed`, weights that are not counts are used as they are."""
         if isinstance(baskets, Parts):
             whole = baskets.totals
             scale = 1.0 if whole.are_counts else whole.effective_number / whole.weight

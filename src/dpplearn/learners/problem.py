@@ -50,7 +50,7 @@ class Problem:
         """Return the mean log-likelihood per basket."""
         return distribution_of(kernel, nonempty=self.nonempty).mean_log_likelihood(self.baskets, self.threads)
 
-    def objective(self, kernel: Kernel) -> float | None:
+    def objective(self, kernel: Any) -> float | None:
         """Return what learning maximises, at a kernel; None where that is the log-likelihood."""
         return None
 
@@ -66,7 +66,7 @@ class Problem:
         """Return the kernel of a model over the items of the baskets, matched by label."""
         raise NotImplementedError
 
-    def start_from(self, kernel: Kernel) -> Any:
+    def start_from(self, kernel: Any) -> Any:
         """Return a start that begins at the kernel."""
         return kernel
 

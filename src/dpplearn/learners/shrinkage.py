@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import ceil
 from threading import Event
+from typing import cast
 
 import numpy as np
 
@@ -127,8 +128,7 @@ def choose_shrinkage(
         end = run(steps, limits, clock, lambda _: cancelled.is_set(), at_end=task.learner.at_end)
         if end.stop is Stop.MAX_SECONDS:
             return None
-        kernel = end.kernel
-        assert isinstance(kernel, SpectralDPP)
+        kernel = cast(SpectralDPP, end.kernel)
         test = baskets.weighted(weights)
         laws = (distribution_of(shrink(kernel, train, s, nonempty=nonempty), nonempty=nonempty) for s in PATH)
         return np.array([test.weights @ law.log_prob(test, 1) for law in laws])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -231,11 +231,9 @@ class Fit:
                 rng = np.random.default_rng(self.seeds[-2])
                 chosen = choose_shrinkage(self.task, self.data.units, self.clock, rng)
             value = usual_shrinkage(self.data.distinct) if chosen is None else chosen
-        value, kernel = float(value), end.kernel
-        assert isinstance(kernel, SpectralDPP)  # only the settings of a DPP have shrinkage
-        return Shrunk(
-            shrink(kernel, self.data.distinct, value, nonempty=self.problem.nonempty), value, chosen is not None
-        )
+        value, learned = float(value), cast(SpectralDPP, end.kernel)  # only the settings of a DPP have shrinkage
+        kernel = shrink(learned, self.data.distinct, value, nonempty=self.problem.nonempty)
+        return Shrunk(kernel, value, chosen is not None)
 
     def _schedule_of(self, now: Run) -> Arrays | None:
         """Return the state of a schedule, as a checkpoint saves it."""

@@ -220,7 +220,7 @@ class WeightsProblem:
 
     @classmethod
     def of(cls, log_probabilities: Floats, weights: Floats) -> WeightsProblem:
-        """From log P_c(Y_i), (n_baskets, n_models), finite for one model at least."""
+        """Return the problem of log P_c(Y_i), (n_baskets, n_models), finite for at least one model."""
         largest = log_probabilities.max(axis=1)
         return cls(np.exp(log_probabilities - largest[:, None]), largest, weights / weights.sum())
 

@@ -13,7 +13,7 @@ from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.interaction import LowRank, Singles, repelling_and_attracting
-from dpplearn.learners.kernels import Kernel, Segments
+from dpplearn.learners.kernels import Segments
 from dpplearn.learners.loop import Arrays
 from dpplearn.learners.low_rank.interaction import Moments
 from dpplearn.learners.mixture.problem import independent_log_odds
@@ -130,9 +130,8 @@ class LowRankProblem(Problem):
             Z[self.active] = random_rows(len(self.active), self.columns, rng)
         return Segments.low_rank(share / share.sum(), log_odds, Z, self.core)
 
-    def start_from(self, kernel: Kernel) -> LowRankState:
+    def start_from(self, kernel: Segments) -> LowRankState:
         """Return the state with the segments of a kernel; if it has columns, its segments are not learned alone."""
-        assert isinstance(kernel, Segments)
         seed = crc32(kernel.log_odds.tobytes())
         at = LowRankState(0, 0, seed, kernel.weights, kernel.log_odds.astype(float))
         known = kernel.factors

@@ -11,7 +11,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.segment_statistics import Normalisers, OfItems, normalisers, of_items
-from dpplearn.learners.kernels import Kernel, Segments
+from dpplearn.learners.kernels import Segments
 from dpplearn.learners.mixture.objective import Objective
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape, rescaled, scaled_for
 from dpplearn.learners.mixture.starts import over_items, random_parameters, with_segments
@@ -81,8 +81,7 @@ class MixtureProblem(Problem):
         n = self.baskets.n_items
         return Segments.dense(np.ones(1), independent_log_odds(self)[None], np.zeros((n, n)))
 
-    def objective(self, kernel: Kernel) -> float:
-        assert isinstance(kernel, Segments)
+    def objective(self, kernel: Segments) -> float:
         n = self.baskets.n_items
         shape = Shape(n, kernel.n_segments, n, attraction=True)  # with room for any kernel
         objective = Objective(self.baskets, self.threads, self.nonempty, shape, self.penalty)
@@ -96,8 +95,7 @@ class MixtureProblem(Problem):
         here = positions_in(model.catalogue, self.baskets)
         return with_segments(over_items(kernel, here, independent_log_odds(self)), self.segments, rng)
 
-    def start_from(self, kernel: Kernel) -> MixtureStart:
-        assert isinstance(kernel, Segments)
+    def start_from(self, kernel: Segments) -> MixtureStart:
         return MixtureStart(Parameters.from_kernel(kernel, self.shape, self.penalty))
 
     def memory(self, learner: Learner) -> float:

@@ -22,13 +22,13 @@ def slice_draws(density: Callable[[Floats], float], around: Around, n: int, rng:
     for sweep in range(WARM_UP + n):
         directions, _ = np.linalg.qr(rng.standard_normal((len(z), len(z))))  # random orthogonal
         for direction in directions.T:
-            z, height = _moved(lambda at: density(around.at(at)), z, height, direction, rng)
+            z, height = slice_move(lambda at: density(around.at(at)), z, height, direction, rng)
         if sweep >= WARM_UP:
             kept[sweep - WARM_UP] = z
     return around.at(kept)
 
 
-def _moved(
+def slice_move(
     density: Callable[[Floats], float], z: Floats, height: float, direction: Floats, rng: np.random.Generator
 ) -> tuple[Floats, float]:
     """Return a point of the slice {density > level} along a line: step out, then shrink to rejected points."""

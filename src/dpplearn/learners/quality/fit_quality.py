@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -18,6 +18,7 @@ from dpplearn.distributions.independent import independent_log_likelihood
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
 from dpplearn.learners.data import TrainingData, checked_baskets, resolve_nonempty
+from dpplearn.learners.kernels import Kernel
 from dpplearn.learners.loop import Limits, Run, last_gain, run
 from dpplearn.learners.quality.blend import Blend
 from dpplearn.learners.quality.learner import quality
@@ -99,69 +100,92 @@ def fit_quality(
     >>> [each.name for each in result.quality.rows]
     ['bib', 'cot', 'crib']
     """
-    began = time.perf_counter()
     settings = Settings(tol=tol, max_iter=max_iter, max_seconds=max_seconds, threads=threads)
     if ridge != EVIDENCE and not (isinstance(ridge, Real) and 0 <= float(ridge) < np.inf):
         raise InputError(f"ridge must be {EVIDENCE!r} or a number, 0 or more, got {ridge!r}")
     given, callbacks = checked_baskets(baskets), as_callbacks(callback)
-    whole = TrainingData.of(given)
     encoded = None if features is None else as_features(features, given.catalogue)
     design = None if encoded is None else Design.of_features(encoded)
-    blend, conditional = _blend(similarity, given), resolve_nonempty(nonempty, given)
-    problem = QualityProblem(whole.distinct, settings.threads, conditional, design, blend)
+    data, blend = TrainingData.of(given), _blend(similarity, given)
+    problem = QualityProblem(data.distinct, threads, resolve_nonempty(nonempty, given), design, blend)
     problem.check_possible()
-    training = Training.of(whole.units)
-
-    def clock() -> float:
-        return time.perf_counter() - began
-
-    def model(now: Run, kernel: Any, **more: Any) -> DPP:
-        learned = provenance(now, LEARNER, START, training, clock(), nonempty=conditional, **more)
-        found: DPP = problem.model(kernel, learned, replace(training, history=now.history))
-        return found
-
-    def observe(now: Run) -> bool:
-        return notify(callbacks, FitProgress(0, now, lambda: model(now, now.kernel)))
-
     with suitable_blas(given.n_items, threads), saved_on_exit(callbacks):
-        starts = blend.starts()
-        if design is not None:
-            by_evidence = ridge == EVIDENCE
-            problem = problem.with_evidence(starts[0]) if by_evidence else replace(problem, ridge=float(ridge))
-        end = run(quality(starts, problem), Limits(last_gain, tol, max_iter, max_seconds), clock, observe)
+        return QualityFit(problem, data, len(given), settings, ridge, smooth, callbacks).result(encoded)
+
+
+@dataclass(frozen=True, eq=False)
+class QualityFit:
+    """A fit in progress."""
+
+    problem: QualityProblem
+    data: TrainingData
+    n_baskets: int
+    settings: Settings
+    ridge: float | str
+    smooth: bool
+    callbacks: Sequence[Callback]
+    began: float = field(default_factory=time.perf_counter)
+
+    @cached_property
+    def training(self) -> Training:
+        return Training.of(self.data.units)
+
+    def result(self, features: Features | None) -> FitResult[DPP]:
+        """Learn the strengths, and return the model with the weights at their best."""
+        problem, end = self._learned()
         assert end.stop is not None
-        phi, theta = (end.step.parameters[name] for name in ("phi", "theta"))
-        if problem.ridge and ridge == EVIDENCE:  # at the strengths that were learned
-            problem = problem.with_evidence(phi)
-        last = problem.profile(phi, theta)
+        last = problem.profile(end.step.parameters["phi"], end.step.parameters["theta"])
         # Smoothing before the strengths are learned would bias them.
-        final = replace(problem, smoothed=True) if design is None and smooth else problem
-        best = best_weights(final.target(phi)) if final.smoothed else last.optimum
-        errors = standard_errors(problem, final, last, best.theta)
-        kernel = final.kernel(phi, best.theta)
-        record = partial(model, end, kernel, restarts=1, stop=end.stop.name, shrinkage=0.0)
-        found = record(
-            log_likelihood=problem.log_likelihood(kernel),
-            independent_log_likelihood=independent_log_likelihood(whole.distinct, nonempty=conditional),
-            n_baskets=len(given),
-            n_distinct=len(whole.distinct),
+        final = replace(problem, smoothed=problem.design is None and self.smooth)
+        best = best_weights(final.target(last.phi)) if final.smoothed else last.optimum
+        errors, blend = standard_errors(problem, final, last, best.theta), problem.blend
+        weights = QualityWeights(
+            final.whole_design.among(final.items).names,
+            best.theta,
+            errors.of_weights,
+            blend.strength_names,
+            blend.strengths(last.phi)[0] if len(last.phi) else np.zeros(0),
+            errors.of_strengths,
+            None if problem.design is None else problem.ridge,
+            problem.design is None,
+            () if features is None else features.notes,
         )
-    weights = QualityWeights(
-        final.whole_design.among(final.items).names,
-        best.theta,
-        errors.of_weights,
-        blend.strength_names,
-        blend.strengths(phi)[0] if len(phi) else np.zeros(0),
-        errors.of_strengths,
-        None if design is None else problem.ridge,
-        design is None,
-        _notes(encoded),
-    )
-    return FitResult(found, end.history, end.stop, (Restart.of(end, START),), weights)
+        kernel = final.kernel(last.phi, best.theta)
+        model = self._model(
+            end,
+            kernel,
+            restarts=1,
+            stop=end.stop.name,
+            log_likelihood=problem.log_likelihood(kernel),
+            independent_log_likelihood=independent_log_likelihood(problem.baskets, nonempty=problem.nonempty),
+        )
+        return FitResult(model, end.history, end.stop, (Restart.of(end, START),), weights)
 
+    def _learned(self) -> tuple[QualityProblem, Run]:
+        """Return the run, and the problem with the ridge at its end."""
+        problem, starts = self.problem, self.problem.blend.starts()
+        if problem.design is not None:
+            by_evidence = self.ridge == EVIDENCE
+            problem = problem.with_evidence(starts[0]) if by_evidence else replace(problem, ridge=float(self.ridge))
+        settings = self.settings
+        limits = Limits(last_gain, settings.tol or 0.0, settings.max_iter, settings.max_seconds)
+        end = run(quality(starts, problem), limits, self._clock, self._observe)
+        if problem.ridge and self.ridge == EVIDENCE:  # at the strengths that were learned
+            problem = problem.with_evidence(end.step.parameters["phi"])
+        return problem, end
 
-def _notes(features: Features | None) -> tuple[str, ...]:
-    return () if features is None else features.notes
+    def _clock(self) -> float:
+        return time.perf_counter() - self.began
+
+    def _observe(self, now: Run) -> bool:
+        return notify(self.callbacks, FitProgress(0, now, lambda: self._model(now, now.kernel)))
+
+    def _model(self, now: Run, kernel: Kernel, **more: Any) -> DPP:
+        counts = {"n_baskets": self.n_baskets, "n_distinct": len(self.problem.baskets)}
+        known = {"nonempty": self.problem.nonempty, "shrinkage": 0.0, **counts}
+        learned = provenance(now, LEARNER, START, self.training, self._clock(), **known, **more)
+        model: DPP = self.problem.model(kernel, learned, replace(self.training, history=now.history))
+        return model
 
 
 def _blend(similarity: Any, baskets: AnyBaskets) -> Blend:

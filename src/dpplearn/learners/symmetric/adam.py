@@ -19,7 +19,7 @@ TINY = 1e-8
 
 
 def adam(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
-    """Yields the best point so far after every step, since steps of a fixed rate do not always ascend."""
+    """Yield the best point so far after every step, because steps of a fixed rate do not always ascend."""
     likelihood = FactorLikelihood(problem)
     B = best = factor(prepared(kernel, problem.baskets))
     mean, square, step, highest = np.zeros_like(B), np.zeros_like(B), 0, -np.inf

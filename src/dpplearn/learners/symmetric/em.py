@@ -27,8 +27,10 @@ def em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
 
 
 def e_step(kernel: SpectralDPP, stats: Statistics) -> Floats:
-    """T = M diag(r²) with M = Vᵀ Delta V: its diagonal is the mean E-step marginal q(j ∈ J given Y), and
-    2 (T − Tᵀ) is the gradient VᵀG − GᵀV of the rotation. [GKFT14, section 4]
+    """Return T = M diag(r²) with M = Vᵀ Delta V.
+
+    Its diagonal is the mean E-step marginal q(j ∈ J given Y), and 2 (T − Tᵀ) is the gradient VᵀG − GᵀV of the rotation.
+    [GKFT14, section 4]
 
     For an eigenvalue near 1, Delta v r² is the border column of the averaged inverse.
     """
@@ -50,7 +52,7 @@ def e_step(kernel: SpectralDPP, stats: Statistics) -> Floats:
 
 
 def capped(marginals: Floats, eigenvalues: Floats) -> Floats:
-    """The new eigenvalues, at most 0.999 as in the authors' program, unless a start was already beyond that."""
+    """Return the new eigenvalues, at most 0.999 as in the authors' program, or the old ones if these are larger."""
     return np.clip(marginals, 0, np.maximum(CAP, eigenvalues))
 
 

@@ -33,7 +33,7 @@ def k_ascent(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
 
 
 def gradient(kernel: SpectralDPP, stats: Statistics) -> Floats:
-    """∂/∂K of the mean log-likelihood, mean (K − I_Ȳ)⁻¹, in the eigenbasis of K.
+    """Return ∂/∂K of the mean log-likelihood, mean (K − I_Ȳ)⁻¹, in the eigenbasis of K.
 
     With c = 1/(1 − λ), W the eigenvectors away from 1 and [[P, q], [qᵀ, s]] the averaged bordered inverse, the
     blocks are c WᵀPW c − diag(c), c Wᵀq/λ and diag(1/λ) + s/λλ. Without a border, that is (I+L) Delta (I+L) − (I+L).
@@ -53,6 +53,6 @@ def gradient(kernel: SpectralDPP, stats: Statistics) -> Floats:
 
 
 def projected(kernel: SpectralDPP, move: Floats) -> SpectralDPP:
-    """K + move (given in the eigenbasis of K), with its eigenvalues clipped to [0, 1]."""
+    """Return K + move, given in the eigenbasis of K, with eigenvalues clipped to [0, 1]."""
     lam, Q = eigh_apart(np.diag(kernel.eigenvalues) + move)
     return SpectralDPP(np.clip(lam, 0, 1), kernel.eigenvectors @ Q)

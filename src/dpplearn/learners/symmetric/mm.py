@@ -20,7 +20,7 @@ MARGIN = 0.15  # what keeps the accelerated equation away from the end of where 
 
 
 def mm(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
-    """The first five steps solve the accelerated equation X G X = Q, with the plain one where that does not ascend."""
+    """Yield steps: the first five solve the accelerated equation X G X = Q, or the plain one where that falls."""
     L = np.array(prepared(kernel, problem.baskets).L)
     step = 0
     value, delta, inverse = in_L(L, problem)
@@ -41,14 +41,14 @@ def mm(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
 
 
 def acceleration(L: Floats, delta: Floats) -> float:
-    """μ = min(max(−1, −1/λ_max(Delta (L+I))) + 0.15, 0)."""
+    """Return μ = min(max(−1, −1/λ_max(Delta (L+I))) + 0.15, 0)."""
     C = np.linalg.cholesky(L + np.eye(len(L)))
     largest = float(np.linalg.eigvalsh(C.T @ delta @ C)[-1])
     return min(max(-1.0, -1 / largest if largest > 0 else -1.0) + MARGIN, 0.0)
 
 
 def solution(G: Floats, Q: Floats) -> Floats:
-    """The X ⪰ 0 with X G X = Q, for G ≻ 0: C (C⁻¹ Q C⁻ᵀ)^½ Cᵀ with C Cᵀ = G⁻¹."""
+    """Return the X ⪰ 0 with X G X = Q, for G ≻ 0: C (C⁻¹ Q C⁻ᵀ)^½ Cᵀ with C Cᵀ = G⁻¹."""
     F = np.linalg.cholesky((G + G.T) / 2)  # so that C = F⁻ᵀ
     inner = F.T @ ((Q + Q.T) / 2) @ F
     values, vectors = eigh_apart((inner + inner.T) / 2)  # zero rows stay exactly zero

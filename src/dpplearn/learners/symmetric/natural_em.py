@@ -20,7 +20,7 @@ LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less 
 
 
 def natural_em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
-    """The paper's eigenvalue update and the natural rotation, in full; a step that falls is taken back and halved."""
+    """Yield steps of the paper's eigenvalue update and the natural rotation, halved where the likelihood falls."""
     kernel = prepared(kernel, problem.baskets)
     stats = statistics(kernel, problem.baskets, problem.threads)
     value = log_likelihood(kernel, stats)
@@ -43,7 +43,7 @@ def natural_em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]
 
 
 def natural_angles(lam: Floats, T: Floats) -> Floats:
-    """Θ_ba = s_ab / I_ab, the score of each rotation over its complete-data information, no angle above the largest.
+    """Return Θ_ba = s_ab / I_ab, score over complete-data information of each rotation, with bounded angles.
 
     s_ab = 2 M_ab (r²_a − r²_b) = 2 (T_ba − T_ab), and I_ab = 4 [λ_a (1 − λ_b) + λ_b (1 − λ_a)].
     """
@@ -53,6 +53,6 @@ def natural_angles(lam: Floats, T: Floats) -> Floats:
 
 
 def rotation(angles: Floats) -> Floats:
-    """(I − Θ/2)⁻¹ (I + Θ/2), Cayley's rotation: exp(Θ) to the second order, orthogonal to rounding, and cheaper."""
+    """Return Cayley's rotation (I − Θ/2)⁻¹ (I + Θ/2): exp(Θ) to second order, orthogonal up to rounding, and cheaper."""
     half, one = angles / 2, np.eye(len(angles))
     return np.asarray(np.linalg.solve(one - half, one + half))

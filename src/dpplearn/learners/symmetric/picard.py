@@ -18,7 +18,7 @@ BOLD, SAFE = 1.3, 1.0  # values of a: above 1 often faster; at 1 the likelihood 
 
 
 def picard(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
-    """With a = 1.3 where that ascends, and else with a = 1."""
+    """Yield steps with a = 1.3 where that ascends, and else with a = 1."""
     L = np.array(prepared(kernel, problem.baskets).L)
     value, delta, inverse = in_L(L, problem)
     step_size, evaluations = 0.0, 1
@@ -39,7 +39,7 @@ def picard(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
 
 
 def is_positive(L: Floats) -> bool:
-    """Whether L is positive semidefinite, up to rounding."""
+    """Return whether L is positive semidefinite, up to rounding."""
     from scipy.linalg import lapack
 
     rounding = len(L) * EPSILON * max(float(L.diagonal().max()), EPSILON)
