@@ -339,12 +339,12 @@ class SetModel:
         if not top.possible.all():
             row = "" if one else f"basket {int(np.argmin(top.possible))}: "
             raise InputError(f"{row}{IMPOSSIBLE}")
-        labels, lengths = self.items, (top.items >= 0).sum(axis=1).tolist()
-        rows = zip(top.items.tolist(), top.scores.tolist(), top.probabilities.tolist(), lengths, strict=True)
-        return [
-            [Recommendation(labels[i], score, p) for i, score, p in zip(items[:n], scores, probabilities, strict=False)]
-            for items, scores, probabilities, n in rows
-        ]
+        found = top.items >= 0
+        items, columns = top.items[found].tolist(), (top.scores[found].tolist(), top.probabilities[found].tolist())
+        labels = self.items
+        flat = list(map(Recommendation._make, zip((labels[i] for i in items), *columns, strict=True)))
+        ends = np.cumsum(found.sum(axis=1)).tolist()
+        return [flat[start:stop] for start, stop in zip([0, *ends], ends, strict=False)]
 
     def _recommend_blended(self, basket: Ints, k: int, candidate: Bools | None, weight: float) -> list[Recommendation]:
         assert self.training is not None
