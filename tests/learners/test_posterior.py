@@ -130,17 +130,6 @@ def test_slices_take_over_where_few_draws_would_have_most_of_the_weight() -> Non
     np.testing.assert_array_equal(found.weights, 0.01)
 
 
-@pytest.mark.slow
-def test_both_samplers_agree_on_a_kernel() -> None:
-    of_data = density(nonempty=True, n=150)
-    around, rng = mode_of(of_data), np.random.default_rng(1)
-    one = importance_draws(of_data, around, 1000, rng)
-    assert one.pareto_k < 0.7
-    other = slice_draws(of_data, around, 400, rng)
-    sd = np.sqrt(around.covariance.diagonal())
-    np.testing.assert_array_less(np.abs(one.weights @ one.draws - other.mean(axis=0)) / sd, 0.3)
-
-
 def found_in(baskets: Baskets, **options: Any) -> dl.Posterior:
     given = {"features": FEATURES, "prior": PRIOR, "draws": 400, "rng": 0, "threads": 1}
     return dl.posterior(baskets, **{**given, **options})

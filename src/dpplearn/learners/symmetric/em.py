@@ -52,7 +52,7 @@ def e_step(kernel: Kernel, stats: Statistics) -> Floats:
 
 
 def capped(marginals: Floats, eigenvalues: Floats) -> Floats:
-    """Return the new eigenvalues, at most 0.999 as in the authors' program, or what they were before if that is more."""
+    """Return the new eigenvalues, at most 0.999 as in the authors' program, or their old values if those are larger."""
     return np.clip(marginals, 0, np.maximum(CAP, eigenvalues))
 
 

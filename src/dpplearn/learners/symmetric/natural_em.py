@@ -53,6 +53,6 @@ def natural_angles(lam: Floats, T: Floats) -> Floats:
 
 
 def rotation(angles: Floats) -> Floats:
-    """Return (I − Θ/2)⁻¹ (I + Θ/2), Cayley's rotation: exp(Θ) to the second order, orthogonal to rounding, and cheaper."""
+    """Return (I − Θ/2)⁻¹ (I + Θ/2), Cayley's rotation: exp(Θ) to second order, orthogonal, and cheaper."""
     half, one = angles / 2, np.eye(len(angles))
     return np.asarray(np.linalg.solve(one - half, one + half))
