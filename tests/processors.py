@@ -26,10 +26,7 @@ SHORT = (
 )
 FULL = (
     "tools/test_threads.py kernels models/test_dpp.py models/test_explaining.py models/test_training.py learners "
-    "fitting/test_fit.py fitting/test_shrinkage.py fitting/test_nonempty.py "
-    "fitting/test_yardstick.py fitting/test_early_stopping.py fitting/test_mixture.py "
-    "fitting/test_factored_fits.py fitting/test_quality_fits.py fitting/test_fixed_kernels.py fitting/test_slates.py "
-    "models/test_new_items.py models/test_evidence.py uncertainty evaluation upkeep "
+    "models/test_new_items.py models/test_evidence.py evaluation upkeep "
     "analysis/test_cooccurrence.py analysis/test_substitutes.py analysis/test_similarity.py "
     "reproduction/test_textbook.py reproduction/test_experiments.py golden"
 )
