@@ -11,8 +11,7 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, Kernel
 from dpplearn.kernels.families import law_of
 from dpplearn.kernels.independent import before_truncation
-from dpplearn.learners.symmetric.likelihood import FactorLikelihood
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel

@@ -14,8 +14,7 @@ from dpplearn import DPP, Baskets, InputError, Kernel
 from dpplearn.data.features import read_features
 from dpplearn.learners.posterior.density import Density
 from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel, parametric
-from dpplearn.learners.posterior.laplace import Around, importance_draws, mode_of, smoothed
-from dpplearn.learners.posterior.slices import slice_draws, slice_move
+from dpplearn.learners.posterior.sampling import Around, importance_draws, mode_of, slice_draws, slice_move, smoothed
 from helpers import oracle
 from helpers.slopes import assert_slope_two
 

@@ -11,8 +11,7 @@ from dpplearn.kernels.symmetric.kernel import Kernel
 from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import CAP
-from dpplearn.learners.symmetric.likelihood import step_sizes
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, step_sizes
 
 
 def em(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:

@@ -10,8 +10,7 @@ from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
 from dpplearn.kernels.symmetric.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
-from dpplearn.learners.symmetric.likelihood import step_sizes
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, step_sizes
 
 
 def k_ascent(kernel: Kernel, problem: SymmetricProblem) -> Iterator[Step]:

@@ -11,8 +11,7 @@ from dpplearn.arrays import Floats
 from dpplearn.kernels.symmetric.kernel import Kernel, eigh_apart
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.likelihood import has_fallen, in_L
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, has_fallen, in_L
 
 ACCELERATED_STEPS = 5
 MARGIN = 0.15  # what keeps the accelerated equation away from the end of where it has a solution

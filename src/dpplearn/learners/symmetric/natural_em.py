@@ -12,8 +12,7 @@ from dpplearn.kernels.symmetric.statistics import log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.em import e_step
-from dpplearn.learners.symmetric.likelihood import has_fallen, step_sizes
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, has_fallen, step_sizes
 
 LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained

@@ -7,8 +7,7 @@ import pytest
 
 from dpplearn import Baskets, Kernel
 from dpplearn.kernels.symmetric.statistics import mean_log_likelihood
-from dpplearn.learners.symmetric.likelihood import FactorLikelihood, in_L
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem, in_L
 from helpers.problems import random_kernel
 from helpers.slopes import assert_slope_two
 
