@@ -170,7 +170,9 @@ def test_a_fit_that_is_interrupted_saves_the_best_model_so_far(
     """Save it to the checkpoint, or without one to the output."""
     output, checkpoint, terminal = tmp_path / "m.safetensors", tmp_path / "c.safetensors", Terminal()
     endless = ["--tol", 0, "--max-iter", 10**8, "--json"]
-    endless += ["--shrinkage", 0] if kind == "dpp" else ["--restarts", 1000, "--checkpoint", checkpoint]
+    endless += (
+        ["--shrinkage", 0, "--restarts", 1000] if kind == "dpp" else ["--restarts", 1000, "--checkpoint", checkpoint]
+    )
     saved, other = (output, checkpoint) if kind == "dpp" else (checkpoint, output)
     with begin("fit", shop / "orders.csv", "-o", output, *endless, stderr=terminal.theirs) as process:
         wait_for(lambda: "iteration" in terminal.shown, process)
