@@ -16,8 +16,7 @@ from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.loop import Limits, Rule, Run, Step, relative_change, remaining_gain, run
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.lbfgs import search
-from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem, factor
 from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.tools.threads import suitable_blas
 

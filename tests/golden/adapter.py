@@ -28,8 +28,7 @@ from dpplearn.learners.quality.target import INTERCEPT, Design, Target
 from dpplearn.learners.slates import Choice, SlatesProblem
 from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.k_ascent import gradient as k_ascent_gradient
-from dpplearn.learners.symmetric.likelihood import FactorLikelihood, in_L
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem, in_L
 from dpplearn.learners.weights import WeightsProblem
 from golden.reference import TOP, Array, Arrays, part
 

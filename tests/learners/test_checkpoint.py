@@ -63,16 +63,6 @@ def test_ctrl_c_saves_the_best_model_and_is_raised_and_start_continues(kind: str
     assert again.model.nonempty == saved.nonempty
 
 
-def test_a_loaded_model_continues_as_its_file_does(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        dl.fit_dpp(BASKETS, **DPP, callback=AtIteration(tmp_path / "model", 5))
-    one, other = (
-        dl.fit_dpp(BASKETS, **DPP, max_iter=3, start=start)
-        for start in (str(tmp_path / "model"), dl.load(tmp_path / "model"))
-    )
-    np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
-
-
 def test_the_file_holds_the_best_of_all_runs_and_not_the_last(tmp_path: Path) -> None:
     """Runs from random kernels, of which the first is not the best and the last one is cut short."""
     path, seen = tmp_path / "model", []

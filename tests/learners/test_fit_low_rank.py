@@ -59,13 +59,6 @@ def test_low_rank_fits_are_for_large_catalogues_or_on_request() -> None:
     assert MixtureSettings(segments=3, rank=2).shape(300) == (3, 2, True)
 
 
-def test_equal_seeds_and_threads_give_the_same_model() -> None:
-    one, other = (dl.fit(FEW, **ASKED, rng=0, threads=2) for _ in range(2))
-    for name, array in one.model.distribution.arrays().items():
-        np.testing.assert_array_equal(array, other.model.distribution.arrays()[name], err_msg=name)
-    np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
-
-
 @pytest.mark.slow
 def test_validation_prevents_overfitting_of_independent_items() -> None:
     """Without a validation set, segments and interaction lose more than a tenth of a nat."""

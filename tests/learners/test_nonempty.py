@@ -6,17 +6,15 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError
 from dpplearn.distributions.independent import before_truncation
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.learners.symmetric.likelihood import FactorLikelihood
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
-from helpers import oracle, strategies
+from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel
 from helpers.slopes import assert_slope_two
 
@@ -35,21 +33,6 @@ def conditional(kernel: SpectralDPP) -> np.ndarray:
     return P / P.sum()
 
 
-@settings(max_examples=40)
-@given(strategies.kernels(max_items=5))
-def test_log_probabilities_are_those_of_enumeration_without_the_empty_set(kernel: SpectralDPP) -> None:
-    if not kernel.rank:
-        with pytest.raises(InputError):
-            DPP(kernel, nonempty=True)
-        return
-    dpp, subsets = DPP(kernel, nonempty=True), oracle.subsets(kernel.n_items)
-    found = [dpp.log_prob(Y) for Y in subsets]
-    assert found[0] == -np.inf
-    np.testing.assert_allclose(np.exp(found), conditional(kernel), atol=1e-9)
-    together = dpp.log_prob(Baskets.from_lists(subsets, n_items=kernel.n_items))
-    np.testing.assert_allclose(together, found, rtol=1e-12)
-
-
 def log_nonempty(kernel: SpectralDPP) -> float:
     return -float(distribution_of(kernel, nonempty=True).log_mass[0])
 
@@ -61,17 +44,6 @@ def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
         exact = float(lam.sum() - lam[0] * lam[1] - lam[0] * lam[2] - lam[1] * lam[2] + np.prod(lam))
         assert log_nonempty(SpectralDPP(lam, V)) == pytest.approx(np.log(exact), rel=1e-14, abs=1e-14)
     assert log_nonempty(SpectralDPP(np.array([0.0, 0.3, 1.0]), V)) == 0
-
-
-def test_the_mean_is_that_of_the_baskets_and_minus_infinity_with_an_empty_one() -> None:
-    dpp = DPP(random_kernel(np.random.default_rng(1), N_ITEMS), nonempty=True)
-    expected = oracle.log_likelihood(conditional(dpp.kernel), list(BASKETS), BASKETS.weights)
-    assert dpp.log_likelihood(BASKETS) == pytest.approx(expected)
-    assert dpp.log_likelihood([[0], []]) == -np.inf
-    silent = Baskets.from_lists([[0], []], n_items=N_ITEMS, weights=[1, 0])
-    assert dpp.log_likelihood(silent) == pytest.approx(dpp.log_prob([0]))
-    with pytest.raises(InputError):
-        DPP(SpectralDPP(np.zeros(2), np.eye(2)), nonempty=True)
 
 
 def random_factor(n_columns: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:

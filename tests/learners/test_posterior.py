@@ -14,8 +14,7 @@ from dpplearn import DPP, Baskets, InputError
 from dpplearn.data.features import read_features
 from dpplearn.learners.posterior.density import Density
 from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel, parametric
-from dpplearn.learners.posterior.laplace import Around, importance_draws, mode_of, smoothed
-from dpplearn.learners.posterior.slices import slice_draws, slice_move
+from dpplearn.learners.posterior.sampling import Around, importance_draws, mode_of, slice_draws, slice_move, smoothed
 from helpers import oracle
 from helpers.slopes import assert_slope_two
 
@@ -128,17 +127,6 @@ def test_slices_take_over_where_few_draws_would_have_most_of_the_weight() -> Non
     assert (found.sampler, found.names) == ("slice", ("x",))
     assert found.pareto_k > 0.7
     np.testing.assert_array_equal(found.weights, 0.01)
-
-
-@pytest.mark.slow
-def test_both_samplers_agree_on_a_kernel() -> None:
-    of_data = density(nonempty=True, n=150)
-    around, rng = mode_of(of_data), np.random.default_rng(1)
-    one = importance_draws(of_data, around, 1000, rng)
-    assert one.pareto_k < 0.7
-    other = slice_draws(of_data, around, 400, rng)
-    sd = np.sqrt(around.covariance.diagonal())
-    np.testing.assert_array_less(np.abs(one.weights @ one.draws - other.mean(axis=0)) / sd, 0.3)
 
 
 def found_in(baskets: Baskets, **options: Any) -> dl.Posterior:

@@ -150,15 +150,6 @@ def test_no_held_out_basket_is_impossible_with_two_baskets_per_item() -> None:
     assert np.isfinite(dl.fit_dpp(train, shrinkage="auto", rng=0).model.log_likelihood(test))
 
 
-@pytest.mark.slow
-def test_cross_validation_does_not_depend_on_the_number_of_threads() -> None:
-    baskets = dl.datasets.make_registries("furniture", 150, rng=0)
-    one, three = (dl.fit_dpp(baskets, shrinkage="auto", rng=0, threads=threads) for threads in (1, 3))
-    assert one.shrinkage == three.shrinkage
-    # The fit itself sums over threads, so its kernel may differ in the last digits.
-    np.testing.assert_allclose(one.model.kernel.K, three.model.kernel.K, atol=1e-6)
-
-
 def test_a_fit_that_is_stopped_early_is_shrunk_without_cross_validation() -> None:
     """By 8N/(n + 8N)."""
     limits: list[dict[str, Any]] = [{"callback": lambda now: now.iteration == 2}, {"max_seconds": 1e-9}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,7 @@ from dpplearn.data.catalogue import Catalogue
 from dpplearn.distributions.independent import before_truncation, independent
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
-from dpplearn.learners.starts import INITIALISERS, adapted, moments, moments_kernel, prepared, wishart
+from dpplearn.learners.starts import INITIALISERS, adapted, moments, prepared, wishart
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel, sampled
 
@@ -60,31 +59,6 @@ def test_moments_says_that_it_is_diagonal_when_no_pair_repels() -> None:
     with pytest.warns(InputWarning):
         start = moments(baskets, RNG)
     np.testing.assert_allclose(start.K, np.diag([0.5, 0.5]))
-
-
-def test_the_moments_kernel_is_the_moments_start_without_the_warning() -> None:
-    for problem in ("weighted", "attracting", "a basket as large as the catalogue"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)
-            start = moments(PROBLEMS[problem], RNG)
-        kernel = moments_kernel(PROBLEMS[problem])
-        np.testing.assert_array_equal(kernel.eigenvalues, start.eigenvalues)
-        np.testing.assert_array_equal(kernel.eigenvectors, start.eigenvectors)
-    diagonal = moments_kernel(Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2))  # and not a word
-    np.testing.assert_allclose(diagonal.K, np.diag([0.5, 0.5]))
-
-
-def test_independent_is_the_product_of_the_frequencies() -> None:
-    baskets = PROBLEMS["weighted"]
-    m = baskets.frequencies()
-    expected = float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
-    assert mean_log_likelihood(independent(baskets), baskets) == pytest.approx(expected)
-
-
-def test_smoothing_counts_baskets_with_and_without_each_item() -> None:
-    baskets = Baskets.from_lists([[0], [0, 1], [0]], n_items=3, weights=[1, 2, 1])
-    np.testing.assert_allclose(independent(baskets, smoothing=0.5).K, np.diag([4.5, 2.5, 0.5]) / 5, atol=1e-15)
-    np.testing.assert_allclose(independent(baskets).K, np.diag([4, 2, 0]) / 4, atol=1e-15)
 
 
 def test_independent_items_that_are_not_empty_have_the_frequencies_of_the_data() -> None:
@@ -155,10 +129,6 @@ def test_a_start_that_knows_no_item_is_an_error() -> None:
         adapted(dpp.kernel, dpp.catalogue, sampled(0), RNG)
 
 
-def test_a_kernel_needs_no_warning_when_one_pair_repels() -> None:
-    assert isinstance(moments(Baskets.from_lists([[0], [1]], n_items=2), RNG), SpectralDPP)
-
-
 ALL_OCCUR = sampled(0, n=400, n_items=5)
 REPELLING = Baskets.from_lists([[0], [1], [0, 2], [1, 2], [3], [2, 3], [], [0, 3], [4]], n_items=5)
 ATTRACTING = Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2)
@@ -166,11 +136,6 @@ ATTRACTING = Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2)
 
 def with_spectrum(*lam: float) -> SpectralDPP:
     return SpectralDPP(np.array(lam), random_kernel(np.random.default_rng(4), len(lam)).eigenvectors)
-
-
-def test_a_kernel_that_lacks_nothing_is_prepared_as_it_is() -> None:
-    kernel = with_spectrum(0.1, 0.3, 0.5, 0.7, 0.9)
-    assert prepared(kernel, ALL_OCCUR) is kernel
 
 
 def test_preparing_marginalises_items_that_never_occur() -> None:
@@ -211,11 +176,6 @@ def test_preparing_couples_a_single_independent_item_and_leaves_the_others() -> 
     m = REPELLING.frequencies()
     assert found[0, 1] == pytest.approx(np.sqrt(m[0] * m[1]))  # which never meet
     np.testing.assert_allclose(found[1:, 1:], K[1:, 1:], atol=1e-12)
-
-
-def test_preparing_leaves_a_diagonal_start_alone_where_every_pair_attracts() -> None:
-    kernel = independent(ATTRACTING)
-    assert prepared(kernel, ATTRACTING) is kernel
 
 
 @pytest.mark.parametrize("learner", ["lbfgs", "natural-em", "picard", "mm", "adam"])

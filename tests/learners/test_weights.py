@@ -88,13 +88,6 @@ def test_every_step_ascends_to_an_optimum_that_no_other_weights_exceed(seed: int
         assert these.log_likelihood(0.999 * w + 0.001 * other) <= values[-1] + 1e-10
 
 
-def test_two_kernels_that_are_alike_share_what_one_would_have() -> None:
-    these = problem(0, m=2)
-    twice = WeightsProblem(these.likelihoods[:, [0, 1, 1]], these.log_largest, these.shares)
-    ends = [list(weights_steps(each, lambda w: w, 1e-10))[-1] for each in (these, twice)]  # type: ignore[arg-type, return-value]
-    assert ends[1].log_likelihood == pytest.approx(ends[0].log_likelihood, abs=1e-10)
-
-
 def test_the_model_answers_and_is_kept_in_a_file_as_any_mixture_is(tmp_path: Path) -> None:
     model = dl.fit_weights(drawn([0.5, 0.5], nonempty=True), dpps()).model
     model.save(tmp_path / "model.safetensors")

@@ -106,11 +106,6 @@ class Run:
         columns = list(zip(*self.entries[: self.n_iter + 1], strict=True))
         return History(*(np.array(column, dtype=float) for column in columns[: len(History.__dataclass_fields__)]))
 
-    def followed_by(self, step: Step, seconds: float, validation: float) -> Run:
-        """Return a run with one more step, whose history ends there."""
-        entries = self.entries[: self.n_iter + 1]
-        return Run(step, [*entries, entry_of(step, seconds, validation, entries)], len(entries), self.stop)
-
 
 def entry_of(step: Step, seconds: float, validation: float, before: Sequence[Entry] = ()) -> Entry:
     evaluations = step.evaluations + (before[-1].evaluations if before else 0)
@@ -126,13 +121,13 @@ class Limits:
     max_iter: int
     max_seconds: float | None
 
-    def reached(self, entries: Sequence[Entry], first: int) -> Stop | None:
-        """Return the limit that is reached. The rule sees the steps from `first` on."""
-        if first < len(entries) and self.rule([entry.objective for entry in entries[first:]]) <= self.tol:
+    def reached(self, now: Run, objective: Sequence[float]) -> Stop | None:
+        """Return the limit that is reached. `objective` has the values of the steps that are not preliminary."""
+        if objective and self.rule(objective) <= self.tol:
             return Stop.TOLERANCE
-        if len(entries) > self.max_iter:
+        if now.n_iter >= self.max_iter:
             return Stop.MAX_ITER
-        return Stop.MAX_SECONDS if self.out_of_time(entries[-1].seconds) else None
+        return Stop.MAX_SECONDS if self.out_of_time(now.entry.seconds) else None
 
     def out_of_time(self, seconds: float) -> bool:
         return self.max_seconds is not None and seconds >= self.max_seconds
@@ -152,8 +147,8 @@ def run(
     and a run without a schedule also stops when that set has not become more likely for `PATIENCE` iterations.
     """
     entries: list[Entry] = []
+    objective: list[float] = []  # of the steps that are not preliminary
     best: Run | None = None
-    first = 0  # step to which the tolerance applies
     for step in steps:
         if not entries:
             _check_start(step)
@@ -163,9 +158,10 @@ def run(
         # as long as some validation basket is impossible, the last step is the best one
         if best is None or validate is None or now.score > best.score or best.score == -math.inf:
             best = now
-        first = len(entries) if step.preliminary else first
-        stop = limits.reached(entries, first)
-        if stop is None and step.share is None and now.n_iter - max(best.n_iter, first) >= PATIENCE:
+        if not step.preliminary:
+            objective.append(step.objective)
+        stop = limits.reached(now, objective)
+        if stop is None and step.share is None and min(now.n_iter - best.n_iter, len(objective) - 1) >= PATIENCE:
             stop = Stop.VALIDATION
         if observe(now) and stop is None:
             stop = Stop.CALLBACK

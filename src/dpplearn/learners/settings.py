@@ -245,5 +245,5 @@ def settings_of(model: str | None = None, **options: Any) -> Settings:
     known, others = names[model], {**names["mixture"], **names["dpp"]}
     wrong = [name for name in given if name not in known and (name not in others or given[name] != others[name])]
     if wrong:
-        raise InputError(f"{wrong[0]} is not an option of a {model}; it takes {', '.join(known)}")
+        raise InputError(f"{wrong[0]!r} is not an option of a {model}; it takes {', '.join(known)}")
     return MODELS[model](**{name: value for name, value in given.items() if name in known})

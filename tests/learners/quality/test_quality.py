@@ -75,17 +75,6 @@ designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 
 @laws
 @designs
-def test_the_objective_lies_above_random_chords(design: Design, nonempty: bool) -> None:
-    target = Target(similarity(2, 20), FREQUENCIES, design, nonempty, ridge=0.01)
-    rng = np.random.default_rng(1)
-    for _ in range(30):
-        one, other = rng.normal(-0.5, 1.5, (2, len(design.names)))
-        ends, middle = [target.value(each, target.law(each)) for each in (one, other)], (one + other) / 2
-        assert target.value(middle, target.law(middle)) > sum(ends) / 2
-
-
-@laws
-@designs
 def test_random_starts_end_in_the_one_optimum(design: Design, nonempty: bool) -> None:
     target = Target(similarity(3, 20), FREQUENCIES, design, nonempty)
     best = best_weights(target)
@@ -210,8 +199,3 @@ def test_the_ridge_by_evidence_is_the_one_under_which_the_data_are_likeliest() -
     ridge = problem.with_evidence(np.zeros(0)).ridge
     best = log_evidence(problem, ridge)
     assert all(best > log_evidence(problem, ridge * factor) for factor in (0.5, 0.9, 1.1, 2))
-
-
-def test_features_that_say_nothing_ask_for_a_stronger_ridge() -> None:
-    useful, useless = (with_features(n).with_evidence(np.zeros(0)).ridge for n in (0, 30))
-    assert useful < useless

@@ -54,21 +54,6 @@ def test_angles_are_score_over_information(kernel: SpectralDPP) -> None:
     np.testing.assert_array_equal(angles[np.ix_(empty, empty)], 0)
 
 
-def test_no_angle_is_above_the_largest_and_smaller_ones_stay_as_they_are() -> None:
-    lam, T = np.array([0.2, 0.5, 0.8]), np.random.default_rng(0).standard_normal((3, 3))
-    large = natural_angles(lam, 100 * T)
-    assert np.abs(large).max() == pytest.approx(LARGEST_ANGLE)
-    np.testing.assert_allclose(large, natural_angles(lam, 1000 * T))
-    np.testing.assert_allclose(natural_angles(lam, 0.02 * T), 2 * natural_angles(lam, 0.01 * T))
-
-
-def test_angles_between_eigenvalues_without_information_are_zero() -> None:
-    angles = natural_angles(np.array([0.0, 0.0, 1.0, 1.0]), np.arange(16.0).reshape(4, 4))
-    np.testing.assert_array_equal(angles[:2, :2], 0)
-    np.testing.assert_array_equal(angles[2:, 2:], 0)
-    assert np.all(angles[:2, 2:] != 0)
-
-
 def test_turning_by_the_angles_has_the_slope_of_score_over_information() -> None:
     kernel = with_eigenvalues(0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
     T = e_step(kernel, statistics(kernel, BASKETS))

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets
+from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.learners.symmetric.lbfgs import SMALL_ODDS, column_scale, with_empty_probability, without_small_columns
-from dpplearn.learners.symmetric.likelihood import factor
+from dpplearn.learners.symmetric.lbfgs import SMALL_ODDS, with_empty_probability, without_small_columns
 from helpers.problems import random_kernel, sampled, shopping
 
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)
@@ -42,11 +41,6 @@ def test_the_empty_set_starts_with_the_share_of_the_data(n_empty: int) -> None:
     np.testing.assert_array_equal(found.eigenvalues[:3], KERNEL.eigenvalues[:3])
 
 
-def test_the_share_is_by_weight() -> None:
-    baskets = Baskets.from_lists([[], [0], [1, 2], [3]], n_items=4, weights=[3, 1, 1, 5])
-    assert probability_of_empty(with_empty_probability(KERNEL, baskets)) == pytest.approx(0.3)
-
-
 def test_no_eigenvalue_is_lowered() -> None:
     found = with_empty_probability(KERNEL, baskets_with_empty(9))
     np.testing.assert_array_equal(found.eigenvalues, KERNEL.eigenvalues)
@@ -58,12 +52,6 @@ def test_a_share_too_small_for_a_number_is_no_trouble(n_empty: int, largest: flo
     kernel = SpectralDPP(np.full(500, 0.9), np.eye(500))
     baskets = Baskets.from_lists([[]] * n_empty + [[1], [2, 3]], n_items=500)
     assert with_empty_probability(kernel, baskets).eigenvalues.max() == pytest.approx(largest)
-
-
-def test_columns_begin_with_the_length_of_the_root_of_their_eigenvalue() -> None:
-    Z = factor(KERNEL) / column_scale(KERNEL.eigenvalues)
-    np.testing.assert_allclose((Z**2).sum(axis=0), KERNEL.eigenvalues)
-    np.testing.assert_allclose(Z @ Z.T, KERNEL.K, atol=1e-12)
 
 
 ODDS = np.array([2.0, 0.5, 0.1, SMALL_ODDS / 10, SMALL_ODDS / 20, SMALL_ODDS / 30])
@@ -101,13 +89,6 @@ def test_small_directions_that_the_likelihood_wants_more_of_stay() -> None:
     np.testing.assert_allclose((Z * columns) @ (Z * columns).T, composed(left), atol=1e-13)
 
 
-def test_nothing_is_given_up_where_nothing_is_lost() -> None:
-    B = turned_factor()
-    assert without_small_columns(B, -shrinking(B), 0) is None
-    assert without_small_columns(B, shrinking(B), 6) is None
-    assert without_small_columns(10_000 * B, shrinking(B), 0) is None
-
-
 @pytest.mark.parametrize("seed", [0, 6])
 def test_it_finds_the_optimum_that_em_approaches(seed: int) -> None:
     baskets = sampled(seed, n=400, n_items=5)
@@ -125,25 +106,11 @@ def test_em_finds_nothing_to_gain_where_it_ends(seed: int, init: str) -> None:
 SHOPPING = shopping()
 
 
-def few_repelling_pairs() -> SpectralDPP:
-    """Independent items, but for the three pairs that nobody buys both of."""
-    K = np.diag(SHOPPING.frequencies())
-    for i, j in ((0, 1), (2, 3), (4, 5)):
-        K[i, j] = K[j, i] = 0.9 * np.sqrt(K[i, i] * K[j, j])
-    return SpectralDPP.from_K(K)
-
-
 @pytest.mark.parametrize("init", ["moments", "wishart"])
 def test_the_basin_of_an_eigenvalue_at_one_is_avoided_where_another_is_better(init: str) -> None:
     result = fit_dpp(SHOPPING, init=init, rng=0, nonempty=False)
     assert result.log_likelihood > result.independent_log_likelihood + 0.02
     assert result.model.kernel.eigenvalues.max() < 0.99
-
-
-def test_few_repelling_pairs_are_a_start_as_good_as_any() -> None:
-    result = fit_dpp(SHOPPING, start=DPP(few_repelling_pairs()), nonempty=False)
-    assert result.n_iter > 6
-    assert result.log_likelihood >= fit_dpp(SHOPPING, nonempty=False).log_likelihood - 1e-2
 
 
 @pytest.mark.slow

@@ -14,9 +14,8 @@ from dpplearn.errors import InputError, whole_number
 from dpplearn.learners.data import resolve_nonempty, units_of
 from dpplearn.learners.posterior.density import Density
 from dpplearn.learners.posterior.kernels import KernelFunction, parametric
-from dpplearn.learners.posterior.laplace import importance_draws, mode_of
 from dpplearn.learners.posterior.result import MAX_PARETO_K, Posterior
-from dpplearn.learners.posterior.slices import slice_draws
+from dpplearn.learners.posterior.sampling import importance_draws, mode_of, slice_draws
 from dpplearn.tools.threads import suitable_blas
 
 MIN_DRAWS = 100  # draws

@@ -10,8 +10,7 @@ import numpy as np
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem, factor
 
 RATE = 0.05
 MEAN_DECAY, SQUARE_DECAY = 0.9, 0.999

@@ -11,8 +11,7 @@ from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import CAP
-from dpplearn.learners.symmetric.likelihood import step_sizes
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, step_sizes
 
 
 def em(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:
@@ -52,7 +51,7 @@ def e_step(kernel: SpectralDPP, stats: Statistics) -> Floats:
 
 
 def capped(marginals: Floats, eigenvalues: Floats) -> Floats:
-    """Return the new eigenvalues, at most 0.999 as in the authors' program, or the old ones if these are larger."""
+    """Return the new eigenvalues, at most 0.999 as in the authors' program, or their old values if those are larger."""
     return np.clip(marginals, 0, np.maximum(CAP, eigenvalues))
 
 

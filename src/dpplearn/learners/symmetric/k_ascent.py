@@ -11,8 +11,7 @@ from dpplearn.distributions.decomposition import eigh_apart
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step
-from dpplearn.learners.symmetric.likelihood import step_sizes
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, step_sizes
 
 
 def k_ascent(kernel: SpectralDPP, problem: SymmetricProblem) -> Iterator[Step]:

@@ -18,8 +18,7 @@ from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.learners.lbfgs import Objective, Point, ascend
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem, factor
 
 FIRST_SCALE = 0.5  # times the gradient: the first direction
 DROP_EVERY = 20  # steps, after which columns are dropped

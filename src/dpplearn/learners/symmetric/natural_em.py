@@ -12,8 +12,7 @@ from dpplearn.distributions.statistics import log_likelihood, statistics
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
 from dpplearn.learners.symmetric.em import e_step
-from dpplearn.learners.symmetric.likelihood import has_fallen, step_sizes
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, has_fallen, step_sizes
 
 LARGEST_ANGLE = 1.0  # in radians, of one eigenvector toward another in one step
 LARGEST_EIGENVALUE = 1 - BORDER  # beyond, the statistics take longer, and less than 1e-5 nats is to be gained
@@ -53,6 +52,6 @@ def natural_angles(lam: Floats, T: Floats) -> Floats:
 
 
 def rotation(angles: Floats) -> Floats:
-    """Return Cayley's rotation (I − Θ/2)⁻¹ (I + Θ/2): exp(Θ) to second order, orthogonal up to rounding, and cheaper."""
+    """Return (I − Θ/2)⁻¹ (I + Θ/2), Cayley's rotation: exp(Θ) to second order, orthogonal, and cheaper."""
     half, one = angles / 2, np.eye(len(angles))
     return np.asarray(np.linalg.solve(one - half, one + half))

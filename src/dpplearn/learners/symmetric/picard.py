@@ -11,8 +11,7 @@ from dpplearn.arrays import EPSILON, Floats
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.likelihood import has_fallen, in_L
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import SymmetricProblem, has_fallen, in_L
 
 BOLD, SAFE = 1.3, 1.0  # values of a: above 1 often faster; at 1 the likelihood cannot fall
 

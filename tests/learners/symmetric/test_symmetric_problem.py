@@ -8,8 +8,7 @@ import pytest
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
-from dpplearn.learners.symmetric.likelihood import FactorLikelihood, factor, in_L
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem, in_L
 from helpers.problems import random_kernel
 from helpers.slopes import assert_slope_two
 
@@ -40,15 +39,6 @@ def test_the_gradient_has_the_slope_of_the_likelihood(n_columns: int) -> None:
     assert_slope_two(lambda eta: abs(likelihood(B + eta * direction)[0] - before - eta * slope), first=1e-3)
 
 
-def test_both_forms_give_the_same_gradient() -> None:
-    """Columns of zeros change the form and nothing else."""
-    B = random_factor(3)
-    value, gradient = FactorLikelihood(SymmetricProblem(BASKETS, 1))(B)
-    wide_value, wide_gradient = FactorLikelihood(SymmetricProblem(BASKETS, 1))(np.hstack([B, np.zeros((N_ITEMS, 3))]))
-    assert value == pytest.approx(wide_value, rel=1e-12)
-    np.testing.assert_allclose(wide_gradient, np.hstack([gradient, np.zeros((N_ITEMS, 3))]), atol=1e-12)
-
-
 @pytest.mark.parametrize("n_zeros", [0, 4])
 def test_a_basket_above_the_rank_is_impossible(n_zeros: int) -> None:
     B = np.hstack([random_factor(2), np.zeros((N_ITEMS, n_zeros))])
@@ -65,9 +55,3 @@ def test_the_gradient_in_L_is_the_mean_inverse_less_that_of_I_plus_L() -> None:
     assert value == pytest.approx(mean_log_likelihood(SpectralDPP.from_L(L), BASKETS), rel=1e-12)
     np.testing.assert_allclose(delta, expected, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(inverse, np.linalg.inv(np.eye(N_ITEMS) + L), rtol=1e-10, atol=1e-12)
-
-
-def test_a_kernel_has_its_factor() -> None:
-    kernel = random_kernel(np.random.default_rng(3))
-    B = factor(kernel)
-    np.testing.assert_allclose(B @ B.T, kernel.L, atol=1e-12)
