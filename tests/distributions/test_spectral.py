@@ -271,7 +271,7 @@ def test_an_item_of_a_model_with_certain_items_is_not_copied() -> None:
         SpectralDPP(np.array([0.1, 0.5, 1]), rotation(3)).with_copy(0)
 
 
-@pytest.mark.parametrize("k", [0, 4, True, 2.5])
+@pytest.mark.parametrize("k", [0, 4, 2.5])
 def test_impossible_sizes_are_not_drawn(k: int) -> None:
     dpp = SpectralDPP(np.array([0, 0.5, 0.2, 1]), rotation(4))
     with pytest.raises(InputError, match=rf"\b1\b.*\b4\b.*{k!r}"):
