@@ -290,6 +290,19 @@ def test_an_item_beside_its_double_is_impossible(border: str) -> None:
         assert statistics(kernel, baskets).impossible == (len(sets) if expected else 0)
 
 
+def test_determinants_and_inverses_of_nearly_identical_items_keep_their_digits() -> None:
+    """L_Y = [[1, c], [c, 1]] with 1 − c² = δ: log det is log δ and the inverse has entries ±1/δ."""
+    for apart in (1e-10, 1e-13):
+        angle = math.sqrt(apart)
+        X = np.array([[1.0, 0.0], [math.cos(angle), math.sin(angle)]])
+        pivot = math.sin(angle) ** 2
+        for kernel, digits in ((SpectralDPP.from_factor(X), 1e-9), (SpectralDPP.from_L(X @ X.T), 8 * EPSILON / apart)):
+            stats = statistics(kernel, Baskets.from_lists([[0, 1]], n_items=2))
+            assert stats.logdet == pytest.approx(math.log(pivot), abs=digits)
+            rtol = max(digits, math.sqrt(EPSILON) / angle)
+            np.testing.assert_allclose(stats.delta * pivot, X @ X.T * [[1, -1], [-1, 1]], rtol=rtol)
+
+
 @pytest.mark.parametrize("k", [30, 32, 33, 38])
 def test_a_determinant_below_what_a_float_can_hold_keeps_its_logarithm(k: int) -> None:
     """Of 1e-30 · A the determinant of 30 items is 1e-900; of items that are alike, the pivots' product underflows."""
