@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from distributions.contract import CHECKS, Case
+from dpplearn import Baskets
 from dpplearn.arrays import Floats
+from dpplearn.distributions.compiled import few_answers
+from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
 from dpplearn.distributions.scaled import ScaledDPPs
 from helpers.oracle import subsets
@@ -79,3 +82,24 @@ CASES: dict[str, Callable[[], Case]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_contract(name: str, check: Callable[[Case], None]) -> None:
     check(CASES[name]())
+
+
+@pytest.mark.parametrize("g", [1, 3])
+def test_answers_without_compiled_loops_are_those_of_the_loops(g: int) -> None:
+    """All pivots of I + X are at least 1 and entries are of order 1, so both have an error of at most 1e-12."""
+    components, log_mass = dense(3, g).components, np.log([0.2, 0.5, 0.3])
+    sets = Baskets.from_lists(subsets(N), n_items=N)
+    for query in (components.next, components.next_inclusion):
+        for items in (None, np.array([4, 1])):
+            compiled = query(log_mass, sets, items)
+            with few_answers():
+                found = query(log_mass, sets, items)
+            for one, other in zip(found, compiled, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
+
+
+def test_a_basket_whose_probability_underflows_has_next_items() -> None:
+    components = ScaledDPPs.checked(np.array([[0.0, -1e4, 1.0]]), Dense.checked(np.zeros((1, 3, 3))))
+    found = SetDistribution.mixture([1.0], components).top_next(Baskets.from_lists([[1], [0], [0, 1, 2]], n_items=3), 2)
+    assert found.items.tolist() == [[2, 0], [2, -1], [-1, -1]]
+    np.testing.assert_allclose(found.scores[0], np.exp([1.0, 0.0]), rtol=1e-12)

@@ -219,6 +219,12 @@ def log1mexp(values: Floats) -> Floats:
         return np.where(values > -np.log(2), np.log(-np.expm1(values)), np.log1p(-np.exp(values)))
 
 
+def sigmoid(values: Floats) -> Floats:
+    """Return 1/(1 + e^−v), which is 0 where e^−v overflows."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-values)))
+
+
 def softmax(values: Floats) -> Floats:
     """Return exp(values), scaled to sum to 1 along the last axis."""
     p = np.exp(values - values.max(axis=-1, keepdims=True))

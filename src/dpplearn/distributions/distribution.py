@@ -415,6 +415,8 @@ class SetDistribution:
         """Return log P_c(|Y| = k)."""
         if self.m == 1:
             return np.zeros(1)
+        if k == self.n_items:  # low-rank components give this size no probability if it is below their rounding
+            return np.asarray(self.components.log_prob(self._one(np.arange(k)))[0])
         found = self.components.log_sizes()[:, k]
         # Low-rank components give sizes with an absolute error; rare sizes need a tilt.
         if 0 < k < self.n_items and logsumexp(self.log_mass + found) < LOG_RARE_SIZE:

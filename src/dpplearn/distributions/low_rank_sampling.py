@@ -19,6 +19,7 @@ import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats, Ints
 from dpplearn.distributions.compiled import loops
+from dpplearn.distributions.components import sigmoid
 from dpplearn.distributions.interaction import LowRank, absorbed_core
 from dpplearn.distributions.sampling import in_streams
 from dpplearn.tools.threads import one_blas_thread
@@ -74,7 +75,7 @@ class Sampler:
     def of(cls, log_odds: Floats, interaction: LowRank, component: int, n_blocks: int) -> Sampler:
         Z, active = interaction.Z, interaction.active
         core = interaction.core[component if interaction.g > 1 else 0]
-        p = 1 / (1 + np.exp(-log_odds[active]))
+        p = sigmoid(log_odds[active])
         strength = p * np.einsum("ij,ij->i", Z[active], Z[active])
         by_strength = np.argsort(-strength, kind="stable")
         order, roots = active[by_strength], np.sqrt(p[by_strength])

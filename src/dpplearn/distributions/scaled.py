@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Bools, Floats, Ints, read_only
 from dpplearn.distributions import low_rank_sampling, ranking, sampling, sizes
 from dpplearn.distributions.compiled import loops, worth_loading
-from dpplearn.distributions.components import Sets, Similarity, members, weighted_sum
+from dpplearn.distributions.components import Sets, Similarity, members, sigmoid, weighted_sum
 from dpplearn.distributions.interaction import Dense, Interaction, LowRank
 from dpplearn.distributions.passes import Share, over_threads
 from dpplearn.errors import InputError
@@ -97,7 +97,7 @@ class ScaledDPPs:
     @cached_property
     def p(self) -> Floats:
         """o/(1 + o), the marginals without interaction."""
-        return read_only(1 / (1 + np.exp(-self._log_odds)))
+        return read_only(sigmoid(self._log_odds))
 
     @cached_property
     def _log_p(self) -> Floats:

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Floats, Ints
+from dpplearn.distributions.components import sigmoid
 from dpplearn.distributions.interaction import LowRank, absorbed_core, quadratic, weighted_gram
 
 Complex = npt.NDArray[np.complex128]
@@ -100,7 +101,7 @@ class LowRankSizes:
     @classmethod
     def of(cls, log_odds: Floats, low_rank: LowRank, component: int, log_t: float = 0.0) -> LowRankSizes:
         """Return the sizes of a component tilted by t."""
-        p = 1 / (1 + np.exp(-(log_odds + log_t)))
+        p = sigmoid(log_odds + log_t)
         order = np.argsort(p, kind="stable")
         core = low_rank.core[component if low_rank.g > 1 else 0]
         n_rare = int(np.searchsorted(p[order], RARE, side="right"))
@@ -217,7 +218,7 @@ def low_rank_tilt(log_odds: Floats, low_rank: LowRank, component: int, size: flo
     core = low_rank.core[component if low_rank.g > 1 else 0]
     rows, active, log_t = low_rank.rows, low_rank.active, 0.0
     for _ in range(MAX_NEWTON_STEPS):
-        p = 1 / (1 + np.exp(-(log_odds + log_t)))
+        p = sigmoid(log_odds + log_t)
         q = p[active]
         S, S2, S3 = (weighted_gram(rows, q**power) for power in (1, 2, 3))
         T, U = absorbed_core(core, S)[1], S - S2
@@ -241,7 +242,7 @@ def low_rank_marginals(log_odds: Floats, low_rank: LowRank, component: int, k: i
 
 
 def _log_Z(log_odds: Floats, low_rank: LowRank, component: int) -> float:
-    p = 1 / (1 + np.exp(-log_odds[low_rank.active]))
+    p = sigmoid(log_odds[low_rank.active])
     core = low_rank.core[component if low_rank.g > 1 else 0]
     return float(np.logaddexp(0, log_odds).sum()) + absorbed_core(core, weighted_gram(low_rank.rows, p))[0]
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.components import Sets, Similarity
+from dpplearn.distributions.components import Sets, Similarity, sigmoid
 from dpplearn.distributions.decomposition import checked_eigh, svd_apart, symmetric_product, with_ones
 from dpplearn.distributions.determinants import (
     BATCH_NUMBERS,
@@ -500,7 +500,7 @@ class SpectralDPP:
             log_odds, low, high = np.log(self.odds[free]), -700.0, 700.0
             for _ in range(BISECTIONS):
                 middle = (low + high) / 2
-                inside = 1 / (1 + np.exp(-(log_odds + middle)))
+                inside = sigmoid(log_odds + middle)
                 low, high = (middle, high) if inside.sum() < wanted else (low, middle)
             lam[free] = inside
         else:

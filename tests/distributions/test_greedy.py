@@ -1,0 +1,126 @@
+"""Greedy search under symmetric DPPs, compared with the same search over enumerated probabilities."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpplearn import InputError
+from dpplearn.arrays import NO_ITEMS, Floats, Ints
+from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.spectral import SpectralDPP
+from helpers import oracle
+from helpers.spectra import Exact, every_spectrum, exact, rotation
+
+
+def greedy(dpp: SpectralDPP, k: int | None, include: tuple[int, ...] = ()) -> tuple[Ints, Floats]:
+    return SetDistribution.mixture([1.0], dpp).greedy(k, np.array(include, dtype=np.int64))
+
+
+def enumerated(P: Floats, k: int | None, include: tuple[int, ...]) -> tuple[list[int], list[float]]:
+    """Add the item with the largest P(A ∪ i), or if all are 0 the most probable item given A ⊆ Y."""
+    n, A = len(P).bit_length() - 1, list(include)
+    before = [P[oracle.index(A[:size])] for size in range(len(A))]
+    gains = [P[oracle.index(A[: size + 1])] / p if p else math.nan for size, p in enumerate(before)]
+    while len(A) < (n if k is None else k):
+        p, others = P[oracle.index(A)], [i for i in range(n) if i not in A]
+        for value in (lambda i: P[oracle.index([*A, i])], lambda i: oracle.marginal(P, [*A, i])):
+            best = max(others, key=value)
+            if value(best) > 0:
+                break
+        else:
+            break
+        gain = P[oracle.index([*A, best])] / p if p else math.nan
+        if k is None and gain <= 1:
+            break
+        A.append(best)
+        gains.append(gain)
+    return A, gains
+
+
+@every_spectrum
+def test_greedy_search_is_the_enumerated_one_also_with_certain_items(spectrum: str) -> None:
+    """Sets with fewer items than eigenvalues near 1 have few digits of their probability."""
+    truth = exact(spectrum)
+    digits = np.where(np.arange(6) < truth.n_near, 1e-2, 1e-9)
+    for include in ((), (3,), (5, 0), (2, 1, 4)):
+        if oracle.marginal(truth.P, include) == 0:
+            continue
+        for k in (None, *range(len(include), 7)):
+            items, gains = greedy(truth.kernel, k, include)
+            expected, expected_gains = enumerated(truth.P, k, include)
+            assert items.tolist() == expected
+            np.testing.assert_array_equal(np.isnan(gains), np.isnan(expected_gains))
+            known = ~np.isnan(gains)
+            errors = np.abs(gains[known] / np.array(expected_gains)[known] - 1)
+            assert np.all(errors < digits[: len(gains)][known])
+
+
+def test_greedy_search_among_sixty_items_is_that_by_determinants() -> None:
+    X = np.random.default_rng(0).standard_normal((60, 80))
+    L = X @ X.T / 20
+    items, log_dets = greedy(SpectralDPP.from_L(L), 30)[0].tolist(), [0.0]
+    for size in range(30):
+        A = items[:size]
+        tried = {i: np.linalg.slogdet(L[np.ix_([*A, i], [*A, i])])[1] for i in range(60) if i not in A}
+        assert items[size] == max(tried, key=lambda i: tried[i])
+        log_dets.append(tried[items[size]])
+    np.testing.assert_allclose(greedy(SpectralDPP.from_L(L), 30)[1], np.exp(np.diff(log_dets)), rtol=1e-9)
+
+
+def test_without_k_the_search_stops_where_no_item_raises_the_probability() -> None:
+    items, gains = greedy(SpectralDPP.from_L(np.diag([0.5, 3.0, 1.0, 2.0])), None)
+    assert items.tolist() == [1, 3]
+    np.testing.assert_allclose(gains, [3, 2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_ones", [0, 2])
+@pytest.mark.parametrize(("n", "rank"), [(8, 3), (100, 5), (100, 20)])
+def test_the_search_ends_at_the_rank(n: int, rank: int, n_ones: int) -> None:
+    lam = np.where(np.arange(n) < rank, 0.5, 0)
+    lam[:n_ones] = 1
+    items, gains = greedy(SpectralDPP(lam, rotation(n)), rank + 4)
+    assert len(items) == len(set(items.tolist())) == rank
+    assert np.isnan(gains).sum() == n_ones
+
+
+def test_small_gains_next_to_an_eigenvalue_near_one_are_not_taken_for_zero() -> None:
+    """In L the odds of 1e12 leave nothing of gains below 1e-4."""
+    truth = Exact([1e-9, 1e-6, 0.3, 0.5, 0.9, 1 - 1e-12])
+    items, gains = greedy(truth.kernel, 6)
+    expected, expected_gains = enumerated(truth.P, 6, ())
+    assert items.tolist() == expected
+    np.testing.assert_allclose(gains, expected_gains, rtol=1e-6)
+
+
+def test_all_items_are_taken_but_exact_duplicates() -> None:
+    """Next to an exact duplicate, of which nothing is left, an item of which 1e-14 is left comes last."""
+    X, rng = np.eye(6), np.random.default_rng(0)
+    X[3] = X[0]
+    X[4] = X[1] + 1e-7 * X[4]
+    items, gains = greedy(SpectralDPP.from_factor(2 * X), 6)
+    assert len(items) == 5
+    assert set(items[:4] % 3) == {0, 1, 2}
+    assert gains[4] == pytest.approx(4e-14, rel=1e-6)
+    B, step = rng.standard_normal((20, 40)), rng.standard_normal((5, 40))
+    for near_one in ([], [1 - 1e-7, 1 - 1e-12], [1.0, 1.0]):
+        for apart, n_found in ((0.0, 15), (1e-13, 20), (1e-6, 20)):
+            B[15:] = B[:5] + math.sqrt(apart) * step
+            found = SpectralDPP.from_factor(B / math.sqrt(40))
+            lam, largest = found.eigenvalues.copy(), np.argsort(found.eigenvalues)[20 - len(near_one) :]
+            lam[largest] = near_one
+            for include in ((), (3, 7, 11)):
+                assert len(greedy(SpectralDPP(lam, found.eigenvectors), 20, include)[0]) == n_found
+
+
+def test_items_that_cannot_be_together_are_refused() -> None:
+    X = np.random.default_rng(0).standard_normal((31, 40))
+    X[30] = X[0]
+    distribution = SetDistribution.mixture([1.0], SpectralDPP.from_L(X @ X.T))
+    for call in (distribution.greedy, lambda _, A: distribution.condition(A, NO_ITEMS)):
+        with pytest.raises(InputError):
+            call(9, np.array([4, 11, 0, 30]))
+    with pytest.raises(InputError):
+        greedy(exact("three at 1, three at 0").kernel, 6, tuple(range(6)))

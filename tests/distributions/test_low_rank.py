@@ -1,0 +1,209 @@
+"""Low-rank components of large catalogues: sizes, draws and pruned rankings, which do not use dense matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from distributions.contract import LEVEL, as_sets, membership, p_value
+from dpplearn import InputError
+from dpplearn.arrays import NO_ITEMS, Floats, Ints
+from dpplearn.distributions.components import PlainSets, Stack
+from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
+from dpplearn.distributions.scaled import ScaledDPPs
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.learners.kernels import distribution_of
+from helpers.catalogues import catalogue
+from helpers.oracle import subsets
+
+N = 5  # items that are drawn
+N_DRAWS = 1000
+RARE = -14.0  # added to all log-odds, this makes P(Y ≠ ∅) about 1e-6
+
+
+def raised(components: ScaledDPPs, log_odds: float) -> ScaledDPPs:
+    return ScaledDPPs(components.log_odds + np.float32(log_odds), components.interaction)
+
+
+@pytest.mark.parametrize(("n_items", "each"), [(160, False), (160, True), (400, False)])
+@pytest.mark.parametrize("log_odds", [0, 4])
+def test_sizes_and_marginals_given_a_size_are_those_of_dense_components(
+    n_items: int, each: bool, log_odds: float
+) -> None:
+    """With a few items per set and with most items in a set. The transform has an absolute error of 1e-14."""
+    components = raised(catalogue(n_items, each=each).components, log_odds)
+    found, expected = components.log_sizes(), components.dense().log_sizes()
+    np.testing.assert_allclose(np.exp(found), np.exp(expected), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, rtol=1e-12)
+    for k in (1, 30, n_items - 1) if n_items == 160 else ():
+        (log_p, marginals), (log_p_dense, given_size) = (
+            of.marginals_given_size(k) for of in (components, components.dense())
+        )
+        np.testing.assert_allclose(log_p, log_p_dense, rtol=1e-9)
+        np.testing.assert_allclose(marginals, given_size, rtol=1e-8)
+        np.testing.assert_allclose(marginals.sum(axis=1), k, rtol=1e-10)
+
+
+def test_all_items_and_none_are_possible_and_one_more_is_refused() -> None:
+    distribution = distribution_of(catalogue(160))
+    assert distribution.marginals(0).tolist() == [0.0] * 160
+    assert distribution.marginals(160).tolist() == [1.0] * 160
+    for k in (0, 160):
+        assert [each.tolist() for each in distribution.sample(2, k, 0)] == [list(range(k))] * 2
+    with pytest.raises(InputError, match=r"\b0\b.*\b160\b.*\b161\b"):
+        distribution.marginals(161)
+
+
+def few_of(n_items: int, log_odds: float, *, skew: bool = True) -> ScaledDPPs:
+    """Items after the first five have odds of e⁻⁶⁰ and are never drawn; they select the sampler for many items."""
+    rng = np.random.default_rng(2)
+    Z = np.zeros((n_items, 3))
+    Z[: N - 1] = 1.5 * rng.standard_normal((N - 1, 3))
+    x = np.full((2, n_items), -60.0)
+    x[:, :N] = rng.normal(-1, 0.5, (2, N)) + log_odds
+    core = repelling_and_attracting(1, 1)
+    return ScaledDPPs.checked(x.astype(np.float32), LowRank.checked(Z, (core if skew else (core + core.T) / 2)[None]))
+
+
+def dense_of(log_odds: float) -> ScaledDPPs:
+    rng = np.random.default_rng(1)
+    U, A = rng.standard_normal((N, 2)) / 2, rng.standard_normal((N, N)) / 2
+    return ScaledDPPs(rng.normal(-1, 1, (2, N)) + log_odds, Dense.checked((U @ U.T + A - A.T)[None]))
+
+
+def spectral_of(log_odds: float) -> SpectralDPP:
+    B = np.random.default_rng(0).standard_normal((N, N)) / 2
+    return SpectralDPP.from_L(np.exp(log_odds) * B @ B.T)
+
+
+KINDS: dict[str, Callable[[float], SetDistribution]] = {
+    "symmetric": lambda log_odds: SetDistribution.mixture([1.0], spectral_of(log_odds)),
+    "dense": lambda log_odds: SetDistribution.mixture([0.3, 0.7], dense_of(log_odds)),
+    "low-rank": lambda log_odds: SetDistribution.mixture([0.4, 0.6], few_of(N, log_odds)),
+    "low-rank, many items": lambda log_odds: SetDistribution.mixture([0.4, 0.6], few_of(200, log_odds)),
+    "stack": lambda log_odds: SetDistribution.mixture(
+        [0.2, 0.1, 0.2, 0.3, 0.2], Stack((spectral_of(log_odds), dense_of(log_odds + 1), few_of(N, log_odds)))
+    ),
+}
+
+
+def table_of(distribution: SetDistribution, sizes: range) -> Floats:
+    """P(Y | |Y| in sizes) of the subsets of the first five items."""
+    P = np.exp(distribution.log_prob(as_sets(subsets(N), distribution.n_items)))
+    P[~np.isin(membership(N).sum(axis=1), sizes)] = 0
+    return np.asarray(P / P.sum())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nonempty_draws_have_their_probabilities_where_almost_every_set_is_empty(kind: str) -> None:
+    rare, common = KINDS[kind](RARE), KINDS[kind](-1.0)
+    assert 1e-8 < 1 - rare.p_empty < 1e-4
+    for distribution in (rare, common):
+        drawn = distribution.with_p_empty(0.0).sample(N_DRAWS, None, 2)
+        assert p_value(drawn, table_of(distribution, range(1, N + 1))) > LEVEL
+    rng = np.random.default_rng(0)  # the control replaces empty sets by a random item
+    wrong = [each if len(each) else rng.integers(N, size=1) for each in common.sample(N_DRAWS, None, 1)]
+    assert p_value(wrong, table_of(common, range(1, N + 1))) < LEVEL
+    n_empty = sum(not len(each) for each in rare.with_p_empty(0.25).sample(N_DRAWS, None, 3))
+    assert abs(n_empty - N_DRAWS / 4) < 5 * np.sqrt(N_DRAWS * 0.25 * 0.75)
+
+
+@pytest.mark.parametrize("k", [None, 1, 2, 4])
+def test_draws_have_their_probabilities_and_those_of_a_symmetric_core_have_not(k: int | None) -> None:
+    sizes = range(N + 1) if k is None else range(k, k + 1)
+    P = table_of(SetDistribution.mixture([0.4, 0.6], few_of(200, 0.5)), sizes)
+    for skew in (True, False):
+        drawn = SetDistribution.mixture([0.4, 0.6], few_of(200, 0.5, skew=skew)).sample(N_DRAWS, k, 1)
+        if skew:
+            assert p_value(drawn, P) > LEVEL
+        elif k != 1:  # single items do not depend on the skew part
+            assert p_value(drawn, P) < LEVEL
+
+
+def test_draws_from_blocks_of_many_items_enter_groups_of_items_with_their_probabilities() -> None:
+    """A group has the items that mostly interact by one of five columns. P(no item of some groups) is the evidence of a
+    condition, and differences of these are the probabilities of the groups that a set enters."""
+    segments = catalogue(6000, segments=1, repelling=1, attracting=2)
+    components, Z = segments.components, segments.components.interaction.Z
+    group = np.where(Z.any(axis=1), np.argmax(Z, axis=1), -1)
+    inside = membership(5)
+    empty = np.array([
+        np.exp(components.condition(NO_ITEMS, np.flatnonzero(np.isin(group, np.flatnonzero(~kept))))[0][0])
+        for kept in inside
+    ])  # fmt: skip
+    within = (inside[:, None] | ~inside[None]).all(axis=2)  # (2^5, 2^5): whether the second is a subset of the first
+    P = np.linalg.solve(within.astype(float), empty)
+
+    def entered(sets: list[Ints]) -> list[Ints]:
+        return [np.unique(group[each])[np.unique(group[each]) >= 0] for each in sets]
+
+    drawn = components.sample(np.zeros(N_DRAWS, np.int64), np.random.default_rng(0))
+    assert p_value(entered(drawn), P) > LEVEL
+    rng, p = np.random.default_rng(0), components.marginals()[0]
+    independent = [np.flatnonzero(rng.random(6000) < p) for _ in range(N_DRAWS)]
+    assert p_value(entered(independent), P) < LEVEL
+    counts = np.bincount(np.concatenate(drawn), minlength=6000)
+    often = N_DRAWS * p > 20
+    z = (counts - N_DRAWS * p)[often] / np.sqrt(N_DRAWS * p * (1 - p))[often]
+    assert np.abs(z).max() < 6
+    one, two = (components.sample(np.zeros(70, np.int64), np.random.default_rng(1), threads=t) for t in (1, 2))
+    assert [each.tolist() for each in one] == [each.tolist() for each in two]
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_the_pruned_best_items_are_those_of_scoring_all(each: bool) -> None:
+    n = 4000
+    distribution = distribution_of(catalogue(n, each=each))
+    sets = [[], [0], [3, 1000], [1, 7, 50, 200, 3999], list(range(0, 40, 2))]
+    baskets, candidate = as_sets([tuple(basket) for basket in sets], n), np.random.default_rng(0).random(n) < 0.3
+    score, probability = distribution.next_items(baskets)
+    for k, among in ((1, None), (10, None), (10, candidate), (700, None), (700, candidate)):
+        found = distribution.top_next(baskets, k, among)
+        possible = score if among is None else np.where(among, score, 0)
+        expected = np.argsort(-possible, axis=1, kind="stable")[:, :k]
+        np.testing.assert_array_equal(found.items, expected)
+        np.testing.assert_allclose(found.scores, np.take_along_axis(score, expected, axis=1), rtol=1e-11)
+        np.testing.assert_allclose(found.probabilities, np.take_along_axis(probability, expected, axis=1), rtol=1e-9)
+
+
+def test_equal_scores_are_ordered_by_probability_and_then_by_position() -> None:
+    """Given nothing, the odds of 2 and 1/16 in two segments have the mean of 1 and 1 + 1/32."""
+    log_odds = np.log(np.tile([[0.5], [0.5]], 1200))
+    log_odds[:, [7, 1100]] = 0
+    log_odds[:, 40] = np.log([2.0, 0.0625])
+    components = ScaledDPPs(log_odds, LowRank(np.zeros((1200, 0), np.float32), np.zeros((1, 0, 0))))
+    distribution = SetDistribution.mixture([0.5, 0.5], components)
+    nothing = PlainSets.of([NO_ITEMS], 1200)
+    score, probability = distribution.next_items(nothing)
+    expected = np.lexsort((-probability[0], -score[0].round(12)))
+    found = distribution.top_next(nothing, 6).items[0]
+    assert found.tolist() == expected[:6].tolist()
+    assert found[-3:].tolist() == [0, 1, 2]
+
+
+def test_a_distribution_that_is_never_empty_ranks_first_items_by_probability() -> None:
+    distribution = distribution_of(catalogue(4000), nonempty=True)
+    found = distribution.top_next(PlainSets.of([NO_ITEMS], 4000), 5)
+    assert np.isnan(found.scores).all()
+    assert found.items[0].tolist() == np.argsort(-distribution.marginals(), kind="stable")[:5].tolist()
+    np.testing.assert_allclose(found.probabilities[0], distribution.marginals()[found.items[0]], rtol=1e-12)
+
+
+def test_odds_beyond_single_precision_keep_their_order() -> None:
+    log_odds = np.append([-120.0, -110.0, 95.0, 100.0], np.full(1200, -130.0))
+    components = ScaledDPPs(log_odds[None], LowRank(np.zeros((1204, 0), np.float32), np.zeros((1, 0, 0))))
+    found = SetDistribution.mixture([1.0], components).top_next(PlainSets.of([NO_ITEMS], 1204), 4)
+    assert found.items[0].tolist() == [3, 2, 1, 0]
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_greedy_by_bounds_takes_what_greedy_over_all_items_takes(each: bool) -> None:
+    segments = catalogue(1100, each=each, seed=1)
+    dense = SetDistribution.mixture(segments.weights, segments.components.dense())
+    for k, include in ((12, NO_ITEMS), (12, np.array([399, 4])), (None, np.array([200, 2, 17]))):
+        found, expected = (of.greedy(k, include) for of in (distribution_of(segments), dense))
+        assert found[0].tolist() == expected[0].tolist()
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-9)
