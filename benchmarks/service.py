@@ -20,7 +20,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from dpplearn.kernels.factored.kernel import FactoredKernel
 
 import dpplearn as dl
 from benchmarks.measure import Result
@@ -39,16 +38,19 @@ JSON = {"content-type": "application/json"}
 def small(n: int, seed: int = 0) -> dl.Mixture:
     rng = np.random.default_rng(seed)
     U, A = rng.standard_normal((n, 5)) / 3, rng.standard_normal((n, n)) / n
-    C = np.eye(n) + U @ U.T + A - A.T
-    kernel = dl.MixtureKernel(rng.dirichlet(np.ones(6)), rng.standard_normal((6, n)) - np.log(n / 5), C[None])
-    return dl.Mixture(kernel, [f"item {i}" for i in range(n)], nonempty=True)
+    return mixture(rng, n, U @ U.T + A - A.T)
 
 
 def large(n: int) -> dl.Mixture:
     rng = np.random.default_rng(0)
-    factors, log_odds = rng.standard_normal((n, 20)) / 3, rng.standard_normal((6, n)) - np.log(n / 5)
-    kernel = FactoredKernel(rng.dirichlet(np.ones(6)), log_odds, factors, np.eye(20)[None])
-    return dl.Mixture(kernel, [f"item {i}" for i in range(n)], nonempty=True)
+    return mixture(rng, n, (rng.standard_normal((n, 20)) / 3, np.eye(20)))
+
+
+def mixture(rng: np.random.Generator, n: int, interaction: Floats | tuple[Floats, Floats]) -> dl.Mixture:
+    """Return six random segments with about 5 items per set."""
+    weights, log_odds = rng.dirichlet(np.ones(6)), rng.standard_normal((6, n)) - np.log(n / 5)
+    items = [f"item {i}" for i in range(n)]
+    return dl.Mixture.from_arrays(weights, log_odds, interaction, items=items, nonempty=True)
 
 
 def write_shelf(folder: Path, models: dict[str, dl.Mixture], generation: int = 0) -> None:

@@ -113,7 +113,7 @@ def compete(problem: Case, init: str, learner: str, seconds: float) -> Record:
 
 
 def polished(problem: Case, learner: str, last: Run, seconds: float) -> float:
-    """The optimum above the end of a run, where the stopping rule is to be judged by it, and of `auto` in any case."""
+    """The optimum above the end of a run, where the stopping rule is to be judged by it, and of `lbfgs` in any case."""
     judged = rule(learner)[0] is not relative_change and learner != NUMPY and problem.is_registry
     if learner != "lbfgs" and not judged:
         return last.log_likelihood
