@@ -1,4 +1,4 @@
-"""Small samples: with two baskets per item, maximum likelihood gives unseen sets probability zero; shrinkage fixes that.
+"""Small samples: maximum likelihood gives many unseen sets probability zero; shrinkage fixes that.
 
 Run: python examples/small_data.py
 """
