@@ -1,9 +1,12 @@
 """Baskets of a known mixture over a large catalogue, drawn exactly and many at a time.
 
-Within a segment, the items of a group A_q attract those of a group B_q: X has x_i in column q for the items of A_q, and
-Y has y_j for those of B_q. Then det C_Y = Π_q (1 + Σ_{i ∈ Y ∩ A_q} x_i² Σ_{j ∈ Y ∩ B_q} y_j²), and a draw is one of
-independent items to which every group adds, with probability w_q/(1 + w_q), a pair drawn in proportion to p_i x_i² and
-p_j y_j², with w_q the product of their sums.
+The items of a group A_q attract those of a group B_q: the interaction is U Vᵀ − V Uᵀ, where column q of U has u_i for
+the items of A_q, and column q of V has v_j for those of B_q. Then
+
+    det (I + X)_Y = Π_q (1 + Σ_{i ∈ Y ∩ A_q} u_i² Σ_{j ∈ Y ∩ B_q} v_j²).
+
+To draw a set, draw independent items, and for each q, with probability w_q/(1 + w_q), add a pair drawn in proportion to
+p_i u_i² and p_j v_j². w_q is the product of the sums of these.
 """
 
 from __future__ import annotations
@@ -11,10 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from dpplearn.kernels.factored.kernel import FactoredKernel, coupling
 
 import dpplearn as dl
 from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.distributions.interaction import repelling_and_attracting
+from dpplearn.learners.kernels import Segments
 
 PAIRED = 0.04  # w_q of a group, about
 OF_GROUP = 250  # items on either side
@@ -23,7 +28,8 @@ TASTE = 1.0  # standard deviation of how much segments like an item, in logarith
 
 @dataclass(frozen=True)
 class KnownMixture:
-    kernel: FactoredKernel
+    segments: Segments
+    Z: Floats  # [U | V], (n_items, 2 n_groups)
     sides: Ints  # (n_groups, 2, items of a side)
 
     @classmethod
@@ -41,31 +47,30 @@ class KnownMixture:
             Z[A, q] = np.sqrt(np.sqrt(PAIRED) / p[:, A].sum(axis=1).mean())
             Z[B, groups + q] = np.sqrt(np.sqrt(PAIRED) / p[:, B].sum(axis=1).mean())
         weights = stream.dirichlet(np.full(segments, 5.0))
-        return cls(FactoredKernel(weights, np.log(p / (1 - p)), Z, coupling(0, groups)[None]), sides)
+        core = repelling_and_attracting(0, groups)
+        return cls(Segments.low_rank(weights, np.log(p / (1 - p)), Z, core), Z, sides)
 
     def draw(self, n: int, rng: Seed = None) -> dl.Baskets:
-        """Baskets that are not empty, about n."""
+        """Draw n baskets and return those that are not empty."""
         stream = np.random.default_rng(rng)
-        sizes = stream.multinomial(n, self.kernel.weights)
+        sizes = stream.multinomial(n, self.segments.weights)
         rows, items = [], []
         first = 0
         for c, size in enumerate(sizes.tolist()):
-            for row, item in (_independent(self.kernel.chances(c), size, stream), *self._pairs(c, size, stream)):
+            for row, item in (_independent(self.segments.components.p[c], size, stream), *self._pairs(c, size, stream)):
                 rows.append(first + row)
                 items.append(item)
             first += size
-        pairs = np.unique(np.concatenate(rows) * self.kernel.n_items + np.concatenate(items))
-        row, item = np.divmod(pairs, self.kernel.n_items)
+        pairs = np.unique(np.concatenate(rows) * self.segments.n_items + np.concatenate(items))
+        row, item = np.divmod(pairs, self.segments.n_items)
         _, row = np.unique(row, return_inverse=True)  # without the empty ones
-        from dpplearn.data.catalogue import Catalogue
-
-        return dl.Baskets.from_pairs(row, item, int(row.max()) + 1, Catalogue.numbered(self.kernel.n_items))
+        return dl.Baskets.from_pairs(row, item, int(row.max()) + 1, Catalogue.numbered(self.segments.n_items))
 
     def _pairs(self, c: int, n: int, rng: np.random.Generator) -> list[tuple[Ints, Ints]]:
-        p, Z, groups = self.kernel.chances(c), self.kernel.factors.astype(float), len(self.sides)
+        p, groups = self.segments.components.p[c], len(self.sides)
         found = []
         for q, (A, B) in enumerate(self.sides):
-            of_A, of_B = p[A] * Z[A, q] ** 2, p[B] * Z[B, groups + q] ** 2
+            of_A, of_B = p[A] * self.Z[A, q] ** 2, p[B] * self.Z[B, groups + q] ** 2
             w = of_A.sum() * of_B.sum()
             rows = np.flatnonzero(rng.random(n) < w / (1 + w))
             found += [(rows, rng.choice(side, len(rows), p=part / part.sum())) for side, part in ((A, of_A), (B, of_B))]
@@ -73,7 +78,7 @@ class KnownMixture:
 
 
 def _independent(p: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Of n baskets, which hold which items: of every item a number, and then that many different baskets."""
+    """Draw independent items for n baskets: for every item a number, and then that many different baskets."""
     counts = rng.binomial(n, p)
     many = np.flatnonzero(counts > n / 100)
     drawn = [(rng.choice(n, counts[i], replace=False), np.full(counts[i], i)) for i in many]

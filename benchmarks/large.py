@@ -11,12 +11,12 @@ import sys
 import time
 
 import numpy as np
-from dpplearn.learners.factored.problem import FactoredProblem
 
 import dpplearn as dl
 from benchmarks.known_mixture import KnownMixture
 from benchmarks.learners.problems import SHARED
 from dpplearn.learners.kernels import distribution_of
+from dpplearn.learners.low_rank.problem import LowRankProblem
 
 TRAIN_SHARE, FIRST_SEED, SPLITS = 0.887, 31, 3
 N_ITEMS, N_TRAIN, N_TEST = 100_000, 1_000_000, 10_000
@@ -37,9 +37,9 @@ def generated() -> None:
     baskets = truth.draw(N_TRAIN + N_TEST, rng=1)
     order = np.random.default_rng(0).permutation(len(baskets))
     test, train = baskets.subset(order[:N_TEST]), baskets.subset(order[N_TEST:])
-    independent = FactoredProblem(train, None, True, 1, 0, 0).independent_items()
+    independent = LowRankProblem(train, nonempty=True, segments=1).baseline()
     base = distribution_of(independent, nonempty=True).mean_log_likelihood(test)
-    best = distribution_of(truth.kernel, nonempty=True).mean_log_likelihood(test) - base
+    best = distribution_of(truth.segments, nonempty=True).mean_log_likelihood(test) - base
     cpu, wall = time.process_time(), time.perf_counter()
     model = dl.fit(train, rng=0).model
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall

@@ -114,9 +114,9 @@ def tables(rows: dict[Job, Row], names: Sequence[str]) -> list[TextTable]:
             [(name, *(ranking(of[name, "all"], each) for each in rankers)) for name in names],
         ),
         TextTable(
-            "Calibration error of P(i given a), times 10,000; total variation of the size law; seconds",
+            "Calibration error of P(i given a), times 10,000; total variation of the size distribution; seconds",
             "",
-            ("data", "mixture>", "item-to-item>", "symmetric>", "size law>", "symmetric>", "s>"),
+            ("data", "mixture>", "item-to-item>", "symmetric>", "sizes>", "symmetric>", "s>"),
             [(name, *quality(of[name, "all"])) for name in names],
         ),
         TextTable(

@@ -1,4 +1,4 @@
-"""The service under load, on this machine: latencies and CPU time per request, start, swaps and a killed worker.
+"""The service under load, on this machine: time to start, latencies and CPU time per request.
 
 Clients and server share the cores, so latencies are those of a busy machine; `python -m benchmarks service`.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +19,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from dpplearn.kernels.factored.kernel import FactoredKernel
 
 import dpplearn as dl
 from benchmarks.measure import Result
@@ -31,7 +29,6 @@ from dpplearn.tools.manifest import write_manifest
 
 SECONDS = 3.0  # of each measurement
 CONNECTIONS = (1, 8, 64)
-SWAPS = 100
 TICK = os.sysconf("SC_CLK_TCK")
 JSON = {"content-type": "application/json"}
 
@@ -39,27 +36,29 @@ JSON = {"content-type": "application/json"}
 def small(n: int, seed: int = 0) -> dl.Mixture:
     rng = np.random.default_rng(seed)
     U, A = rng.standard_normal((n, 5)) / 3, rng.standard_normal((n, n)) / n
-    C = np.eye(n) + U @ U.T + A - A.T
-    kernel = dl.MixtureKernel(rng.dirichlet(np.ones(6)), rng.standard_normal((6, n)) - np.log(n / 5), C[None])
-    return dl.Mixture(kernel, [f"item {i}" for i in range(n)], nonempty=True)
+    return mixture(rng, n, U @ U.T + A - A.T)
 
 
 def large(n: int) -> dl.Mixture:
     rng = np.random.default_rng(0)
-    factors, log_odds = rng.standard_normal((n, 20)) / 3, rng.standard_normal((6, n)) - np.log(n / 5)
-    kernel = FactoredKernel(rng.dirichlet(np.ones(6)), log_odds, factors, np.eye(20)[None])
-    return dl.Mixture(kernel, [f"item {i}" for i in range(n)], nonempty=True)
+    return mixture(rng, n, (rng.standard_normal((n, 20)) / 3, np.eye(20)))
 
 
-def write_shelf(folder: Path, models: dict[str, dl.Mixture], generation: int = 0) -> None:
-    """As fit_all puts it in place: files of new names, the manifest last; files of two generations ago are removed."""
+def mixture(rng: np.random.Generator, n: int, interaction: Floats | tuple[Floats, Floats]) -> dl.Mixture:
+    """Return six random segments with about 5 items per set."""
+    weights, log_odds = rng.dirichlet(np.ones(6)), rng.standard_normal((6, n)) - np.log(n / 5)
+    items = [f"item {i}" for i in range(n)]
+    return dl.Mixture.from_arrays(weights, log_odds, interaction, items=items, nonempty=True)
+
+
+def write_models(folder: Path, models: dict[str, dl.Mixture]) -> None:
+    """Write a folder of models as `fit_all` does."""
     entries = []
     for slug, model in models.items():
-        path = folder / f"{slug}-{generation}.safetensors"
+        path = folder / f"{slug}.safetensors"
         model.save(path)
         about = {"slug": slug, "name": slug, "file": path.name, "sha256": digest(path)}
         entries.append({**about, "share": 0.5, "n_items": len(model.items), "old": ""})
-        (folder / f"{slug}-{generation - 2}.safetensors").unlink(missing_ok=True)
     write_manifest(folder, {"kind": "shelf", "format": FORMAT, "categories": entries})
 
 
@@ -91,9 +90,6 @@ class Server:
         with open(self.log, encoding="utf-8") as file:
             return [json.loads(line) for line in file if f'"event": "{name}' in line and line.endswith("}\n")]
 
-    def workers(self) -> list[int]:
-        return [int(each["event"].split("[")[1].rstrip("]")) for each in self.events("Started server process")]
-
     def cpu(self) -> float:
         """Seconds that the server has used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -118,9 +114,8 @@ def load(
     explain: bool = False,
     pace: float = 0,
     seconds: float = SECONDS,
-    done: threading.Event | None = None,
 ) -> tuple[Floats, int]:
-    """Send requests for some seconds, or until `done`, over several connections.
+    """Send requests for some seconds over several connections.
 
     A connection sends its next request when it has an answer; with `pace`, every so many seconds. Return how long each
     request took, from when it was due, and how many failed.
@@ -130,13 +125,10 @@ def load(
     content = json.dumps({"basket": [f"item {i}" for i in range(0, 50, 10)], "k": 10, "explain": explain})
     until = time.perf_counter() + seconds
 
-    def more() -> bool:
-        return not done.is_set() if done is not None else time.perf_counter() < until
-
     def ask(number: int) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         due = time.perf_counter() + pace * number / connections
-        while more():
+        while time.perf_counter() < until:
             if pace:
                 time.sleep(max(due - time.perf_counter(), 0))
             began = due if pace else time.perf_counter()
@@ -183,55 +175,17 @@ def half_load(server: Server) -> Result:
     return Result("p99 at half load, N = 100", 1000 * float(np.quantile(times, 0.99)), "ms", 20, False, detail)
 
 
-def swaps(folder: Path) -> Result:
-    """Shelves replaced one after another, each when the one before is served."""
-    with served(folder) as server:
-        done = threading.Event()
-
-        def replace() -> None:
-            for generation in range(1, SWAPS + 1):
-                write_shelf(folder, {"n100": small(100, generation)}, generation)
-                while len(server.events("shelf_swapped")) < generation:
-                    time.sleep(0.01)
-            done.set()
-
-        replacing = threading.Thread(target=replace)
-        replacing.start()
-        times, failed = load(server, "n100", 8, done=done)
-        replacing.join()
-    detail = f"{len(times):,} requests over 8 connections"
-    return Result(f"failed requests in {SWAPS} replacements of the shelf", failed, "", 0, False, detail)
-
-
-def killed(folder: Path) -> Result:
-    """What fails is what the dead worker had on its connections: one request each at most."""
-    with served(folder, "--workers", 2) as server:
-        while len(server.workers()) < 2:
-            time.sleep(0.01)
-        threading.Timer(1, lambda: os.kill(server.workers()[0], signal.SIGKILL)).start()
-        times, failed = load(server, "n100", 8, seconds=5)
-        until = time.perf_counter() + 30
-        while len(server.workers()) < 3 and time.perf_counter() < until:
-            time.sleep(0.05)
-        replaced = len(server.workers()) == 3
-    detail = f"{len(times):,} answered over 8 connections; the worker was {'' if replaced else 'not '}replaced"
-    return Result("failed requests when one of 2 workers is killed", failed, "", 8, False, detail)
-
-
 @contextmanager
-def shelf(models: dict[str, dl.Mixture]) -> Iterator[Path]:
+def folder_of(models: dict[str, dl.Mixture]) -> Iterator[Path]:
     with TemporaryDirectory() as folder:
-        write_shelf(Path(folder), models)
+        write_models(Path(folder), models)
         yield Path(folder)
 
 
 def run() -> list[Result]:
     found: list[Result] = []
-    with shelf({f"category-{i}": small(100, i) for i in range(13)}) as folder, served(folder) as server:
+    with folder_of({f"category-{i}": small(100, i) for i in range(13)}) as folder, served(folder) as server:
         found.append(Result("start to ready, 13 models", server.seconds, "s", 3, at_least=False))
-    with shelf({"n100": small(100), "n1000": large(1000)}) as folder, served(folder) as server:
+    with folder_of({"n100": small(100), "n1000": large(1000)}) as folder, served(folder) as server:
         found += [*latencies(server, 100), *latencies(server, 1000), half_load(server)]
-    for measured in (swaps, killed):
-        with shelf({"n100": small(100)}) as folder:
-            found.append(measured(folder))
     return found

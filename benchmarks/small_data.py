@@ -52,7 +52,7 @@ def run(job: Draw) -> Row:
         result = learn(train, draw)
         seconds = time.process_time() - began
         found[name] = {
-            "test": result.dpp.log_likelihood(test),
+            "test": result.model.log_likelihood(test),
             "shrinkage": result.shrinkage,
             "seconds": seconds,
         }

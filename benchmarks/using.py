@@ -19,8 +19,8 @@ def mixture(n_items: int) -> dl.Mixture:
     rng = np.random.default_rng(0)
     U, A = rng.standard_normal((n_items, 20)) / 15, rng.standard_normal((n_items, n_items)) / 3 / np.sqrt(n_items)
     log_odds = rng.standard_normal((SEGMENTS, n_items)) - np.log(n_items / 5)
-    C = np.eye(n_items) + U @ U.T + A - A.T
-    return dl.Mixture(dl.MixtureKernel(np.full(SEGMENTS, 1 / SEGMENTS), log_odds, C[None]), nonempty=True)
+    weights = np.full(SEGMENTS, 1 / SEGMENTS)
+    return dl.Mixture.from_arrays(weights, log_odds, U @ U.T + A - A.T, nonempty=True)
 
 
 def all_registries() -> Result:

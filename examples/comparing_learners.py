@@ -1,4 +1,4 @@
-"""Comparing learners of a DPP: the same data and start, several ways to climb; how far, how fast, does it matter?
+"""Compare the learners of `fit_dpp` on the same data: likelihood, time, and whether the difference matters.
 
 Run: python examples/comparing_learners.py
 """
@@ -10,8 +10,7 @@ train, test = registries.split(0.7, rng=3)
 as_published = {"shrinkage": 0, "nonempty": False}  # P(Y) by maximum likelihood, which all learners can do
 dl.fit_dpp(train, max_iter=1, **as_published)  # compiles the loops, so that no learner pays for it
 
-# tol is in nats per basket that are still to be gained; em and k-ascent have the rule of their paper, which stops
-# early.
+# tol is the expected further gain in nats per basket; em and k-ascent use the paper's rule, which stops earlier.
 print(f"{'learner':12}{'train':>9}{'test':>9}{'iterations':>12}{'seconds':>9}  stopped by")
 fits = {}
 for learner in ("lbfgs", "natural-em", "em", "k-ascent", "picard", "mm"):
@@ -21,7 +20,7 @@ for learner in ("lbfgs", "natural-em", "em", "k-ascent", "picard", "mm"):
     )
     print(f"{learner:12}{numbers}  {fit.stop.name.lower().replace('_', ' ')}")
 
-# Is the difference more than noise? The paired 95 % interval over the test baskets says so.
+# Paired 95 % interval over the test baskets.
 compared = dl.evaluate({name: fits[name] for name in ("lbfgs", "k-ascent")}, test, rng=0)
 gain = compared.difference("lbfgs", "k-ascent")
 print(f"\nlbfgs over k-ascent on test data: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}], {gain.verdict}")

@@ -1,49 +1,47 @@
-"""A first model: learn what people take together, see whether it pays, ask questions; then the paper's DPP beside it.
+"""Fit a mixture and a symmetric DPP, ask questions, and compare both on held-out data.
 
 Run: python examples/first_model.py
 """
 
 import dpplearn as dl
 
-# Registries of baby products, made up by code: each is a set of names. Yours: dl.read_baskets("orders.csv").
+# Generated gift registries: each is a set of item names. For your data: dl.read_baskets("orders.csv").
 registries = dl.datasets.make_registries("safety", 4000, rng=0)
 train, test = registries.split(0.7, rng=0)
 print(train)
 
-# Learn. Without being told more, fit learns a mixture: segments of people, and items that repel and attract each other.
-# The summary puts the likelihood of independent items beside the model's.
+# The default model is a mixture: segments of customers, and items that repel and attract each other.
 fit = dl.fit(train, rng=0)
 print(fit)
 model = fit.model
 
-# Which items replace each other, and which go together? By how often they meet, against chance.
+# Substitutes have a lift below 1, complements a lift above 1.
 monitor, movement = "Willow video monitor", "Teasel movement monitor"
 for item, found in ((monitor, model.substitutes(monitor, k=3)), (movement, model.complements(movement, k=1))):
-    print(f"\nbeside {item}, against chance:")
+    print(f"\nlift with {item}:")
     for other in found:
-        print(f"  {other.lift:.2f} times as often  {other.item}")
+        print(f"  {other.lift:.2f}  {other.item}")
 
-# What to offer to someone, and sets that look like registries.
-print(f"\nnext to {movement}:")
+# Recommendations, and random registries.
+print(f"\nprobability given {movement}:")
 for item, _, probability in model.recommend([movement], k=3):
     print(f"  {probability:.0%}  {item}")
-print("\nthree registries that it makes up:")
+print("\nthree draws:")
 for drawn in model.sample(3, rng=0):
     print("  " + "; ".join(map(str, drawn)))
 
-# The paper's model is a DPP: items repel each other, and nothing else. learner="em" learns it as the paper does.
+# The paper's model is a symmetric DPP, in which items only repel each other. learner="em" is the paper's algorithm.
 dpp = dl.fit_dpp(train, rng=0).model
-print(f"\nwhat the DPP knows of {monitor}:")
+print(f"\nlift with {monitor} under the DPP:")
 for other in dpp.substitutes(monitor, k=3):
-    print(f"  {other.substitution:.0%} rarer beside it  {other.item}")
+    print(f"  {other.lift:.2f}  {other.item}")
 
-# What counts is data that no model has seen. Log-likelihoods are means per basket, in nats; more is better. No registry
-# is empty, so all three are given that a basket is not.
+# Held-out log-likelihood per basket, in nats. No registry is empty, so all three are conditioned on nonempty baskets.
 independent = dl.fit_dpp(train, shrinkage=1).model
 print("\nlog-likelihood of test data:")
 for name, each in (("mixture", model), ("DPP", dpp), ("independent items", independent)):
     print(f"  {name:18} {each.log_likelihood(test):.3f}")
 
-# One file, without pickle; the command line reads it as well: dpplearn describe model.safetensors
+# One safetensors file, which the command line also reads: dpplearn describe model.safetensors
 model.save("model.safetensors")
-print("\nread again:", dl.load("model.safetensors"))
+print("\nloaded:", dl.load("model.safetensors"))

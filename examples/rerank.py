@@ -1,7 +1,7 @@
-"""Diverse top-k: re-rank another recommender's scores with what a model learned about items.
+"""Diverse top-k: re-rank the items of another recommender.
 
-A recommender scores items one by one, so its top ten may be ten of a kind. `rerank` takes its scores for how much each
-is wanted, and from the model which items stand in for each other and which go together.
+A recommender that scores items one by one may return ten similar items. `rerank` combines its scores with the
+substitutes and complements that a model has learned.
 
 Run: python examples/rerank.py
 """
@@ -15,7 +15,7 @@ registries = dl.datasets.make_registries(CATEGORY, 5000, rng=2)
 model = dl.fit_dpp(registries).model
 kind_of = {item: kind for kind, group in enumerate(dl.datasets.items_by_kind(CATEGORY)) for item in group}
 
-# The other recommender. Any scores will do; these are popularity with noise, as for one particular user.
+# Scores of the other recommender: here popularity with noise, as for one user.
 rng = np.random.default_rng(0)
 scores = registries.frequencies() * np.exp(rng.normal(0, 0.5, registries.n_items))
 

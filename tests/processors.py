@@ -20,19 +20,15 @@ import numpy as np
 
 TESTS = Path(__file__).parent
 DOCTESTS = TESTS.parent / "src"
-# Every compiled loop, the golden values, and one learner per family.
+# The golden values, every kind of component against enumeration, and one learner per family.
 SHORT = (
-    "golden kernels/symmetric/test_statistics.py kernels/symmetric/test_independence.py "
-    "kernels/symmetric/test_kernel.py kernels/nonsymmetric/test_minors_and_segments.py learners/mixture "
-    "learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py reproduction/test_textbook.py"
+    "golden distributions/test_distribution.py distributions/test_scaled.py distributions/test_spectral.py "
+    "learners/mixture learners/symmetric/test_fixed_points.py learners/symmetric/test_natural_em.py "
+    "reproduction/test_textbook.py"
 )
 FULL = (
-    "golden kernels learners uncertainty evaluation upkeep tools/test_threads.py models/test_dpp.py "
-    "models/test_explaining.py models/test_training.py models/test_new_items.py models/test_evidence.py "
-    "fitting/test_fit.py fitting/test_shrinkage.py fitting/test_nonempty.py fitting/test_yardstick.py "
-    "fitting/test_early_stopping.py fitting/test_mixture.py fitting/test_factored_fits.py fitting/test_quality_fits.py "
-    "fitting/test_fixed_kernels.py fitting/test_slates.py analysis/test_cooccurrence.py analysis/test_substitutes.py "
-    "analysis/test_similarity.py reproduction/test_textbook.py reproduction/test_experiments.py"
+    "golden distributions models learners evaluation analysis upkeep tools/test_threads.py "
+    "reproduction/test_textbook.py reproduction/test_experiments.py"
 )
 
 

@@ -37,7 +37,7 @@ def test_demo(tmp_path: Path) -> None:
     train, test = dl.datasets.make_registries("safety", n, rng=0).split(0.7, rng=0)
     em = dl.fit_dpp(train, learner="em", init="wishart", tol=1e-4, rng=0)
     on_train, on_test, n_iter = numbers("EM, stopped at 1e-04", out)
-    assert (on_train, on_test) == pytest.approx((em.log_likelihood, em.dpp.log_likelihood(test)), abs=6e-4)
+    assert (on_train, on_test) == pytest.approx((em.log_likelihood, em.model.log_likelihood(test)), abs=6e-4)
     assert n_iter == pytest.approx(em.n_iter, abs=1)  # rounding may decide the last iteration
     by_popularity, by_em = map(int, re.findall(r"(\d) of 5", out))
     assert by_em < by_popularity

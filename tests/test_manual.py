@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,40 @@ def test_every_public_name_is_in_the_reference() -> None:
     listed = re.findall(r"^   (\w+)$", (DOCS / "reference" / "api.md").read_text("utf-8"), re.M)
     public = [*dpplearn.__all__, *datasets.__all__, *plots.__all__]
     assert sorted(listed) == sorted(set(public) - {"__version__", "datasets", "CATEGORIES"})
+
+
+def occurs(block: str, file: Path) -> bool:
+    """Whether consecutive lines of a file are those of the block, apart from the indentation of all of them."""
+    wanted, lines = textwrap.dedent(block).rstrip(), file.read_text("utf-8").splitlines()
+    n = len(wanted.splitlines())
+    return any(textwrap.dedent("\n".join(lines[i : i + n])) == wanted for i in range(len(lines)))
+
+
+def misquoted(page: str) -> list[str]:
+    """Return the Python blocks of a page that do not occur in the source file named last before them."""
+    found, file = [], ROOT
+    for path, block in re.findall(r"`(src/[\w/]+\.py)`|^ *```python\n(.*?)^ *```$", page, re.M | re.S):
+        file = ROOT / path if path else file
+        if block and not (file.is_file() and occurs(block, file)):
+            found.append(block)
+    return found
+
+
+def test_code_quoted_for_contributors_is_in_the_source() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert page.count("```python") >= 5
+    assert misquoted(page) == []
+    changed = page.replace("remaining_gain),", "other_rule),")
+    assert len(misquoted(changed)) == 1  # the check can fail
+
+
+def test_paths_named_in_the_manual_exist() -> None:
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    pages.remove(ROOT / "CHANGELOG.md")
+    named = {(page, path) for page in pages for path in re.findall(r"`([a-z_]+/[\w./]+\.py)`", page.read_text("utf-8"))}
+    roots = (ROOT, ROOT / "src" / "dpplearn")
+    assert len(named) > 30
+    assert [(page.name, path) for page, path in named if not any((root / path).is_file() for root in roots)] == []
 
 
 def test_the_version_is_the_same_everywhere() -> None:

@@ -11,12 +11,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-import dpplearn as dl
 from benchmarks import __main__ as benchmarks
 from benchmarks.learners.contest import CONTESTANTS, Record, compete
 from benchmarks.learners.problems import CATEGORIES, problem_names, problem_of, registries
-from benchmarks.learners.scores import GAP, GAPS, Scores, calibration, targets
-from benchmarks.measure import Result, best_seconds
+from benchmarks.learners.scores import GAPS, Scores, calibration, targets
 from benchmarks.resuming import all_rows
 
 STARTS = ("moments", "wishart")
@@ -74,22 +72,6 @@ def _reached(scores: Scores, records: list[Record], gap: float) -> str:
     return f"{len(pairs)} of {len(records)}, {np.median(times) * 1e3:.1f} / {np.median(evaluations):g}"
 
 
-def wall_time(scores: Scores) -> Result:
-    """All the registries by `fit`, each stopped by a callback within 0.003 nats of the best: everything counts."""
-
-    def all_of_them() -> None:
-        for problem, train in trains:
-            enough = scores.best(problem) - GAP
-            fit = dl.fit_dpp(
-                train, shrinkage=0, callback=lambda now, enough=enough: now.log_likelihood >= enough, nonempty=False
-            )
-            assert fit.log_likelihood >= enough, f"{problem}: fit stopped by itself before {GAP} nats"
-
-    trains = [(problem.name, problem.train) for problem in registries()]
-    what = f"{len(trains)} categories fitted to {GAP} nats by fit, wall time"
-    return Result(what, best_seconds(all_of_them, 3), "s", 1, False, "data already read")
-
-
 def calibration_table(scores: Scores) -> Table:
     table = Table("learner", "tolerance", "runs", "left / tolerance, median", "largest", title="the stopping rule")
     for (learner, tol), ratios in calibration(scores).items():
@@ -107,7 +89,7 @@ def main(arguments: list[str]) -> int:
     for learner in CONTESTANTS:  # compile and load everything before anything is timed
         compete(next(iter(registries())), "wishart", learner, 0.2)
     scores = contest(options.seconds, options.large_seconds)
-    results = [*targets(scores), wall_time(scores)]
+    results = targets(scores)
     for table in (runs_table(scores), summary_table(scores), calibration_table(scores), benchmarks.table(results)):
         console.print(table)
     return 1 if any(result.reached is False for result in results) else 0

@@ -115,9 +115,9 @@ def polished(problem: Case, learner: str, last: Run, seconds: float) -> float:
     """The optimum above the end of a run, where the stopping rule is to be judged by it, and of `lbfgs` in any case."""
     judged = rule(learner)[0] is not relative_change and learner != NUMPY and problem.is_registry
     if learner != "lbfgs" and not judged:
-        return last.log_likelihood
+        return last.entry.log_likelihood
     found = timed(problem, steps("lbfgs", last.kernel, problem.train), Limits(remaining_gain, POLISHED, 10**9, seconds))
-    return max(last.log_likelihood, found.log_likelihood)
+    return max(last.entry.log_likelihood, found.entry.log_likelihood)
 
 
 def _kept(likelihoods: np.ndarray) -> list[int]:

@@ -24,8 +24,8 @@ def draw(theme: str) -> Figure:
     axes = figure.add_subplot()
     axes.bar(sizes, 100 * observed, color=FAINT[theme], alpha=0.35, label="unseen registries")
     for name, model, colour in (("symmetric DPP", symmetric(), "#e69f00"), ("mixture", mixture(), BLUE[theme])):
-        law = model.size_distribution[1 : LARGEST + 1]
-        axes.plot(sizes, 100 * law, "o-", color=colour, label=name, ms=5)
+        p = model.size_distribution[1 : LARGEST + 1]
+        axes.plot(sizes, 100 * p, "o-", color=colour, label=name, ms=5)
     axes.set(xlabel="items in a registry", ylabel="per cent of registries", xticks=sizes)
     axes.legend()
     return figure

@@ -1,4 +1,4 @@
-"""What came of probabilities that were told: by a mixture and by independent items, on unseen registries."""
+"""Reliability diagram of a mixture and of independent items on held-out registries."""
 
 from __future__ import annotations
 

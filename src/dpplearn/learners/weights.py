@@ -56,7 +56,7 @@ def fit_weights(
     models : list of DPP and Mixture
         The models to mix, over the same items as the baskets.
     k : int, optional
-        Number of items of every basket. The weights are then those of the distributions given |Y| = k (k-DPPs).
+        Number of items of every basket. The weights are then those of the distributions given the size (k-DPPs).
     nonempty : bool or "auto", default "auto"
         Whether the distributions are conditioned on nonempty sets. By default they are if no basket is empty.
     tol : float, default 1e-8

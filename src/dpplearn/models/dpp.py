@@ -110,7 +110,16 @@ class DPP(SetModel):
 
     @classmethod
     def from_factor(cls, B: npt.ArrayLike, items: Sequence[Label] | None = None, *, nonempty: bool = False) -> DPP:
-        """Return the DPP with L = B Bᵀ, one row of B per item.
+        """Return the DPP with L-ensemble kernel L = B Bᵀ.
+
+        Parameters
+        ----------
+        B : array-like of shape (n_items, rank)
+            One row per item.
+        items : sequence of labels, optional
+            Item labels, in the order of the rows. Default 0, 1, ...
+        nonempty : bool, default False
+            Whether the distribution is conditioned on the set not being empty.
 
         Examples
         --------

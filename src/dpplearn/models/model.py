@@ -102,7 +102,7 @@ class SetModel:
         ----------
         basket : iterable of labels, or Baskets
         k : int, optional
-            Condition on |Y| = k.
+            Condition on sets of k items.
 
         Returns
         -------
@@ -132,7 +132,7 @@ class SetModel:
         return self.distribution.mean_log_likelihood(baskets)
 
     def marginals(self, k: int | None = None) -> Floats:
-        """Return P(i ∈ Y) of each item, in the order of `items`; with k, given |Y| = k.
+        """Return P(i ∈ Y) of each item, in the order of `items`; with k, for sets of k items.
 
         Examples
         --------
@@ -504,7 +504,7 @@ class SetModel:
         n : int, optional
             Number of independent sets. By default a single set is returned.
         k : int, optional
-            Size of each set: draws from the distribution given |Y| = k, for a DPP the k-DPP.
+            Size of each set: draws from the distribution given the size, for a DPP the k-DPP.
         rng : int or numpy.random.Generator, optional
             Seed. The same seed gives the same draws for any number of threads.
         threads : int, optional
