@@ -349,14 +349,17 @@ class SetDistribution:
         Given that Y contains an old item, the distribution of old items does not change. If the empty set is excluded,
         Y may now consist of new items alone.
         """
-        return self._extended(*self.components.extend(p))
+        log_none, components = self.components.extend(p)
+        return SetDistribution(components, self.log_mass, self.log_empty + log_none)._normalised()
 
     def with_copy(self, item: int) -> SetDistribution:
-        """Return the distribution with one further item that has the marginal and the interactions of `item`."""
-        return self._extended(*self.components.with_copy(item))
+        """Return the distribution with one further item that has the marginal and the interactions of `item`.
 
-    def _extended(self, log_none: Floats, components: Components) -> SetDistribution:
-        return SetDistribution(components, self.log_mass, self.log_empty + log_none)._normalised()
+        Within a component, sets without the copy keep their proportions, the empty set included.
+        """
+        components = self.components.with_copy(item)[1]
+        log_empty = self.log_empty + components.log_empty() - self.components.log_empty()
+        return SetDistribution(components, self.log_mass, log_empty)._normalised()
 
     def with_p_empty(self, p_empty: float) -> SetDistribution:
         """Return the distribution with P(∅) = p_empty and the same probabilities given Y ≠ ∅."""
