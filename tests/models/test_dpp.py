@@ -156,7 +156,7 @@ def test_other_errors_are_not_reported_as_an_impossible_basket() -> None:
 
     dpp.distribution = Failing()  # type: ignore[assignment]
     for basket in (["b"], Baskets.from_lists([["b"]])):
-        with pytest.raises(InputError, match="^too close to singular$"):
+        with pytest.raises(InputError, match=r"^too close to singular$"):
             dpp.recommend(basket)
 
 

@@ -1,4 +1,4 @@
-"""Segments and relations of mixtures: restricted and combined mixtures, items of probability zero, independent items."""
+"""Segments and relations of mixtures: restricted and combined mixtures, items of probability zero."""
 
 from __future__ import annotations
 

@@ -38,6 +38,8 @@ from dpplearn.errors import InputError
 
 WEIGHT_ROUNDING = 1e-9  # by which weights may miss a sum of 1
 
+TOTAL_ROUNDING = 1e-6  # by which stored probabilities may miss a sum of 1, which other processors compute otherwise
+MAX_LOG_MASS = 700.0  # exp overflows above 709
 LOG_RARE_SIZE = np.log(1e-4)
 
 IMPOSSIBLE = "the condition has probability zero under this model; leave out one of the items"
@@ -439,10 +441,11 @@ class SetDistribution:
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SetDistribution:
         """Return the distribution that `arrays` gave. Every array is validated."""
         components = components_from(arrays)
-        log_mass, log_empty = (_checked_logs(arrays, name, components.m) for name in ("log_mass", "log_empty"))
+        log_mass = _checked_logs(arrays, "log_mass", components.m, MAX_LOG_MASS)
+        log_empty = _checked_logs(arrays, "log_empty", components.m, WEIGHT_ROUNDING)
         found = cls(components, log_mass, log_empty)
         total = float(found.weights.sum())
-        if not abs(total - 1) <= WEIGHT_ROUNDING:
+        if not abs(total - 1) <= TOTAL_ROUNDING:
             raise InputError(f"log_mass and log_empty must give a total probability of 1, got {total:g}")
         return found
 
@@ -465,11 +468,13 @@ def components_from(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") ->
         raise InputError(f"array {prefix}{error.args[0]} is missing") from None
 
 
-def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int) -> Floats:
+def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int, most: float) -> Floats:
     values = arrays.get(name)
-    if values is None or values.shape != (m,) or values.dtype != np.float64 or not np.all(values < np.inf):
+    if values is None or values.shape != (m,) or values.dtype != np.float64:
         found = "nothing" if values is None else f"{values.dtype} of shape {values.shape}"
-        raise InputError(f"{name} must be {m} logarithms of probabilities (float64), got {found}")
+        raise InputError(f"{name} must be {m} numbers (float64), got {found}")
+    if not np.all(values <= most):
+        raise InputError(f"{name} must be at most {most:g}, got {values.max():g}")
     return values
 
 

@@ -64,6 +64,9 @@ class ScaledDPPs:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> ScaledDPPs:
         """Return the components that `arrays` describes."""
+        for name in ("log_odds", *(("interaction",) if "interaction" in arrays else ("factors", "core"))):
+            if arrays[name].dtype.kind != "f":
+                raise InputError(f"{name} must be an array of floats, got {arrays[name].dtype}")
         interaction: Interaction
         if "interaction" in arrays:
             interaction = Dense.checked(arrays["interaction"])
