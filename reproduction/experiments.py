@@ -100,7 +100,7 @@ def problem_of(source: Source, trial: Trial, init: str) -> Problem:
     if init == "wishart":
         return Problem(train, test, wishart(train, source.rng("wishart", trial.category, trial.number)))
     if init == "diagonal":
-        return Problem(train, test, Kernel(np.full(N, 0.5), np.eye(N)))
+        return Problem(train, test, SpectralDPP(np.full(N, 0.5), np.eye(N)))
     if init == "moments_2N":
         train = train.subset(np.arange(2 * N))
     return Problem(train, test, moments(train, source.rng("moments")))

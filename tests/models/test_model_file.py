@@ -111,7 +111,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     *(("pair_weights", {"training.pair_weights": value}) for value in (None, np.ones(1), np.ones((2, 1)))),
     *(("pair_weights", {"training.pair_weights": np.full(2, value)}) for value in (np.nan, -1.0)),
     *(("blend", {"training.blend": np.array([value])}) for value in (2.0, np.nan)),
-    *(("history.seconds", {"history.seconds": value}) for value in (None, np.ones(2), np.ones((3, 1)), np.ones(3, int))),
+    *(("history.seconds", {"history.seconds": value}) for value in (None, np.ones(2), np.ones(3, int))),
     ("history.mood", {"history.mood": np.ones(3)}),
     *(("items", {"items": value}) for value in (["a", "b"], "abc", None, {"a": 1}, 3)),
     *(("item", {"items": value}) for value in (["a", "b", "a"], ["a", "b", 1.5], ["a", "b", ["c"]])),
@@ -158,7 +158,7 @@ MIXTURE = Mixture.from_arrays([0.5, 0.5], [[0.0, 1.0], [1.0, 0.0]], (np.eye(2), 
         *(("core", {"core": value}) for value in (-np.eye(2)[None], np.full((1, 2, 2), np.nan), np.eye(2), None)),
         *(
             ("factors", {"factors": value})
-            for value in (np.full((2, 2), np.inf), np.zeros((2, 3)), np.eye(2, dtype=int))
+            for value in (np.full((2, 2), np.inf), np.zeros((2, 3)), np.eye(2, 2, 0, int))
         ),
         *(("log_empty", {"log_empty": np.full(2, value)}) for value in (np.inf, np.nan, 1.0)),
         ("log_mass", {"log_mass": np.zeros(2)}),

@@ -69,7 +69,7 @@ def test_zeros_are_those_of_the_first_step_of_k_ascent_and_those_that_em_approac
 ) -> None:
     train, _ = source.split("bells", 0)
     start = wishart(train, source.rng("wishart", "bells", 0))
-    lam = fit_dpp(train, "em", start=start).kernel.eigenvalues
+    lam = fit_dpp(train, "em", start=DPP(start, train.items)).model.kernel.eigenvalues
     assert from_wishart["em_zeros"] == sum(lam < 1e-10) > sum(lam == 0)
     G = textbook.kernel_gradient(start.K, index_sets(train), train.weights)
     for step in 0.5 ** np.arange(20):

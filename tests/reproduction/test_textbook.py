@@ -248,4 +248,4 @@ def test_the_learners_of_dpplearn_follow_the_printed_algorithms_step_by_step(nam
     trace = algorithm(start.K, index_sets(train), train.weights)
     ours = fit_dpp(train, learner, start=DPP(start, train.items))
     np.testing.assert_allclose(ours.history.log_likelihood, trace.objective, rtol=1e-9)
-    np.testing.assert_allclose(ours.kernel.K, trace.K, atol=1e-7)
+    np.testing.assert_allclose(ours.model.K, trace.K, atol=1e-7)
