@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
 import dpplearn as dl
 from dpplearn import Baskets, Diagnosis, Verdict, diagnose
@@ -95,16 +94,16 @@ def test_sets_drawn_from_a_mixture_or_a_nonsymmetric_dpp_call_for_one() -> None:
     rng = np.random.default_rng(0)
     A, U = rng.standard_normal((10, 10)), rng.standard_normal((10, 2))
     likes = np.where(np.arange(10) < 5, 1.5, -1.5) * np.array([[1], [-1]]) - 2.5  # two segments
-    law = Mixture(MixtureKernel(np.array([0.6, 0.4]), likes, (np.eye(10) + U @ U.T + A - A.T)[None]))
-    lists = [basket for basket in law.sample(1500, rng=0) if basket]
+    model = Mixture.from_arrays([0.6, 0.4], likes, U @ U.T + A - A.T)
+    lists = [basket for basket in model.sample(1500, rng=0) if basket]
     drawn = diagnose(Baskets.from_lists(lists, n_items=10))
     assert drawn.pairs.nonempty
     assert drawn.verdict is Verdict.MIXTURE
     assert drawn.segments.clear
     A = np.zeros((10, 10))
     A[range(0, 10, 2), range(1, 10, 2)] = 2.5  # five pairs that attract, no segments
-    law = Mixture(MixtureKernel(np.ones(1), np.full((1, 10), -2.5), (np.eye(10) + A - A.T)[None]))
-    drawn = diagnose(Baskets.from_lists(law.sample(1500, rng=0), n_items=10))
+    model = Mixture.from_arrays([1.0], np.full((1, 10), -2.5), A - A.T)
+    drawn = diagnose(Baskets.from_lists(model.sample(1500, rng=0), n_items=10))
     assert drawn.verdict is Verdict.NONSYMMETRIC
     assert drawn.attraction.clear
 

@@ -13,6 +13,7 @@ from dpplearn.analysis.relations import related_pairs
 from dpplearn.analysis.substitutes import substitute_groups
 from dpplearn.distributions.independent import before_truncation
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.relations import pair_table
 from helpers import oracle
 from helpers.command import both
 from helpers.problems import random_kernel
@@ -51,11 +52,11 @@ def test_substitution_compares_with_independent_items_given_nonempty_sets_where_
         m = oracle.item_marginals(P)
         p = before_truncation(m) if nonempty else m
         p_nonempty = 1 - np.prod(1 - p) if nonempty else 1
-        law = DPP(kernel, nonempty=nonempty).together
+        table = pair_table(DPP(kernel, nonempty=nonempty).distribution)
         for i, j in ((0, 1), (2, 4), (3, 1)):
-            assert law.both[i, j] == pytest.approx(oracle.marginal(P, [i, j]))
-            assert law.substitution[i, j] == pytest.approx(1 - oracle.marginal(P, [i, j]) / (p[i] * p[j] / p_nonempty))
-        assert not law.substitution.diagonal().any()
+            assert table.both[i, j] == pytest.approx(oracle.marginal(P, [i, j]))
+            assert table.lift[i, j] == pytest.approx(oracle.marginal(P, [i, j]) / (p[i] * p[j] / p_nonempty))
+        np.testing.assert_allclose(table.lift.diagonal(), 1)
 
 
 def test_independent_items_are_no_substitutes_even_if_no_set_is_empty() -> None:
@@ -64,8 +65,8 @@ def test_independent_items_are_no_substitutes_even_if_no_set_is_empty() -> None:
     X = rng.random((20000, 6)) < np.linspace(0.1, 0.3, 6)
     model = learned(Baskets.from_matrix(X[X.any(axis=1)]), nonempty=False)
     apart = np.triu_indices(6, 1)
-    assert model.kernel.repulsion[apart].min() > 0.15
-    assert np.abs(model.together.substitution[apart]).max() < 0.12
+    assert (model.K**2 / np.outer(model.K.diagonal(), model.K.diagonal()))[apart].min() > 0.15
+    assert np.abs(1 - model.lift[apart]).max() < 0.12
     assert substitute_groups(model, 0.2) == ()
 
 
@@ -87,7 +88,7 @@ def test_groups_are_the_kinds_that_the_data_were_made_from(dpp: DPP) -> None:
 
 def test_the_mean_substitution_within_a_group_is_at_least_the_threshold() -> None:
     model = DPP(random_kernel(np.random.default_rng(5), 30))
-    found = model.together.substitution
+    found = 1 - model.lift
     for at_least in (0.05, 0.4, 0.8):
         groups = substitute_groups(model, at_least)
         for group in groups:
@@ -99,10 +100,12 @@ def test_the_mean_substitution_within_a_group_is_at_least_the_threshold() -> Non
         assert (len(groups) > 0) == (found.max() >= at_least)
 
 
-def test_pairs_come_by_how_far_apart_they_are(dpp: DPP) -> None:
+def test_pairs_come_by_how_surely_they_are_apart(dpp: DPP) -> None:
     pairs = substitute_pairs(dpp, 4)
     assert all(any({pair.first, pair.second} <= kind for kind in KINDS) for pair in pairs)
-    assert [pair.substitution for pair in pairs] == sorted((pair.substitution for pair in pairs), reverse=True)
+    relations = {(item, each.item): each for item in dpp.items for each in dpp.substitutes(item)}
+    ends = [max(each.lift, each.high) for each in (relations[pair.first, pair.second] for pair in pairs)]
+    assert ends == sorted(ends)
     assert pairs[0].probability == pytest.approx(dpp.inclusion_prob([pairs[0].first, pairs[0].second]), abs=1e-12)
     assert all(pair.met == 0 for pair in pairs)
     everything = [frozenset((pair.first, pair.second)) for pair in substitute_pairs(dpp, 1000)]
@@ -115,7 +118,7 @@ def test_describe_shows_the_substitution_of_the_library_and_groups_with_or_witho
 ) -> None:
     path = tmp_path / "m.safetensors"
     first, second, substitution, *_ = substitute_pairs(dpp, 1)[0]
-    assert dpp.substitutes(first, 1)[0][:2] == (second, pytest.approx(substitution))
+    assert dpp.substitutes(first, 1)[0][:2] == (second, pytest.approx(1 - substitution))
     for model in (dpp, DPP(dpp.kernel, dpp.items)):
         model.save(path)
         report, out = both("describe", path)
@@ -125,7 +128,7 @@ def test_describe_shows_the_substitution_of_the_library_and_groups_with_or_witho
     assert report["groups"][0]["met"] is None  # the second model has no training data
     of_one, _ = both("describe", path, "--item", first)
     assert of_one["substitutes"][0]["item"] == second
-    assert of_one["substitutes"][0]["substitution"] == pytest.approx(substitution)
+    assert of_one["substitutes"][0]["lift"] == pytest.approx(1 - substitution)
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +168,7 @@ def test_related_pairs_are_the_significant_ones_and_without_training_data_all(mi
     }
     assert unsure
     assert not unsure & named
-    bare = Mixture(mixture.kernel, mixture.items, nonempty=True)
+    bare = Mixture(mixture.distribution, mixture.items)
     found, lifts = related_pairs(bare, 1000), bare.lift[np.triu_indices(len(bare.items), 1)]
     assert (len(found.substitutes), len(found.complements)) == ((lifts < 1).sum(), (lifts > 1).sum())
     assert found.substitutes[0].lift == pytest.approx(lifts.min())

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 def test_features_and_similarities_are_read_and_the_weights_reported(folder: Path) -> None:
     asked = ["--learner", "quality", "--features", folder / "items.csv", "--similarity", folder / "alike.csv"]
     quality = answer("fit", folder / "orders.csv", *asked, "-o", folder / "m")["quality"]
-    same = dl.fit(
+    same = dl.fit_quality(
         dl.read_baskets(folder / "orders.csv"),
         features=folder / "items.csv",
         similarity={"alike": str(folder / "alike.csv")},
@@ -44,7 +44,7 @@ def test_invalid_features_and_options_are_rejected(folder: Path) -> None:
         (["--features", "items.csv"], "--features"),
         (["--learner", "quality", "--features", "orders.csv"], "'bib'"),
         (["--learner", "quality", "--similarity", "items.csv"], "4"),
-        (["--learner", "quality", "--restarts", "3"], "3"),
+        (["--learner", "quality", "--restarts", "3"], "--restarts"),
     ):
         done = run("fit", "orders.csv", *options, "-o", "m", cwd=folder)
         assert done.returncode != 0

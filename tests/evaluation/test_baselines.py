@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from dpplearn.kernels.emptiness import WithEmptyShare
 
 from dpplearn import DPP, Baskets
 from dpplearn.arrays import Floats
@@ -27,10 +26,9 @@ from dpplearn.evaluation.baselines import (
 )
 from dpplearn.evaluation.ridge_choice import RIDGES, chosen_ridge
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.models.mixture import Mixture
 from dpplearn.models.training import Training
 from helpers import oracle
-from helpers.problems import random_kernel, random_mixture, sampled
+from helpers.problems import as_mixture, random_kernel, random_mixture, sampled
 
 TRAIN = Baskets.from_lists([[0, 1], [0, 1], [0, 2], [1], [], [0, 1, 2]], n_items=5, weights=[1, 1, 2, 1, 1, 3])
 
@@ -111,8 +109,8 @@ def test_without_training_data_the_marginals_are_used_with_and_without_the_empty
 def test_a_model_ranks_as_it_recommends_also_in_a_blend() -> None:
     rng = np.random.default_rng(0)
     at_one = SpectralDPP(np.array([0.2, 0.5, 0.9, 1.0, 1.0]), np.linalg.qr(rng.standard_normal((5, 5)))[0])
-    models = (DPP(random_kernel(rng, 7)), DPP(at_one), DPP(at_one, nonempty=True), Mixture(random_mixture(1, 7)))
-    for model in (*models, Mixture(random_mixture(2, 7), nonempty=True)):
+    models = (DPP(random_kernel(rng, 7)), DPP(at_one), DPP(at_one, nonempty=True), as_mixture(random_mixture(1, 7)))
+    for model in (*models, as_mixture(random_mixture(2, 7), nonempty=True)):
         for basket in ([], [3], [1, 4]):
             scores = of_model(model.distribution).scores(np.array(basket, np.int64))
             best = [found.item for found in model.recommend(basket, 7)]
@@ -120,8 +118,8 @@ def test_a_model_ranks_as_it_recommends_also_in_a_blend() -> None:
             assert len(best) > 2
             assert best == ranked[: len(best)]
             assert not np.isnan(scores).any()  # where P(A) is zero, by the probability
-    model = Mixture(random_mixture(2, 5), training=Training.of(TRAIN))
-    scores = of_blend(model.law, Training.of(TRAIN), 0.3).scores(np.array([1]))
+    model = as_mixture(random_mixture(2, 5), training=Training.of(TRAIN))
+    scores = of_blend(model.distribution, Training.of(TRAIN), 0.3).scores(np.array([1]))
     assert [each.item for each in model.recommend([1], blend=0.3)] == np.argsort(-scores)[:4].tolist()
 
 
@@ -129,7 +127,7 @@ LAWS = {
     "symmetric": distribution_of(random_kernel(np.random.default_rng(1), 5)),
     "mixture": distribution_of(random_mixture(1, 5)),
     "mixture, never empty": distribution_of(random_mixture(2, 5), nonempty=True),
-    "mixture, seldom empty": WithEmptyShare(distribution_of(random_mixture(2, 5)), 0.05),
+    "mixture, seldom empty": distribution_of(random_mixture(2, 5)).with_p_empty(0.05),
 }
 SUBSETS = Baskets.from_lists(oracle.subsets(5), n_items=5)
 
@@ -159,7 +157,7 @@ def test_given_not_empty_independent_items_are_those_whose_baskets_that_are_not_
     rng = np.random.default_rng(0)
     sets = [np.flatnonzero(row).tolist() for row in rng.random((4000, 5)) < [0.5, 0.3, 0.2, 0.1, 0.05]]
     baskets = Baskets.from_lists([each for each in sets if each], n_items=5)
-    law = baselines_of(Training.of(baskets), nonempty=True)[INDEPENDENT].law
+    law = baselines_of(Training.of(baskets), nonempty=True)[INDEPENDENT].distribution
     assert law is not None
     assert law.log_empty() == -np.inf
     n = len(baskets)

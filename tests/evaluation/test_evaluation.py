@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpplearn.kernels.nonsymmetric.kernel import MixtureKernel
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, Evaluation, InputError
@@ -15,9 +14,9 @@ from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation import ridge_choice
 from dpplearn.evaluation.baselines import baselines_of
 from dpplearn.evaluation.outcomes import ask, ranking
-from dpplearn.models.mixture import Mixture
+from dpplearn.learners.kernels import Segments
 from dpplearn.models.training import Training
-from helpers.problems import random_kernel, random_mixture
+from helpers.problems import as_mixture, random_kernel, random_mixture
 
 ITEMS = ["crib", "cot", "monitor", "stroller", "bib", "bottle", "bear"]
 
@@ -80,13 +79,12 @@ def test_a_mixture_and_its_fit_are_evaluated_as_a_dpp_is(test: Baskets, train: B
 
 
 def test_models_of_any_family_may_have_their_items_in_another_order(test: Baskets) -> None:
-    kernel, order = random_mixture(3, 7), np.random.default_rng(6).permutation(7)
-    C = kernel.interaction[:, order[:, None], order]
-    turned = MixtureKernel(kernel.weights, kernel.log_odds[:, order], C)
+    segments, order = random_mixture(3, 7), np.random.default_rng(6).permutation(7)
+    turned = Segments.dense(segments.weights, segments.log_odds[:, order], segments.X[order[:, None], order])
     filled = test.subset(test.sizes > 0)
     for nonempty, baskets in ((False, test), (True, filled)):
-        first = Mixture(kernel, ITEMS, nonempty=nonempty)
-        second = Mixture(turned, [ITEMS[i] for i in order], nonempty=nonempty)
+        first = as_mixture(segments, ITEMS, nonempty=nonempty)
+        second = as_mixture(turned, [ITEMS[i] for i in order], nonempty=nonempty)
         found = dl.evaluate({"one": first, "turned": second}, baskets)
         for measure in found.measures("one"):
             np.testing.assert_allclose(found.outcomes["turned"][measure], found.outcomes["one"][measure], atol=1e-9)
@@ -101,7 +99,7 @@ def test_if_one_model_has_no_empty_baskets_all_are_compared_given_nonempty_baske
     assert found.estimate("any").value == found.estimate("never").value == -np.inf  # some baskets are empty
     filled = test.subset(test.sizes > 0)
     found = dl.evaluate({"any": truth, "never": never}, filled)
-    expected = truth.log_prob(filled) - np.log1p(-np.exp(truth.law.log_empty()))
+    expected = truth.log_prob(filled) - np.log1p(-truth.distribution.p_empty)
     for name in found.models:
         np.testing.assert_allclose(found.outcomes[name]["log_likelihood"], expected, atol=1e-12)
     baseline = baselines_of(truth.training, nonempty=True)["independent items"].log_prob(filled)

@@ -15,9 +15,8 @@ from dpplearn.evaluation import outcomes
 from dpplearn.evaluation.baselines import Predictor, of_model, popularity
 from dpplearn.evaluation.outcomes import RANDOM_SETS, Outcomes, Questions, ask, random_sets
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
-from helpers.problems import random_kernel, random_mixture, sampled
+from helpers.problems import as_mixture, random_kernel, random_mixture, sampled
 
 
 def positions(questions: Questions) -> list[int]:
@@ -105,8 +104,8 @@ def naive(dpp: SetModel, questions: Questions) -> dict[str, Floats]:
 
 MODELS = {
     "symmetric": DPP(random_kernel(np.random.default_rng(3), 7)),
-    "mixture": Mixture(random_mixture(3, 7)),
-    "mixture, never empty": Mixture(random_mixture(3, 7), nonempty=True),
+    "mixture": as_mixture(random_mixture(3, 7)),
+    "mixture, never empty": as_mixture(random_mixture(3, 7), nonempty=True),
 }
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from dpplearn import DPP, Baskets
+from dpplearn import DPP, Baskets, Mixture
 from dpplearn.distributions.interaction import repelling_and_attracting
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.learners.kernels import Segments
+from dpplearn.learners.kernels import Segments, distribution_of
 
 N_ITEMS = 6
 
@@ -23,6 +26,13 @@ def random_mixture(segments: int, n_items: int = N_ITEMS, seed: int = 0) -> Segm
     U, A = rng.standard_normal((n_items, 2)) / 2, rng.standard_normal((n_items, n_items)) / 2
     log_odds = rng.standard_normal((segments, n_items)) - 0.5
     return Segments.dense(rng.dirichlet(np.ones(segments)), log_odds, U @ U.T + A - A.T)
+
+
+def as_mixture(
+    segments: Segments, items: Sequence[Any] | None = None, *, nonempty: bool = False, **record: Any
+) -> Mixture:
+    """Return the model with these segments."""
+    return Mixture(distribution_of(segments, nonempty=nonempty), items, **record)
 
 
 def sampled(seed: int, n: int = 200, n_items: int = N_ITEMS) -> Baskets:

@@ -15,7 +15,7 @@ from dpplearn.pipeline.shelf_files import open_folder
 from dpplearn.tools.files import digest
 from dpplearn.tools.jobs import Failure
 from dpplearn.tools.manifest import write_manifest
-from helpers.problems import random_mixture
+from helpers.problems import as_mixture, random_mixture
 
 
 def write_shelf(folder: Path, models: Mapping[str, SetModel], shares: Mapping[str, float]) -> Path:
@@ -43,8 +43,8 @@ def write_shelf(folder: Path, models: Mapping[str, SetModel], shares: Mapping[st
 def three_categories() -> dict[str, SetModel]:
     """Two mixtures and a DPP, of few items; "tie" is in two of them."""
     return {
-        "meals": dl.Mixture(random_mixture(3, 3, seed=1), ["bib", "cup", "tie"], nonempty=True),
-        "sleep": dl.Mixture(random_mixture(2, 3, seed=2), ["cot", "crib", "lamp"], nonempty=True),
+        "meals": as_mixture(random_mixture(3, 3, seed=1), ["bib", "cup", "tie"], nonempty=True),
+        "sleep": as_mixture(random_mixture(2, 3, seed=2), ["cot", "crib", "lamp"], nonempty=True),
         "wear": dl.DPP.from_K([[0.5, 0.2], [0.2, 0.4]], ["sock", "tie"]),
     }
 

@@ -10,14 +10,14 @@ import pytest
 from dpplearn import Baskets, InputError, Mixture
 from dpplearn.models.blending import blend_weight, blended
 from dpplearn.models.training import Training
-from helpers.problems import random_low_rank
+from helpers.problems import as_mixture, random_low_rank
 
 N = 8
 RNG = np.random.default_rng(0)
-DRAWN = Mixture(random_low_rank(2, N)).sample(150, rng=1)
+DRAWN = as_mixture(random_low_rank(2, N)).sample(150, rng=1)
 BASKETS = Baskets.from_lists([*DRAWN, *(np.flatnonzero(RNG.random(N) < 0.4) for _ in range(100))], n_items=N)
 TRAINING = Training.of(BASKETS)
-MODEL = Mixture(random_low_rank(2, N), training=replace(TRAINING, blend=0.25))
+MODEL = as_mixture(random_low_rank(2, N), training=replace(TRAINING, blend=0.25))
 
 
 @pytest.mark.parametrize("blend", [0.0, 0.25, 1.0, "auto"])
@@ -37,9 +37,9 @@ def test_a_blend_ranks_by_shares_of_both_and_keeps_the_probabilities(blend: floa
 
 def test_a_blend_that_cannot_be_is_refused_with_what_to_do() -> None:
     with pytest.raises(InputError):
-        Mixture(MODEL.kernel, training=TRAINING).recommend([1], blend="auto")
+        Mixture(MODEL.distribution, training=TRAINING).recommend([1], blend="auto")
     with pytest.raises(InputError):
-        Mixture(MODEL.kernel).recommend([1], blend=0.5)
+        Mixture(MODEL.distribution).recommend([1], blend=0.5)
     for wrong in (1.5, -0.1, "much", True):
         with pytest.raises(InputError):
             MODEL.recommend([1], blend=wrong)

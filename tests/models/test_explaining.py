@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpplearn.kernels.symmetric.conditioning import next_item
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpplearn import DPP, InputError
+from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers.command import both
 from helpers.problems import random_kernel
@@ -23,15 +23,20 @@ def some_dpp(n_items: int = 7, seed: int = 0) -> DPP:
     return DPP(random_kernel(np.random.default_rng(seed), n_items))
 
 
-def brute_force(kernel: SpectralDPP, basket: list[int], item: int) -> np.ndarray[Any, Any]:
+def next_item(dpp: DPP, basket: Any) -> tuple[Any, Any]:
+    scores, probabilities = dpp.distribution.next_items(PlainSets.of([np.array(basket, int)], len(dpp.items)))
+    return scores[0], probabilities[0]
+
+
+def brute_force(dpp: DPP, basket: list[int], item: int) -> np.ndarray[Any, Any]:
     """Return the contribution of each basket item to log-probability and log-score, averaged over all orders."""
     steps = np.zeros((len(basket), 2))
     orders = list(permutations(range(len(basket))))
     for order in orders:
-        before = np.log([each[item] for each in next_item(kernel, np.zeros(0, int))])
+        before = np.log([each[item] for each in next_item(dpp, [])])
         for place, j in enumerate(order):
-            inside = np.sort([basket[i] for i in order[: place + 1]])
-            after = np.log([each[item] for each in next_item(kernel, inside)])
+            inside = [basket[i] for i in order[: place + 1]]
+            after = np.log([each[item] for each in next_item(dpp, inside)])
             steps[j] += before - after
             before = after
     return -steps[:, ::-1] / len(orders)  # next_item gives the score first
@@ -42,7 +47,7 @@ def test_factors_are_shapley_values_over_all_orders(basket: list[int]) -> None:
     dpp = some_dpp()
     item = next(i for i in range(7) if i not in basket)
     found = {each.item: each for each in dpp.explain(basket, item).influences}
-    for j, (probability, score) in zip(basket, brute_force(dpp.kernel, basket, item), strict=True):
+    for j, (probability, score) in zip(basket, brute_force(dpp, basket, item), strict=True):
         assert np.log(found[j].factor) == pytest.approx(probability, abs=1e-12)
         assert np.log(found[j].score_factor) == pytest.approx(score, abs=1e-12)
 
@@ -56,7 +61,7 @@ def test_no_factor_is_above_one_and_together_they_lead_from_alone_to_given(
         found = dpp.explain(basket, item)
     except InputError:  # impossible
         return
-    score, probability = next_item(kernel, np.sort(np.array(basket, int)))
+    score, probability = next_item(dpp, basket)
     assert found.alone == pytest.approx(kernel.K[item, item], rel=1e-9)
     assert found.given == pytest.approx(probability[item], rel=1e-9)
     np.testing.assert_allclose(found.score, score[item], rtol=1e-9)

@@ -11,7 +11,7 @@ import dpplearn as dl
 from dpplearn.models.many_baskets import OfModel, OfShelf, Recommender, Suggested
 from dpplearn.models.model import SetModel
 from dpplearn.models.shelf import Shelf
-from helpers.problems import random_mixture
+from helpers.problems import as_mixture, random_mixture
 from helpers.shelves import SHARES, three_categories, write_shelf
 
 
@@ -56,8 +56,8 @@ def test_by_a_shelf_each_basket_gets_what_recommend_says(tmp_path: Path, shared:
 
 def test_two_categories_that_are_alike_are_in_their_order(tmp_path: Path) -> None:
     """So that every score is there twice."""
-    kernel = random_mixture(2, 5, seed=3)
-    models = {"one": dl.Mixture(kernel, [f"a{i}" for i in range(5)]), "two": dl.Mixture(kernel, list("vwxyz"))}
+    segments = random_mixture(2, 5, seed=3)
+    models = {"one": as_mixture(segments, [f"a{i}" for i in range(5)]), "two": as_mixture(segments, list("vwxyz"))}
     shelf = Shelf.open(write_shelf(tmp_path, models, {"one": 0.5, "two": 0.5}))
     recommender = OfShelf(shelf)
     baskets: list[list[str]] = [[], ["a1", "w"], ["a1"], ["w"], ["a0", "a1", "a2", "a3", "w"]]
@@ -69,7 +69,7 @@ def test_two_categories_that_are_alike_are_in_their_order(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("nonempty", [True, False])
 def test_by_a_model_each_basket_gets_what_recommend_says(nonempty: bool) -> None:
-    model = dl.Mixture(random_mixture(3, 7, seed=1), list("abcdefg"), nonempty=nonempty)
+    model = as_mixture(random_mixture(3, 7, seed=1), list("abcdefg"), nonempty=nonempty)
     recommender = OfModel(model)
     baskets = random_baskets(tuple("abcdefg"))
     for basket, row in zip(baskets, rows_of(pairs_of(baskets, recommender), recommender), strict=True):
@@ -79,7 +79,7 @@ def test_by_a_model_each_basket_gets_what_recommend_says(nonempty: bool) -> None
 
 def test_a_basket_that_cannot_be_gets_nothing_and_the_others_theirs(tmp_path: Path) -> None:
     models = {
-        "never": dl.Mixture(dl.MixtureKernel.of_items([0.0, -1e4]), ["bib", "unicorn"]),
+        "never": dl.Mixture.from_arrays([1.0], [[0.0, -np.inf]], np.zeros((2, 2)), items=["bib", "unicorn"]),
         "sleep": three_categories()["sleep"],
     }
     shelf = Shelf.open(write_shelf(tmp_path, models, {"never": 0.5, "sleep": 0.3}))

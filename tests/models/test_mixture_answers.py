@@ -1,4 +1,4 @@
-"""What a mixture answers at the edges: items that never occurred, items that are independent, more than there is."""
+"""Segments and relations of mixtures: restricted and combined mixtures, items of probability zero."""
 
 from __future__ import annotations
 
@@ -6,6 +6,41 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
+from helpers.problems import as_mixture, random_low_rank, random_mixture
+
+SEGMENTED = {
+    "dense": as_mixture(random_mixture(3, 7), nonempty=True),
+    "low-rank": as_mixture(random_low_rank(3, 7), nonempty=True),
+    "combined": dl.Mixture.of([as_mixture(random_mixture(2, 7), nonempty=True), dl.DPP.from_K(np.eye(7) / 3)]),
+}
+
+
+@pytest.mark.parametrize("kind", SEGMENTED)
+def test_segments_of_a_restricted_mixture_are_those_of_its_distribution(kind: str) -> None:
+    """Sets without the chosen items are empty now, so P(∅) is positive and differs between segments."""
+    whole = SEGMENTED[kind]
+    part = whole.restrict([4, 1])
+    weights = np.array([each.weight for each in part.segments()])
+    assert part.distribution.p_empty > 0
+    assert weights.sum() == pytest.approx(1)
+    np.testing.assert_allclose(weights @ part.segment_marginals, part.marginals(), rtol=1e-10)
+    np.testing.assert_allclose(part.marginals(), whole.marginals()[[4, 1]], rtol=1e-10)
+    np.testing.assert_allclose(part.segment_of([]), weights)
+    np.testing.assert_allclose(weights, [each.weight for each in whole.segments()], rtol=1e-10)
+    np.testing.assert_allclose(part.segment_marginals, whole.segment_marginals[:, [4, 1]], rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_items_of_probability_zero_have_no_place_in_segments(nonempty: bool) -> None:
+    never, likes = -np.inf, [[2.0, -2.0], [-2.0, 2.0]]
+    log_odds = [[*row, never, odd] for row, odd in zip(likes, (never, 0.0), strict=True)]
+    model = dl.Mixture.from_arrays([0.5, 0.5], log_odds, np.zeros((4, 4)), items=list("abcd"), nonempty=nonempty)
+    found = model.segments()
+    assert [[item for item, _ in each.likes] for each in found] in ([["a"], ["b", "d"]], [["b", "d"], ["a"]])
+    assert np.isfinite([ratio for each in found for _, ratio in each.likes]).all()
+    assert np.isfinite([(each.weight, each.expected_size) for each in found]).all()
+    assert np.isfinite(model.lift).all()
 
 
 def test_of_an_item_that_never_occurred_the_data_leave_every_lift_possible() -> None:
@@ -21,13 +56,13 @@ def test_of_an_item_that_never_occurred_the_data_leave_every_lift_possible() -> 
 def test_independent_items_are_neither_substitutes_nor_complements(n_segments: int) -> None:
     rng = np.random.default_rng(0)
     log_odds = np.tile(rng.standard_normal(30), (n_segments, 1))
-    model = dl.Mixture(dl.MixtureKernel(np.full(n_segments, 1 / n_segments), log_odds, np.eye(30)[None]))
+    model = dl.Mixture.from_arrays(np.full(n_segments, 1 / n_segments), log_odds, np.zeros((30, 30)))
     assert [model.substitutes(i) + model.complements(i) for i in range(30)] == [[]] * 30
     assert [each.likes for each in model.segments()] == [()] * n_segments
 
 
 def test_a_set_larger_than_the_catalogue_ends_with_the_catalogue_and_says_so() -> None:
-    model = dl.Mixture(dl.MixtureKernel(np.ones(1), np.zeros((1, 3)), np.eye(3)[None]), ["a", "b", "c"])
+    model = dl.Mixture.from_arrays([1.0], np.zeros((1, 3)), np.zeros((3, 3)), items=["a", "b", "c"])
     found = model.complete(["a"], k=9)
     assert set(found) == {"a", "b", "c"}
     assert "3 of 9" in found.note

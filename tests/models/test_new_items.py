@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpplearn.kernels.families import kernel_of
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
+from dpplearn.distributions.components import Stack
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.models.model import SetModel
 from helpers import oracle
-from helpers.problems import random_kernel, random_low_rank, random_mixture
+from helpers.problems import as_mixture, random_kernel, random_low_rank, random_mixture
 
 N = 4
 ITEMS = ["bib", "cot", "crib", "monitor"]
@@ -22,34 +22,31 @@ ITEMS = ["bib", "cot", "crib", "monitor"]
 def models() -> dict[str, SetModel]:
     kernel, wider = (random_kernel(np.random.default_rng(3), n) for n in (N, N + 1))
     dpp = dl.DPP(kernel, ITEMS)
-    mixture = dl.Mixture(random_mixture(3, N), ITEMS)
+    mixture = as_mixture(random_mixture(3, N), ITEMS)
     return {
         "dpp": dpp,
-        "dpp, never empty": dl.DPP(kernel, ITEMS, nonempty=True),
+        "dpp, nonempty": dl.DPP(kernel, ITEMS, nonempty=True),
         "mixture": mixture,
-        "mixture, never empty": dl.Mixture(random_mixture(2, N), ITEMS, nonempty=True),
-        "factored": dl.Mixture(random_low_rank(2, N), ITEMS),
+        "mixture, nonempty": as_mixture(random_mixture(2, N), ITEMS, nonempty=True),
+        "low-rank": as_mixture(random_low_rank(2, N), ITEMS),
         "weighted": dl.Mixture.of([dpp, mixture], [0.4, 0.6]),
-        "seldom empty": dl.DPP(wider, [*ITEMS, "pram"], nonempty=True).restrict(ITEMS),
+        "nonempty, restricted": dl.DPP(wider, [*ITEMS, "pram"], nonempty=True).restrict(ITEMS),
     }
 
 
 every_model = pytest.mark.parametrize("kind", models())
 
 
-def law_of_sets(model: SetModel) -> Floats:
+def probabilities(model: SetModel) -> Floats:
     return np.exp([model.log_prob([model.items[i] for i in Y]) for Y in oracle.subsets(len(model.items))])
 
 
 def segments(model: SetModel) -> list[Floats]:
     """Return the distribution of sets given each segment."""
-    kernel = kernel_of(model.law)
-    if isinstance(kernel, SpectralDPP):
-        return [law_of_sets(model)]
-    if isinstance(kernel, dl.WeightedKernel):
-        return [found for law in kernel.laws for found in segments(SetModel(law))]
-    dense = kernel.dense() if isinstance(kernel, dl.FactoredKernel) else kernel
-    return [oracle.probabilities_from_L(dense.L(c)) for c in range(dense.n_segments)]
+    components = model.distribution.components
+    parts = components.parts if isinstance(components, Stack) else [components]
+    kernels = [part.L if isinstance(part, SpectralDPP) else part.L(c) for part in parts for c in range(part.m)]
+    return [oracle.probabilities_from_L(L) for L in kernels]
 
 
 @every_model
@@ -58,7 +55,7 @@ def test_an_item_added_is_as_likely_as_the_others_and_leaves_them_as_they_were(k
     more = model.with_items(["toy", "pram 2"])
     assert type(more) is type(model)
     assert more.items == (*model.items, "toy", "pram 2")
-    P, before = law_of_sets(more), law_of_sets(model)
+    P, before = probabilities(more), probabilities(model)
     assert P.sum() == pytest.approx(1, abs=1e-12)
     p = more.marginals()
     np.testing.assert_allclose(p, oracle.item_marginals(P), rtol=1e-10)
@@ -68,7 +65,7 @@ def test_an_item_added_is_as_likely_as_the_others_and_leaves_them_as_they_were(k
     if model.nonempty:
         assert P[0] == 0
         assert old[0] > 0  # sets of new items alone
-    elif kind != "seldom empty":
+    elif kind != "nonempty, restricted":
         np.testing.assert_allclose(old, before, rtol=1e-6, atol=1e-12)
         for k in (N, N + 1):
             both = oracle.marginal(P, [k, 0])
@@ -79,7 +76,7 @@ def test_an_item_added_is_as_likely_as_the_others_and_leaves_them_as_they_were(k
 def test_an_item_like_another_cannot_be_told_from_it(kind: str) -> None:
     model = models()[kind]
     more = model.with_items(["second cot"], like="cot")
-    P, one, copy = law_of_sets(more), 1, N
+    P, one, copy = probabilities(more), 1, N
     assert P.sum() == pytest.approx(1, abs=1e-12)
     swap = [oracle.index({one: copy, copy: one}.get(i, i) for i in Y) for Y in oracle.subsets(N + 1)]
     np.testing.assert_allclose(P, P[swap], rtol=1e-6, atol=1e-12)
@@ -105,7 +102,7 @@ def test_several_items_may_be_like_one_or_each_like_its_own() -> None:
     np.testing.assert_allclose(each[[N, N + 1]], each[[1, 2]], rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["dpp", "mixture, never empty", "factored", "weighted"])
+@pytest.mark.parametrize("kind", ["dpp", "mixture, nonempty", "low-rank", "weighted"])
 def test_the_model_is_kept_with_what_was_added(kind: str, tmp_path: Path) -> None:
     more = models()[kind].with_items(["toy"], like="bib").with_items(["pram"])
     more.save(tmp_path / "more.safetensors")
@@ -113,7 +110,7 @@ def test_the_model_is_kept_with_what_was_added(kind: str, tmp_path: Path) -> Non
     assert again.items == more.items
     assert again.learned.added == more.learned.added
     assert "'bib'" in (again.learned.added or "")
-    np.testing.assert_allclose(law_of_sets(again), law_of_sets(more), rtol=1e-12)
+    np.testing.assert_allclose(probabilities(again), probabilities(more), rtol=1e-12)
     assert {each.item for each in again.recommend(["bib"], k=9)} == {"cot", "crib", "monitor", "toy", "pram"}
 
 

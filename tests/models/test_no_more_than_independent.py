@@ -35,7 +35,7 @@ def test_what_was_learned_from_independent_items_is_no_more_than_those(mixture: 
     assert mixture.caution
     mixture.save(tmp_path / "m.safetensors")
     assert dl.load(tmp_path / "m.safetensors").caution == mixture.caution
-    assert not dl.Mixture(mixture.kernel, mixture.items).independent  # without training data there is no test
+    assert not dl.Mixture(mixture.distribution, mixture.items).independent  # without training data there is no test
 
 
 def test_independent_items_by_their_law_are_so_whatever_made_them() -> None:
@@ -43,7 +43,7 @@ def test_independent_items_by_their_law_are_so_whatever_made_them() -> None:
     same = np.tile([[0.3, -0.5, 0.1]], (2, 1))
     kinds = np.array([[2.0, -2.0, 0.1], [-2.0, 2.0, 0.1]])
     for likes, expected in ((same, True), (kinds, False)):
-        model = dl.Mixture(dl.MixtureKernel(np.array([0.5, 0.5]), likes, np.eye(3)[None]), nonempty=True)
+        model = dl.Mixture.from_arrays([0.5, 0.5], likes, np.zeros((3, 3)), nonempty=True)
         assert model.independent == expected
 
 
@@ -58,17 +58,17 @@ def test_one_pair_of_very_many_is_enough(apart: bool) -> None:
     """All pairs together would not show it."""
     held = np.random.default_rng(0).random((700, 40)) < 0.18
     held[:, 1] &= ~(held[:, 0] & apart)
-    S = np.eye(40)
-    S[:2, :2] += 1
-    kernel = dl.MixtureKernel(np.ones(1), np.full((1, 40), -1.5), S[None])
+    X = np.zeros((40, 40))
+    X[:2, :2] = 1
+    model = dl.Mixture.from_arrays([1.0], np.full((1, 40), -1.5), X)
     training = Training.of(dl.Baskets.from_lists([np.flatnonzero(row).tolist() for row in held], items=range(40)))
-    assert dl.Mixture(kernel, training=training).independent != apart
+    assert dl.Mixture(model.distribution, training=training).independent != apart
 
 
 def test_baskets_that_it_was_not_learned_from_decide(mixture: dl.Mixture) -> None:
     for gain, error, expected in ((0.2, 0.01, False), (0.015, 0.01, True), (-0.1, 0.01, True)):
         learned = replace(mixture.learned, unseen_gain=gain, unseen_error=error)
-        model = dl.Mixture(mixture.kernel, mixture.items, learned=learned, training=mixture.training)
+        model = dl.Mixture(mixture.distribution, mixture.items, learned=learned, training=mixture.training)
         assert model.independent == expected
     assert "-0.100 ± 0.020" in model.caution
 
@@ -78,7 +78,7 @@ def test_less_than_a_hundredth_of_a_nat_on_what_it_was_learned_from_is_nothing()
     K[0, 1] = K[1, 0] = 0.1
     for gain, expected in ((0.0099, True), (0.0101, False)):
         learned = Provenance(log_likelihood=-2.0 + gain, independent_log_likelihood=-2.0)
-        assert dl.DPP.from_K(K, learned=learned).independent == expected
+        assert dl.DPP.from_K(K).with_record(learned, None).independent == expected
 
 
 def test_the_validation_set_measures_the_gain_of_a_model() -> None:

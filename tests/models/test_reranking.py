@@ -7,13 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from dpplearn.kernels import interaction
-from dpplearn.kernels.factored.kernel import FactoredKernel
 
-from dpplearn import DPP, InputError, Mixture, MixtureKernel
+from dpplearn import DPP, InputError, Mixture
 from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
-from helpers.problems import random_kernel, random_low_rank, random_mixture
+from helpers.problems import as_mixture, random_kernel, random_low_rank, random_mixture
 
 N = 9
 NAMES = [f"item {i}" for i in range(N)]
@@ -22,17 +20,17 @@ NAMES = [f"item {i}" for i in range(N)]
 def with_an_interaction_each() -> Mixture:
     """Return a mixture whose segments have different interactions."""
     parts = [random_mixture(1, N, seed) for seed in (1, 2, 3)]
-    C = np.concatenate([3 * part.interaction for part in parts])
-    return Mixture(MixtureKernel(np.array([0.5, 0.3, 0.2]), np.zeros((3, N)), C), NAMES)
+    X = np.array([3 * part.X + 2 * np.eye(N) for part in parts])
+    return Mixture.from_arrays([0.5, 0.3, 0.2], np.zeros((3, N)), X, items=NAMES)
 
 
 MODELS: dict[str, Callable[[], DPP | Mixture]] = {
     "dpp": lambda: DPP(random_kernel(np.random.default_rng(0), N), NAMES),
-    "dpp, never empty": lambda: DPP(random_kernel(np.random.default_rng(1), N), NAMES, nonempty=True),
-    "mixture": lambda: Mixture(random_mixture(2, N), NAMES),
+    "dpp, nonempty": lambda: DPP(random_kernel(np.random.default_rng(1), N), NAMES, nonempty=True),
+    "mixture": lambda: as_mixture(random_mixture(2, N), NAMES),
     "mixture, an interaction each": with_an_interaction_each,
-    "factored": lambda: Mixture(random_low_rank(2, N), NAMES),
-    "factored, a coupling each": lambda: Mixture(random_low_rank(2, N + 3), [*NAMES, "x", "y", "z"]).restrict(
+    "low-rank": lambda: as_mixture(random_low_rank(2, N), NAMES),
+    "low-rank, an interaction each": lambda: as_mixture(random_low_rank(2, N + 3), [*NAMES, "x", "y", "z"]).restrict(
         NAMES[::-1]
     ),
 }
@@ -42,12 +40,11 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 def similarity(model: DPP | Mixture) -> tuple[Floats, Floats]:
     """The weights and the matrices S_c, written plainly."""
-    kernel = model.kernel
-    if isinstance(kernel, SpectralDPP):
-        weights, matrices = np.ones(1), kernel.L[None]
+    if isinstance(model, DPP):
+        weights, matrices = np.ones(1), model.L[None]
     else:
-        dense = kernel.dense() if isinstance(kernel, FactoredKernel) else kernel
-        weights, matrices = (dense.weights if len(dense.interaction) > 1 else np.ones(1)), dense.interaction
+        matrices = model.distribution.components.dense().interaction.C
+        weights = model.distribution.weights if len(matrices) > 1 else np.ones(1)
     d = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
     return weights, matrices / d[:, :, None] / d[:, None, :]
 
@@ -67,8 +64,8 @@ def plain_greedy(model: DPP | Mixture, candidates: list[int], worth: Floats, k: 
 
 
 @every_model
-def test_reranking_is_the_greedy_search_for_quality_and_interaction(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several users with different numbers of candidates, in one batch and in several."""
+def test_reranking_is_the_greedy_search_for_quality_and_interaction(name: str) -> None:
+    """Several users with different numbers of candidates."""
     model, rng = MODELS[name](), np.random.default_rng(5)
     candidates = [rng.permutation(N)[:n].tolist() for n in (9, 1, 5, 8, 9, 9)]
     worth = rng.standard_normal((6, N)) / 2
@@ -79,9 +76,6 @@ def test_reranking_is_the_greedy_search_for_quality_and_interaction(name: str, m
         expected = [plain_greedy(model, each, row, 4, strength) for each, row in zip(candidates, worth, strict=True)]
         assert found == [[model.items[i] for i in each] for each in expected]
         assert found == [model.rerank(each, of_it, 4, strength) for each, of_it in zip(items, scores, strict=True)]
-        with monkeypatch.context() as small:
-            small.setattr(interaction, "AT_ONCE", 2 * 5 * N)
-            assert model.rerank(items, scores, 4, strength) == found
 
 
 @every_model
@@ -96,10 +90,10 @@ def test_without_strength_it_is_the_plain_order_of_the_scores(name: str) -> None
 
 
 def test_attraction_brings_forward_and_repulsion_puts_back() -> None:
-    C = np.eye(4)
-    C[0, 1], C[1, 0] = 2, -2  # 0 and 1 go together
-    C[[0, 2], [0, 2]], C[0, 2], C[2, 0] = 2, 1, 1  # 0 and 2 do not
-    model = Mixture(MixtureKernel(np.ones(1), np.zeros((1, 4)), C[None]))
+    X = np.zeros((4, 4))
+    X[0, 1], X[1, 0] = 2, -2  # 0 and 1 are complements
+    X[[0, 2], [0, 2]], X[0, 2], X[2, 0] = 1, 1, 1  # 0 and 2 are substitutes
+    model = Mixture.from_arrays([1.0], np.zeros((1, 4)), X)
     assert model.rerank([0, 1, 2, 3], [1, 0.8, 0.9, 0.85], 4) == [0, 1, 3, 2]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
+from dpplearn.distributions.components import PlainSets
 from dpplearn.models.shelf import Shelf
 from helpers.shelves import SHARES, three_categories, write_shelf
 
@@ -56,7 +57,9 @@ def test_an_item_of_two_categories_is_held_in_both_and_recommended_once(shelf: S
     assert "tie" not in {each.item for each in shelf.recommend(["tie"], 10)}
     found = shelf.recommend(["cot"], 10)
     ties = [each for each in found if each.item == "tie"]
-    best = {slug: shelf.law(slug).next_item(np.array([], int))[0][place] for slug, place in (("meals", 2), ("wear", 1))}
+    nothing = {slug: PlainSets.of([np.array([], int)], len(shelf[slug].items)) for slug in ("meals", "wear")}
+    best = {slug: shelf.distribution(slug).next_items(none)[0][0, place]
+            for (slug, none), place in zip(nothing.items(), (2, 1), strict=True)}  # fmt: skip
     assert [(each.category, each.score) for each in ties] == [(max(best, key=best.__getitem__), max(best.values()))]
     assert len(found) == 6
 

@@ -110,7 +110,7 @@ def test_one_model_has_no_category_and_invalid_rows_and_impossible_baskets_are_c
     dl.recommend_all(model, tmp_path / "a.csv", tmp_path / "out.parquet", k=2)
     wanted = [("b", rank, *each) for rank, each in enumerate(model.recommend([80], 2), start=1)]
     assert read(tmp_path / "out.parquet") == wanted
-    model = dl.Mixture(dl.MixtureKernel.of_items([0.0, -1e4]), ["bib", "unicorn"], nonempty=True)
+    model = dl.Mixture.from_arrays([1.0], [[0.0, -np.inf]], np.zeros((2, 2)), items=["bib", "unicorn"], nonempty=True)
     (tmp_path / "a.csv").write_text("basket,item\n1,bib\n2\n3,\n4,unicorn\n5,bib\n")
     found = dl.recommend_all(model, tmp_path / "a.csv", tmp_path / "out.csv", k=1)
     assert (found.n_bad_rows, found.n_impossible, found.impossible, found.n_baskets) == (2, 1, (4,), 3)

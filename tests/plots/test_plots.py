@@ -44,7 +44,7 @@ def test_the_learning_curve_shows_training_validation_and_independent_items(fitt
 
 def test_the_learning_curve_shows_the_likelihood_after_shrinkage() -> None:
     train = dl.datasets.make_registries("safety", 60, rng=0)
-    dpp = dl.fit_dpp(train, shrinkage=0.5, nonempty=False).dpp
+    dpp = dl.fit_dpp(train, shrinkage=0.5, nonempty=False).model
     _, returned, independent = plots.learning_curve(dpp).axes[0].lines
     assert returned.get_xdata()[0] == len(dpp.training.history) - 1
     assert returned.get_ydata()[0] == pytest.approx(dpp.log_likelihood(train))

@@ -20,7 +20,7 @@ DRINKS = ["tea", "milk", "beer", "nuts", "bread"]
 def drinks() -> dl.Mixture:
     """Two kinds of people, of whom some take tea with milk and others beer with nuts; bread is for all."""
     log_odds = np.array([[1.0, 0.5, -3.0, -3.0, -1.0], [-3.0, -3.0, 1.0, 0.5, -1.0]])
-    return dl.Mixture(dl.MixtureKernel(np.array([0.4, 0.6]), log_odds, np.eye(5)[None]), DRINKS)
+    return dl.Mixture.from_arrays([0.4, 0.6], log_odds, np.zeros((5, 5)), items=DRINKS)
 
 
 def shown(figure: Figure) -> np.ndarray:
@@ -87,15 +87,15 @@ def test_every_segment_has_a_column_with_its_share_size_and_chances(drinks: dl.M
 def test_segments_beyond_what_fits_are_told_and_not_drawn() -> None:
     rng = np.random.default_rng(0)
     weights = np.array([0.5, 0.497, *np.full(3, 0.001)])
-    model = dl.Mixture(dl.MixtureKernel(weights, rng.normal(0, 2, (5, 4)), np.eye(4)[None]))
+    model = dl.Mixture.from_arrays(weights, rng.normal(0, 2, (5, 4)), np.zeros((4, 4)))
     figure = plots.segments(model)
     assert len(figure.axes[0].get_xticklabels()) == 2
     assert "0.3 %" in figure.axes[0].get_xlabel()  # share of the other three
 
 
 def test_models_without_segments_and_mixtures_without_eigenvalues_are_rejected(drinks: dl.Mixture) -> None:
-    alike = dl.Mixture(dl.MixtureKernel(np.array([0.5, 0.5]), np.zeros((2, 2)), np.eye(2)[None]))
-    for model in (dl.DPP.from_K([[0.5]]), dl.Mixture(dl.MixtureKernel.of_items([0.0, 1.0])), alike):
+    alike = dl.Mixture.from_arrays([0.5, 0.5], np.zeros((2, 2)), np.zeros((2, 2)))
+    for model in (dl.DPP.from_K([[0.5]]), dl.Mixture.from_arrays([1.0], [[0.0, 1.0]], np.zeros((2, 2))), alike):
         with pytest.raises(dl.InputError):
             plots.segments(model)
     with pytest.raises(dl.InputError, match="'sizes'"):
@@ -103,8 +103,8 @@ def test_models_without_segments_and_mixtures_without_eigenvalues_are_rejected(d
 
 
 def test_names_are_never_mathematics(tmp_path: Path) -> None:
-    kernel = dl.MixtureKernel(np.array([0.5, 0.5]), np.array([[1.0, -1], [-1, 1]]), np.eye(2)[None])
-    model = dl.Mixture(kernel, ["$5 mug, was $\\frac9", "cup"])
+    names = ["$5 mug, was $\\frac9", "cup"]
+    model = dl.Mixture.from_arrays([0.5, 0.5], [[1.0, -1], [-1, 1]], np.zeros((2, 2)), items=names)
     for draw in (plots.lift, plots.segments):
         plots.write_figure(draw(model), tmp_path / "names.svg")
         assert model.items[0] in (tmp_path / "names.svg").read_text()
@@ -119,7 +119,7 @@ def test_sizes_curve_and_reliability_are_for_mixtures_too(mixture: dl.Mixture, o
     assert independent.get_ydata()[0] == mixture.learned.independent_log_likelihood
     found = plots.reliability_of(mixture, orders)
     assert list(found) == ["model", "independent items"]
-    others = mixture.law.pairs() / mixture.marginals()[:, None]  # P(i ∈ Y given a ∈ Y), row a
+    others = mixture.distribution.pair_marginals() / mixture.marginals()[:, None]  # P(i ∈ Y given a ∈ Y), row a
     np.fill_diagonal(others, 0)
     predicted = sum(row.weight * row.predicted for row in found["model"].rows)
     assert predicted == pytest.approx(others[orders.indices].sum())

@@ -32,7 +32,7 @@ def p() -> np.ndarray:
 def model(p: np.ndarray) -> dl.DPP:
     """The very law of the first baskets, with what it was learned from."""
     train = baskets_of(p, 2000, 0)
-    return dl.DPP.from_K(np.diag(train.frequencies()), train.items, training=Training.of(train))
+    return dl.DPP(SpectralDPP.from_K(np.diag(train.frequencies())), train.items, training=Training.of(train))
 
 
 def test_baskets_of_the_same_law_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:

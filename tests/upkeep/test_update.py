@@ -32,7 +32,7 @@ def test_drawn_sets_have_the_weight_and_item_frequencies_of_the_training_baskets
     """Also where the model itself is far off."""
     known = dl.datasets.make_registries("feeding", 1000, rng=0).most_frequent(40)
     wrong = np.clip(2 * known.frequencies(), 0.01, 0.9)
-    model = dl.DPP.from_K(np.diag(wrong), known.items, training=Training.of(known))
+    model = dl.DPP(SpectralDPP.from_K(np.diag(wrong)), known.items, training=Training.of(known))
     drawn = draw_training_sets(model, rng=0, threads=1)
     assert drawn.total_weight == pytest.approx(known.total_weight)
     # Rounds stop once no factor is further from 1 than 1e-6; a later item of the same round may undo that much.

@@ -38,6 +38,8 @@ from dpplearn.errors import InputError
 
 WEIGHT_ROUNDING = 1e-9  # by which weights may miss a sum of 1
 
+TOTAL_ROUNDING = 1e-6  # by which stored probabilities may miss a sum of 1, which other processors compute otherwise
+MAX_LOG_MASS = 700.0  # exp overflows above 709
 LOG_RARE_SIZE = np.log(1e-4)
 
 IMPOSSIBLE = "the condition has probability zero under this model; leave out one of the items"
@@ -349,14 +351,17 @@ class SetDistribution:
         Given that Y contains an old item, the distribution of old items does not change. If the empty set is excluded,
         Y may now consist of new items alone.
         """
-        return self._extended(*self.components.extend(p))
+        log_none, components = self.components.extend(p)
+        return SetDistribution(components, self.log_mass, self.log_empty + log_none)._normalised()
 
     def with_copy(self, item: int) -> SetDistribution:
-        """Return the distribution with one further item that has the marginal and the interactions of `item`."""
-        return self._extended(*self.components.with_copy(item))
+        """Return the distribution with one further item that has the marginal and the interactions of `item`.
 
-    def _extended(self, log_none: Floats, components: Components) -> SetDistribution:
-        return SetDistribution(components, self.log_mass, self.log_empty + log_none)._normalised()
+        Within a component, sets without the copy keep their proportions, the empty set included.
+        """
+        components = self.components.with_copy(item)[1]
+        log_empty = self.log_empty + components.log_empty() - self.components.log_empty()
+        return SetDistribution(components, self.log_mass, log_empty)._normalised()
 
     def with_p_empty(self, p_empty: float) -> SetDistribution:
         """Return the distribution with P(∅) = p_empty and the same probabilities given Y ≠ ∅."""
@@ -445,10 +450,11 @@ class SetDistribution:
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> SetDistribution:
         """Return the distribution that `arrays` gave. Every array is validated."""
         components = components_from(arrays)
-        log_mass, log_empty = (_checked_logs(arrays, name, components.m) for name in ("log_mass", "log_empty"))
+        log_mass = _checked_logs(arrays, "log_mass", components.m, MAX_LOG_MASS)
+        log_empty = _checked_logs(arrays, "log_empty", components.m, WEIGHT_ROUNDING)
         found = cls(components, log_mass, log_empty)
         total = float(found.weights.sum())
-        if not abs(total - 1) <= WEIGHT_ROUNDING:
+        if not abs(total - 1) <= TOTAL_ROUNDING:
             raise InputError(f"log_mass and log_empty must give a total probability of 1, got {total:g}")
         return found
 
@@ -471,11 +477,13 @@ def components_from(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "") ->
         raise InputError(f"array {prefix}{error.args[0]} is missing") from None
 
 
-def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int) -> Floats:
+def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int, most: float) -> Floats:
     values = arrays.get(name)
-    if values is None or values.shape != (m,) or values.dtype != np.float64 or not np.all(values < np.inf):
+    if values is None or values.shape != (m,) or values.dtype != np.float64:
         found = "nothing" if values is None else f"{values.dtype} of shape {values.shape}"
-        raise InputError(f"{name} must be {m} logarithms of probabilities (float64), got {found}")
+        raise InputError(f"{name} must be {m} numbers (float64), got {found}")
+    if not np.all(values <= most):
+        raise InputError(f"{name} must be at most {most:g}, got {values.max():g}")
     return values
 
 

@@ -27,6 +27,7 @@ from dpplearn.distributions.passes import Share, over_threads
 from dpplearn.errors import InputError
 
 NEXT_COST = 10_000  # nanoseconds that the next items of a set take, about
+MAX_LOG_ODDS = 700.0  # exp overflows above 709
 NO_WEIGHT = 1e-16  # relative weight below which a component does not change a sum
 SMALL = 150  # items of a low-rank catalogue for which dense algorithms are faster
 
@@ -48,7 +49,7 @@ class ScaledDPPs:
 
     @classmethod
     def checked(cls, log_odds: npt.ArrayLike, interaction: Interaction) -> ScaledDPPs:
-        """Return the components if shapes match and log-odds are finite."""
+        """Return the components if shapes match and log-odds are finite or −inf."""
         log_odds = np.array(log_odds, order="C")
         if log_odds.dtype != np.float32:
             log_odds = log_odds.astype(float)
@@ -56,13 +57,16 @@ class ScaledDPPs:
             raise InputError(f"log_odds must have shape (m, {interaction.n_items}), got {log_odds.shape}")
         if interaction.g not in (1, len(log_odds)):
             raise InputError(f"expected one interaction or {len(log_odds)}, got {interaction.g}")
-        if np.isnan(log_odds).any() or (log_odds == np.inf).any():
-            raise InputError("log_odds must be finite or -inf, got NaN or inf")
+        if not np.all(log_odds <= MAX_LOG_ODDS):
+            raise InputError(f"log_odds must be at most {MAX_LOG_ODDS:g}, got {log_odds.max():g}")
         return cls(read_only(log_odds), interaction)
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> ScaledDPPs:
         """Return the components that `arrays` describes."""
+        for name in ("log_odds", *(("interaction",) if "interaction" in arrays else ("factors", "core"))):
+            if arrays[name].dtype.kind != "f":
+                raise InputError(f"{name} must be an array of floats, got {arrays[name].dtype}")
         interaction: Interaction
         if "interaction" in arrays:
             interaction = Dense.checked(arrays["interaction"])

@@ -177,8 +177,10 @@ class SpectralDPP:
         """Return the DPP of stored arrays, which are checked."""
         for name, ndim in (("eigenvalues", 1), ("eigenvectors", 2)):
             array = np.asarray(arrays[name]) if name in arrays else np.zeros(0)
-            if array.dtype.kind != "f" or array.ndim != ndim or not array.size or not np.all(np.isfinite(array)):
-                raise InputError(f"{name} must be an array of finite numbers with {count(ndim, 'dimension')}")
+            if array.dtype.kind != "f" or array.ndim != ndim or not array.size:
+                raise InputError(f"{name} must be an array of numbers with {count(ndim, 'dimension')}")
+            if not np.all(np.abs(array) <= 1 + ORTHONORMAL):
+                raise InputError(f"{name} must be between -1 and 1, got {array.min():g} to {array.max():g}")
         lam, V = np.asarray(arrays["eigenvalues"], float), np.asarray(arrays["eigenvectors"], float)
         if V.shape != (len(lam), len(lam)) or not np.abs(V.T @ V - np.eye(len(V))).max() < ORTHONORMAL:
             raise InputError(f"eigenvectors must be an orthonormal matrix of {len(lam)} rows and columns")

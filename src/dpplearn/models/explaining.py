@@ -12,7 +12,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.distributions.components import PlainSets
-from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.tools.words import likelier, shortened, shown, without_middle
 
@@ -101,6 +101,8 @@ def explanation(
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
     if not distribution.marginals()[item] > 0:
         raise InputError(f"item {catalogue.labels[item]!r} has probability zero under this model, with any basket")
+    if distribution.log_inclusion(PlainSets.of([basket], distribution.n_items))[0] == -np.inf:
+        raise InputError(IMPOSSIBLE)
     values = _values(distribution, item)
     if len(basket) <= ALL_SUBSETS:
         shapley, error = _exact(values, basket), np.zeros(2)

@@ -65,11 +65,15 @@ def read_model(path: str | PathLike[str]) -> tuple[DPP | Mixture, dict[str, str]
         kind = document.get("model")
         if not isinstance(kind, str) or kind not in MODELS:
             raise InputError(f"model must be one of {', '.join(MODELS)}, got {kind!r}")
+        if kind == "DPP" and "eigenvalues" not in arrays:
+            raise InputError("array eigenvalues is missing")
+        if not isinstance(document["items"], list):
+            raise InputError(f"items must be a list, got {type(document['items']).__name__}")
         distribution, items = SetDistribution.from_arrays(arrays), Catalogue.of(document["items"]).labels
         learned, training = Provenance.of(document["learned"]), Training.from_arrays(arrays)
         model = MODELS[kind].of_distribution(distribution, items, learned=learned, training=training)
-        if (kind == "DPP") != ("eigenvalues" in arrays):
-            raise InputError(f"the arrays are not those of a {kind}")
         return model, dict(document.get("versions", {}))
-    except (InputError, KeyError, TypeError, ValueError) as error:
+    except KeyError as error:
+        raise InputError(f"{fspath(path)} is not a valid model file: {error.args[0]} is missing") from None
+    except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{fspath(path)} is not a valid model file: {error}") from None

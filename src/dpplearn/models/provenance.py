@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from dpplearn.errors import InputError
 
-TYPES: dict[str, Any] = {"str": str, "int": int, "float": (int, float), "bool": bool}
+MAX_FLOAT = sys.float_info.max
+TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,8 @@ class Provenance:
         types = {field.name: TYPES[str(field.type).split(" ")[0]] for field in fields(cls)}
         known = {name: value for name, value in document.items() if name in types}
         for name, value in known.items():
-            if value is not None and (
-                not isinstance(value, types[name]) or isinstance(value, bool) != (types[name] is bool)
-            ):
-                raise InputError(f"learned.{name} must be of type {types[name]}, got {value!r}")
+            if value is not None and not _has_type(value, types[name]):
+                raise InputError(f"learned.{name} must be {types[name].__name__}, got {value!r}")
         return cls(**known)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,3 +92,10 @@ class Provenance:
         """
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if value is not None}
+
+
+def _has_type(value: Any, wanted: type) -> bool:
+    """Return whether a value has a type; integers that a float can represent are floats, too."""
+    if wanted is float and isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < MAX_FLOAT
+    return isinstance(value, wanted) and isinstance(value, bool) == (wanted is bool)

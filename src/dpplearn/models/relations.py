@@ -139,7 +139,9 @@ def evidence(training: Training | None, independence: Independence, rows: Ints, 
     if len(rows) == 1:
         met = training.pair_counts_of(int(rows[0]))[None, columns]
     else:
-        met = training.pair_counts_among(columns)[np.searchsorted(columns, rows)]
+        items = np.union1d(rows, columns)
+        places = np.ix_(np.searchsorted(items, rows), np.searchsorted(items, columns))
+        met = training.pair_counts_among(items)[places]
     return Evidence(met, expected, missed(training))
 
 

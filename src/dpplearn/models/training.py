@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,16 +51,24 @@ class Training:
     schedule: Mapping[str, npt.NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:
-        for what, weights in (("items", self.item_weights), ("pairs", self.pair_weights)):
-            within = weights.ndim == 1 and weights.dtype.kind == "f" and np.all((weights >= 0) & (weights < np.inf))
-            if not (within and 0 < self.weight < np.inf and np.all(weights <= self.weight * (1 + ROUNDING))):
+        if not 0 < self.weight < np.inf:
+            raise InputError(f"training.weight must be positive, got {self.weight:g}")
+        for name in ("item_weights", "pair_weights"):
+            weights = getattr(self, name)
+            if weights.ndim != 1 or weights.dtype.kind != "f":
                 raise InputError(
-                    f"training data of weight {self.weight:g} with {what} of weights {weights.dtype} of shape "
-                    f"{weights.shape}; expected one number each, from 0 to that weight"
+                    f"training.{name} must be one float each, got {weights.dtype} of shape {weights.shape}"
+                )
+            if not np.all((weights >= 0) & (weights <= self.weight * (1 + ROUNDING))):
+                raise InputError(
+                    f"training.{name} must be between 0 and {self.weight:g}, the weight of all baskets, got "
+                    f"{weights.min():g} to {weights.max():g}"
                 )
         self._check_pairs()
-        if not (self.blend is None or 0 <= self.blend <= 1) or not 0 <= self.least < np.inf:
-            raise InputError(f"a blend of {self.blend} and pairs from {self.least} on; expected 0 to 1, and 0 or more")
+        if not (self.blend is None or 0 <= self.blend <= 1):
+            raise InputError(f"training.blend must be between 0 and 1, got {self.blend}")
+        if not 0 <= self.least < np.inf:
+            raise InputError(f"training.least must be 0 or more, got {self.least}")
         for array in (self.item_weights, self.pairs, self.pair_weights):
             read_only(array)
 
@@ -68,11 +76,14 @@ class Training:
         n_items, pairs = len(self.item_weights), self.pairs
         if pairs.shape != (len(self.pair_weights), 2) or pairs.dtype.kind not in "iu":
             raise InputError(
-                f"pairs are {pairs.dtype} of shape {pairs.shape}, of {len(self.pair_weights)} weights; "
-                "expected two positions each"
+                f"training.pairs must be two integers for each of the {len(self.pair_weights)} training.pair_weights, "
+                f"got {pairs.dtype} of shape {pairs.shape}"
             )
         if pairs.size and not (pairs.min() >= 0 and pairs.max() < n_items):
-            raise InputError(f"pairs name items {pairs.min()} to {pairs.max()}, but there are {n_items}")
+            raise InputError(
+                f"training.pairs must be between 0 and {n_items - 1}, the positions of training.item_weights, got "
+                f"{pairs.min()} to {pairs.max()}"
+            )
 
     @classmethod
     def of(cls, baskets: AnyBaskets, history: History | None = None) -> Training:
@@ -249,7 +260,7 @@ class Training:
         >>> Training.from_arrays(training.arrays).weight
         2.0
         """
-        if "training.weight" not in arrays:
+        if not any(name.startswith(("training.", "history.", "schedule.")) for name in arrays):
             return None
         columns, schedule = (
             {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
@@ -259,13 +270,11 @@ class Training:
             name: arrays[f"training.{name}"] for name in ("weight", "blend", "least") if f"training.{name}" in arrays
         }
         for name, array in single.items():
-            if array.shape != (1,):
-                raise InputError(f"the {name} of the training data has shape {array.shape}; expected one number")
-        shapes = {column.shape for column in columns.values()}
-        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise InputError(f"the columns of the history have shapes {sorted(shapes)}; expected one length")
+            if array.shape != (1,) or array.dtype.kind != "f":
+                raise InputError(f"training.{name} must be one float, got {array.dtype} of shape {array.shape}")
+        _check_history(columns)
         return cls(
-            float(single["weight"][0]),
+            float(arrays["training.weight"][0]),
             arrays["training.item_weights"],
             arrays["training.pairs"],
             arrays["training.pair_weights"],
@@ -274,6 +283,19 @@ class Training:
             float(single["least"][0]) if "least" in single else 0.0,
             schedule or None,
         )
+
+
+def _check_history(columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    names = [field.name for field in fields(History)]
+    odd = set(columns).symmetric_difference(names)
+    if columns and odd:
+        raise InputError(f"history must have the columns {', '.join(names)}; history.{min(odd)} is missing or unknown")
+    for name, column in columns.items():
+        if column.shape != (columns["log_likelihood"].size,) or column.dtype.kind != "f":
+            raise InputError(
+                f"history.{name} must be one float per iteration, as many as history.log_likelihood, got "
+                f"{column.dtype} of shape {column.shape}"
+            )
 
 
 def _small(weights: Floats) -> npt.NDArray[Any]:

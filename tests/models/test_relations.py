@@ -8,13 +8,16 @@ from functools import partial
 
 import numpy as np
 import pytest
-from dpplearn.models.evidence import Evidence, told
 from scipy.stats import binom, false_discovery_control, poisson
 
 import dpplearn as dl
 from dpplearn.analysis.relations import related_pairs
 from dpplearn.analysis.substitutes import substitute_pairs
+from dpplearn.distributions.independent import before_truncation
+from dpplearn.models.relations import Evidence, Independence, benjamini_hochberg, evidence, pair_table
+from dpplearn.models.training import Training
 from helpers.command import both
+from helpers.problems import as_mixture, random_mixture
 
 N_ITEMS = 14
 LEARNED = {
@@ -58,6 +61,55 @@ def test_substitutes_are_found(kind: str) -> None:
     assert 15 < found.expected < 50
 
 
+MODELS = {
+    "dpp": dl.DPP.from_K([[0.5, 0.3, 0.1], [0.3, 0.4, 0.0], [0.1, 0.0, 0.3]]),
+    "dpp, nonempty": dl.DPP.from_K([[0.2, 0.1, 0.1], [0.1, 0.2, 0.0], [0.1, 0.0, 0.3]], nonempty=True),
+    "mixture": as_mixture(random_mixture(2, 6)),
+    "mixture, nonempty": as_mixture(random_mixture(2, 6), nonempty=True),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_relations_are_the_entries_of_the_pair_table(kind: str) -> None:
+    """For nonempty models, against independent items with the same marginals given that the set is not empty."""
+    model = MODELS[kind]
+    n, m = len(model.items), model.marginals()
+    pairs = [[model.inclusion_prob({i, j}) for j in range(n)] for i in range(n)]
+    p = before_truncation(m) if model.nonempty else m
+    expected = np.outer(m, p)
+    table = pair_table(model.distribution)
+    off = ~np.eye(n, dtype=bool)
+    np.testing.assert_allclose(table.expected[off], expected[off], rtol=1e-9)
+    np.testing.assert_allclose(table.lift[off], (np.array(pairs) / expected)[off], rtol=1e-9)
+    for i in range(n):
+        below, above = model.substitutes(i), model.complements(i)
+        assert all(isinstance(each, dl.Relation) for each in below + above)
+        lifts = np.delete(table.lift[i], i)
+        np.testing.assert_allclose([each.lift for each in below], np.sort(lifts[lifts < 1 - 1e-9]), rtol=1e-9)
+        np.testing.assert_allclose([each.lift for each in above], -np.sort(-lifts[lifts > 1 + 1e-9]), rtol=1e-9)
+
+
+def test_lifts_change_continuously_with_the_probability_of_the_empty_set() -> None:
+    distribution = MODELS["dpp"].distribution
+    independent = np.prod(1 - distribution.marginals())
+    steps = np.linspace(0, independent, 4001)
+    lifts = np.array([pair_table(distribution.with_p_empty(p)).lift for p in steps])
+    assert np.abs(lifts[0] - lifts[-1]).max() > 0.1
+    assert np.abs(np.diff(lifts, axis=0)).max() < 1e-3
+
+
+def test_counts_of_pairs_are_those_of_the_items_asked_for_in_any_order() -> None:
+    training = Training.of(soda())
+    whole = training.pair_counts_among(np.arange(4))
+    independence = Independence(training.frequencies, 1.0)
+    for rows, columns in (([2, 0], [3, 1, 0]), ([3, 1, 2], [3, 1, 2]), ([1], [2, 0])):
+        found = evidence(training, independence, np.array(rows), np.array(columns))
+        np.testing.assert_array_equal(found.met, whole[np.ix_(rows, columns)])
+        np.testing.assert_allclose(
+            found.expected, np.outer(training.item_weights[rows], training.frequencies[columns]), rtol=1e-12
+        )
+
+
 def soda() -> dl.Baskets:
     """Return baskets where soda co-occurs with neither whisky (1 expected) nor water (69 expected)."""
     lists = [["soda"]] * 200 + [["water"]] * 200 + [["whisky"]] * 5 + [["bread"]] * 300 + [["soda", "bread"]] * 100
@@ -92,7 +144,7 @@ def test_pairs_too_rare_to_be_kept_may_have_met_as_often_as_those() -> None:
     training = replace(model.training, least=65.0)
     assert training.pair_counts_of(model.catalogue.position("soda"))[model.catalogue.position("water")] == 0
     assert model.substitutes("soda")[0].item == "water"
-    unsure = dl.Mixture(model.kernel, model.items, training=training)
+    unsure = dl.Mixture(model.distribution, model.items, training=training)
     assert unsure.substitutes("soda") == []
     assert related_pairs(unsure).substitutes == []
 
@@ -101,11 +153,11 @@ def test_errors_are_held_to_the_level_as_benjamini_and_hochberg_do() -> None:
     rng = np.random.default_rng(0)
     for size in (1, 5, 40):
         p = rng.random(size) ** 3
-        np.testing.assert_array_equal(told(p, 0.1), false_discovery_control(p) <= 0.1)
+        np.testing.assert_array_equal(benjamini_hochberg(p, 0.1), false_discovery_control(p) <= 0.1)
     p = np.array([0.001, np.nan, 0.03])
-    assert told(p, 0.05).tolist() == [True, True, True]
-    assert told(p, 0.05, tests=10).tolist() == [True, True, False]
-    assert told(p, 0.05, tests=100).tolist() == [False, True, False]
+    assert benjamini_hochberg(p, 0.05).tolist() == [True, True, True]
+    assert benjamini_hochberg(p, 0.05, tests=10).tolist() == [True, True, False]
+    assert benjamini_hochberg(p, 0.05, tests=100).tolist() == [False, True, False]
 
 
 def test_chances_and_intervals_are_those_of_counts() -> None:

@@ -1,0 +1,111 @@
+"""Low-rank mixtures: the same results as the dense mixture, and relations in large catalogues."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.analysis.relations import related_pairs
+from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.scaled import ScaledDPPs
+from dpplearn.models.model import MANY_ITEMS, MAX_PAIRED_ITEMS
+from dpplearn.models.relations import benjamini_hochberg, evidence, pair_table
+from dpplearn.models.training import Training
+from helpers.problems import as_mixture, random_low_rank
+
+N = 9
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_low_rank_and_dense_mixtures_agree(nonempty: bool) -> None:
+    held = np.random.default_rng(3).random((300, N)) < np.linspace(0.1, 0.6, N)
+    training = Training.of(dl.Baskets.from_lists([np.flatnonzero(row) for row in held], n_items=N))
+    low_rank = as_mixture(random_low_rank(3, N), nonempty=nonempty, training=training)
+    found = low_rank.distribution
+    assert isinstance(found.components, ScaledDPPs)
+    full = dl.Mixture(SetDistribution(found.components.dense(), found.log_mass, found.log_empty), training=training)
+    np.testing.assert_allclose(low_rank.segment_marginals, full.segment_marginals, rtol=1e-9)
+    np.testing.assert_allclose(low_rank.segment_of([1, 4]), full.segment_of([1, 4]), rtol=1e-9)
+    np.testing.assert_allclose(low_rank.lift, full.lift, rtol=1e-9)
+    assert [each.likes[0][0] for each in low_rank.segments()] == [each.likes[0][0] for each in full.segments()]
+    for item in range(N):
+        for ours, theirs in (
+            (low_rank.substitutes(item), full.substitutes(item)),
+            (low_rank.complements(item), full.complements(item)),
+        ):
+            ours = [each for each in ours if abs(each.lift - 1) > 1e-9]
+            assert [each.item for each in ours] == [each.item for each in theirs[: len(ours)]]
+            np.testing.assert_allclose([each[1:] for each in ours], [each[1:] for each in theirs[: len(ours)]])
+    one, other = (model.explain([5, 0, 3], 2) for model in (low_rank, full))
+    numbers = [(each.alone, each.given, each.score_alone, each.score) for each in (one, other)]
+    np.testing.assert_allclose(*numbers, rtol=1e-9)
+    for here, there in zip(one.influences, other.influences, strict=True):
+        assert here.item == there.item
+        np.testing.assert_allclose(here[1:], there[1:], rtol=1e-9)
+
+
+@cache
+def large() -> dl.Mixture:
+    """Return 20 items with interactions and 2,000 rare ones, with the counts of sets drawn from the model."""
+    frequent = random_low_rank(2, 20, rare=2.5)
+    assert frequent.factors is not None
+    Z = np.pad(frequent.factors.Z, ((0, MANY_ITEMS), (0, 0)))
+    log_odds = np.pad(frequent.log_odds, ((0, 0), (0, MANY_ITEMS)), constant_values=-8)
+    model = dl.Mixture.from_arrays(frequent.weights, log_odds, (Z, frequent.factors.core))
+    drawn = dl.Baskets.from_lists(model.sample(6000, rng=0), n_items=len(model.items))
+    return dl.Mixture(model.distribution, training=Training.of(drawn))
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_large_catalogues_keep_only_relations_whose_interval_excludes_one(above: bool) -> None:
+    model = large()
+    item = 11
+    row, every = np.array([item]), np.arange(len(model.items))
+    lift = pair_table(model.distribution, row, every).lift[0]
+    seen = evidence(model.training, model.independence, row, every)
+    (low,), (high,) = seen.interval()
+    if above:
+        found = model.complements(item, 9999, level=None)
+        kept = (lift > 1) & (low > 1) & (seen.met[0] >= 3)
+        by = -np.minimum(lift, low)
+    else:
+        found = model.substitutes(item, 9999, level=None)
+        kept, by = (lift < 1) & (high < 1), np.maximum(lift, high)
+    kept[item] = False
+    expected = np.flatnonzero(kept)
+    assert len(expected) > 2
+    assert [each.item for each in found] == expected[np.argsort(by[expected], kind="stable")].tolist()
+
+
+def test_the_top_pairs_of_a_large_catalogue_are_those_of_all_pairs() -> None:
+    model, n = large(), MANY_ITEMS + 20
+    every = np.arange(n)
+    seen = evidence(model.training, model.independence, every, every)
+    upper = np.triu(np.ones((n, n), bool), 1)
+    lift, (low, high) = pair_table(model.distribution).lift, seen.interval()
+    more, fewer = (p.copy() for p in (seen.more(), seen.fewer()))
+    frequent = np.zeros(n, bool)
+    frequent[np.argsort(-model.training.item_weights, kind="stable")[:MANY_ITEMS]] = True
+    found = related_pairs(model, 20)
+    for pairs, p, by, allowed in (
+        (found.complements, more, np.minimum(lift, low), seen.met >= 3),
+        (found.substitutes, fewer, -np.maximum(lift, high), np.outer(frequent, frequent)),
+    ):
+        allowed &= upper & (by > (1 if pairs is found.complements else -1))
+        rejected = np.zeros((n, n), bool)
+        rejected[upper] = benjamini_hochberg(p[upper], 0.05)
+        first, second = np.nonzero(allowed & rejected)
+        order = np.lexsort((second, first, -by[first, second]))[:20]
+        assert len(order) > 1
+        assert [each[:2] for each in pairs] == list(zip(first[order].tolist(), second[order].tolist(), strict=True))
+        np.testing.assert_allclose([each.lift for each in pairs], lift[first[order], second[order]], rtol=1e-9)
+
+
+def test_the_lift_matrix_of_a_very_large_catalogue_is_refused() -> None:
+    model = as_mixture(random_low_rank(1, MAX_PAIRED_ITEMS + 1, rare=8))
+    with pytest.raises(dl.InputError, match="5,001"):
+        _ = model.lift
+    assert len(model.complements(0, 3)) == 3
