@@ -26,7 +26,8 @@ class Drawn(SphinxDirective):
         name, alt = self.arguments[0], self.options["alt"]
         if name not in drawing.names():
             raise self.error(f"there is no figure {name!r}; docs/figures draws {', '.join(drawing.names())}")
-        images = nodes.container()  # without it the theme would hide the caption together with the image of the other theme
+        # Without a container the theme would hide the caption together with the image of the other theme.
+        images = nodes.container()
         for theme in drawing.THEMES:
             uri = f"/{FOLDER}/{drawing.file_name(name, theme)}"
             images += nodes.image(uri=uri, alt=alt, classes=[f"only-{theme}"])
