@@ -20,7 +20,6 @@ MODEL = dl.DPP.from_K(np.diag(np.linspace(0.2, 0.7, BASKETS.n_items)))
 COUNTS: dict[str, Callable[[], Any]] = {
     "restarts": lambda: dl.fit_dpp(BASKETS, restarts=ENORMOUS, nonempty=False),
     "max_iter": lambda: dl.fit_dpp(BASKETS, max_iter=ENORMOUS, nonempty=False),
-    "patience": lambda: dl.fit_dpp(BASKETS, validation=0.2, nonempty=False),
     "threads": lambda: dl.fit_dpp(BASKETS, threads=ENORMOUS, nonempty=False),
     "folds": lambda: dl.cross_validate(BASKETS, folds=ENORMOUS),
     "k": lambda: dl.evaluate(MODEL, BASKETS, k=ENORMOUS),

@@ -142,7 +142,7 @@ def test_the_calibration_of_a_fitted_model_is_on_its_training_data(tmp_path: Pat
 def test_related_items_are_those_of_the_model(tmp_path: Path) -> None:
     attracts, apart = [[1, 2], [-2, 1]], [[2, 1], [1, 2]]
     both = np.block([[np.array(attracts), np.zeros((2, 2))], [np.zeros((2, 2)), np.array(apart)]])
-    model = dl.Mixture.from_arrays([1.0], np.full((1, 4), -2.0), both, items=["crib", "Pad", "cot", "bed"])
+    model = dl.Mixture.from_arrays([1.0], np.full((1, 4), -2.0), both - np.eye(4), items=["crib", "Pad", "cot", "bed"])
     model.save(tmp_path / "sleep.safetensors")
     with client(tmp_path) as asks:
         together, instead = ask(asks, "complements", {"item": "crib"}), ask(asks, "substitutes", {"item": "cot"})
