@@ -94,8 +94,9 @@ def same(one: dl.FitResult, other: dl.FitResult) -> None:
 
 
 def test_workers_learn_what_this_process_learns(there: Parts, here: Parts) -> None:
-    for options in ({"learner": "em", "max_iter": 3, "shrinkage": 0.1, "validation": 0.2, "rng": 0}, MIXTURE):
-        same(dl.fit(there, **options), dl.fit(here, **options))
+    options = {"learner": "em", "max_iter": 3, "shrinkage": 0.1, "validation": 0.2, "rng": 0}
+    same(dl.fit_dpp(there, **options), dl.fit_dpp(here, **options))
+    same(dl.fit(there, **MIXTURE), dl.fit(here, **MIXTURE))
 
 
 def test_a_fit_survives_a_killed_worker_unchanged(there: Parts, here: Parts) -> None:
@@ -109,9 +110,9 @@ def test_a_fit_survives_a_killed_worker_unchanged(there: Parts, here: Parts) -> 
             killer.start()
         found_dead.append(gone(process))
 
-    result = dl.fit(there, **EM, callback=callback)
+    result = dl.fit_dpp(there, **EM, callback=callback)
     assert found_dead[-1], "the fit was over before the worker was"
-    same(result, dl.fit(here, **EM))
+    same(result, dl.fit_dpp(here, **EM))
 
 
 def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(
@@ -174,11 +175,11 @@ def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
             monkeypatch.setattr(cluster, "PATIENCE", 0.2)
             monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 0.5)
             with pytest.raises(InputError, match=r"0\.5"):
-                dl.fit(parts, **EM)
+                dl.fit_dpp(parts, **EM)
             monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 600.0)
             threading.Timer(0.5, scheduler.kill).start()
             with pytest.raises(InputError):
-                dl.fit(parts, **EM)
+                dl.fit_dpp(parts, **EM)
     finally:
         for process in (scheduler, worker):
             process.kill()

@@ -41,7 +41,7 @@ class ScaledDPPs:
     >>> attracts = Dense(np.array([[[0.0, 2.0], [-2.0, 0.0]]]))
     >>> pair = ScaledDPPs(np.array([[-2.0, -2.0]]), attracts)
     >>> pair.marginals().round(3).tolist()
-    [[0.165, 0.165]]
+    [[0.167, 0.167]]
     """
 
     log_odds: npt.NDArray[Any]  # (m, n_items); learned low-rank ones are in single precision

@@ -45,6 +45,7 @@ class Statistics:
 
     Examples
     --------
+    >>> from dpplearn.distributions.spectral import SpectralDPP
     >>> kernel = SpectralDPP.from_L([[1.0, 0.0], [0.0, 0.5]])
     >>> parts = [statistics(kernel, Baskets.from_lists([Y], n_items=2)) for Y in ([0], [0, 1])]
     >>> (parts[0] + parts[1]).delta.round(6).tolist()
@@ -86,6 +87,7 @@ def sum_statistics(parts: Iterable[Statistics]) -> Statistics:
 
     Examples
     --------
+    >>> from dpplearn.distributions.spectral import SpectralDPP
     >>> kernel = SpectralDPP.from_L([[1.0, 0.0], [0.0, 0.5]])
     >>> parts = [Baskets.from_lists([Y], n_items=2) for Y in ([0], [0, 1])]
     >>> sum_statistics(statistics(kernel, part) for part in parts).weight
@@ -112,6 +114,7 @@ def statistics(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = N
 
     Examples
     --------
+    >>> from dpplearn.distributions.spectral import SpectralDPP
     >>> stats = statistics(SpectralDPP.from_L([[1.0, 0.5], [0.5, 1.0]]), Baskets.from_lists([[0], [0, 1]]))
     >>> round(stats.logdet, 4)
     -0.2877
