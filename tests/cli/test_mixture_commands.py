@@ -49,7 +49,7 @@ def test_a_start_decides_the_kind_of_model_and_the_segments(
     shop: Path, mixture_file: Path, model: Path, tmp_path: Path
 ) -> None:
     two = tmp_path / "two"
-    call = ("fit", shop / "orders.csv", "--max-iter", 1, "-o")
+    call = ("fit", shop / "orders.csv", "--max-iter", 20, "-o")
     assert not answer(*call, two, "--segments", 2, "--seed", 0, "--may-be-empty")["nonempty"]
     assert not dl.load(two).nonempty
     again = (*call, tmp_path / "m", "--start")

@@ -69,7 +69,7 @@ def test_ctrl_c_saves_the_model_and_ends_the_workers(files: str, tmp_path: Path)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
         process.communicate(timeout=60)
         shown = terminal.close()
-        assert process.returncode == 130
+        assert process.returncode == 130, shown
         assert str(model) in shown
         assert "Traceback" not in shown
         assert dl.load(model).learned.learner == "em"

@@ -20,7 +20,6 @@ from dpplearn.evaluation.baselines import (
     baselines_without_training,
     ease,
     ease_of,
-    never_empty,
     of_blend,
     of_model,
 )
@@ -142,7 +141,7 @@ def test_probabilities_given_one_item_and_given_a_nonempty_basket_are_those_of_e
         given = (P * holds[:, a]) @ holds / P[holds[:, a]].sum()
         np.testing.assert_allclose(np.delete(found[a], a), np.delete(given, a), atol=1e-12)
     P[SUBSETS.sizes == 0] = 0
-    law = never_empty(LAWS[name])
+    law = LAWS[name].with_p_empty(0.0)
     np.testing.assert_allclose(np.exp(law.log_prob(SUBSETS)), P / P.sum(), atol=1e-12)
 
 
@@ -177,7 +176,7 @@ def test_ease_of_many_items_is_that_of_the_most_frequent_and_puts_the_others_las
     np.testing.assert_allclose(ease_of(training, 0.1).scores(np.array([2])), TRAIN.frequencies())
 
 
-@pytest.mark.parametrize(("seed", "expected"), [(0, 0.03), (3, 3.0)])
+@pytest.mark.parametrize(("seed", "expected"), [(0, 3.0), (3, 0.03)])
 def test_it_is_the_one_that_ranks_best_by_plain_loops(seed: int, expected: float) -> None:
     train = sampled(seed, 600, 8)
     rng = np.random.default_rng(7)

@@ -117,7 +117,7 @@ def test_the_default_model_and_its_recommendations_are_those_of_fit() -> None:
         {"learner": "lbfgs", "shrinkage": 0.5},
         {"learner": "lbfgs", "shrinkage": "auto"},
         {"learner": "lbfgs", "shrinkage": 1},
-        {"learner": "lbfgs", "shrinkage": 0, "validation": 0.3, "patience": 4, "tol": 1e-6},
+        {"learner": "lbfgs", "shrinkage": 0, "validation": 0.3, "tol": 1e-6},
     ],
     ids=str,
 )

@@ -76,7 +76,7 @@ def test_every_category_gets_the_model_of_fit_and_the_metrics_of_evaluate(
         assert (result["on"], result["n_baskets"], result["last"]) == ("test", len(test), None)
     again = dl.Shelf.open(tmp_path / "shelf")
     assert (again.is_whole(), again.learned, again.versions) == (True, (), shelf.versions)
-    with pytest.raises(dl.InputError, match="'start'"):
+    with pytest.raises(dl.InputError, match="start"):
         dl.fit_all(prepared, tmp_path / "other", start=shelf["category-0"])
     kept = prepared.manifest["account"][-1]["baskets"]
     for each in prepared.categories:

@@ -14,7 +14,7 @@ import dpplearn as dl
 from dpplearn.pipeline import recommend_all as module
 from helpers.command import answer, run, table
 from helpers.order_files import write_csv, write_json_lines, write_parquet
-from helpers.problems import random_mixture
+from helpers.problems import as_mixture, random_mixture
 from helpers.shelves import SHARES, three_categories, write_shelf
 
 COLUMNS = ("basket", "item")
@@ -105,7 +105,7 @@ def test_items_that_no_model_has_stop_it_before_anything_is_written_or_are_left_
 
 
 def test_one_model_has_no_category_and_invalid_rows_and_impossible_baskets_are_counted(tmp_path: Path) -> None:
-    model = dl.Mixture(random_mixture(2, 4, seed=1), [5, 6, 7, 80])
+    model = as_mixture(random_mixture(2, 4, seed=1), [5, 6, 7, 80])
     write_csv(tmp_path / "a.csv", COLUMNS, [("b", 80)])
     dl.recommend_all(model, tmp_path / "a.csv", tmp_path / "out.parquet", k=2)
     wanted = [("b", rank, *each) for rank, each in enumerate(model.recommend([80], 2), start=1)]

@@ -14,7 +14,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.tools.files import digest
 from helpers.order_files import random_orders, write_csv
-from helpers.problems import random_mixture
+from helpers.problems import as_mixture, random_mixture
 from helpers.service import Client, answer_of, client, problem_of
 from helpers.shelves import SHARES, three_categories, write_shelf
 
@@ -142,7 +142,7 @@ def test_the_calibration_of_a_fitted_model_is_on_its_training_data(tmp_path: Pat
 def test_related_items_are_those_of_the_model(tmp_path: Path) -> None:
     attracts, apart = [[1, 2], [-2, 1]], [[2, 1], [1, 2]]
     both = np.block([[np.array(attracts), np.zeros((2, 2))], [np.zeros((2, 2)), np.array(apart)]])
-    model = dl.Mixture.from_arrays([1.0], np.full((1, 4), -2.0), both, items=["crib", "Pad", "cot", "bed"])
+    model = dl.Mixture.from_arrays([1.0], np.full((1, 4), -2.0), both - np.eye(4), items=["crib", "Pad", "cot", "bed"])
     model.save(tmp_path / "sleep.safetensors")
     with client(tmp_path) as asks:
         together, instead = ask(asks, "complements", {"item": "crib"}), ask(asks, "substitutes", {"item": "cot"})
@@ -153,10 +153,10 @@ def test_related_items_are_those_of_the_model(tmp_path: Path) -> None:
 
 def test_every_kind_of_model_is_served(asks: Client, shelf: dl.Shelf, tmp_path: Path) -> None:
     found = ask(asks, "substitutes", {"item": "sock"}, "wear")
-    assert found["items"][0]["lift"] == pytest.approx(1 - shelf["wear"].substitutes("sock")[0].substitution)
+    assert found["items"][0]["lift"] == pytest.approx(shelf["wear"].substitutes("sock")[0].lift)
     for what, body in (("complements", {"item": "sock"}), ("segments", {})):
         assert ask(asks, what, body, "wear")["note"]  # a DPP has none
-    one, other = (dl.Mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
+    one, other = (as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
     model = dl.Mixture.of([one, other, dl.DPP.from_K(np.eye(3) / 4, ["cot", "crib", "lamp"])])
     model.save(tmp_path / "sleep.safetensors")
     with client(tmp_path / "sleep.safetensors") as given_models:

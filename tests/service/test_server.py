@@ -15,7 +15,7 @@ import pytest
 
 import dpplearn as dl
 from helpers import command
-from helpers.problems import random_mixture
+from helpers.problems import as_mixture, random_mixture
 from helpers.program import wait_for
 from helpers.service import Connection, Server, alive, server
 from helpers.shelves import SHARES, three_categories, write_shelf
@@ -39,7 +39,7 @@ def served(folder: Path, tmp_path: Path) -> Iterator[Server]:
 
 def swap(folder: Path, seed: int) -> None:
     """A new shelf as fit_all puts it in place: files of new names, and the manifest last."""
-    models = three_categories() | {"sleep": dl.Mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"])}
+    models = three_categories() | {"sleep": as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"])}
     aside = write_shelf(folder.with_name(f"aside-{seed}"), models, SHARES)
     manifest = json.loads((aside / "manifest.json").read_text())
     for each in manifest["categories"]:

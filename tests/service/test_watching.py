@@ -15,13 +15,13 @@ import dpplearn as dl
 from dpplearn.models.model import SetModel
 from dpplearn.service.shelves import read_served
 from dpplearn.tools.files import digest
-from helpers.problems import random_mixture
+from helpers.problems import as_mixture, random_mixture
 from helpers.service import Client, answer_of, client, problem_of
 from helpers.shelves import SHARES, three_categories, write_shelf
 
 
 def other(seed: int = 9) -> SetModel:
-    return dl.Mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"], nonempty=True)
+    return as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"], nonempty=True)
 
 
 def best(asks: Client, name: str = "sleep") -> float:
