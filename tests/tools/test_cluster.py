@@ -97,14 +97,8 @@ def same(one: dl.FitResult, other: dl.FitResult) -> None:
 
 
 def test_workers_learn_what_this_process_learns(there: Parts, here: Parts) -> None:
-<<<<<<< HEAD
     for options in ({"learner": "em", "max_iter": 3, "shrinkage": 0.1, "validation": 0.2, "rng": 0}, MIXTURE):
         same(fit(there, **options), fit(here, **options))
-=======
-    options = {"learner": "em", "max_iter": 3, "shrinkage": 0.1, "validation": 0.2, "rng": 0}
-    same(dl.fit_dpp(there, **options), dl.fit_dpp(here, **options))
-    same(dl.fit(there, **MIXTURE), dl.fit(here, **MIXTURE))
->>>>>>> k2
 
 
 def test_a_fit_survives_a_killed_worker_unchanged(there: Parts, here: Parts) -> None:
@@ -118,15 +112,9 @@ def test_a_fit_survives_a_killed_worker_unchanged(there: Parts, here: Parts) -> 
             killer.start()
         found_dead.append(gone(process))
 
-<<<<<<< HEAD
     result = fit(there, **EM, callback=callback)
     assert found_dead[-1], "the fit was over before the worker was"
     same(result, fit(here, **EM))
-=======
-    result = dl.fit_dpp(there, **EM, callback=callback)
-    assert found_dead[-1], "the fit was over before the worker was"
-    same(result, dl.fit_dpp(here, **EM))
->>>>>>> k2
 
 
 def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(
@@ -189,19 +177,11 @@ def test_workers_that_are_all_gone_and_a_scheduler_that_is_are_named(
             monkeypatch.setattr(cluster, "PATIENCE", 0.2)
             monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 0.5)
             with pytest.raises(InputError, match=r"0\.5"):
-<<<<<<< HEAD
                 fit(parts, **EM)
             monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 600.0)
             threading.Timer(0.5, scheduler.kill).start()
             with pytest.raises(InputError):
                 fit(parts, **EM)
-=======
-                dl.fit_dpp(parts, **EM)
-            monkeypatch.setattr(cluster, "WITHOUT_WORKERS", 600.0)
-            threading.Timer(0.5, scheduler.kill).start()
-            with pytest.raises(InputError):
-                dl.fit_dpp(parts, **EM)
->>>>>>> k2
     finally:
         for process in (scheduler, worker):
             process.kill()

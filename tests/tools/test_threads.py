@@ -80,11 +80,7 @@ def test_a_process_forked_while_another_thread_sets_blas_can_do_so_too() -> None
 @pytest.mark.slow
 def test_fits_in_threads_equal_sequential_fits() -> None:
     """Learners that use BLAS in different ways, with cross-validated shrinkage in one."""
-<<<<<<< HEAD
     shrinkages = {"lbfgs": "auto", "em": 0, "natural-em": 0.1, "adam": 0.3}
-=======
-    shrinkages = {"lbfgs": "auto", "em": 0, "mm": 0.1, "adam": 0.3}
->>>>>>> k2
     baskets = make_registries("safety", 160, rng=0)
 
     def learn(learner: str) -> FitResult:
