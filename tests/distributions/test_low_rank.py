@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from distributions.contract import LEVEL, as_sets, membership, p_value
 from dpplearn import InputError
@@ -126,29 +127,27 @@ def test_draws_have_their_probabilities_and_those_of_a_symmetric_core_have_not(k
 
 
 def test_draws_from_blocks_of_many_items_have_their_probabilities() -> None:
-    """So many components of rank 41 leave memory for four blocks of 100 items, which are halved to find items."""
-    interaction = catalogue(400, repelling=1, attracting=20).components.interaction
-    log_odds = np.random.default_rng(0).normal(-5.5, 0.3, (5000, 400)).astype(np.float32)
+    """So many components of rank 41 leave memory for four blocks of about 200 items, which are halved twice."""
+    interaction = catalogue(1000, repelling=1, attracting=20).components.interaction
+    log_odds = np.random.default_rng(0).normal(-6.5, 0.3, (5000, 1000)).astype(np.float32)
     components, n = ScaledDPPs(log_odds, interaction), 1500
-    one = components.take(np.zeros(1, np.int64))
+    one, every = components.take(np.zeros(1, np.int64)), np.arange(1000)
     drawn, p = components.sample(np.zeros(n, np.int64), np.random.default_rng(0)), one.marginals()[0]
-    pairs = one.pair_marginals(np.ones(1), np.arange(400), np.arange(400))
-    strong = np.argwhere(np.triu(pairs > 1.5 * np.outer(p, p), 1))  # pairs that attract each other
+    pairs = one.pair_marginals(np.ones(1), every, every)
+    strong = np.argwhere(np.triu(pairs > 1.8 * np.outer(p, p), 1))[:3000]  # pairs that attract each other
+    groups = np.argsort(-one.p[0] * (interaction.Z**2).sum(axis=1)).reshape(50, 20)  # by strength, as blocks are
 
     def distance(sets: list[Ints]) -> float:
-        """Standard deviations by which the χ² of items is too large, and those of the number of strong pairs."""
-        held = np.zeros((n, 400), bool)
-        for row, each in enumerate(sets):
-            held[row, each] = True
-        of_items = ((held.sum(axis=0) - n * p) ** 2 / (n * p * (1 - p))).sum()
-        n_pairs = (held[:, strong[:, 0]] & held[:, strong[:, 1]]).sum(axis=1)
-        too_few = (pairs[*strong.T].sum() - n_pairs.mean()) / (n_pairs.std() / np.sqrt(n))
-        return float(max((of_items - 400) / np.sqrt(2 * 400), abs(too_few)))
+        """The χ² of the items of groups or of the strong pairs, relative to its bound; the larger one."""
+        held = np.array([np.isin(every, each) for each in sets])
+        counts = np.column_stack([held[:, groups].sum(axis=2), held[:, strong].all(axis=2).sum(axis=1)])
+        expected = np.append(p[groups].sum(axis=1), pairs[*strong.T].sum())
+        squares = (counts.mean(axis=0) - expected) ** 2 / counts.var(axis=0) * n
+        return float(max(squares[:-1].sum() / chi2.isf(LEVEL, 50), squares[-1] / chi2.isf(LEVEL, 1)))
 
-    assert distance(drawn) < 5
+    assert distance(drawn) < 1
     rng = np.random.default_rng(0)
-    assert distance([np.flatnonzero(rng.random(400) < p) for _ in range(n)]) > 8
-    assert distance([each + (each % 2 == 0) * (each < 399) for each in drawn]) > 8
+    assert distance([np.flatnonzero(rng.random(1000) < p) for _ in range(n)]) > 2
     few = [components.sample(np.zeros(70, np.int64), np.random.default_rng(1), threads=t) for t in (1, 2)]
     assert [each.tolist() for each in few[0]] == [each.tolist() for each in few[1]]
 
