@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from distributions.contract import LEVEL, as_sets, membership, p_value
 from dpplearn import InputError
@@ -28,8 +29,10 @@ def raised(components: ScaledDPPs, log_odds: float) -> ScaledDPPs:
     return ScaledDPPs(components.log_odds + np.float32(log_odds), components.interaction)
 
 
-@pytest.mark.parametrize(("n_items", "each"), [(160, False), (160, True), (400, False)])
-@pytest.mark.parametrize("log_odds", [0, 4])
+@pytest.mark.parametrize(
+    ("n_items", "each", "log_odds"),
+    [(160, False, 0), (160, True, 0), (160, False, 4), (400, False, 3), (400, False, 8)],
+)
 def test_sizes_and_marginals_given_a_size_are_those_of_dense_components(
     n_items: int, each: bool, log_odds: float
 ) -> None:
@@ -123,34 +126,30 @@ def test_draws_have_their_probabilities_and_those_of_a_symmetric_core_have_not(k
             assert p_value(drawn, P) < LEVEL
 
 
-def test_draws_from_blocks_of_many_items_enter_groups_of_items_with_their_probabilities() -> None:
-    """A group has the items that mostly interact by one of five columns. P(no item of some groups) is the evidence of a
-    condition, and differences of these are the probabilities of the groups that a set enters."""
-    segments = catalogue(6000, segments=1, repelling=1, attracting=2)
-    components, Z = segments.components, segments.components.interaction.Z
-    group = np.where(Z.any(axis=1), np.argmax(Z, axis=1), -1)
-    inside = membership(5)
-    empty = np.array([
-        np.exp(components.condition(NO_ITEMS, np.flatnonzero(np.isin(group, np.flatnonzero(~kept))))[0][0])
-        for kept in inside
-    ])  # fmt: skip
-    within = (inside[:, None] | ~inside[None]).all(axis=2)  # (2^5, 2^5): whether the second is a subset of the first
-    P = np.linalg.solve(within.astype(float), empty)
+def test_draws_from_blocks_of_many_items_have_their_probabilities() -> None:
+    """So many components of rank 41 leave memory for four blocks of about 200 items, which are halved twice."""
+    interaction = catalogue(1000, repelling=1, attracting=20).components.interaction
+    log_odds = np.random.default_rng(0).normal(-6.5, 0.3, (5000, 1000)).astype(np.float32)
+    components, n = ScaledDPPs(log_odds, interaction), 1500
+    one, every = components.take(np.zeros(1, np.int64)), np.arange(1000)
+    drawn, p = components.sample(np.zeros(n, np.int64), np.random.default_rng(0)), one.marginals()[0]
+    pairs = one.pair_marginals(np.ones(1), every, every)
+    strong = np.argwhere(np.triu(pairs > 1.8 * np.outer(p, p), 1))[:3000]  # pairs that attract each other
+    groups = np.argsort(-one.p[0] * (interaction.Z**2).sum(axis=1)).reshape(50, 20)  # by strength, as blocks are
 
-    def entered(sets: list[Ints]) -> list[Ints]:
-        return [np.unique(group[each])[np.unique(group[each]) >= 0] for each in sets]
+    def distance(sets: list[Ints]) -> float:
+        """The χ² of the items of groups or of the strong pairs, relative to its bound; the larger one."""
+        held = np.array([np.isin(every, each) for each in sets])
+        counts = np.column_stack([held[:, groups].sum(axis=2), held[:, strong].all(axis=2).sum(axis=1)])
+        expected = np.append(p[groups].sum(axis=1), pairs[*strong.T].sum())
+        squares = (counts.mean(axis=0) - expected) ** 2 / counts.var(axis=0) * n
+        return float(max(squares[:-1].sum() / chi2.isf(LEVEL, 50), squares[-1] / chi2.isf(LEVEL, 1)))
 
-    drawn = components.sample(np.zeros(N_DRAWS, np.int64), np.random.default_rng(0))
-    assert p_value(entered(drawn), P) > LEVEL
-    rng, p = np.random.default_rng(0), components.marginals()[0]
-    independent = [np.flatnonzero(rng.random(6000) < p) for _ in range(N_DRAWS)]
-    assert p_value(entered(independent), P) < LEVEL
-    counts = np.bincount(np.concatenate(drawn), minlength=6000)
-    often = N_DRAWS * p > 20
-    z = (counts - N_DRAWS * p)[often] / np.sqrt(N_DRAWS * p * (1 - p))[often]
-    assert np.abs(z).max() < 6
-    one, two = (components.sample(np.zeros(70, np.int64), np.random.default_rng(1), threads=t) for t in (1, 2))
-    assert [each.tolist() for each in one] == [each.tolist() for each in two]
+    assert distance(drawn) < 1
+    rng = np.random.default_rng(0)
+    assert distance([np.flatnonzero(rng.random(1000) < p) for _ in range(n)]) > 2
+    few = [components.sample(np.zeros(70, np.int64), np.random.default_rng(1), threads=t) for t in (1, 2)]
+    assert [each.tolist() for each in few[0]] == [each.tolist() for each in few[1]]
 
 
 @pytest.mark.parametrize("each", [False, True])
@@ -170,18 +169,15 @@ def test_the_pruned_best_items_are_those_of_scoring_all(each: bool) -> None:
 
 
 def test_equal_scores_are_ordered_by_probability_and_then_by_position() -> None:
-    """Given nothing, the odds of 2 and 1/16 in two segments have the mean of 1 and 1 + 1/32."""
-    log_odds = np.log(np.tile([[0.5], [0.5]], 1200))
-    log_odds[:, [7, 1100]] = 0
-    log_odds[:, 40] = np.log([2.0, 0.0625])
-    components = ScaledDPPs(log_odds, LowRank(np.zeros((1200, 0), np.float32), np.zeros((1, 0, 0))))
-    distribution = SetDistribution.mixture([0.5, 0.5], components)
-    nothing = PlainSets.of([NO_ITEMS], 1200)
-    score, probability = distribution.next_items(nothing)
-    expected = np.lexsort((-probability[0], -score[0].round(12)))
-    found = distribution.top_next(nothing, 6).items[0]
-    assert found.tolist() == expected[:6].tolist()
-    assert found[-3:].tolist() == [0, 1, 2]
+    """Two items attract each other. So they are in more sets, but not more often alone."""
+    Z = np.zeros((1200, 2), np.float32)
+    Z[[40, 1100]] = np.eye(2)
+    components = ScaledDPPs(np.full((1, 1200), -3.0), LowRank(Z, 3 * repelling_and_attracting(0, 1)[None]))
+    distribution = SetDistribution.mixture([1.0], components)
+    for k, expected in ((1, [40]), (3, [40, 1100, 0]), (5, [40, 1100, 0, 1, 2])):
+        found = distribution.top_next(PlainSets.of([NO_ITEMS], 1200), k)
+        assert found.items[0].tolist() == expected
+        np.testing.assert_allclose(found.scores, np.exp(-3), rtol=1e-12)
 
 
 def test_a_distribution_that_is_never_empty_ranks_first_items_by_probability() -> None:
