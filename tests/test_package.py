@@ -13,17 +13,26 @@ from pathlib import Path
 import pytest
 
 import dpplearn
+import processors
 
 SOURCE = Path(dpplearn.__file__).parent
 
 # A folder imports only from folders before it; what is in no folder is for all.
 FOLDERS = (
-    "tools data datasets kernels models learners evaluation analysis upkeep plots integrations pipeline service cli"
+    "tools data datasets distributions models learners evaluation analysis upkeep plots integrations pipeline "
+    "service cli"
 ).split()
-FOR_THE_SERVICE = {"tools", "data", "kernels", "models", "service"}
+# These import from even fewer folders.
+CORE = {"tools", "data", "distributions"}
+IMPORTS_FROM = {
+    "distributions": CORE,
+    "models": CORE | {"models"},
+    "learners": CORE | {"models", "learners"},
+    "service": CORE | {"models", "service"},
+}
 ONLY_IN = {
-    "numba": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled", "kernels/factored/compiled"),
-    "llvmlite": ("kernels/symmetric/compiled", "kernels/nonsymmetric/compiled", "kernels/factored/compiled"),
+    "numba": ("distributions/compiled/",),
+    "llvmlite": ("distributions/compiled/",),
     "rich": ("tools", "cli"),
     "matplotlib": ("plots",),
     "sklearn": ("integrations",),
@@ -54,7 +63,7 @@ def broken_rules(file: str, name: str) -> bool:
     here, there = file.split("/")[0], inside[0] if inside else ""
     if top != "dpplearn" or here not in FOLDERS or there not in FOLDERS:
         return False
-    return FOLDERS.index(there) > FOLDERS.index(here) or (here == "service" and there not in FOR_THE_SERVICE)
+    return FOLDERS.index(there) > FOLDERS.index(here) or there not in IMPORTS_FROM.get(here, FOLDERS)
 
 
 def test_a_folder_imports_only_from_the_folders_before_it() -> None:
@@ -65,9 +74,17 @@ def test_a_folder_imports_only_from_the_folders_before_it() -> None:
 
 def test_the_rule_between_folders_can_be_broken() -> None:
     assert broken_rules("models/dpp.py", "dpplearn.learners.loop.run")
+    assert broken_rules("distributions/scaled.py", "dpplearn.models.dpp.DPP")
+    assert broken_rules("distributions/scaled.py", "dpplearn.datasets.make_registries")
+    assert broken_rules("distributions/scaled.py", "numba.njit")
     assert broken_rules("service/app.py", "dpplearn.learners.fit.fit")
     assert broken_rules("data/baskets.py", "numba.njit")
     assert not broken_rules("cli/app.py", "dpplearn.models.dpp.DPP")
+
+
+def test_the_tests_for_other_processors_exist() -> None:
+    names = f"{processors.SHORT} {processors.FULL}".split()
+    assert [name for name in names if not (processors.TESTS / name).exists()] == []
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -98,10 +115,8 @@ import dpplearn as dl
 dl.fit_dpp([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).model.sample(2, rng=0)
 dl.DPP.from_K([[1.0, 0], [0, 0.5]]).log_prob([0])
 dl.DPP.from_K([[0.5, 0], [0, 0.5]]).sample(2, k=1, rng=0)
-from dpplearn.distributions.compiled import bordered as bordered_loops
-from dpplearn.distributions.compiled import sampling as sampling_loops
-from dpplearn.distributions.compiled import definite as statistics_loops
-loops = [statistics_loops.definite, bordered_loops.bordered, sampling_loops.choose_k, sampling_loops.draw_items]
+from dpplearn.distributions.compiled import bordered, definite, eigenvector_sampling
+loops = [definite.definite, bordered.bordered, eigenvector_sampling.choose_k, eigenvector_sampling.draw_items]
 print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values())) for loop in loops])
 """
     for _ in range(2):
@@ -118,7 +133,7 @@ print(sum(definite.stats.cache_hits.values()), sum(definite.stats.cache_misses.v
 """
     found = []
     for change in ("", "", "# changed\n"):
-        with open(tmp_path / "dpplearn/kernels/symmetric/compiled/lanes.py", "a", encoding="utf-8") as file:
+        with open(tmp_path / "dpplearn/distributions/compiled/lanes.py", "a", encoding="utf-8") as file:
             file.write(change)
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_OPT": "0"}  # compiles in half the time
         run = [sys.executable, "-c", code]

@@ -101,8 +101,7 @@ class ScaledDPPs:
     @cached_property
     def p(self) -> Floats:
         """o/(1 + o), the marginals without interaction."""
-        with np.errstate(over="ignore"):
-            return read_only(1 / (1 + np.exp(-self._log_odds)))
+        return read_only(1 / (1 + np.exp(-self._log_odds)))
 
     @cached_property
     def _log_p(self) -> Floats:
