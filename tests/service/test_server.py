@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import dpplearn as dl
 from helpers import command
 from helpers.problems import as_mixture, random_mixture
 from helpers.program import wait_for
