@@ -11,25 +11,13 @@ import pytest
 
 from dpplearn import DPP, Baskets, InputError, Recommendation
 from helpers import oracle
-from helpers.spectra import every_spectrum, exact, law
+from helpers.spectra import exact, law
 
 NAMES = ["crib", "cot", "monitor", "stroller", "bib", "bottle"]
 
 
 def named(spectrum: str = "inside") -> DPP:
     return DPP(exact(spectrum).kernel, NAMES)
-
-
-@every_spectrum
-def test_log_prob_is_the_same_for_one_basket_and_for_many(spectrum: str) -> None:
-    truth, dpp = exact(spectrum), named(spectrum)
-    sets = [[NAMES[i] for i in Y] for Y in truth.subsets]
-    together = dpp.log_prob(Baskets.from_lists(sets, items=NAMES))
-    np.testing.assert_allclose(np.exp(together), truth.P, rtol=0, atol=1e-14)
-    for Y, log_p in zip(sets, together, strict=True):
-        alone = dpp.log_prob(Y[::-1])
-        assert isinstance(alone, float)
-        assert alone == pytest.approx(log_p, abs=1e-12)
 
 
 def test_queries_by_name_are_those_of_the_enumerated_distribution() -> None:
@@ -90,15 +78,6 @@ def test_without_names_the_original_integers_stay_through_every_condition() -> N
     assert left.log_prob([3, 5]) == pytest.approx(dpp.log_prob([0, 3, 5]) - together, rel=1e-10)
     with pytest.raises(InputError, match=r"\b2\b"):
         left.log_prob([2])
-
-
-def test_integer_labels_that_are_not_positions_are_looked_up_as_labels() -> None:
-    dpp = DPP(exact("inside").kernel, items=[10, 3, 7, 0, 5, 1])
-    plain = exact("inside").dpp
-    assert dpp.log_prob([3, 0]) == plain.log_prob([1, 3])
-    assert dpp.greedy_map(3).items == tuple([10, 3, 7, 0, 5, 1][i] for i in plain.greedy_map(3))  # type: ignore[misc]
-    with pytest.raises(InputError, match=r"\b2\b"):
-        dpp.log_prob([2])
 
 
 def test_recommendations_for_a_basket_of_probability_zero_are_ranked_by_inclusion_probability() -> None:

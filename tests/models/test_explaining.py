@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from dpplearn import DPP, InputError
 from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.spectral import SpectralDPP
-from helpers.command import both
 from helpers.problems import random_kernel
 from helpers.strategies import kernels
 
@@ -75,13 +73,6 @@ def test_no_factor_is_above_one_and_together_they_lead_from_alone_to_given(
         assert found.score_alone * scores.prod() == pytest.approx(found.score, rel=1e-6, abs=1e-300)
 
 
-def test_an_item_that_has_nothing_to_do_with_the_candidate_has_factor_one() -> None:
-    K = np.array([[0.5, 0.2, 0], [0.2, 0.4, 0], [0, 0, 0.3]])
-    found = {each.item: each.factor for each in DPP.from_K(K).explain([1, 2], 0).influences}
-    assert found[2] == pytest.approx(1, abs=1e-12)
-    assert found[1] == pytest.approx(1 - 0.2**2 / (0.5 * 0.4))
-
-
 def test_scores_do_not_exist_where_the_empty_set_is_impossible() -> None:
     V = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
     found = DPP(SpectralDPP(np.array([1, 0.6, 0.4, 0.2]), V)).explain([1, 2], 0)
@@ -125,14 +116,3 @@ def test_impossible_questions_are_refused() -> None:
         at_most_one.explain(["b"], "a")
     with pytest.raises(InputError, match=r"n_orders.*1"):
         at_most_one.explain([], "a", n_orders=1)
-
-
-@pytest.mark.slow
-def test_the_program_explains_what_the_library_explains(tmp_path: Path) -> None:
-    names = [f"item {number}" for number in range(7)]
-    dpp = DPP(some_dpp().kernel, names)
-    dpp.save(tmp_path / "m.safetensors")
-    report, _ = both("explain", tmp_path / "m.safetensors", names[0], *names[2:5])
-    found = dpp.explain(names[2:5], names[0])
-    assert report["influences"] == [pytest.approx(each._asdict()) for each in found.influences]
-    assert (report["candidate"], report["given"]) == (names[0], pytest.approx(found.given))

@@ -133,14 +133,6 @@ def test_logarithms_are_taken_as_they_are() -> None:
     assert model.rerank(NAMES[:2], [-np.inf, -5], log=True) == NAMES[1::-1]
 
 
-def test_there_may_be_fewer_candidates_than_wanted_or_none() -> None:
-    model = MODELS["mixture"]()
-    assert sorted(model.rerank(NAMES[:2], [1, 2], 10)) == NAMES[:2]
-    assert model.rerank([NAMES[:2], [], NAMES[:1]], [[1, 2], [], [3]], 0) == [[], [], []]
-    assert model.rerank([NAMES[:1], []], [[1], []], 3) == [NAMES[:1], []]
-    assert model.rerank([], []) == []
-
-
 def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
     model = MODELS["dpp"]()
     items, scores = ["new", "item 1", "item 2"], [0.2, 0.5, 0.1]

@@ -35,14 +35,6 @@ def test_weights_of_items_and_pairs_are_what_counting_gives(baskets: Baskets) ->
     np.testing.assert_allclose([found[pair] for pair in found], [pairs[pair] for pair in found], rtol=1e-12)
 
 
-def test_baskets_without_pairs() -> None:
-    training = Training.of(Baskets.from_lists([[0], [], [2]], n_items=3))
-    again = Training.from_arrays(training.arrays)
-    assert again is not None
-    assert training.pairs.shape == again.pairs.shape == (0, 2)
-    np.testing.assert_array_equal(again.pair_frequencies(), np.diag([1 / 3, 0, 1 / 3]))
-
-
 def test_a_fit_keeps_the_counts_of_its_data_and_its_history_with_any_shrinkage() -> None:
     expected = Training.of(BASKETS)
     for shrinkage in (0, 0.5, 1):
