@@ -100,7 +100,7 @@ def test_malformed_components_and_weights_are_refused_with_the_offending_value()
         (LOG_ODDS[:, :5], X, r"12.*\(4, 5\)"),
         (LOG_ODDS[:3], np.repeat(X, 2, axis=0), r"\b3\b.*\b2\b"),
         (np.full((1, N), np.inf), X, "inf"),
-        (np.full((1, N), np.nan), X, "NaN"),
+        (np.full((1, N), np.nan), X, "nan"),
         (LOG_ODDS, -2 * np.eye(N)[None], None),  # I + X has a negative eigenvalue
         (LOG_ODDS, X[0, :3], None),
     ):

@@ -176,7 +176,7 @@ def test_ease_of_many_items_is_that_of_the_most_frequent_and_puts_the_others_las
     np.testing.assert_allclose(ease_of(training, 0.1).scores(np.array([2])), TRAIN.frequencies())
 
 
-@pytest.mark.parametrize(("seed", "expected"), [(0, 3.0), (3, 0.03)])
+@pytest.mark.parametrize(("seed", "expected"), [(0, 0.03), (3, 3.0)])
 def test_it_is_the_one_that_ranks_best_by_plain_loops(seed: int, expected: float) -> None:
     train = sampled(seed, 600, 8)
     rng = np.random.default_rng(7)
