@@ -159,7 +159,7 @@ class SetDistribution:
     @cached_property
     def segment_weights(self) -> Floats:
         """P(segment), (n_segments,); see `Components.groups`."""
-        return read_only(np.bincount(self.components.groups, self.weights))
+        return read_only(np.asarray(np.bincount(self.components.groups, self.weights), float))
 
     @property
     def size_range(self) -> range:
@@ -224,7 +224,7 @@ class SetDistribution:
             return self.segment_weights
         log_joint = self.log_mass + self.components.log_inclusion(self._one(items))[0]
         _check_possible(logsumexp(log_joint))
-        return np.bincount(self.components.groups, softmax(log_joint))
+        return np.asarray(np.bincount(self.components.groups, softmax(log_joint)), float)
 
     # The next item.
 
