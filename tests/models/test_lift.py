@@ -48,19 +48,6 @@ def test_independent_items_have_substitutes_at_the_error_rate_only(kind: str, no
         assert related_pairs(model, 99) == ([], [])
 
 
-@pytest.mark.parametrize("kind", LEARNED)
-def test_substitutes_are_found(kind: str) -> None:
-    p = np.full(N_ITEMS, 0.15)
-    lists = [[item for item in basket if item != "item 1" or "item 0" not in basket] for basket in
-             independent(1500, p, 5, nonempty=False)]  # fmt: skip
-    model = LEARNED[kind](dl.Baskets.from_lists(lists)).model
-    assert [each.item for each in model.substitutes("item 0")] == ["item 1"]
-    assert [(pair.first, pair.second) for pair in substitute_pairs(model)] == [("item 0", "item 1")]
-    (found,) = model.substitutes("item 0")
-    assert found.met == 0
-    assert 15 < found.expected < 50
-
-
 MODELS = {
     "dpp": dl.DPP.from_K([[0.5, 0.3, 0.1], [0.3, 0.4, 0.0], [0.1, 0.0, 0.3]]),
     "dpp, nonempty": dl.DPP.from_K([[0.2, 0.1, 0.1], [0.1, 0.2, 0.0], [0.1, 0.0, 0.3]], nonempty=True),

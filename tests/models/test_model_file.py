@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import threading
 from collections.abc import Callable
@@ -274,6 +276,21 @@ def test_what_json_does_not_have_is_not_saved(strange: Any, tmp_path: Path) -> N
     with pytest.raises(InputError):
         DPP(KERNEL, learned=Provenance(start=strange)).save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(
+    error: BaseException, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    before = saved.read_bytes()
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises((InputError, KeyboardInterrupt)):
+        DPP(KERNEL).save(saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
 
 
 def test_a_reader_sees_the_old_model_or_the_new_while_it_is_written(saved: Path) -> None:
