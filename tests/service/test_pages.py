@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     models = {
-        name: dl.fit(make_registries(name, 1500, rng=0), segments=2, max_iter=40, rng=0).model
+        name: dl.fit(make_registries(name, 1500, rng=0), segments=2, max_iter=160, rng=0).model
         for name in ("safety", "carseats")
     }
     return write_shelf(tmp_path_factory.mktemp("pages") / "shelf", models, {"safety": 0.6, "carseats": 0.4})
