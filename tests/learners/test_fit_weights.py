@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -86,29 +84,6 @@ def test_every_step_ascends_to_an_optimum_that_no_other_weights_exceed(seed: int
     assert these.excess(w) <= 1e-8
     for other in [*np.eye(6), *np.random.default_rng(seed).dirichlet(np.ones(6), 50)]:
         assert these.log_likelihood(0.999 * w + 0.001 * other) <= values[-1] + 1e-10
-
-
-def test_the_model_answers_and_is_kept_in_a_file_as_any_mixture_is(tmp_path: Path) -> None:
-    model = dl.fit_weights(drawn([0.5, 0.5], nonempty=True), dpps()).model
-    model.save(tmp_path / "model.safetensors")
-    again = dl.load(tmp_path / "model.safetensors")
-    assert isinstance(again, dl.Mixture)
-    assert again.learned == model.learned
-    assert again.nonempty
-    for found in (model, again):
-        assert [each.item for each in found.recommend(["bib"], k=2)] == [
-            each.item for each in model.recommend(["bib"], k=2)
-        ]
-        assert found.marginals().tolist() == model.marginals().tolist()
-    assert sum(each.weight for each in again.segments()) == pytest.approx(1)
-    assert again.segment_of(["bib", "cot"]).sum() == pytest.approx(1)
-    assert again.given(include=["bib"]).items == ("cot", "crib", "monitor", "pram")
-    assert again.complete(["bib"], 3).items[0] == "bib"
-    assert len(again.sample(3, k=2, rng=0)[0]) == 2
-    assert again.rerank(ITEMS, [5, 4, 3, 2, 1], k=3)[0] == "bib"
-    explained = again.explain(["bib", "cot"], "crib")
-    product = explained.alone * np.prod([each.factor for each in explained.influences])
-    assert product == pytest.approx(explained.given)
 
 
 def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None:

@@ -16,7 +16,6 @@ from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProbl
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel
-from helpers.slopes import assert_slope_two
 
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)
 
@@ -44,37 +43,6 @@ def test_the_probability_of_not_being_empty_is_exact_however_small() -> None:
         exact = float(lam.sum() - lam[0] * lam[1] - lam[0] * lam[2] - lam[1] * lam[2] + np.prod(lam))
         assert log_nonempty(SpectralDPP(lam, V)) == pytest.approx(np.log(exact), rel=1e-14, abs=1e-14)
     assert log_nonempty(SpectralDPP(np.array([0.0, 0.3, 1.0]), V)) == 0
-
-
-def random_factor(n_columns: int, seed: int = 0, scale: float = 1.0) -> np.ndarray:
-    return scale * np.random.default_rng(seed).standard_normal((N_ITEMS, n_columns))
-
-
-widths = pytest.mark.parametrize("n_columns", [5, 3], ids=["square", "narrow"])
-
-
-@widths
-@pytest.mark.parametrize("scale", [1.0, 0.03])
-def test_the_objective_is_the_likelihood_of_enumeration(n_columns: int, scale: float) -> None:
-    B = random_factor(n_columns, scale=scale)
-    P = oracle.probabilities_from_L(B @ B.T)
-    P[0] = 0
-    expected = oracle.log_likelihood(P / P.sum(), list(BASKETS), BASKETS.weights)
-    value, _ = FactorLikelihood(SymmetricProblem(BASKETS, 1, nonempty=True))(B)
-    assert value == pytest.approx(expected, rel=1e-9)
-    assert value == pytest.approx(
-        SymmetricProblem(BASKETS, 1, nonempty=True).log_likelihood(SpectralDPP.from_factor(B)), rel=1e-9
-    )
-
-
-@widths
-@pytest.mark.parametrize("scale", [1.0, 0.3])
-def test_the_gradient_has_the_slope_of_the_objective(n_columns: int, scale: float) -> None:
-    B, direction = random_factor(n_columns, scale=scale), random_factor(n_columns, seed=1)
-    likelihood = FactorLikelihood(SymmetricProblem(BASKETS, 1, nonempty=True))
-    before, gradient = likelihood(B)
-    slope = float((gradient * direction).sum())
-    assert_slope_two(lambda eta: abs(likelihood(B + eta * direction)[0] - before - eta * slope), first=1e-3)
 
 
 def test_a_factor_of_nearly_nothing_is_not_taken_for_a_perfect_model() -> None:

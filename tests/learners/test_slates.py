@@ -13,10 +13,8 @@ import pytest
 import dpplearn as dl
 from dpplearn.arrays import Floats
 from dpplearn.learners.kernels import Segments, distribution_of
-from dpplearn.learners.slates import Choice, SlatesProblem, fit_slates
-from helpers import oracle
+from dpplearn.learners.slates import Choice, fit_slates
 from helpers.problems import random_low_rank, random_mixture
-from helpers.slopes import assert_slope_two
 
 N = 12
 ITEMS = [f"item {i}" for i in range(N)]
@@ -44,36 +42,6 @@ def made(n_slates: int, choice: Choice = TRUTH, seed: int = 0, n: int = 8) -> li
         labels = [ITEMS[i] for i in places]
         found.append((labels, scores, dl.DPP.from_L(L, labels).sample(rng=rng, threads=1)))
     return found
-
-
-def small_problem() -> SlatesProblem:
-    """Return three slates, one of which has fewer candidates."""
-    rng = np.random.default_rng(1)
-    alike = np.array([similarity(seed, 5) for seed in range(3)])
-    there = np.ones((3, 5), bool)
-    there[2, 4] = False
-    chosen = np.array([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 1, 1, 0, 0]], bool)
-    return SlatesProblem(rng.standard_normal((3, 5)), chosen, there, alike)
-
-
-def test_the_likelihood_is_that_of_all_subsets_of_the_candidates() -> None:
-    problem, expected = small_problem(), []
-    for scores, chosen, there, alike in zip(problem.scores, problem.chosen, problem.there, problem.alike, strict=True):
-        P = oracle.probabilities_from_L(kernel(TRUTH, alike[np.ix_(there, there)], scores[there]))
-        expected.append(np.log(P[oracle.index(np.flatnonzero(chosen[there]).tolist())]))
-    assert problem.log_likelihood(TRUTH) == pytest.approx(np.mean(expected), abs=1e-12)
-
-
-@pytest.mark.parametrize("number", range(4))
-def test_the_gradient_is_that_of_the_likelihood(number: int) -> None:
-    problem, at = small_problem(), TRUTH.free
-    value, gradient = problem.with_gradient(TRUTH)
-    direction = np.eye(4)[number]
-
-    def remainder(step: float) -> float:
-        return abs(problem.log_likelihood(Choice.of(at + step * direction)) - value - step * gradient[number])
-
-    assert_slope_two(remainder, 0.1)
 
 
 @pytest.mark.slow

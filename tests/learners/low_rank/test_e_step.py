@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from dpplearn import Baskets
-from dpplearn.learners.kernels import distribution_of
-from dpplearn.learners.low_rank.e_step import e_step
 from dpplearn.learners.low_rank.learner import low_rank
-from dpplearn.learners.low_rank.problem import EM_PASSES, LowRankProblem
+from dpplearn.learners.low_rank.problem import LowRankProblem
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -42,25 +40,3 @@ def test_known_segments_are_found(nonempty: bool) -> None:
     first, second = last.kernel.components.marginals()[order]
     np.testing.assert_allclose(first[: N // 2], 0.12, atol=0.04)
     np.testing.assert_allclose(second[: N // 2], 0.01, atol=0.02)
-
-
-def test_what_is_told_is_the_likelihood_of_the_kernel() -> None:
-    baskets = drawn(300, empty=False)
-    problem = LowRankProblem(baskets, None, True, 3, 2, 2)
-    steps = list(low_rank(problem.initial("random", RNG), problem))
-    for step in (*steps[: EM_PASSES + 1 : 12], *steps[EM_PASSES + 1 :: 3], steps[-1]):
-        law = distribution_of(step.kernel, nonempty=True)
-        assert step.log_likelihood == pytest.approx(law.mean_log_likelihood(baskets), abs=1e-5)
-    assert [steps[0].share, steps[-1].share] == [0, 1]
-
-
-def test_baskets_that_would_have_been_empty_are_counted_to_their_segments() -> None:
-    """Of a segment that takes little more are missing: its weight is larger than its share of those that came."""
-    baskets = drawn(2000, empty=False)
-    p = (baskets.frequencies() * len(baskets) + 0.5) / (len(baskets) + 1)
-    log_odds = np.log(p / (1 - p)) + np.array([[-2.0], [1.0]])
-    norms = np.logaddexp(0, log_odds).sum(axis=1)
-    with_them, without = (
-        e_step(log_odds, np.array([0.5, 0.5]), norms, baskets, p, nonempty=nonempty) for nonempty in (True, False)
-    )
-    assert with_them.weights[0] > without.weights[0] + 0.1

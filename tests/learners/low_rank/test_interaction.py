@@ -8,7 +8,6 @@ import pytest
 from dpplearn import Baskets, fit
 from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
-from dpplearn.distributions.compiled.low_rank_minors import minors_of
 from dpplearn.distributions.interaction import absorbed_core, repelling_and_attracting, weighted_gram
 from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
 
@@ -25,16 +24,6 @@ def rows(repelling: int, attracting: int) -> Floats:
 
 def log_minor(Z: Floats, omega: Floats, basket: list[int]) -> float:
     return float(np.linalg.slogdet(np.eye(len(basket)) + Z[basket] @ omega @ Z[basket].T)[1])
-
-
-@pytest.mark.parametrize(("repelling", "attracting"), SHAPES)
-def test_minors_are_those_of_the_whole_matrix(repelling: int, attracting: int) -> None:
-    Z, each = rows(repelling, attracting), np.empty(len(BASKETS))
-    given = (BASKETS.indices, BASKETS.offsets, BASKETS.weights, np.arange(len(BASKETS)), 0, len(BASKETS))
-    total = minors_of(Z, repelling, *given, np.empty((0, 0), np.float32), each)
-    expected = [log_minor(Z.astype(float), repelling_and_attracting(repelling, attracting), basket) for basket in LISTS]
-    np.testing.assert_allclose(each, expected, rtol=1e-4, atol=1e-5)  # sums of up to 37 products in single precision
-    assert total == pytest.approx(BASKETS.weights @ np.array(expected), rel=1e-4)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -61,16 +50,6 @@ def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int
     slope = (value(Z + step * direction) - value(Z - step * direction)) / (2 * step)
     size = np.linalg.norm(sum(part.astype(float) for part in found.parts))
     assert sum(float(np.vdot(part, direction)) for part in found.parts) == pytest.approx(slope, abs=1e-4 * size)
-
-
-def test_the_marginals_that_come_with_it_are_those_of_the_kernel() -> None:
-    Z, omega, log_odds = rows(3, 4), repelling_and_attracting(3, 4), RNG.standard_normal(N)
-    found = gradient(
-        Z, omega, 3, Active.of(BASKETS, np.arange(N)), Batch(np.arange(1), np.ones(1)), [Segment(log_odds, 1.0)], 1
-    )
-    d = np.exp(log_odds / 2)
-    L = d[:, None] * (np.eye(N) + Z.astype(float) @ omega @ Z.T.astype(float)) * d
-    np.testing.assert_allclose(found.marginals[0], np.diagonal(L @ np.linalg.inv(np.eye(N) + L)), atol=1e-5)
 
 
 def test_items_that_do_not_interact_are_left_out_of_the_baskets() -> None:

@@ -12,6 +12,7 @@ import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.symmetric.lbfgs import SMALL_ODDS, with_empty_probability, without_small_columns
+from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem
 from helpers.problems import random_kernel, sampled, shopping
 
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)
@@ -19,31 +20,15 @@ fit_dpp = partial(dl.fit_dpp, shrinkage=0)
 KERNEL = SpectralDPP(np.array([0.05, 0.1, 0.2, 0.3]), random_kernel(np.random.default_rng(0), 4).eigenvectors)
 
 
-def baskets_with_empty(n_empty: int, n: int = 10) -> Baskets:
-    return Baskets.from_lists([[]] * n_empty + [[row % 4] for row in range(n - n_empty)], n_items=4)
-
-
-def probability_of_empty(kernel: SpectralDPP) -> float:
-    return float(np.prod(1 - kernel.eigenvalues))
-
-
-def test_without_empty_baskets_the_largest_eigenvalue_starts_all_but_at_one() -> None:
-    found = with_empty_probability(KERNEL, baskets_with_empty(0))
-    np.testing.assert_array_equal(found.eigenvalues, [0.05, 0.1, 0.2, 1 - 1e-5])
-    np.testing.assert_array_equal(found.eigenvectors, KERNEL.eigenvectors)
-
-
-@pytest.mark.parametrize("n_empty", [1, 3, 4])
-def test_the_empty_set_starts_with_the_share_of_the_data(n_empty: int) -> None:
-    assert probability_of_empty(KERNEL) > 0.4
-    found = with_empty_probability(KERNEL, baskets_with_empty(n_empty))
-    assert probability_of_empty(found) == pytest.approx(n_empty / 10, rel=1e-12)
-    np.testing.assert_array_equal(found.eigenvalues[:3], KERNEL.eigenvalues[:3])
-
-
-def test_no_eigenvalue_is_lowered() -> None:
-    found = with_empty_probability(KERNEL, baskets_with_empty(9))
-    np.testing.assert_array_equal(found.eigenvalues, KERNEL.eigenvalues)
+def test_the_empty_set_starts_with_the_share_of_the_data_and_no_eigenvalue_is_lowered() -> None:
+    """Only the largest eigenvalue is raised, to no more than 1 − 1e-5."""
+    assert np.prod(1 - KERNEL.eigenvalues) == pytest.approx(0.4788)
+    for n_empty, expected in ((0, 0.95 * 0.9 * 0.8 * 1e-5), (1, 0.1), (4, 0.4), (9, 0.4788)):
+        baskets = Baskets.from_lists([[]] * n_empty + [[row % 4] for row in range(10 - n_empty)], n_items=4)
+        found = with_empty_probability(KERNEL, baskets)
+        assert np.prod(1 - found.eigenvalues) == pytest.approx(expected, rel=1e-10)
+        np.testing.assert_array_equal(found.eigenvalues[:3], KERNEL.eigenvalues[:3])
+        np.testing.assert_array_equal(found.eigenvectors, KERNEL.eigenvectors)
 
 
 @pytest.mark.parametrize(("n_empty", "largest"), [(0, 1 - 1e-5), (2, 0.9)])
@@ -120,3 +105,10 @@ def test_the_default_is_above_independent_items_on_groceries(shared: Path) -> No
     for init in ("moments", "wishart"):
         result = fit_dpp(train, init=init, rng=0, nonempty=False)
         assert result.log_likelihood > result.independent_log_likelihood + 0.05
+
+
+@pytest.mark.parametrize("n_zeros", [0, 4])
+def test_a_basket_above_the_rank_is_impossible(n_zeros: int) -> None:
+    B = np.hstack([random_kernel(np.random.default_rng(0)).L[:, :2], np.zeros((6, n_zeros))])
+    problem = SymmetricProblem(Baskets.from_lists([[0, 1, 2], [1]], n_items=6), 1)
+    assert FactorLikelihood(problem)(B)[0] == -np.inf
