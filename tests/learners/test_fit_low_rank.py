@@ -56,6 +56,8 @@ def test_low_rank_fits_are_for_large_catalogues_or_on_request() -> None:
     assert MixtureSettings().shape(301) == (30, 8, 96)
     assert MixtureSettings(attraction=False).shape(301) == (30, 8, 0)
     assert MixtureSettings(segments=3, rank=2).shape(300) == (3, 2, True)
+    sizes = {50: 0, 100: 10, 1000: 100, 10_000: 200, 100_000: 2000, 10**7: 5000}
+    assert {n: round(validation_fraction(n) * n) for n in sizes} == sizes
 
 
 @pytest.mark.slow
@@ -101,14 +103,3 @@ def test_a_dense_start_gives_its_segments() -> None:
     np.testing.assert_allclose(components(there.model).log_odds, components(dense.model).log_odds, rtol=1e-6)
     back = dl.fit(FEW, start=there.model, rank=2, rng=0, max_iter=0)
     np.testing.assert_allclose(components(back.model).log_odds, components(there.model).log_odds, rtol=1e-6)
-
-
-def test_the_default_size_of_the_validation_set() -> None:
-    assert [round(validation_fraction(n) * n) for n in (50, 100, 1000, 10_000, 100_000, 10**7)] == [
-        0,
-        10,
-        100,
-        200,
-        2000,
-        5000,
-    ]

@@ -33,12 +33,6 @@ FEW = drawn(300, 1)
 FILLED = FEW.subset(FEW.sizes > 0)
 
 
-def same(one: dl.FitResult, other: dl.FitResult) -> None:
-    for name, array in one.model.distribution.arrays().items():
-        np.testing.assert_array_equal(array, other.model.distribution.arrays()[name])
-    np.testing.assert_array_equal(one.history.log_likelihood, other.history.log_likelihood)
-
-
 def test_a_known_mixture_is_found_again_from_its_samples() -> None:
     found, unseen = dl.fit(DATA, segments=2, rng=0).model, drawn(4000, 5)
     truth = dl.Mixture(distribution_of(TRUTH))
@@ -103,13 +97,6 @@ def test_without_iterations_the_start_has_the_requested_number_of_segments() -> 
     given = dl.fit(FILLED, start=result, attraction=False, rank=1, max_iter=0)  # of a lower rank than the start
     assert (given.n_iter, given.model.n_segments, given.model.learned.start) == (0, 4, "given")
     assert dl.fit(FILLED, start=result, segments=3, max_iter=0).model.n_segments == 3
-
-
-def test_the_same_seed_gives_the_same_mixture_and_another_another() -> None:
-    one, again, other = (dl.fit(FEW, segments=3, restarts=2, rng=seed, threads=1, max_iter=9) for seed in (0, 0, 1))
-    assert len(one.restarts) == 2
-    same(one, again)
-    assert not np.array_equal(one.model.distribution.components.log_odds, other.model.distribution.components.log_odds)
 
 
 def test_callbacks_and_limits_also_stop_the_steps_in_which_segments_are_learned() -> None:

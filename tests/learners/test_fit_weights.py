@@ -111,13 +111,10 @@ def test_invalid_options_are_refused(options: dict[str, object]) -> None:
         dl.fit_weights([["bib"], ["cot", "crib"], []], **{"models": dpps(), **options})  # type: ignore[arg-type]
 
 
-def test_a_basket_that_no_kernel_allows_is_named() -> None:
+def test_an_impossible_basket_and_a_missing_item_are_named() -> None:
     never = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])
     with pytest.raises(dl.InputError, match=r"1.*'cot'.*'crib'"):
         dl.fit_weights([["cot"], ["cot", "crib"]], [never])
-
-
-def test_items_that_not_all_models_have_are_named() -> None:
     one = dpps(1)[0]
     with pytest.raises(dl.InputError, match="'pram'"):
         dl.Mixture.of([one, one.restrict(ITEMS[:4])])

@@ -14,7 +14,7 @@ from dpplearn import DPP, Baskets, InputError
 from dpplearn.data.features import read_features
 from dpplearn.learners.posterior.density import Density
 from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel, parametric
-from dpplearn.learners.posterior.sampling import Around, importance_draws, mode_of, slice_draws, slice_move, smoothed
+from dpplearn.learners.posterior.sampling import Around, importance_draws, mode_of, slice_draws, slice_move
 from helpers import oracle
 
 N = 6
@@ -43,14 +43,6 @@ def test_the_mode_is_where_no_slope_is_left_and_the_spread_is_the_curvature_ther
     for z in np.eye(3):
         fall = of_data(around.mode) - of_data(around.at(0.1 * z))
         assert fall == pytest.approx(0.005, rel=0.1)
-
-
-def test_weights_grow_with_the_ratios_and_a_heavy_tail_is_told() -> None:
-    """The function that smooths them takes log-likelihoods that are left out, of the other sign."""
-    ratios = np.random.default_rng(0).normal(size=1000)
-    log_weights, k = smoothed(ratios)
-    assert np.corrcoef(log_weights, ratios)[0, 1] > 0.99
-    assert k < 0.7 < smoothed(np.random.default_rng(0).exponential(2.0, 1000))[1]
 
 
 class Gaussian:

@@ -143,13 +143,6 @@ def test_cross_validation_returns_independent_items_where_items_are_independent(
     assert dl.fit_dpp(baskets, nonempty=False, rng=0).shrinkage > 0.8
 
 
-@pytest.mark.slow
-def test_no_held_out_basket_is_impossible_with_two_baskets_per_item() -> None:
-    train, test = dl.datasets.make_registries("toys", 124, rng=8), dl.datasets.make_registries("toys", 2000, rng=9)
-    assert dl.fit_dpp(train, shrinkage=0).model.log_likelihood(test) == -np.inf
-    assert np.isfinite(dl.fit_dpp(train, shrinkage="auto", rng=0).model.log_likelihood(test))
-
-
 def test_a_fit_that_is_stopped_early_is_shrunk_without_cross_validation() -> None:
     """By 8N/(n + 8N)."""
     limits: list[dict[str, Any]] = [{"callback": lambda now: now.iteration == 2}, {"max_seconds": 1e-9}]

@@ -10,10 +10,9 @@ import pytest
 from dpplearn import Baskets
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Step
-from dpplearn.learners.mixture.learner import climb, mixture
+from dpplearn.learners.mixture.learner import mixture
 from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape
-from dpplearn.learners.mixture.problem import MixtureProblem, independent_log_odds
-from dpplearn.learners.mixture.starts import random_parameters
+from dpplearn.learners.mixture.problem import MixtureProblem
 from helpers.slopes import assert_slope_two
 
 N = 6
@@ -70,21 +69,6 @@ def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: 
         np.testing.assert_allclose(last.X, last.X.T if rank else 0, atol=1e-12)
 
 
-def test_scaled_numbers_are_learned_in_fewer_steps_than_plain_ones() -> None:
-    """Of frequent and rare items together, for which the scale is there."""
-    rng = np.random.default_rng(0)
-    p = np.geomspace(0.01, 0.6, 20)
-    baskets = Baskets.from_lists([np.flatnonzero(rng.random(20) < p).tolist() for _ in range(2000)], n_items=20)
-    scaled = MixtureProblem(baskets.deduplicated(), 1, False, 2, 3)
-    numbers = random_parameters(scaled.shape, independent_log_odds(scaled), np.random.default_rng(0))
-    known = scaled.scale_at(numbers)
-    best = [
-        list(islice(climb(scaled.at_shape, numbers, scale), 16))[-1].objective
-        for scale in (scaled.scale.flat(scaled.shape), known, np.ones_like(known))
-    ]
-    assert min(best[:2]) > best[2] + 0.005
-
-
 def test_substitutes_are_found_from_the_pairs() -> None:
     """Four kinds of three items, of which nobody takes two: small random numbers take many steps to find that."""
     rng = np.random.default_rng(0)
@@ -93,10 +77,6 @@ def test_substitutes_are_found_from_the_pairs() -> None:
     start = given.initial("random", np.random.default_rng(0))
     steps = [step.objective for step in islice(mixture(start, given), 80)]
     assert steps[12] > steps[-1] - 0.05
-    numbers = random_parameters(given.shape, independent_log_odds(given), np.random.default_rng(0))
-    scale = given.scale_at(numbers)
-    alone = climb(given.at_shape, numbers, scale)
-    assert list(islice(alone, 13))[-1].objective < steps[-1] - 0.2
 
 
 def first_of_everything(given: MixtureProblem) -> Step:
