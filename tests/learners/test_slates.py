@@ -90,23 +90,16 @@ def grown(L: Floats, k: int) -> list[int]:
 @pytest.mark.parametrize("kind", ["dpp", "mixture", "low-rank"])
 def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
     S = 0.9 * similarity() + 0.1 * np.eye(N)
-    model: dl.DPP | dl.Mixture = {
-        "dpp": lambda: dl.DPP.from_L(S, ITEMS),
-        "mixture": lambda: dl.Mixture(distribution_of(random_mixture(2, N)), ITEMS),
-        "low-rank": lambda: dl.Mixture(distribution_of(random_low_rank(2, N)), ITEMS),
-    }[kind]()
-    fit = fit_slates(made(150), model)
-    strong = fit if fit.shown else None
-    dense = model.kernel.L if kind == "dpp" else None
-    if dense is None:
-        assert not isinstance(model, dl.DPP)
+    model: dl.DPP | dl.Mixture = dl.DPP.from_L(S, ITEMS)
+    if kind != "dpp":
+        kernel_of = random_mixture if kind == "mixture" else random_low_rank
+        model = dl.Mixture(distribution_of(kernel_of(2, N)), ITEMS)
         X = Segments.of(model.distribution).X
-        dense = np.eye(N) + (X + X.T) / 2
-    d = np.sqrt(np.diagonal(dense))
-    alike = np.minimum(dense / np.outer(d, d), 1)
-    scores = np.random.default_rng(0).standard_normal(N)
-    choice = Choice(0.0, fit.slope.value, fit.strength.value if strong else 0.0, fit.reach.value)
-    expected = [ITEMS[i] for i in grown(kernel(choice, alike, scores), 5)]
+        S = np.eye(N) + (X + X.T) / 2
+    d = np.sqrt(S.diagonal())
+    fit, scores = fit_slates(made(150), model), np.random.default_rng(0).standard_normal(N)
+    choice = Choice(0.0, fit.slope.value, fit.strength.value if fit.shown else 0.0, fit.reach.value)
+    expected = [ITEMS[i] for i in grown(kernel(choice, np.minimum(S / np.outer(d, d), 1), scores), 5)]
     assert model.rerank(ITEMS, scores.tolist(), k=5, strength=fit) == expected
 
 

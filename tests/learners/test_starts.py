@@ -106,7 +106,6 @@ def test_a_start_that_knows_no_item_is_an_error() -> None:
 
 ALL_OCCUR = sampled(0, n=400, n_items=5)
 REPELLING = Baskets.from_lists([[0], [1], [0, 2], [1, 2], [3], [2, 3], [], [0, 3], [4]], n_items=5)
-ATTRACTING = Baskets.from_lists([[0, 1], [0, 1], [], []], n_items=2)
 
 
 def with_spectrum(*lam: float) -> SpectralDPP:

@@ -28,15 +28,3 @@ def test_one_segment_is_independent_items(nonempty: bool) -> None:
     *_, last = low_rank(problem.initial("random", RNG), problem)
     same = problem.log_likelihood(problem.baseline())
     assert last.log_likelihood == pytest.approx(same, abs=1e-5)  # what shrinks segments has nothing to do
-
-
-@pytest.mark.parametrize("nonempty", [False, True])
-def test_known_segments_are_found(nonempty: bool) -> None:
-    baskets = drawn(5000, empty=not nonempty)
-    problem = LowRankProblem(baskets, None, nonempty, 2, 0, 0)
-    *_, last = low_rank(problem.initial("random", np.random.default_rng(1)), problem)
-    order = np.argsort(last.kernel.weights)
-    np.testing.assert_allclose(last.kernel.weights[order], [0.4, 0.6], atol=0.04)
-    first, second = last.kernel.components.marginals()[order]
-    np.testing.assert_allclose(first[: N // 2], 0.12, atol=0.04)
-    np.testing.assert_allclose(second[: N // 2], 0.01, atol=0.02)

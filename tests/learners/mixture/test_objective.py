@@ -69,16 +69,6 @@ def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: 
         np.testing.assert_allclose(last.X, last.X.T if rank else 0, atol=1e-12)
 
 
-def test_substitutes_are_found_from_the_pairs() -> None:
-    """Four kinds of three items, of which nobody takes two: small random numbers take many steps to find that."""
-    rng = np.random.default_rng(0)
-    lists = [[3 * kind + int(rng.integers(3)) for kind in range(4) if rng.random() < 0.6] for _ in range(1500)]
-    given = MixtureProblem(Baskets.from_lists(lists, n_items=12).deduplicated(), 1, False, 1)
-    start = given.initial("random", np.random.default_rng(0))
-    steps = [step.objective for step in islice(mixture(start, given), 80)]
-    assert steps[12] > steps[-1] - 0.05
-
-
 def first_of_everything(given: MixtureProblem) -> Step:
     """Return the first step after the segments have been learned."""
     start = given.initial("random", np.random.default_rng(0))
