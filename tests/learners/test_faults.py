@@ -1,4 +1,4 @@
-"""Models and checkpoints survive kills, full disks, signals and concurrent writers."""
+"""Fits and model files survive kills, failed writes, signals and concurrent writers."""
 
 from __future__ import annotations
 

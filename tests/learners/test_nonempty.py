@@ -1,4 +1,4 @@
-"""DPPs conditional on nonempty sets: probabilities against enumeration, fits not worse than the plain fit."""
+"""DPPs conditional on nonempty sets: fits are not worse than the plain fit, and refused requests."""
 
 from __future__ import annotations
 

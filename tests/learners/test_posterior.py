@@ -1,4 +1,4 @@
-"""Posteriors of parametric kernels: density against enumeration, samplers against known distributions, calibration."""
+"""Posteriors of parametric kernels: samplers against known distributions, prediction by enumeration, calibration."""
 
 from __future__ import annotations
 

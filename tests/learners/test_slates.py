@@ -1,4 +1,4 @@
-"""Fits to slates: likelihood by enumeration, gradient, recovery of known parameters, reranking."""
+"""Fits to slates: recovery of known parameters, reranking, refused slates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What learning in factors climbs: minors and normalisers in single precision, gradients by differences, batches."""
+"""The low-rank learner: gradient by differences, batches, and one segment without interaction."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
 from dpplearn.distributions.interaction import absorbed_core, repelling_and_attracting, weighted_gram
 from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
+from dpplearn.learners.low_rank.learner import low_rank
+from dpplearn.learners.low_rank.problem import LowRankProblem
 
 RNG = np.random.default_rng(0)
-N, NO_NUMBERS = 30, np.empty(0)
+N = 30
 LISTS = [RNG.choice(N, size, replace=False).tolist() for size in [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 13, 29] * 3]
 BASKETS = Baskets.from_lists(LISTS, n_items=N, weights=RNG.uniform(0.5, 2, len(LISTS)))
 SHAPES = [(0, 1), (1, 0), (8, 9)]
@@ -77,3 +79,10 @@ def test_few_baskets_may_leave_a_batch_without_one() -> None:
     found = fit(baskets, segments=2, attraction=3, rng=0)
     assert found.model.distribution.components.interaction.rank > 0
     assert np.isfinite(found.log_likelihood)
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_one_segment_without_interaction_is_independent_items(nonempty: bool) -> None:
+    problem = LowRankProblem(BASKETS.subset(BASKETS.sizes >= nonempty), None, nonempty, 1, 0, 0)
+    *_, last = low_rank(problem.initial("random", RNG), problem)
+    assert last.log_likelihood == pytest.approx(problem.log_likelihood(problem.baseline()), abs=1e-5)

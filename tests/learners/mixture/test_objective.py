@@ -1,4 +1,4 @@
-"""The objective of mixtures: value, gradient by Taylor slopes in every block, and the steps of the learner."""
+"""The mixture learner: gradient with penalties, monotone steps, and what the start finds."""
 
 from __future__ import annotations
 

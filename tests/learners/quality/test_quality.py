@@ -1,4 +1,4 @@
-"""Quality: log Z, its mean and covariance by enumeration; one optimum, which has the frequencies; slopes; errors."""
+"""Quality: one optimum, which has the frequencies; monotone steps; standard errors; ridge by evidence."""
 
 from __future__ import annotations
 
