@@ -101,14 +101,11 @@ def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None
     assert nested.log_prob(["cot"]) == pytest.approx(float(np.log(0.625 * P[0][2] + 0.375 * P[1][2])), rel=1e-10)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"k": 3}, {"k": 0}, {"nonempty": True}, {"tol": -1}, *({"models": each} for each in ([], ["em"], 3, {"one": 1}))],
-    ids=str,
-)
-def test_invalid_options_are_refused(options: dict[str, object]) -> None:
-    with pytest.raises(dl.InputError):
-        dl.fit_weights([["bib"], ["cot", "crib"], []], **{"models": dpps(), **options})  # type: ignore[arg-type]
+def test_invalid_options_are_refused() -> None:
+    wrong = [("k", 3), ("k", 0), ("nonempty", True), ("tol", -1)]
+    for name, value in (*wrong, *(("models", value) for value in ([], ["em"], 3, {"one": 1}))):
+        with pytest.raises(dl.InputError):
+            dl.fit_weights([["bib"], ["cot", "crib"], []], **{"models": dpps(), name: value})  # type: ignore[arg-type]
 
 
 def test_an_impossible_basket_and_a_missing_item_are_named() -> None:
