@@ -127,19 +127,6 @@ def test_invalid_checkpoints_and_starts_are_refused(tmp_path: Path) -> None:
             dl.fit(BASKETS, start=tmp_path / name)
 
 
-def test_an_interrupt_before_the_first_iteration_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoint = Checkpoint(tmp_path / "model")
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dpplearn.learners.symmetric.problem.SymmetricProblem.initial", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        dl.fit_dpp(BASKETS, **DPP, callback=checkpoint)
-    assert not checkpoint.saved
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

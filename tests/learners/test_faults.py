@@ -1,10 +1,9 @@
-"""Models and checkpoints survive kills, full disks, signals and concurrent writers."""
+"""Fits and model files survive kills, failed writes, signals and concurrent writers."""
 
 from __future__ import annotations
 
 import json
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -112,34 +111,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def limited(size: int, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the program with a limit on the size of files, which acts like a full disk."""
-    return subprocess.run(
-        [str(PROGRAM), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env=ENVIRONMENT,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
-        check=False,
-        timeout=100,
-    )
-
-
 def maximum_likelihood(data: Path, folder: Path) -> list[object]:
     return ["fit", data, "-o", folder / "model", "--checkpoint", folder / "state", "--shrinkage", 0, "--json"]
-
-
-def test_without_room_for_the_model_the_old_one_stays_and_the_program_says_so(data: Path, tmp_path: Path) -> None:
-    old = dl.DPP.from_K([[0.5]])
-    old.save(tmp_path / "model")
-    before = (tmp_path / "model").read_bytes()
-    done = limited(8_000, *maximum_likelihood(data, tmp_path))
-    assert (done.returncode, done.stdout) == (1, "")
-    warning, error = done.stderr.splitlines()
-    assert str(tmp_path / "state") in warning
-    assert str(tmp_path / "model") in error
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    assert (tmp_path / "model").read_bytes() == before
 
 
 def command(*arguments: object) -> int:

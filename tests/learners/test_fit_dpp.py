@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,20 +20,16 @@ from dpplearn.arrays import Seed
 from dpplearn.datasets.registries import make_registries
 from dpplearn.distributions.independent import independent
 from dpplearn.distributions.spectral import BORDER, SpectralDPP
-from dpplearn.learners.loop import Step, remaining_gain
+from dpplearn.learners.loop import Step
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.tools import memory
 from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
-from helpers.program import run
 from helpers.registries import registry
 
 fit_dpp = partial(dl.fit_dpp, shrinkage=0, nonempty=False)  # maximum likelihood
 
 BASKETS = sampled(0, n=300)
-NAMED = Baskets.from_lists(
-    [[f"item {i}" for i in basket] for basket in BASKETS], items=[f"item {i}" for i in range(BASKETS.n_items)]
-)
 DATA = {**PROBLEMS, "shopping": shopping(n=300)}
 FOLLOW_THE_PAPER = {"em", "k-ascent"}
 OTHERS = sorted(set(LEARNERS) - FOLLOW_THE_PAPER)
@@ -55,14 +50,11 @@ def test_no_function_has_more_than_14_parameters(function: Callable[..., object]
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_likelihoods_and_evaluations_of_the_result_are_those_of_its_models(learner: str) -> None:
-    for baskets in PROBLEMS.values():
-        result = fit_dpp(baskets, learner, rng=0, max_iter=15)
-        assert result.log_likelihood == pytest.approx(result.model.log_likelihood(baskets), rel=1e-10, abs=1e-12)
-        assert result.log_likelihood == pytest.approx(result.history.log_likelihood[-1], rel=1e-10, abs=1e-12)
     seen: list[FitProgress] = []
     result = fit_dpp(BASKETS, learner, rng=0, max_iter=6, tol=0, callback=seen.append)
     found = [now.model.log_likelihood(BASKETS) for now in seen]
     np.testing.assert_allclose(found, result.history.log_likelihood, rtol=1e-9)
+    assert result.log_likelihood == pytest.approx(result.model.log_likelihood(BASKETS), rel=1e-10)
     evaluations = [now.evaluations for now in seen]
     assert evaluations[0] == 1
     assert np.all(np.diff(evaluations) >= 1)
@@ -78,15 +70,6 @@ def test_history_starts_with_the_start_and_has_one_entry_an_iteration() -> None:
     assert {len(column) for column in result.history.columns.values()} == {8}
     assert np.all(np.diff(result.history.seconds) > 0)
     assert (result.n_iter, result.stop, result.converged) == (7, Stop.MAX_ITER, False)
-
-
-def test_converged_means_the_tolerance_was_met() -> None:
-    result = fit_dpp(BASKETS, "em", init="wishart", rng=0)
-    assert (result.stop, result.converged) == (Stop.TOLERANCE, True)
-    before, after = result.history.log_likelihood[-2:]
-    assert abs(after - before) <= 1e-4 * abs(before)
-    likelihoods = fit_dpp(BASKETS).history.log_likelihood
-    assert remaining_gain(likelihoods) <= 1e-4 < remaining_gain(likelihoods[:-1])
 
 
 def test_no_iteration_returns_the_start_even_below_independent_items() -> None:
@@ -113,13 +96,6 @@ def test_the_same_seed_gives_the_same_model_and_another_another() -> None:
     assert of(None).log_likelihood != of(None).log_likelihood
 
 
-def test_global_random_state_is_neither_used_nor_moved() -> None:
-    np.random.seed(0)  # noqa: NPY002  # the state whose use would be a defect
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    fit_dpp(BASKETS, rng=0, max_iter=2).model.sample(5)
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
-
-
 def test_row_order_repetition_instead_of_weights_and_baskets_of_weight_zero_change_nothing() -> None:
     order = np.random.default_rng(5).permutation(len(BASKETS))
     expected = fit_dpp(BASKETS, rng=0, max_iter=5)
@@ -129,12 +105,6 @@ def test_row_order_repetition_instead_of_weights_and_baskets_of_weight_zero_chan
     without = Baskets.from_lists(lists, n_items=5)
     extra = Baskets.from_lists([*lists, range(5)], n_items=5, weights=[1, 1, 1, 0])
     same_model(fit_dpp(without, rng=0, max_iter=4), fit_dpp(extra, rng=0, max_iter=4))
-
-
-def test_the_likelihood_of_independent_items_is_reported() -> None:
-    m = BASKETS.frequencies()
-    expected = float((m * np.log(m) + (1 - m) * np.log1p(-m)).sum())
-    assert fit_dpp(BASKETS, rng=0, max_iter=3).independent_log_likelihood == pytest.approx(expected)
 
 
 def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
@@ -148,16 +118,14 @@ def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
 
 
 def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
-    first = fit_dpp(NAMED, "em", init="wishart", rng=0)
-    again = fit_dpp(NAMED, "em", start=first, max_iter=1)
-    assert again.history.log_likelihood[0] == pytest.approx(first.log_likelihood)
-    fewer = Baskets.from_lists([[label for label in basket if label != "item 2"] for basket in NAMED])
-    more = Baskets.from_lists([[*basket, "new"] if row % 3 == 0 else basket for row, basket in enumerate(NAMED)])
+    named = [[f"item {i}" for i in basket] for basket in BASKETS]
+    first = fit_dpp(named, "em", init="wishart", rng=0)
+    fewer = Baskets.from_lists([[label for label in basket if label != "item 2"] for basket in named])
+    more = Baskets.from_lists([[*basket, "new"] if row % 3 == 0 else basket for row, basket in enumerate(named)])
     for baskets in (fewer, more):
-        warm, cold = fit_dpp(baskets, "em", start=first.model, rng=0), fit_dpp(baskets, "em", init="wishart", rng=0)
+        warm, cold = fit_dpp(baskets, "em", start=first, rng=0), fit_dpp(baskets, "em", init="wishart", rng=0)
         assert warm.model.items == baskets.items
         assert warm.history.log_likelihood[0] > cold.history.log_likelihood[0] + 0.5
-        assert warm.n_iter < cold.n_iter
 
 
 def test_a_start_with_impossible_baskets_is_refused_by_em_and_repaired_by_lbfgs() -> None:
@@ -192,45 +160,25 @@ def test_the_time_limit_counts_the_whole_fit() -> None:
             assert result.log_likelihood >= result.independent_log_likelihood - 1e-9
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"learner": "guess"},
-        {"init": "zeros"},
-        {"restarts": 0},
-        {"restarts": 2.5},
-        {"tol": "a"},
-        {"tol": -1.0},
-        {"tol": float("nan")},
-        {"max_iter": -1},
-        {"max_seconds": 0.0},
-        {"threads": 0},
-        {"threads": 1.5},
-        {"nonempty": "maybe"},
-        {"start": "nothing.safetensors"},
-        {"start": np.eye(6)},
-    ],
-    ids=str,
-)
-def test_invalid_options_are_refused(wrong: dict[str, Any]) -> None:
-    name, value = next(iter(wrong.items()))
-    with pytest.raises(InputError) as error:
-        dl.fit_dpp(BASKETS, **wrong)
-    assert (name if name != "start" or isinstance(value, np.ndarray) else value) in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "baskets",
-    [
-        Baskets.from_lists([], n_items=3),
-        Baskets.from_lists([[0], [1]], weights=[0, 0]),
-        *(kind(np.eye(4, dtype=int)) for kind in (np.asarray, csr_array, pd.DataFrame)),
-    ],
-)
-def test_matrices_and_data_without_weight_are_refused(baskets: Any) -> None:
+def test_invalid_options_and_data_are_refused() -> None:
     """A matrix is not taken for lists of the items 0 and 1."""
-    with pytest.raises(InputError):
-        fit_dpp(baskets)
+    for name, value in (
+        ("learner", "guess"),
+        ("init", "zeros"),
+        *(("restarts", value) for value in (0, 2.5)),
+        *(("tol", value) for value in ("a", -1.0, float("nan"))),
+        ("max_iter", -1),
+        ("max_seconds", 0.0),
+        *(("threads", value) for value in (0, 1.5)),
+        ("nonempty", "maybe"),
+        ("start", np.eye(6)),
+    ):
+        with pytest.raises(InputError, match=name):
+            dl.fit_dpp(BASKETS, **{name: value})
+    nothing = [Baskets.from_lists([], n_items=3), Baskets.from_lists([[0], [1]], weights=[0, 0])]
+    for baskets in (*nothing, *(kind(np.eye(4, dtype=int)) for kind in (np.asarray, csr_array, pd.DataFrame))):
+        with pytest.raises(InputError):
+            fit_dpp(baskets)
 
 
 def test_all_baskets_empty_gives_the_model_that_is_always_empty() -> None:
@@ -254,13 +202,6 @@ def test_the_kernel_that_the_baskets_were_drawn_from_is_recovered(learner: str) 
 def test_the_default_is_lbfgs_from_moments_with_shrinkage() -> None:
     learned = dl.fit_dpp(BASKETS, rng=0).model.learned
     assert (learned.learner, learned.start, learned.shrinkage_chosen) == ("lbfgs", "moments", True)
-
-
-def test_the_default_finds_better_models_than_em_with_default_stopping() -> None:
-    baskets = make_registries("safety", 300, rng=0)
-    default = fit_dpp(baskets).log_likelihood
-    assert default > fit_dpp(baskets, "em").log_likelihood + 0.01
-    assert default > fit_dpp(baskets, "em", init="wishart", rng=0).log_likelihood + 0.01
 
 
 @pytest.mark.slow
@@ -308,13 +249,6 @@ def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> N
     assert len(result.history) == result.restarts[0].n_iter + 2  # the run as it was, and then what is returned
 
 
-def test_the_learners_of_the_paper_may_end_below_independent_items() -> None:
-    for learner in FOLLOW_THE_PAPER:
-        result = fit_dpp(DATA["shopping"], learner, init="wishart", rng=0, max_iter=3)
-        assert result.n_iter == 3
-        assert result.log_likelihood < result.independent_log_likelihood
-
-
 def test_a_fit_from_a_start_is_never_below_it() -> None:
     """L-BFGS raises eigenvalues at zero first, which lowers the likelihood."""
     data = make_registries("safety", 300, rng=0)
@@ -347,36 +281,19 @@ def test_where_learning_converges_to_less_the_better_of_start_and_independent_it
         assert result.restarts[0].stop is Stop.TOLERANCE
 
 
-# Memory
-
-
-LARGE = dl.Baskets.from_lists([[0, 1], [1, 99_999], [2]])
-
-
-@pytest.mark.parametrize(
-    "work",
-    [
-        lambda: dl.fit_dpp(LARGE),
-        lambda: dl.fit_dpp(LARGE, "em"),
-        lambda: dl.diagnose(LARGE.together([LARGE, dl.Baskets.from_lists([range(100_000)])]), most_items=100_000),
-        lambda: dl.cross_validate(LARGE, {"dpp": {"learner": "em"}}, folds=2),
-        lambda: SpectralDPP.from_L(eye_array(100_000)),
-    ],
-)
-def test_work_that_exceeds_the_memory_is_refused(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_exceeds_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel of 100,000 items alone takes 80 GB."""
     monkeypatch.setattr(memory, "memory_limit", lambda: 64e9)
-    with pytest.raises(InputError):
-        work()
-
-
-@pytest.mark.slow
-def test_the_program_refuses_work_that_exceeds_the_memory_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "s.csv").write_text("basket,item\n" + "".join(f"{i},x{i}\n" for i in range(200_000)))
-    answer = run("fit", tmp_path / "s.csv", "--model", "dpp", "-o", tmp_path / "m")
-    assert answer.returncode == 1
-    assert "200,000" in answer.stderr
-    assert len(answer.stderr.splitlines()) == 1
+    large, all_items = Baskets.from_lists([[0, 1], [1, 99_999], [2]]), Baskets.from_lists([range(100_000)])
+    for work in (
+        lambda: dl.fit_dpp(large),
+        lambda: dl.fit_dpp(large, "em"),
+        lambda: dl.diagnose(Baskets.together([large, all_items]), most_items=100_000),
+        lambda: dl.cross_validate(large, {"dpp": {"learner": "em"}}, folds=2),
+        lambda: SpectralDPP.from_L(eye_array(100_000)),
+    ):
+        with pytest.raises(InputError):
+            work()
 
 
 def test_the_memory_needed_grows_with_the_segments(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,3 +303,6 @@ def test_the_memory_needed_grows_with_the_segments(monkeypatch: pytest.MonkeyPat
     assert dl.fit(baskets, segments=10, rng=0, max_iter=0).n_iter == 0
     with pytest.raises(InputError, match="40"):
         dl.fit(baskets, segments=100, rng=0, max_iter=0)
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1000.0)
+    with pytest.raises(InputError):
+        dl.fit(baskets, attraction=3)

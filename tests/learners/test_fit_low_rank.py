@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import Baskets, InputError, Stop
+from dpplearn import Baskets, Stop
 from dpplearn.distributions.interaction import repelling_and_attracting
 from dpplearn.learners.kernels import Segments, distribution_of
 from dpplearn.learners.settings import MixtureSettings, validation_fraction
-from dpplearn.tools import memory
 
 N = 10
 Z = np.zeros((N, 3))
@@ -57,6 +56,8 @@ def test_low_rank_fits_are_for_large_catalogues_or_on_request() -> None:
     assert MixtureSettings().shape(301) == (30, 8, 96)
     assert MixtureSettings(attraction=False).shape(301) == (30, 8, 0)
     assert MixtureSettings(segments=3, rank=2).shape(300) == (3, 2, True)
+    sizes = {50: 0, 100: 10, 1000: 100, 10_000: 200, 100_000: 2000, 10**7: 5000}
+    assert {n: round(validation_fraction(n) * n) for n in sizes} == sizes
 
 
 @pytest.mark.slow
@@ -102,20 +103,3 @@ def test_a_dense_start_gives_its_segments() -> None:
     np.testing.assert_allclose(components(there.model).log_odds, components(dense.model).log_odds, rtol=1e-6)
     back = dl.fit(FEW, start=there.model, rank=2, rng=0, max_iter=0)
     np.testing.assert_allclose(components(back.model).log_odds, components(there.model).log_odds, rtol=1e-6)
-
-
-def test_a_fit_that_exceeds_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "memory_limit", lambda: 1000.0)
-    with pytest.raises(InputError):
-        dl.fit(FEW, attraction=3)
-
-
-def test_the_default_size_of_the_validation_set() -> None:
-    assert [round(validation_fraction(n) * n) for n in (50, 100, 1000, 10_000, 100_000, 10**7)] == [
-        0,
-        10,
-        100,
-        200,
-        2000,
-        5000,
-    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -42,13 +43,10 @@ def test_the_model_has_the_frequencies_of_the_items_and_repels_those_that_are_al
     strength = {row.name: row.weight for row in result.quality.strength_rows}
     assert strength["kind"] > 0.2
     assert result.model.substitutes("cot")[0].item == "crib"
-
-
-def test_given_that_baskets_are_not_empty_the_frequencies_are_those_of_that_law() -> None:
-    data = baskets(empty=False)
-    result = fit(data, smooth=False)
+    filled = baskets(empty=False)
+    result = fit(filled, smooth=False)
     assert result.model.nonempty
-    np.testing.assert_allclose(result.model.marginals(), data.frequencies(), atol=1e-7)
+    np.testing.assert_allclose(result.model.marginals(), filled.frequencies(), atol=1e-7)
 
 
 def test_half_a_basket_more_with_and_without_each_item_leaves_none_impossible() -> None:
@@ -100,13 +98,6 @@ def test_parts_weights_and_the_order_of_items_change_nothing() -> None:
         np.testing.assert_allclose(fit(other).quality.standard_errors, whole.quality.standard_errors, rtol=1e-4)
 
 
-def test_a_callback_sees_every_iteration_and_can_stop() -> None:
-    seen: list[dl.FitProgress] = []
-    result = fit(callback=lambda now: seen.append(now) or now.iteration == 2)
-    assert [now.iteration for now in seen] == [0, 1, 2]
-    assert result.stop is Stop.CALLBACK
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -125,18 +116,17 @@ def test_invalid_options_are_refused(options: dict[str, Any]) -> None:
         fit(**options)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("smooth", [True, False])
-def test_standard_errors_are_unknown_if_all_baskets_have_one_item(n: int, smooth: bool) -> None:
-    """Given nonempty sets, the weights may fall together without limit."""
-    result = fit([[item] for item in range(n)] * 10, similarity="uniform", smooth=smooth)
-    np.testing.assert_allclose(result.model.marginals(), 1 / n, atol=0.01)
-    assert np.isnan(result.quality.standard_errors).all()
-    assert np.isnan([row.low for row in result.quality.rows]).all()
-
-
 def test_standard_errors_of_collinear_features_are_unknown() -> None:
     table = {**TABLE, "price in cents": [100 * price for price in TABLE["price"]]}
     quality = fit(features=table, ridge=0, similarity=np.eye(6)).quality
     known = dict(zip(quality.names, np.isfinite(quality.standard_errors).tolist(), strict=True))
     assert known == {"(all items)": True, "price": False, "soft": True, "price in cents": False}
+
+
+def test_standard_errors_are_unknown_if_all_baskets_have_one_item() -> None:
+    """Given nonempty sets, the weights may fall together without limit."""
+    for n, smooth in itertools.product((1, 2, 3), (True, False)):
+        result = fit([[item] for item in range(n)] * 10, similarity="uniform", smooth=smooth)
+        np.testing.assert_allclose(result.model.marginals(), 1 / n, atol=0.01)
+        assert np.isnan(result.quality.standard_errors).all()
+        assert np.isnan([row.low for row in result.quality.rows]).all()

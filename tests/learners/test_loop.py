@@ -44,14 +44,6 @@ def test_each_reason_to_stop_is_told_apart() -> None:
     assert follow([0.0, 0.0]).stop is Stop.TOLERANCE  # the change is measured against at least 1e-5
 
 
-def test_an_interrupt_is_raised() -> None:
-    def interrupt(now: Run) -> bool:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        follow([-2.0, -1.0, -0.5], observe=interrupt)
-
-
 def test_preliminary_steps_are_recorded_and_limited_but_do_not_meet_the_tolerance() -> None:
     values = [-3.0, -2.0, -2.0, -2.0, -2.5, -1.0, -1.0]
     end = follow(values, preliminary=4)

@@ -45,8 +45,6 @@ def test_zero_returns_the_learned_kernel(learned: tuple[dl.FitResult, Baskets, b
     result, baskets, nonempty = learned
     assert shrink(result.model.kernel, baskets, 0.0, nonempty=nonempty) is result.model.kernel
     assert result.shrinkage == 0
-    assert not result.model.learned.shrinkage_chosen
-    assert result.log_likelihood == pytest.approx(result.history.log_likelihood[-1], rel=1e-9)
     assert result.model.marginals()[4] == 0  # what never occurred is impossible
 
 
@@ -141,13 +139,6 @@ def test_cross_validation_returns_independent_items_where_items_are_independent(
     rng = np.random.default_rng(0)
     baskets = Baskets.from_matrix((rng.random((60, 30)) < 0.1).astype(int))
     assert dl.fit_dpp(baskets, nonempty=False, rng=0).shrinkage > 0.8
-
-
-@pytest.mark.slow
-def test_no_held_out_basket_is_impossible_with_two_baskets_per_item() -> None:
-    train, test = dl.datasets.make_registries("toys", 124, rng=8), dl.datasets.make_registries("toys", 2000, rng=9)
-    assert dl.fit_dpp(train, shrinkage=0).model.log_likelihood(test) == -np.inf
-    assert np.isfinite(dl.fit_dpp(train, shrinkage="auto", rng=0).model.log_likelihood(test))
 
 
 def test_a_fit_that_is_stopped_early_is_shrunk_without_cross_validation() -> None:

@@ -110,13 +110,6 @@ def test_a_weight_is_as_good_as_repetition() -> None:
     np.testing.assert_array_equal(one.history.validation, other.history.validation)
 
 
-def test_without_validation_nothing_is_held_out() -> None:
-    result = fit_dpp(BASKETS, max_iter=3, nonempty=False)
-    assert np.isnan(result.history.validation).all()
-    assert result.model.learned.validation is None
-    assert result.model.learned.unseen_gain is None
-
-
 def test_the_restart_with_the_highest_validation_likelihood_is_returned() -> None:
     of_run: dict[int, list[float]] = {}
 

@@ -1,4 +1,4 @@
-"""What learning in factors climbs: minors and normalisers in single precision, gradients by differences, batches."""
+"""The low-rank learner: gradient by differences, batches, and one segment without interaction."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pytest
 from dpplearn import Baskets, fit
 from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
-from dpplearn.distributions.compiled.low_rank_minors import minors_of
 from dpplearn.distributions.interaction import absorbed_core, repelling_and_attracting, weighted_gram
 from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
+from dpplearn.learners.low_rank.learner import low_rank
+from dpplearn.learners.low_rank.problem import LowRankProblem
 
 RNG = np.random.default_rng(0)
-N, NO_NUMBERS = 30, np.empty(0)
+N = 30
 LISTS = [RNG.choice(N, size, replace=False).tolist() for size in [0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 13, 29] * 3]
 BASKETS = Baskets.from_lists(LISTS, n_items=N, weights=RNG.uniform(0.5, 2, len(LISTS)))
 SHAPES = [(0, 1), (1, 0), (8, 9)]
@@ -25,16 +26,6 @@ def rows(repelling: int, attracting: int) -> Floats:
 
 def log_minor(Z: Floats, omega: Floats, basket: list[int]) -> float:
     return float(np.linalg.slogdet(np.eye(len(basket)) + Z[basket] @ omega @ Z[basket].T)[1])
-
-
-@pytest.mark.parametrize(("repelling", "attracting"), SHAPES)
-def test_minors_are_those_of_the_whole_matrix(repelling: int, attracting: int) -> None:
-    Z, each = rows(repelling, attracting), np.empty(len(BASKETS))
-    given = (BASKETS.indices, BASKETS.offsets, BASKETS.weights, np.arange(len(BASKETS)), 0, len(BASKETS))
-    total = minors_of(Z, repelling, *given, np.empty((0, 0), np.float32), each)
-    expected = [log_minor(Z.astype(float), repelling_and_attracting(repelling, attracting), basket) for basket in LISTS]
-    np.testing.assert_allclose(each, expected, rtol=1e-4, atol=1e-5)  # sums of up to 37 products in single precision
-    assert total == pytest.approx(BASKETS.weights @ np.array(expected), rel=1e-4)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -63,16 +54,6 @@ def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int
     assert sum(float(np.vdot(part, direction)) for part in found.parts) == pytest.approx(slope, abs=1e-4 * size)
 
 
-def test_the_marginals_that_come_with_it_are_those_of_the_kernel() -> None:
-    Z, omega, log_odds = rows(3, 4), repelling_and_attracting(3, 4), RNG.standard_normal(N)
-    found = gradient(
-        Z, omega, 3, Active.of(BASKETS, np.arange(N)), Batch(np.arange(1), np.ones(1)), [Segment(log_odds, 1.0)], 1
-    )
-    d = np.exp(log_odds / 2)
-    L = d[:, None] * (np.eye(N) + Z.astype(float) @ omega @ Z.T.astype(float)) * d
-    np.testing.assert_allclose(found.marginals[0], np.diagonal(L @ np.linalg.inv(np.eye(N) + L)), atol=1e-5)
-
-
 def test_items_that_do_not_interact_are_left_out_of_the_baskets() -> None:
     active = Active.of(BASKETS, np.arange(0, N, 3))
     for row, basket in enumerate(LISTS):
@@ -98,3 +79,10 @@ def test_few_baskets_may_leave_a_batch_without_one() -> None:
     found = fit(baskets, segments=2, attraction=3, rng=0)
     assert found.model.distribution.components.interaction.rank > 0
     assert np.isfinite(found.log_likelihood)
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_one_segment_without_interaction_is_independent_items(nonempty: bool) -> None:
+    problem = LowRankProblem(BASKETS.subset(BASKETS.sizes >= nonempty), None, nonempty, 1, 0, 0)
+    *_, last = low_rank(problem.initial("random", RNG), problem)
+    assert last.log_likelihood == pytest.approx(problem.log_likelihood(problem.baseline()), abs=1e-5)

@@ -1,4 +1,4 @@
-"""Quality: log Z, its mean and covariance by enumeration; one optimum, which has the frequencies; slopes; errors."""
+"""Quality: one optimum, which has the frequencies; monotone steps; standard errors; ridge by evidence."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.data.features import read_features
 from dpplearn.learners.quality.blend import Blend
-from dpplearn.learners.quality.exponential import QualityLaw
 from dpplearn.learners.quality.learner import quality
 from dpplearn.learners.quality.problem import QualityProblem
 from dpplearn.learners.quality.standard_errors import standard_errors
 from dpplearn.learners.quality.target import Design, Target, best_weights
-from helpers import oracle
-from helpers.slopes import assert_slope_two
 
 N = 6
 KINDS = np.array([0, 0, 1, 1, 2, 2])
@@ -30,41 +27,6 @@ def similarity(seed: int, n: int = N) -> np.ndarray:
     X = np.random.default_rng(seed).standard_normal((n, n))
     S = X @ X.T + 0.3 * np.eye(n)
     return S / np.sqrt(np.outer(S.diagonal(), S.diagonal()))
-
-
-def enumerated(S: np.ndarray, u: np.ndarray, nonempty: bool) -> tuple[float, np.ndarray, np.ndarray]:
-    """log Z, mean and covariance of the indicators, over all sets."""
-    subsets = oracle.subsets(len(u))
-    values = np.array([np.exp(u[list(Y)].sum()) * np.linalg.det(S[np.ix_(Y, Y)]) if Y else 1.0 for Y in subsets])
-    if nonempty:
-        values[0] = 0
-    held = np.array([[float(i in Y) for i in range(len(u))] for Y in subsets])
-    P = values / values.sum()
-    mean = P @ held
-    return float(np.log(values.sum())), mean, held.T @ (P[:, None] * held) - np.outer(mean, mean)
-
-
-@laws
-def test_log_z_mean_and_covariance_are_those_of_enumeration(nonempty: bool) -> None:
-    S, u = similarity(0), np.random.default_rng(0).normal(-1, 1, N)
-    law = QualityLaw.of(S, u, nonempty=nonempty)
-    log_z, mean, covariance = enumerated(S, u, nonempty)
-    assert law.log_normaliser == pytest.approx(log_z, abs=1e-12)
-    np.testing.assert_allclose(law.mean, mean, atol=1e-12)
-    np.testing.assert_allclose(law.covariance, covariance, atol=1e-12)
-
-
-@laws
-def test_the_slope_of_log_z_in_the_similarity_is_its_own(nonempty: bool) -> None:
-    S, u, dS = similarity(0), np.full(N, -1.0), similarity(1) - np.eye(N)
-    law = QualityLaw.of(S, u, nonempty=nonempty)
-    slope = float((law.by_similarity * dS).sum())
-
-    def remainder(eta: float) -> float:
-        moved = QualityLaw.of(S + eta * dS, u, nonempty=nonempty).log_normaliser
-        return abs(moved - law.log_normaliser - eta * slope)
-
-    assert_slope_two(remainder, first=1e-2)
 
 
 FEATURES = read_features({"item": range(20), "a": np.sin(np.arange(20)), "b": np.arange(20) ** 0.5}, list(range(20)))
@@ -104,18 +66,6 @@ def drawn(
 
 def of_law(baskets: Baskets, nonempty: bool) -> Baskets:
     return baskets.subset(baskets.sizes > 0) if nonempty else baskets
-
-
-@laws
-def test_the_slopes_in_the_strengths_are_those_of_the_profile(nonempty: bool) -> None:
-    alike, baskets, _ = drawn(300, 0)
-    other = similarity(4, 12)
-    blend = Blend((alike, other), uniform=True, names=("kind", "other"))
-    problem = QualityProblem(of_law(baskets, nonempty), 1, nonempty, None, blend)
-    phi, direction = np.array([0.2, 0.3, 0.4]), np.array([0.5, -1.0, 0.7])
-    at = problem.profile(phi)
-    slope = float(at.gradient @ direction)
-    assert_slope_two(lambda eta: abs(problem.profile(phi + eta * direction).value - at.value - eta * slope), first=1e-2)
 
 
 @laws

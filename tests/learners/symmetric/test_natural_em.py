@@ -11,12 +11,11 @@ from scipy.linalg import expm
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood, statistics
-from dpplearn.learners.loop import Step
 from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.natural_em import LARGEST_ANGLE, natural_angles, natural_em, rotation
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import PROBLEMS, random_kernel
-from helpers.slopes import assert_slope, assert_slope_two
+from helpers.slopes import assert_slope
 
 BASKETS = PROBLEMS["sampled from a DPP"]
 
@@ -54,21 +53,6 @@ def test_angles_are_score_over_information(kernel: SpectralDPP) -> None:
     np.testing.assert_array_equal(angles[np.ix_(empty, empty)], 0)
 
 
-def test_turning_by_the_angles_has_the_slope_of_score_over_information() -> None:
-    kernel = with_eigenvalues(0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-    T = e_step(kernel, statistics(kernel, BASKETS))
-    angles = natural_angles(kernel.eigenvalues, T)
-    slope = float((2 * T * angles).sum())
-    before = mean_log_likelihood(kernel, BASKETS)
-    assert slope > 0
-
-    def remainder(eta: float) -> float:
-        moved = SpectralDPP(kernel.eigenvalues, kernel.eigenvectors @ rotation(eta * angles))
-        return abs(mean_log_likelihood(moved, BASKETS) - before - eta * slope)
-
-    assert_slope_two(remainder, first=1e-2)
-
-
 def random_skew(n: int = 6) -> np.ndarray:
     S = np.random.default_rng(9).standard_normal((n, n))
     return (S - S.T) / n
@@ -84,10 +68,6 @@ def test_the_rotation_is_orthogonal(scale: float) -> None:
 def test_the_rotation_is_the_exponential_up_to_the_third_order() -> None:
     S = random_skew()
     assert_slope(lambda eta: float(np.linalg.norm(rotation(eta * S) - expm(eta * S))), 3, first=0.1)
-
-
-def first_steps(start: SpectralDPP, baskets: Baskets, n: int) -> list[Step]:
-    return list(itertools.islice(natural_em(start, SymmetricProblem(baskets, 1)), n))
 
 
 def test_one_evaluation_a_step_where_there_is_enough_data() -> None:
