@@ -1,13 +1,6 @@
 """What every kind of components must answer, compared with a table of the probabilities of all subsets.
 
-A test module lists its cases and runs every check on each of them:
-
-    CASES = {"full rank": lambda: Case(components, table)}
-
-    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-    @pytest.mark.parametrize("name", CASES)
-    def test_contract(name, check):
-        check(CASES[name]())
+A test module runs every check of CHECKS on each of its cases.
 
 The table has one row per component. Entry b of a row is the probability of the items that are the bits of b, the order
 of `helpers.oracle.subsets`. Impossible sets must have the probability 0 in the table, because every answer is also
@@ -29,7 +22,7 @@ from scipy.stats import chisquare
 
 from dpplearn import Baskets, InputError
 from dpplearn.arrays import Bools, Floats, Ints
-from helpers.oracle import subsets
+from helpers.oracle import index, subsets
 
 N_DRAWS = 4000  # the control of `check_samples` shows that these are enough
 LEVEL = 1e-6  # of the tests of samplers
@@ -67,11 +60,6 @@ class Case:
 def membership(n: int) -> Bools:
     """Which of n items each subset has, (2^n, n)."""
     return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
-
-
-def index(items: Any) -> int:
-    """The place of a subset in the table."""
-    return sum(1 << int(i) for i in items)
 
 
 def as_sets(lists: list[tuple[int, ...]], n: int) -> Baskets:
