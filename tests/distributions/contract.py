@@ -291,16 +291,11 @@ def check_sizes(case: Case) -> None:
         assert np.all(np.isfinite(marginals))
 
 
-def counts_of(drawn: list[Ints], n_sets: int) -> Ints:
-    """How often each subset of the table was drawn."""
-    rows = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
-    places = np.bincount(rows, 2.0 ** np.concatenate(drawn), len(drawn))
-    return np.bincount(places.astype(np.int64), minlength=n_sets)
-
-
 def p_value(drawn: list[Ints], P: Floats) -> float:
     """Chi-square of the counts of sets, those expected less than MIN_EXPECTED times taken together."""
-    counts = counts_of(drawn, len(P))
+    rows = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
+    places = np.bincount(rows, 2.0 ** np.concatenate(drawn), len(drawn))
+    counts = np.bincount(places.astype(np.int64), minlength=len(P))
     assert not counts[P == 0].any()
     common = P * len(drawn) >= MIN_EXPECTED
     observed, expected = counts[common], P[common] * len(drawn)

@@ -9,7 +9,6 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
-from dpplearn import DPP
 from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
@@ -54,17 +53,9 @@ class Exact:
         return oracle.subsets(len(self.lam))
 
     @property
-    def dpp(self) -> DPP:
-        return DPP(self.kernel)
-
-    @property
     def n_near(self) -> int:
         """How many eigenvalues are at 1 or within 1e-6 of it."""
         return sum(x > 1 - 1e-6 for x in self.lam)
-
-    def minus_outside(self, Y: oracle.Subset) -> Rational:
-        """K − I_Ȳ, whose determinant is ±P(Y) and whose inverse is the gradient of log P(Y)."""
-        return minus_outside(self.K, Y)
 
 
 @cache
@@ -73,6 +64,7 @@ def exact(spectrum: str) -> Exact:
 
 
 def minus_outside(K: Rational, Y: oracle.Subset) -> Rational:
+    """K − I_Ȳ, whose determinant is ±P(Y) and whose inverse is the gradient of log P(Y)."""
     return [[x - (i == j and i not in Y) for j, x in enumerate(row)] for i, row in enumerate(K)]
 
 

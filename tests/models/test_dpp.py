@@ -58,7 +58,7 @@ def test_given_refuses_contradictions_and_an_empty_rest() -> None:
 
 
 def test_without_names_the_original_integers_stay_through_every_condition() -> None:
-    dpp = exact("inside").dpp
+    dpp = DPP(exact("inside").kernel)
     left = dpp.given(include=[0], exclude=[2])
     assert left.items == (1, 3, 4, 5)
     assert left.given(include=[3]).items == (1, 4, 5)

@@ -37,15 +37,11 @@ def saved(tmp_path: Path) -> Path:
     return path
 
 
-def same(a: DPP, b: DPP) -> bool:
-    """Return whether two models are equal to the last bit."""
-    arrays = [(a.kernel.eigenvalues, b.kernel.eigenvalues), (a.kernel.eigenvectors, b.kernel.eigenvectors)]
-    return (
-        a.items == b.items
-        and [type(item) for item in a.items] == [type(item) for item in b.items]
-        and a.learned == b.learned
-        and all(x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes() for x, y in arrays)
-    )
+def contents(model: DPP) -> Any:
+    """Return all that a file keeps of a model, to the last bit."""
+    arrays = model.distribution.arrays() | (model.training.arrays if model.training else {})
+    bits = {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
+    return [(type(item), item) for item in model.items], model.learned, bits
 
 
 @settings(max_examples=30)  # each example waits for the disk
@@ -53,7 +49,7 @@ def same(a: DPP, b: DPP) -> bool:
 def test_a_saved_model_is_loaded_as_it_was(dpp: DPP, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "m.safetensors"
     dpp.save(path)
-    assert same(load(path), dpp)
+    assert contents(load(path)) == contents(dpp)
 
 
 def with_training(history: bool = True) -> DPP:
@@ -66,20 +62,8 @@ def with_training(history: bool = True) -> DPP:
 def test_training_counts_and_history_are_loaded_to_the_last_bit(history: bool, tmp_path: Path) -> None:
     dpp = with_training(history)
     dpp.save(tmp_path / "m")
-    found = load(tmp_path / "m")
-    assert same(found, dpp)
-    assert dpp.training is not None
-    assert found.training is not None
-    assert found.training.weight == dpp.training.weight
-    arrays = [
-        (getattr(found.training, name), getattr(dpp.training, name))
-        for name in ("item_weights", "pairs", "pair_weights")
-    ]
-    assert (found.training.history is not None) == history
-    if found.training.history is not None and dpp.training.history is not None:
-        arrays += zip(found.training.history.columns.values(), dpp.training.history.columns.values(), strict=True)
-    for here, there in arrays:
-        assert (here.dtype, here.shape, here.tobytes()) == (there.dtype, there.shape, there.tobytes())
+    assert contents(load(tmp_path / "m")) == contents(dpp)
+    assert ("history.seconds" in contents(dpp)[-1]) == history
 
 
 def nested(depth: int) -> list[Any]:
@@ -296,21 +280,14 @@ def test_a_file_with_one_byte_changed_is_refused_or_gives_the_same_model(tmp_pat
     """In the header, another digit does more harm than other bytes."""
     path, dpp, rng = tmp_path / "m", with_training(), random.Random(1)
     dpp.save(path)
-    whole, before = path.read_bytes(), read_tensors(path, "model")
-    refused = 0
+    whole, refused = path.read_bytes(), 0
     for _ in range(300):
         flipped = bytearray(whole)
         position = rng.randrange(len(whole))
         flipped[position] = rng.choice([flipped[position] ^ 1 << rng.randrange(8), rng.choice(b"0123456789")])
         path.write_bytes(flipped)
         try:
-            assert same(load(path), dpp)
-            arrays, document = read_tensors(path, "model")
+            assert contents(load(path)) == contents(dpp)
         except InputError:
             refused += 1
-            continue
-        assert document == before[1]
-        assert {name: array.tobytes() for name, array in arrays.items()} == {
-            name: array.tobytes() for name, array in before[0].items()
-        }
     assert refused > 150
