@@ -167,11 +167,8 @@ def _check_next(case: Case, method: Any, alone: Floats, probability: Callable[[A
     for log_mass in (np.log(np.arange(1.0, m + 1)), -800.0 - np.arange(m)):
         for items in (None, some, np.vstack([np.roll([*some, -1], A) for A in range(len(every))])):
             log_prob, scale, x = method(log_mass, as_sets(every, n), items)
-            assert (log_prob.shape, scale.shape, x.shape) == (
-                (2**n, m),
-                (2**n,),
-                (2**n, n if items is None else items.shape[-1]),
-            )
+            width = n if items is None else items.shape[-1]
+            assert (log_prob.shape, scale.shape, x.shape) == ((2**n, m), (2**n,), (2**n, width))
             case.compare(np.exp(log_prob), alone)
             top = log_mass.max()  # the scale contains it
             expected = joint @ np.exp(log_mass - top)
@@ -359,24 +356,4 @@ def check_stored(case: Case) -> None:
         case.compare(probabilities(components.take(kept[:1])), case.table[kept[:1]])
 
 
-CHECKS: tuple[Callable[[Case], None], ...] = (
-    check_probabilities,
-    check_inclusion,
-    check_pairs,
-    check_mixture,
-    check_top,
-    check_next,
-    check_next_inclusion,
-    check_condition,
-    check_condition_twice,
-    check_tilt,
-    check_extreme_tilt,
-    check_restrict,
-    check_extend,
-    check_copy,
-    check_sizes,
-    check_samples,
-    check_seeds,
-    check_no_nonempty_set,
-    check_stored,
-)
+CHECKS: list[Callable[[Case], None]] = [each for name, each in [*globals().items()] if name.startswith("check_")]
