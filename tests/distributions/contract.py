@@ -1,13 +1,6 @@
 """What every kind of components must answer, compared with a table of the probabilities of all subsets.
 
-A test module lists its cases and runs every check on each of them:
-
-    CASES = {"full rank": lambda: Case(components, table)}
-
-    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-    @pytest.mark.parametrize("name", CASES)
-    def test_contract(name, check):
-        check(CASES[name]())
+A test module runs every check of CHECKS on each of its cases.
 
 The table has one row per component. Entry b of a row is the probability of the items that are the bits of b, the order
 of `helpers.oracle.subsets`. Impossible sets must have the probability 0 in the table, because every answer is also
@@ -29,7 +22,7 @@ from scipy.stats import chisquare
 
 from dpplearn import Baskets, InputError
 from dpplearn.arrays import Bools, Floats, Ints
-from helpers.oracle import subsets
+from helpers.oracle import index, subsets
 
 N_DRAWS = 4000  # the control of `check_samples` shows that these are enough
 LEVEL = 1e-6  # of the tests of samplers
@@ -67,11 +60,6 @@ class Case:
 def membership(n: int) -> Bools:
     """Which of n items each subset has, (2^n, n)."""
     return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
-
-
-def index(items: Any) -> int:
-    """The place of a subset in the table."""
-    return sum(1 << int(i) for i in items)
 
 
 def as_sets(lists: list[tuple[int, ...]], n: int) -> Baskets:
@@ -179,11 +167,8 @@ def _check_next(case: Case, method: Any, alone: Floats, probability: Callable[[A
     for log_mass in (np.log(np.arange(1.0, m + 1)), -800.0 - np.arange(m)):
         for items in (None, some, np.vstack([np.roll([*some, -1], A) for A in range(len(every))])):
             log_prob, scale, x = method(log_mass, as_sets(every, n), items)
-            assert (log_prob.shape, scale.shape, x.shape) == (
-                (2**n, m),
-                (2**n,),
-                (2**n, n if items is None else items.shape[-1]),
-            )
+            width = n if items is None else items.shape[-1]
+            assert (log_prob.shape, scale.shape, x.shape) == ((2**n, m), (2**n,), (2**n, width))
             case.compare(np.exp(log_prob), alone)
             top = log_mass.max()  # the scale contains it
             expected = joint @ np.exp(log_mass - top)
@@ -303,16 +288,11 @@ def check_sizes(case: Case) -> None:
         assert np.all(np.isfinite(marginals))
 
 
-def counts_of(drawn: list[Ints], n_sets: int) -> Ints:
-    """How often each subset of the table was drawn."""
-    rows = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
-    places = np.bincount(rows, 2.0 ** np.concatenate(drawn), len(drawn))
-    return np.bincount(places.astype(np.int64), minlength=n_sets)
-
-
 def p_value(drawn: list[Ints], P: Floats) -> float:
     """Chi-square of the counts of sets, those expected less than MIN_EXPECTED times taken together."""
-    counts = counts_of(drawn, len(P))
+    rows = np.repeat(np.arange(len(drawn)), [len(each) for each in drawn])
+    places = np.bincount(rows, 2.0 ** np.concatenate(drawn), len(drawn))
+    counts = np.bincount(places.astype(np.int64), minlength=len(P))
     assert not counts[P == 0].any()
     common = P * len(drawn) >= MIN_EXPECTED
     observed, expected = counts[common], P[common] * len(drawn)
@@ -376,24 +356,4 @@ def check_stored(case: Case) -> None:
         case.compare(probabilities(components.take(kept[:1])), case.table[kept[:1]])
 
 
-CHECKS: tuple[Callable[[Case], None], ...] = (
-    check_probabilities,
-    check_inclusion,
-    check_pairs,
-    check_mixture,
-    check_top,
-    check_next,
-    check_next_inclusion,
-    check_condition,
-    check_condition_twice,
-    check_tilt,
-    check_extreme_tilt,
-    check_restrict,
-    check_extend,
-    check_copy,
-    check_sizes,
-    check_samples,
-    check_seeds,
-    check_no_nonempty_set,
-    check_stored,
-)
+CHECKS: list[Callable[[Case], None]] = [each for name, each in [*globals().items()] if name.startswith("check_")]

@@ -5,148 +5,118 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from distributions.contract import LEVEL, N_DRAWS, index, membership, p_value
-from distributions.examples import EXAMPLES, Law, N, from_arrays
+from distributions.contract import LEVEL, N_DRAWS, membership, p_value
+from distributions.examples import EXAMPLES, N
 from dpplearn import Baskets, InputError
-from dpplearn.arrays import Floats
-from helpers.oracle import subsets
+from dpplearn.arrays import NO_ITEMS, Floats
+from dpplearn.distributions.distribution import SetDistribution
+from helpers.oracle import index, subsets
 
 SUBSETS, HOLDS = subsets(N), membership(N)  # (2^N, N)
-ALL = Baskets.from_lists(SUBSETS, n_items=N)
+ALL, OF_THREE = (Baskets.from_lists(subsets(n), n_items=n) for n in (N, 3))
 
-every_law = pytest.mark.parametrize(
-    ("family", "seed"),
-    [
-        (family, seed)
-        for family in EXAMPLES
-        for seed in ((0, 1, 2) if "dense" in family or "low-rank" in family else (0,))
-    ],
+every_example = pytest.mark.parametrize(
+    ("name", "seed"),
+    [(name, seed) for name in EXAMPLES for seed in range(3 if "dense" in name or "low-rank" in name else 1)],
 )
 
 
-def positions(*items: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.array(items, dtype=np.int64)
+def example(name: str, seed: int) -> tuple[SetDistribution, Floats]:
+    """The distribution and the probabilities of all subsets."""
+    found = EXAMPLES[name](seed)
+    return found, np.exp(found.log_prob(ALL))
 
 
-def probability(law: Law) -> Floats:
-    return np.exp(law.log_prob(ALL))
-
-
-@every_law
-def test_probabilities_add_up_and_the_mean_is_theirs(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    assert law.n_items == N
-    P = probability(law)
+@every_example
+def test_probabilities_add_up_and_the_mean_is_theirs(name: str, seed: int) -> None:
+    found, P = example(name, seed)
+    assert found.n_items == N
     assert P.sum() == pytest.approx(1, rel=1e-12)
     weights = np.where(P > 0, np.arange(1.0, len(P) + 1), 0)
     expected = weights[P > 0] @ np.log(P[P > 0]) / weights.sum()
-    assert law.mean_log_likelihood(ALL.weighted(weights)) == pytest.approx(expected, rel=1e-12)
-    assert np.exp(law.log_empty()) == pytest.approx(P[0], rel=1e-12)
-    assert law.mean_log_likelihood(ALL) == (-np.inf if not P[0] else pytest.approx(np.log(P).mean(), rel=1e-12))
+    assert found.mean_log_likelihood(ALL.weighted(weights)) == pytest.approx(expected, rel=1e-12)
+    assert found.p_empty == pytest.approx(P[0], rel=1e-12)
+    assert found.mean_log_likelihood(ALL) == (-np.inf if not P[0] else pytest.approx(np.log(P).mean(), rel=1e-12))
+    again = SetDistribution.from_arrays(found.arrays())
+    np.testing.assert_allclose(again.log_prob(ALL, 1), found.log_prob(ALL, 1), rtol=1e-12)
+    assert again.size_range == found.size_range
 
 
-@every_law
-def test_items_pairs_and_sizes_are_sums_over_sets(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    P, sizes = probability(law), HOLDS.sum(axis=1)
-    np.testing.assert_allclose(law.marginals(), P @ HOLDS, rtol=1e-12)
-    np.testing.assert_allclose(np.exp(law.log_sizes()), np.bincount(sizes, P), rtol=1e-10)
-    assert law.expected_size == pytest.approx(P @ sizes, rel=1e-12)
-    both = np.einsum("s,si,sj->ij", P, HOLDS, HOLDS)
-    off_diagonal = ~np.eye(N, dtype=bool)
-    np.testing.assert_allclose(law.pairs()[off_diagonal], both[off_diagonal], rtol=1e-10)
-    for item in range(N):
-        others = off_diagonal[item]
-        np.testing.assert_allclose(law.pairs_with(item)[others], both[item, others], rtol=1e-10)
-    assert law.inclusion(positions(0, 2, 3)) == pytest.approx(P @ HOLDS[:, [0, 2, 3]].all(axis=1), rel=1e-10)
+@every_example
+def test_items_pairs_and_sizes_are_sums_over_sets(name: str, seed: int) -> None:
+    found, P = example(name, seed)
+    sizes = HOLDS.sum(axis=1)
+    np.testing.assert_allclose(found.marginals(), P @ HOLDS, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(found.log_sizes()), np.bincount(sizes, P), rtol=1e-10)
+    assert found.expected_size == pytest.approx(P @ sizes, rel=1e-12)
+    both, off_diagonal = np.einsum("s,si,sj->ij", P, HOLDS, HOLDS), ~np.eye(N, dtype=bool)
+    for rows in (np.arange(N), np.array([3])):
+        others = off_diagonal[rows]
+        np.testing.assert_allclose(found.pair_marginals(rows)[others], both[rows][others], rtol=1e-10)
+    expected = [P @ HOLDS[:, each].all(axis=1) for each in SUBSETS]
+    np.testing.assert_allclose(np.exp(found.log_inclusion(ALL)), expected, rtol=1e-9)
     for k in range(1, N + 1):
         given_size = np.where(sizes == k, P, 0) / P[sizes == k].sum()
-        np.testing.assert_allclose(law.marginals(k), given_size @ HOLDS, rtol=1e-9)
+        np.testing.assert_allclose(found.marginals(k), given_size @ HOLDS, rtol=1e-9)
 
 
-@every_law
-def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    P = probability(law)
-    for basket in ((), (1,), (0, 3), (1, 2, 4)):
-        score, chance = law.next_item(positions(*basket))
+@every_example
+def test_the_next_item_is_as_in_the_sets_that_hold_the_basket(name: str, seed: int) -> None:
+    found, P = example(name, seed)
+    score, chance = found.next_items(ALL)
+    for row, basket in enumerate(SUBSETS):
         inside = HOLDS[:, basket].all(axis=1)
-        expected = (P * inside) @ HOLDS / (P @ inside)
-        expected[list(basket)] = 0
-        np.testing.assert_allclose(chance, expected, rtol=1e-9)
-        for i in set(range(N)) - set(basket):
-            one = law.next_of(i, [positions(*basket)])
-            np.testing.assert_allclose(np.ravel(one), (score[i], chance[i]), rtol=1e-9)
-        alone = P[index(basket)]
-        if not alone:
-            assert np.isnan(score).all()
-            continue
-        for i in set(range(N)) - set(basket):
-            assert score[i] == pytest.approx(P[index([*basket, i])] / alone, rel=1e-9)
-        assert not score[list(basket)].any()
+        expected = np.where(HOLDS[row], 0, (P * inside) @ HOLDS / (P @ inside))
+        np.testing.assert_allclose(chance[row], expected, rtol=1e-9)
+        joint = [0 if i in basket else P[index([*basket, i])] for i in range(N)]
+        np.testing.assert_allclose(score[row], np.array(joint) / P[row] if P[row] else np.nan, rtol=1e-9)
+    for some, every in zip(found.next_items(ALL, np.array([3, 1])), (score, chance), strict=True):
+        np.testing.assert_allclose(some, every[:, [3, 1]], rtol=1e-9)
 
 
-@every_law
-def test_the_best_next_items_are_those_of_the_highest_score(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    candidate = np.array([True, False, True, True, True])
-    for basket in (positions(), positions(1), positions(4, 0), positions(0, 1, 2, 3, 4)):
-        score, chance = law.next_item(basket)
-        np.testing.assert_allclose(law.scores(basket), score, rtol=1e-12)
-        by = chance if np.isnan(score).any() else score
-        for k, among in ((2, None), (2, candidate), (N, candidate), (0, None)):
-            free = [i for i in range(N) if i not in basket and (among is None or among[i])]
-            items, scores, chances = law.best_next(basket, k, among)
-            assert items.tolist() == sorted(free, key=lambda i: -by[i])[:k]
-            np.testing.assert_allclose(scores, score[items], rtol=1e-9)
-            np.testing.assert_allclose(chances, chance[items], rtol=1e-9)
-
-
-@every_law
-def test_of_many_baskets_the_best_next_items_are_those_of_each(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    for k, threads in ((0, 1), (2, 3), (N + 2, 1)):
-        found = law.best_next_of_many(ALL, k, threads)
+@every_example
+def test_the_best_next_items_are_those_of_the_highest_score(name: str, seed: int) -> None:
+    """Or of the highest probability, where the basket alone is impossible."""
+    distribution, P = example(name, seed)
+    score, chance = distribution.next_items(ALL)
+    by = np.where(P[:, None] > 0, score, chance)
+    candidate = np.arange(N) != 1
+    for k, among, threads in ((0, None, 1), (2, None, 3), (2, candidate, 1), (N + 2, candidate, 1)):
+        found = distribution.top_next(ALL, k, among, threads)
         assert found.items.shape == found.scores.shape == found.probabilities.shape == (len(ALL), k)
         assert found.possible.all()
-        for row, subset in enumerate(SUBSETS):
-            items, scores, chances = law.best_next(positions(*subset), k)
-            assert found.items[row].tolist() == [*items.tolist(), *[-1] * (k - len(items))]
-            np.testing.assert_allclose(found.scores[row, : len(items)], scores, rtol=1e-12)
-            np.testing.assert_allclose(found.probabilities[row, : len(items)], chances, rtol=1e-12)
-            assert np.isnan(found.scores[row, len(items) :]).all()
+        for row, basket in enumerate(SUBSETS):
+            free = [i for i in range(N) if i not in basket and (among is None or among[i])]
+            best = sorted(free, key=lambda i: -by[row, i])[:k]
+            n = len(best)
+            assert found.items[row].tolist() == [*best, *[-1] * (k - n)]
+            np.testing.assert_allclose(found.scores[row, :n], score[row, best], rtol=1e-9)
+            np.testing.assert_allclose(found.probabilities[row, :n], chance[row, best], rtol=1e-9)
+            assert np.isnan(found.scores[row, n:]).all()
 
 
-@every_law
-def test_conditioning_gives_the_distribution_of_the_other_items(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    P = probability(law)
-    for include, exclude in (((3,), (1,)), ((), (1, 3)), ((0, 4), ())):
-        rest, remaining = law.given(positions(*include), positions(*exclude))
+@every_example
+def test_conditioning_and_restriction_give_the_distribution_of_the_other_items(name: str, seed: int) -> None:
+    found, P = example(name, seed)
+    for include, exclude in (([3], [1]), ([], [1, 3]), ([0, 4], [])):
+        rest, remaining = found.condition(np.array(include, np.int64), np.array(exclude, np.int64))
         assert remaining.tolist() == [i for i in range(N) if i not in {*include, *exclude}]
         event = HOLDS[:, include].all(axis=1) & ~HOLDS[:, exclude].any(axis=1)  # in the order of the other items
-        found = np.exp(rest.log_prob(Baskets.from_lists(subsets(3), n_items=3)))
-        np.testing.assert_allclose(found, P[event] / P[event].sum(), rtol=1e-9)
+        np.testing.assert_allclose(np.exp(rest.log_prob(OF_THREE)), P[event] / P[event].sum(), rtol=1e-9)
+    S = np.array([4, 0, 2])
+    expected = np.bincount(HOLDS[:, S] @ [1, 2, 4], P)
+    np.testing.assert_allclose(np.exp(found.restrict(S).log_prob(OF_THREE)), expected, rtol=1e-9)
 
 
-@every_law
-def test_restriction_gives_the_distribution_of_the_intersection(family: str, seed: int) -> None:
-    law, S = EXAMPLES[family](seed), [4, 0, 2]
-    found = np.exp(law.restricted(positions(*S)).log_prob(Baskets.from_lists(subsets(3), n_items=3)))
-    expected = np.bincount(HOLDS[:, S] @ [1, 2, 4], probability(law))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-@every_law
+@every_example
 @pytest.mark.parametrize("k", [None, 2])
-def test_draws_have_the_probabilities_of_the_sets(family: str, seed: int, k: int | None) -> None:
+def test_draws_have_the_probabilities_of_the_sets(name: str, seed: int, k: int | None) -> None:
     """The same distribution with another seed is rejected."""
-    law = EXAMPLES[family](seed)
-    drawn = law.sample(N_DRAWS, k, seed, 2)
-    few = [law.sample(100, k, rng, threads) for rng, threads in ((seed, 1), (seed, 2), (seed + 1, 1))]
+    (found, P), (_, another) = example(name, seed), example(name, seed + 7)
+    drawn = found.sample(N_DRAWS, k, seed, 2)
+    few = [found.sample(100, k, rng, threads) for rng, threads in ((seed, 1), (seed, 2), (seed + 1, 1))]
     one, two, other = ([each.tolist() for each in sets] for sets in few)
     assert one == two != other
-    P, another = (probability(each) for each in (law, EXAMPLES[family](seed + 7)))
     if k is not None:
         of_size = HOLDS.sum(axis=1) == k
         P, another = (np.where(of_size, each, 0) / each[of_size].sum() for each in (P, another))
@@ -154,38 +124,22 @@ def test_draws_have_the_probabilities_of_the_sets(family: str, seed: int, k: int
     assert p_value(drawn, another) < LEVEL
 
 
-@every_law
-def test_greedy_takes_what_raises_the_probability_most_and_says_by_how_much(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    P = probability(law)
-    taken, gains = law.greedy(4, positions(2))
+@every_example
+def test_greedy_takes_what_raises_the_probability_most_and_says_by_how_much(name: str, seed: int) -> None:
+    found, P = example(name, seed)
+    taken, gains = found.greedy(4, np.array([2]))
     assert taken[0] == 2
     for size in range(1, 4):
         now = P[index(taken[:size])]
         ratio = {i: P[index([*taken[:size], i])] / now for i in set(range(N)) - set(taken[:size].tolist())}
         assert gains[size] == pytest.approx(max(ratio.values()), rel=1e-9)
         assert ratio[int(taken[size])] == pytest.approx(max(ratio.values()), rel=1e-9)
-
-
-@every_law
-def test_greedy_without_a_size_goes_on_as_long_as_the_probability_rises(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    P = probability(law)
-    taken, gains = law.greedy(None, positions())
+    taken, gains = found.greedy(None, NO_ITEMS)
     path = [P[index(taken[:size])] for size in range(len(taken) + 1)]
     assert np.all(np.diff(path) > 0)
-    further = [P[index([*taken, i])] for i in set(range(N)) - set(taken.tolist())]
-    assert max(further, default=0) <= path[-1]
+    assert max((P[index([*taken, i])] for i in set(range(N)) - set(taken.tolist())), default=0) <= path[-1]
     for size in range(0 if path[0] else 1, len(taken)):
         assert gains[size] == pytest.approx(path[size + 1] / path[size], rel=1e-9)
-
-
-@every_law
-def test_stored_arrays_give_back_the_law(family: str, seed: int) -> None:
-    law = EXAMPLES[family](seed)
-    again = from_arrays(law.arrays())
-    np.testing.assert_allclose(again.log_prob(ALL, 1), law.log_prob(ALL, 1), rtol=1e-12)
-    assert again.possible_sizes == law.possible_sizes
 
 
 @pytest.mark.parametrize("k", [0, 6, True, 2.0, "2"])

@@ -6,28 +6,24 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy import fft, stats
 
-from distributions.contract import LEVEL, membership, p_value
-from dpplearn import InputError
-from dpplearn.arrays import Floats, Ints
+from distributions.contract import LEVEL
+from dpplearn.arrays import Ints
 from dpplearn.distributions import eigenvector_choice as choice
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.eigenvector_choice import choice_given_size, inclusion_table, log_size_table
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
-from helpers.spectra import exact, rotation
+from helpers.spectra import rotation
 
 MIXED = [0.0, 0.25, 0.5, 1.0, 0.125, 0.75, 0.0, 1.0]
 UNEVEN = [1 - 1e-12, 1e-12, 0.5, 1e-3, 0.999, 1e-7, 0.3, 1 - 1e-7]
-N_DRAWS = 4000
 
 
 def draws(dpp: SpectralDPP, n: int, k: int | None = None, rng: int = 0) -> list[Ints]:
@@ -79,26 +75,6 @@ def test_eigenvectors_are_chosen_with_the_enumerated_probability_given_the_size(
     assert active.sum() == pytest.approx(200, rel=1e-10)
 
 
-Choose = Callable[[int, np.random.Generator], tuple[Ints, Ints]]
-FLIPS = np.array([0.1, 0.4, 0.6, 0.9])
-CHOICES: dict[str, tuple[Choose, range]] = {
-    "any": (partial(choice.choose, FLIPS), range(5)),
-    "at least one": (partial(choice.choose_at_least_one, FLIPS), range(1, 5)),
-    "two": (partial(choice.choose_k, inclusion_table(FLIPS, 2)), range(2, 3)),
-}
-
-
-@pytest.mark.parametrize("name", CHOICES)
-def test_every_choice_of_eigenvectors_has_its_probability(name: str) -> None:
-    choose, sizes = CHOICES[name]
-    P = np.where(membership(4), FLIPS, 1 - FLIPS).prod(axis=1)
-    P[~np.isin(membership(4).sum(axis=1), sizes)] = 0
-    chosen, offsets = choose(20_000, np.random.default_rng(0))
-    drawn = np.split(chosen, offsets[1:-1])
-    assert p_value(drawn, P / P.sum()) > LEVEL
-    assert p_value(drawn, (P > 0) / (P > 0).sum()) < LEVEL
-
-
 def test_no_uniform_number_leaves_a_draw_short_of_eigenvectors() -> None:
     lam = np.random.default_rng(0).permutation(np.concatenate([np.geomspace(1e-15, 0.5, 50), np.zeros(10)]))
     for k in range(1, 51):
@@ -109,24 +85,6 @@ def test_no_uniform_number_leaves_a_draw_short_of_eigenvectors() -> None:
         assert np.all(lam[chosen[0]] > 0)
 
 
-def systematic_sets(marginals: Floats, rng: np.random.Generator) -> list[Ints]:
-    """Sets of one size with given inclusion probabilities, but pairs of their own. [Madow 1949]"""
-    bounds = np.concatenate([[0], np.cumsum(marginals)])
-    bounds[-1] = round(bounds[-1])
-    starts = rng.random((N_DRAWS, 1)) + np.arange(round(bounds[-1]))
-    return list(np.searchsorted(bounds, starts, side="right") - 1)
-
-
-@pytest.mark.parametrize("spectrum", ["one at 1, two at 0", "one at 1 - 1e-12"])
-def test_draws_of_a_size_are_not_systematic_samples_with_the_same_marginals(spectrum: str) -> None:
-    truth = exact(spectrum)
-    for k in (2, 3, 4):
-        P = oracle.k_dpp(truth.P, k)
-        assert p_value(draws(truth.kernel, N_DRAWS, k), P) > LEVEL
-        wrong = [np.sort(each) for each in systematic_sets(oracle.item_marginals(P), np.random.default_rng(k))]
-        assert p_value(wrong, np.where(P > 0, P, 1e-12)) < LEVEL
-
-
 def test_a_draw_does_not_depend_on_the_one_before() -> None:
     """Sizes of successive draws, in streams of 32 and across their borders."""
     sizes = np.array([len(Y) for Y in draws(SpectralDPP(np.linspace(0.1, 0.9, 6), rotation(6)), 20_000)])
@@ -134,26 +92,6 @@ def test_a_draw_does_not_depend_on_the_one_before() -> None:
     across = np.arange(len(pairs)) % 32 == 31
     for some in (across, ~across):
         assert stats.pearsonr(*pairs[some].T).pvalue > LEVEL
-
-
-@pytest.mark.parametrize("k", [None, 1, 3])
-def test_duplicates_are_never_drawn_together_and_certain_items_always(k: int | None) -> None:
-    X = np.random.default_rng(0).standard_normal((5, 5))
-    X[1] = X[0] + 1e-5 * X[1]
-    held = np.array([[0 in Y, 1 in Y] for Y in draws(SpectralDPP.from_factor(2 * X), 3000, k)])
-    assert not held.all(axis=1).any()
-    assert held.any(axis=1).mean() > 0.05
-    assert abs(held[:, 0].sum() - held[:, 1].sum()) < 5 * np.sqrt(held.sum())
-    X = np.random.default_rng(0).standard_normal((100, 100))
-    X[50:] = X[:50]
-    for Y in draws(SpectralDPP.from_factor(X), 100, k):
-        assert len(np.unique(Y % 50)) == len(Y)
-    K = np.zeros((5, 5))
-    K[0, 0] = 1
-    K[1:4, 1:4] = [[0.5, 0.2, 0.1], [0.2, 0.5, 0.2], [0.1, 0.2, 0.5]]
-    for Y in draws(SpectralDPP.from_K(K), 500, k):
-        assert 0 in Y
-        assert 4 not in Y
 
 
 def test_draws_from_2000_items_have_the_expected_size_and_eigenvectors() -> None:
@@ -172,13 +110,6 @@ def test_draws_from_2000_items_have_the_expected_size_and_eigenvectors() -> None
     lam = lam / 3
     sizes = np.array([len(Y) for Y in draws(SpectralDPP(lam, V), 50)])
     assert abs(sizes.mean() - lam.sum()) < 5 * np.sqrt((lam * (1 - lam)).sum() / 50)
-
-
-def test_a_model_of_empty_sets_has_no_nonempty_draw() -> None:
-    dpp = SpectralDPP.from_K(np.zeros((2, 2)))
-    with pytest.raises(InputError):
-        dpp.sample(np.zeros(3, np.int64), 0, nonempty=True)
-    assert [each.tolist() for each in draws(dpp, 3)] == [[], [], []]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes fork on POSIX only")

@@ -9,18 +9,18 @@ import pytest
 from scipy.stats import chi2
 
 from distributions.contract import LEVEL, as_sets, membership, p_value
+from distributions.examples import N, dense
 from dpplearn import InputError
 from dpplearn.arrays import NO_ITEMS, Floats, Ints
 from dpplearn.distributions.components import PlainSets, Stack
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
+from dpplearn.distributions.interaction import LowRank, repelling_and_attracting
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
 from helpers.catalogues import catalogue
 from helpers.oracle import subsets
 
-N = 5  # items that are drawn
 N_DRAWS = 1000
 RARE = -14.0  # added to all log-odds, this makes P(Y ≠ ∅) about 1e-6
 
@@ -72,9 +72,7 @@ def few_of(n_items: int, log_odds: float, *, skew: bool = True) -> ScaledDPPs:
 
 
 def dense_of(log_odds: float) -> ScaledDPPs:
-    rng = np.random.default_rng(1)
-    U, A = rng.standard_normal((N, 2)) / 2, rng.standard_normal((N, N)) / 2
-    return ScaledDPPs(rng.normal(-1, 1, (2, N)) + log_odds, Dense.checked((U @ U.T + A - A.T)[None]))
+    return raised(dense(2, 1), log_odds - 1.5)
 
 
 def spectral_of(log_odds: float) -> SpectralDPP:

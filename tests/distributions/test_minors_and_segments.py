@@ -9,7 +9,6 @@ import pytest
 
 from dpplearn import Baskets, InputError
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.distributions.independent import independent
 from dpplearn.distributions.interaction import Dense
 from dpplearn.distributions.passes import WORK_WORTH_A_THREAD
 from dpplearn.distributions.scaled import ScaledDPPs
@@ -23,8 +22,6 @@ from dpplearn.distributions.segment_statistics import (
     of_items,
     segment_sums,
 )
-from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.learners.kernels import Segments, distribution_of
 
 RNG = np.random.default_rng(0)
 N = 12
@@ -69,28 +66,6 @@ def test_products_of_pivots_beyond_the_range_of_a_float_are_no_infinity() -> Non
     full = Baskets.from_lists([range(n)], n_items=n)
     assert log_minors(D, full)[0] == pytest.approx(n * np.log(1e3), rel=1e-12)
     assert minor_sums(D, full).logdet == pytest.approx(n * np.log(1e3), rel=1e-12)
-
-
-def test_one_segment_without_attraction_is_the_symmetric_dpp() -> None:
-    S, d = U @ U.T, np.exp(LOG_ODDS[0] / 2)
-    found = distribution_of(Segments.dense(np.ones(1), LOG_ODDS[:1], S)).log_prob(BASKETS)
-    expected = SpectralDPP.from_L(d[:, None] * (np.eye(N) + S) * d).log_prob(BASKETS)[:, 0]
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)
-
-
-def test_segments_that_are_all_alike_are_one() -> None:
-    weights, log_odds, X = np.array([0.2, 0.5, 0.3]), np.repeat(LOG_ODDS[:1], 3, axis=0), C - np.eye(N)
-    expected = distribution_of(Segments.dense(np.ones(1), LOG_ODDS[:1], X)).log_prob(BASKETS)
-    own = ScaledDPPs(log_odds, Dense(np.repeat(X[None], 3, axis=0)))
-    for segments in (Segments.dense(weights, log_odds, X), Segments(weights, own)):
-        np.testing.assert_allclose(distribution_of(segments).log_prob(BASKETS), expected, rtol=1e-12)
-
-
-def test_without_interaction_and_segments_items_are_independent() -> None:
-    model = independent(BASKETS, smoothing=0.5)
-    log_odds = np.log(model.odds)[None]
-    found = distribution_of(Segments.dense(np.ones(1), log_odds, np.zeros((N, N)))).log_prob(BASKETS)
-    np.testing.assert_allclose(found, model.log_prob(BASKETS)[:, 0], rtol=1e-12)
 
 
 def test_malformed_components_and_weights_are_refused_with_the_offending_value() -> None:

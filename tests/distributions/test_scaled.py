@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from distributions.contract import CHECKS, Case
+from distributions.examples import N, dense, low_rank, without_interaction
 from dpplearn import Baskets
 from dpplearn.arrays import Floats
 from dpplearn.distributions.compiled import few_answers
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_attracting
+from dpplearn.distributions.interaction import Dense
 from dpplearn.distributions.scaled import ScaledDPPs
 from helpers.oracle import subsets
-
-N = 6
 
 
 def table_of(log_odds: Floats, X: Floats) -> Floats:
@@ -29,51 +28,29 @@ def table_of(log_odds: Floats, X: Floats) -> Floats:
     return np.array(rows)
 
 
-def dense(m: int, g: int, spread: float = 1.0, seed: int = 0) -> Case:
-    rng = np.random.default_rng(seed)
-    U, A = rng.standard_normal((g, N, 2)) / 2, rng.standard_normal((g, N, N)) / 2
-    X = U @ U.transpose(0, 2, 1) + A - A.transpose(0, 2, 1)
-    log_odds = spread * rng.standard_normal((m, N)) - 0.5
-    return Case(ScaledDPPs.checked(log_odds, Dense.checked(X)), table_of(log_odds, X))
-
-
-def low_rank(m: int, g: int, seed: int = 0) -> Case:
-    """One item does not interact with the others."""
-    rng = np.random.default_rng(seed)
-    Z = (rng.standard_normal((N, 5)) / 1.5).astype(np.float32)
-    Z[3] = 0
-    twisted = rng.standard_normal((g, 5, 5)) / 3
-    core = repelling_and_attracting(1, 2) + twisted - twisted.transpose(0, 2, 1)
-    log_odds = (rng.standard_normal((m, N)) - 0.5).astype(np.float32).astype(float)
-    X = Z.astype(float) @ core @ Z.astype(float).T
-    return Case(ScaledDPPs.checked(log_odds, LowRank.checked(Z, core)), table_of(log_odds, X))
-
-
-def independent(rank: int) -> Case:
-    log_odds = np.random.default_rng(1).standard_normal((2, N)).astype(np.float32).astype(float)
-    core = np.eye(rank)[None]
-    components = ScaledDPPs.checked(log_odds, LowRank.checked(np.zeros((N, rank)), core))
-    return Case(components, table_of(log_odds, np.zeros((1, N, N))))
+def case_of(components: ScaledDPPs) -> Case:
+    of = components.interaction
+    X = of.X if isinstance(of, Dense) else of.Z.astype(float) @ of.core @ of.Z.astype(float).T
+    return Case(components, table_of(components.log_odds.astype(float), X))
 
 
 def with_absent_items() -> Case:
-    case = dense(2, 1)
-    log_odds = case.components.log_odds.copy()
+    components = dense(2, 1)
+    log_odds = components.log_odds.copy()
     log_odds[0, 2] = log_odds[1, 4] = log_odds[1, 2] = -np.inf
-    X = case.components.interaction.X
-    return Case(ScaledDPPs.checked(log_odds, Dense(X)), table_of(log_odds, X))
+    return case_of(ScaledDPPs.checked(log_odds, components.interaction))
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "one dense component": lambda: dense(1, 1),
-    "dense, shared interaction": lambda: dense(3, 1),
-    "dense, an interaction each": lambda: dense(2, 2, seed=2),
-    "dense, extreme odds": lambda: dense(2, 1, spread=5.0, seed=3),
-    "one low-rank component": lambda: low_rank(1, 1),
-    "low-rank, shared interaction": lambda: low_rank(3, 1),
-    "low-rank, an interaction each": lambda: low_rank(2, 2),
-    "low-rank, rank 0": lambda: independent(0),
-    "low-rank, no interaction": lambda: independent(3),
+    "one dense component": lambda: case_of(dense(1, 1)),
+    "dense, shared interaction": lambda: case_of(dense(3, 1)),
+    "dense, an interaction each": lambda: case_of(dense(2, 2, seed=2)),
+    "dense, extreme odds": lambda: case_of(dense(2, 1, seed=3, spread=5.0)),
+    "one low-rank component": lambda: case_of(low_rank(1, 1)),
+    "low-rank, shared interaction": lambda: case_of(low_rank(3, 1)),
+    "low-rank, an interaction each": lambda: case_of(low_rank(2, 2)),
+    "low-rank, rank 0": lambda: case_of(without_interaction(0)),
+    "low-rank, no interaction": lambda: case_of(without_interaction(3)),
     "items that are absent": with_absent_items,
 }
 
@@ -87,7 +64,7 @@ def test_contract(name: str, check: Callable[[Case], None]) -> None:
 @pytest.mark.parametrize("g", [1, 3])
 def test_answers_without_compiled_loops_are_those_of_the_loops(g: int) -> None:
     """All pivots of I + X are at least 1 and entries are of order 1, so both have an error of at most 1e-12."""
-    components, log_mass = dense(3, g).components, np.log([0.2, 0.5, 0.3])
+    components, log_mass = dense(3, g), np.log([0.2, 0.5, 0.3])
     sets = Baskets.from_lists(subsets(N), n_items=N)
     for query in (components.next, components.next_inclusion):
         for items in (None, np.array([4, 1])):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, Parts
+from dpplearn import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.segment_statistics import minor_sums, segment_sums
 from dpplearn.distributions.spectral import SpectralDPP
@@ -15,12 +15,11 @@ from dpplearn.distributions.statistics import (
     logdet_under_L,
     mean_log_likelihood,
     statistics,
-    sum_statistics,
     sums_under_L,
 )
 from dpplearn.learners.kernels import distribution_of
-from helpers.parts import divided, in_parts
-from helpers.problems import N_ITEMS, PROBLEMS, random_kernel, random_low_rank, random_mixture, sampled
+from helpers.parts import in_parts
+from helpers.problems import N_ITEMS, PROBLEMS, random_kernel, random_low_rank, random_mixture
 
 KERNEL = random_kernel(np.random.default_rng(0))
 CERTAIN = SpectralDPP(np.append(KERNEL.eigenvalues[:-1], 1.0), KERNEL.eigenvectors)  # with an eigenvalue at 1: bordered
@@ -67,16 +66,3 @@ def test_a_basket_of_probability_zero_in_one_part_makes_the_sum_minus_infinity()
     found = statistics(rank_one, parts)
     assert (found.logdet, found.impossible, found.weight) == (-np.inf, 1.0, 5.0)
     assert mean_log_likelihood(rank_one, parts) == sums_under_L(rank_one.L, parts)[0] == -np.inf
-
-
-def test_parts_are_added_in_order_whatever_the_number_of_threads() -> None:
-    """Only in this order the sums are the same to the last bit."""
-    baskets = sampled(0, 3000)  # enough work that several threads would share a part
-    divided_baskets = divided(baskets, 5)
-    expected = sum_statistics(statistics(KERNEL, part, 1) for part in divided_baskets)
-    backwards = sum_statistics(statistics(KERNEL, part, 1) for part in divided_baskets[::-1])
-    assert not np.array_equal(expected.delta, backwards.delta)
-    for threads in (1, 3):
-        found = statistics(KERNEL, Parts.of(divided_baskets), threads)
-        assert found.logdet == expected.logdet
-        np.testing.assert_array_equal(found.delta, expected.delta)

@@ -60,12 +60,6 @@ def item_marginals(P: FloatArray) -> FloatArray:
     return np.array([marginal(P, [i]) for i in range(_n_items(P))])
 
 
-def conditional(P: FloatArray, include: Iterable[int] = (), exclude: Iterable[int] = ()) -> FloatArray:
-    """P(Y | include ⊆ Y, exclude ∩ Y = ∅), Y the whole set with what was included in it."""
-    inside, outside = set(include), set(exclude)
-    return _restricted(P, [inside <= set(Y) and not outside & set(Y) for Y in _subsets_of(P)])
-
-
 def k_dpp(P: FloatArray, k: int) -> FloatArray:
     """P(Y | |Y| = k)."""
     return _restricted(P, [len(Y) == k for Y in _subsets_of(P)])

@@ -32,11 +32,7 @@ def _heed_signals() -> None:
 
 @contextlib.contextmanager
 def begin(*arguments: object, stderr: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
-    """Start the program in the background, in a process group of its own.
-
-    The program reacts to Ctrl-C even if the tests run in a job that ignores it. If the test fails, the whole group is
-    killed, so that nothing is left running.
-    """
+    """Start the program in a process group of its own, which heeds Ctrl-C and is killed if the test fails."""
     with subprocess.Popen(
         [str(PROGRAM), *map(str, arguments)],
         stdout=subprocess.PIPE,

@@ -108,10 +108,7 @@ class Server:
             return connection.ask(method, path, body, headers)
 
     def workers(self) -> list[int]:
-        """Return the process ids of the running workers.
-
-        The server replaces a worker that starts too slowly, so the log may contain more than are running.
-        """
+        """Return the process ids of the running workers; the log may contain some that were replaced."""
         found = [each["event"] for each in self.all_events() if each["event"].startswith("Started server process")]
         return [pid for pid in (int(each.split("[")[1].rstrip("]")) for each in found) if alive(pid)]
 

@@ -25,17 +25,8 @@ def write_shelf(folder: Path, models: Mapping[str, SetModel], shares: Mapping[st
     for slug, model in models.items():
         file = folder / f"{slug}.safetensors"
         model.save(file)
-        entries.append(
-            {
-                "slug": slug,
-                "name": slug.title(),
-                "file": file.name,
-                "sha256": digest(file),
-                "share": shares[slug],
-                "n_items": len(model.items),
-                "old": "",
-            }
-        )
+        of_file = {"file": file.name, "sha256": digest(file), "n_items": len(model.items), "old": ""}
+        entries.append({"slug": slug, "name": slug.title(), "share": shares[slug], **of_file})
     write_manifest(folder, {"kind": "shelf", "format": FORMAT, "categories": entries})
     return folder
 

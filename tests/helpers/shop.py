@@ -31,8 +31,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def few_orders(shop: Path) -> Path:
-    """Of the kind that has most items alone: enough to see what the program says, where how well it learns does not
-    matter."""
+    """Orders of the largest kind of items, for tests in which it does not matter how well the program learns."""
     chosen = max(dl.datasets.items_by_kind("safety"), key=len)
     lists = [[item for item in basket if item in chosen] for basket in dl.read_baskets(shop / "orders.csv")]
     with open(shop / "few.csv", "w", newline="") as file:

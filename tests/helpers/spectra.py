@@ -9,7 +9,6 @@ from functools import cache, cached_property
 import numpy as np
 import pytest
 
-from dpplearn import DPP, Baskets
 from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
@@ -47,30 +46,31 @@ class Exact:
     @cached_property
     def P(self) -> Floats:
         """The probability of every subset, each correctly rounded."""
-        return np.array([float(abs(eliminated(self.minus_outside(Y))[0])) for Y in self.subsets])
+        return exact_table(self.K)
 
     @property
     def subsets(self) -> list[oracle.Subset]:
         return oracle.subsets(len(self.lam))
 
     @property
-    def dpp(self) -> DPP:
-        return DPP(self.kernel)
-
-    @property
     def n_near(self) -> int:
         """How many eigenvalues are at 1 or within 1e-6 of it."""
         return sum(x > 1 - 1e-6 for x in self.lam)
-
-    def minus_outside(self, Y: oracle.Subset) -> Rational:
-        """K − I_Ȳ, whose determinant is ±P(Y) and whose inverse is the gradient of log P(Y)."""
-        outside = [[Fraction(i == j and i not in Y) for j in range(len(self.K))] for i in range(len(self.K))]
-        return [[a - b for a, b in zip(*rows, strict=True)] for rows in zip(self.K, outside, strict=True)]
 
 
 @cache
 def exact(spectrum: str) -> Exact:
     return Exact(SPECTRA[spectrum])
+
+
+def minus_outside(K: Rational, Y: oracle.Subset) -> Rational:
+    """K − I_Ȳ, whose determinant is ±P(Y) and whose inverse is the gradient of log P(Y)."""
+    return [[x - (i == j and i not in Y) for j, x in enumerate(row)] for i, row in enumerate(K)]
+
+
+def exact_table(K: Rational) -> Floats:
+    """P(Y) = |det(K − I_Ȳ)| of all subsets, (2^n,)."""
+    return np.array([float(abs(eliminated(minus_outside(K, Y))[0])) for Y in oracle.subsets(len(K))])
 
 
 def rational_orthogonal(n: int, seed: int = 0) -> Rational:
@@ -111,12 +111,6 @@ def transposed(A: Rational) -> Rational:
 
 def floats(A: Rational) -> Floats:
     return np.array([[float(x) for x in row] for row in A])
-
-
-def law(dpp: DPP) -> Floats:
-    """The probability of every subset of the model's items, in the order of `oracle.subsets`."""
-    sets = [[dpp.items[i] for i in Y] for Y in oracle.subsets(len(dpp.items))]
-    return np.exp(dpp.log_prob(Baskets.from_lists(sets, items=dpp.items)))
 
 
 @cache

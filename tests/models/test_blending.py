@@ -61,7 +61,5 @@ def test_the_weight_learned_is_that_under_which_the_items_held_out_are_likeliest
 
 
 def test_without_a_basket_of_two_there_is_no_weight() -> None:
-    assert (
-        blend_weight(MODEL.distribution, TRAINING, Baskets.from_lists([[1], []], n_items=N), np.random.default_rng(0))
-        is None
-    )
+    small = Baskets.from_lists([[1], []], n_items=N)
+    assert blend_weight(MODEL.distribution, TRAINING, small, np.random.default_rng(0)) is None

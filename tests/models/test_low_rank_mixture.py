@@ -9,42 +9,10 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.analysis.relations import related_pairs
-from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.models.model import MANY_ITEMS, MAX_PAIRED_ITEMS
 from dpplearn.models.relations import benjamini_hochberg, evidence, pair_table
 from dpplearn.models.training import Training
 from helpers.problems import as_mixture, random_low_rank
-
-N = 9
-
-
-@pytest.mark.parametrize("nonempty", [False, True])
-def test_low_rank_and_dense_mixtures_agree(nonempty: bool) -> None:
-    held = np.random.default_rng(3).random((300, N)) < np.linspace(0.1, 0.6, N)
-    training = Training.of(dl.Baskets.from_lists([np.flatnonzero(row) for row in held], n_items=N))
-    low_rank = as_mixture(random_low_rank(3, N), nonempty=nonempty, training=training)
-    found = low_rank.distribution
-    assert isinstance(found.components, ScaledDPPs)
-    full = dl.Mixture(SetDistribution(found.components.dense(), found.log_mass, found.log_empty), training=training)
-    np.testing.assert_allclose(low_rank.segment_marginals, full.segment_marginals, rtol=1e-9)
-    np.testing.assert_allclose(low_rank.segment_of([1, 4]), full.segment_of([1, 4]), rtol=1e-9)
-    np.testing.assert_allclose(low_rank.lift, full.lift, rtol=1e-9)
-    assert [each.likes[0][0] for each in low_rank.segments()] == [each.likes[0][0] for each in full.segments()]
-    for item in range(N):
-        for ours, theirs in (
-            (low_rank.substitutes(item), full.substitutes(item)),
-            (low_rank.complements(item), full.complements(item)),
-        ):
-            ours = [each for each in ours if abs(each.lift - 1) > 1e-9]
-            assert [each.item for each in ours] == [each.item for each in theirs[: len(ours)]]
-            np.testing.assert_allclose([each[1:] for each in ours], [each[1:] for each in theirs[: len(ours)]])
-    one, other = (model.explain([5, 0, 3], 2) for model in (low_rank, full))
-    numbers = [(each.alone, each.given, each.score_alone, each.score) for each in (one, other)]
-    np.testing.assert_allclose(*numbers, rtol=1e-9)
-    for here, there in zip(one.influences, other.influences, strict=True):
-        assert here.item == there.item
-        np.testing.assert_allclose(here[1:], there[1:], rtol=1e-9)
 
 
 @cache
