@@ -265,12 +265,11 @@ def runtime_ratio(rows: Iterable[Row]) -> float:
 
 def iteration_cost(results: Results) -> Table:
     lines = []
-    groups = by_category(results["iteration_cost"])
-    for series in sorted(groups, key="nNk".index):
-        sizes = [row["size"] for row in groups[series]]
+    for series, rows in by_category(results["iteration_cost"]).items():
+        sizes = [row["size"] for row in rows]
         line = [f"{series} from {sizes[0]} to {sizes[-1]}"]
         for model, paper in COST_EXPONENTS[series].items():
-            times = [row[f"{model}_seconds"] for row in groups[series]]
+            times = [row[f"{model}_seconds"] for row in rows]
             line += [str(paper), exponent(sizes, times), exponent(sizes[-2:], times[-2:])]
         lines.append(line)
     text = (
