@@ -77,7 +77,7 @@ def by_category(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def quartiles(values: Iterable[float]) -> list[float]:
     """Return the quartiles of the finite values, or NaN if there are none."""
     finite = [value for value in values if math.isfinite(value)]
-    return [float(value) for value in np.percentile(finite, [25, 50, 75])] if finite else [math.nan] * 3
+    return np.percentile(finite, [25, 50, 75]).tolist() if finite else [math.nan] * 3
 
 
 def median(values: Iterable[float]) -> float:
