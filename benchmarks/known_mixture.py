@@ -78,17 +78,9 @@ class KnownMixture:
 
 
 def _independent(p: Floats, n: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Draw independent items for n baskets: for every item a number, and then that many different baskets."""
-    counts = rng.binomial(n, p)
-    many = np.flatnonzero(counts > n / 100)
-    drawn = [(rng.choice(n, counts[i], replace=False), np.full(counts[i], i)) for i in many]
-    few = np.repeat(np.arange(len(p)), np.where(counts > n / 100, 0, counts))
-    row = rng.integers(n, size=len(few))
-    while True:  # the same basket twice for an item: again
-        key = few * n + row
-        order = np.argsort(key, kind="stable")
-        again = order[1:][key[order][1:] == key[order][:-1]]
-        if not len(again):
-            break
-        row[again] = rng.integers(n, size=len(again))
-    return np.concatenate([row, *(each[0] for each in drawn)]), np.concatenate([few, *(each[1] for each in drawn)])
+    """Draw independent items for n baskets, as pairs of a basket and an item that may be repeated.
+
+    A basket gets a Poisson number of copies of an item, with mean −log(1 − p). It has none with probability 1 − p.
+    """
+    counts = rng.poisson(-n * np.log1p(-p))
+    return rng.integers(n, size=counts.sum()), np.repeat(np.arange(len(p)), counts)

@@ -37,21 +37,19 @@ MODELS: dict[str, Learn] = {
     MIXTURE: lambda train, seed: dl.fit(train, rng=seed),
     NONSYMMETRIC: lambda train, seed: dl.fit(train, segments=1, rng=seed),
     SEGMENTS: lambda train, seed: dl.fit(train, attraction=False, rank=0, rng=seed),
-    SYMMETRIC: lambda train, seed: dl.fit_dpp(
-        train, shrinkage=0.01, rng=seed
-    ),  # so that no unseen basket is impossible
+    # The shrinkage makes every test basket possible.
+    SYMMETRIC: lambda train, seed: dl.fit_dpp(train, shrinkage=0.01, rng=seed),
 }
 OF_LITTLE = (MIXTURE,)
 
 
 @lru_cache(maxsize=2)
 def baskets_of(name: str) -> dl.Baskets:
+    folder = SHARED / "data" / "baskets"
     if name == GROCERIES:
-        lines = (SHARED / "data" / "baskets" / "groceries.csv").read_text(encoding="utf-8").splitlines()
-        return dl.Baskets.from_lists([line.split(",") for line in lines])
+        return dl.read_baskets(folder / "groceries.csv", format="lines")
     if name == RETAIL:
-        lines = (SHARED / "data" / "baskets" / "retail.dat").read_text(encoding="utf-8").splitlines()
-        return dl.Baskets.from_lists([line.split() for line in lines]).most_frequent(MOST_FREQUENT)
+        return dl.read_baskets(folder / "retail.dat").most_frequent(MOST_FREQUENT)
     return source().load(name)
 
 
@@ -73,7 +71,7 @@ def run(job: Job) -> Row:
         models[model] = MODELS[model](train, number_)
         seconds[model] = time.perf_counter() - began
     found = dl.evaluate(models, test, train=train, k=10, rng=number_)
-    figures: Row = {
+    return {
         each: {
             **{name: found.estimate(each, name).value for name in found.measures(each) if name in FIGURES},
             "calibration": found.reliability[each].error if each in found.reliability else None,
@@ -82,7 +80,6 @@ def run(job: Job) -> Row:
         }
         for each in found.names
     }
-    return figures
 
 
 def mean(rows: Sequence[Row], model: str, figure: str) -> float:

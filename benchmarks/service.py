@@ -65,13 +65,13 @@ def write_models(folder: Path, models: dict[str, dl.Mixture]) -> None:
 class Server:
     """`dpplearn serve` and its log."""
 
-    def __init__(self, folder: Path, *options: object) -> None:
+    def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
-        program = [sys.executable, "-m", "dpplearn", "serve", folder, "--port", 0, "--poll", 0.05, *options]
+        program = [sys.executable, "-m", "dpplearn", "serve", str(folder), "--port", "0", "--poll", "0.05"]
         began = time.perf_counter()
         with open(self.log, "w", encoding="utf-8") as file:
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-            self.process = subprocess.Popen([str(each) for each in program], stderr=file, env=environment)
+            self.process = subprocess.Popen(program, stderr=file, env=environment)
         while not self.events("serving"):
             time.sleep(0.01)
         self.port = int(self.events("serving")[0]["address"].rstrip("/").rsplit(":", 1)[1])
@@ -97,13 +97,15 @@ class Server:
 
 
 @contextmanager
-def served(folder: Path, *options: object) -> Iterator[Server]:
-    found = Server(folder, *options)
-    try:
-        yield found
-    finally:
-        found.process.terminate()
-        found.process.wait(30)
+def served(models: dict[str, dl.Mixture]) -> Iterator[Server]:
+    with TemporaryDirectory() as folder:
+        write_models(Path(folder), models)
+        server = Server(Path(folder))
+        try:
+            yield server
+        finally:
+            server.process.terminate()
+            server.process.wait(30)
 
 
 def load(
@@ -175,17 +177,10 @@ def half_load(server: Server) -> Result:
     return Result("p99 at half load, N = 100", 1000 * float(np.quantile(times, 0.99)), "ms", 20, False, detail)
 
 
-@contextmanager
-def folder_of(models: dict[str, dl.Mixture]) -> Iterator[Path]:
-    with TemporaryDirectory() as folder:
-        write_models(Path(folder), models)
-        yield Path(folder)
-
-
 def run() -> list[Result]:
     found: list[Result] = []
-    with folder_of({f"category-{i}": small(100, i) for i in range(13)}) as folder, served(folder) as server:
+    with served({f"category-{i}": small(100, i) for i in range(13)}) as server:
         found.append(Result("start to ready, 13 models", server.seconds, "s", 3, at_least=False))
-    with folder_of({"n100": small(100), "n1000": large(1000)}) as folder, served(folder) as server:
+    with served({"n100": small(100), "n1000": large(1000)}) as server:
         found += [*latencies(server, 100), *latencies(server, 1000), half_load(server)]
     return found

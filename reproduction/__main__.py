@@ -22,10 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     try:
         source = Source(None if options.generated else find_registries(options.data))
-        if options.quick:
-            results = reproduce(source, options.output, QUICK, QUICK_CATEGORIES, options.processes)
-        else:
-            results = reproduce(source, options.output, FULL, CATEGORIES, options.processes)
+        scale, categories = (QUICK, QUICK_CATEGORIES) if options.quick else (FULL, CATEGORIES)
+        results = reproduce(source, options.output, scale, categories, options.processes)
         report(source, results, options.output)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)

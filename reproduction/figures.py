@@ -57,13 +57,11 @@ def moments_2N(results: Results) -> Figure:
 
 
 def runtime(results: Results) -> Figure:
-    bars: Bars = {
-        label: (colour, {name: (np.nan, runtime_ratio(rows), np.nan) for name, rows in by_category(found).items()})
-        for label, colour, found in (
-            ("printed algorithms", BLUE, results["wishart_textbook"]),
-            ("learners of dpplearn", LIGHT_BLUE, results["wishart"]),
-        )
-    }
+    printed, ours = (
+        {name: (np.nan, runtime_ratio(rows), np.nan) for name, rows in by_category(results[experiment]).items()}
+        for experiment in ("wishart_textbook", "wishart")
+    )
+    bars: Bars = {"printed algorithms": (BLUE, printed), "learners of dpplearn": (LIGHT_BLUE, ours)}
     figure = bar_chart("Runtimes from the Wishart start", bars, "runtime of K-Ascent / runtime of EM")
     axes = figure.axes[0]
     axes.axvline(PAPER_RUNTIME_RATIO, color=ORANGE, label="average in the paper")

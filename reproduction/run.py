@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from dpplearn import InputError, InputWarning, fit_dpp
 from dpplearn.tools.jobs import run_over_processes
 from dpplearn.tools.progress import shown_progress
 from dpplearn.tools.threads import one_blas_thread
-from reproduction.data import CATEGORIES, Source
+from reproduction.data import Source
 from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial, plan
 
 SQL_TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "VARCHAR", list: "VARCHAR[]"}
@@ -26,10 +26,10 @@ def reproduce(
     source: Source,
     output: Path,
     scale: Scale,
-    categories: Sequence[str] = CATEGORIES,
+    categories: Sequence[str],
     processes: int | None = None,
 ) -> Results:
-    """Run all trials that `output` does not contain yet and return the rows of all experiments.
+    """Run the trials that `output` does not contain yet and return the rows of all planned trials, in their order.
 
     Each experiment has one Parquet file with a row per trial. The file is rewritten after every trial.
 
@@ -39,25 +39,31 @@ def reproduce(
         If `output` contains trials on other registries or with another seed.
     """
     output.mkdir(parents=True, exist_ok=True)
-    results = read_results(output)
-    for row in (row for rows in results.values() for row in rows):
+    rows = {
+        Trial(experiment, row["category"], row["trial"]): row
+        for experiment, found in read_results(output).items()
+        for row in found
+    }
+    for row in rows.values():
         if (row["data"], row["seed"]) != (source.kind, source.seed):
             raise InputError(
                 f"{output} contains results on {row['data']} registries with seed {row['seed']}; "
                 f"choose another directory with -o for {source.kind} registries with seed {source.seed}"
             )
     trials = plan(source, categories, scale)
-    finished = {
-        Trial(experiment, row["category"], row["trial"]) for experiment, rows in results.items() for row in rows
-    }
-    todo = [trial for trial in trials if trial not in finished]
+    todo = [trial for trial in trials if trial not in rows]
     with shown_progress() as progress:
         bar = progress.bar("trials", len(trials), len(trials) - len(todo))
         for trial, row in run_over_processes(todo, partial(run_trial, source), processes, warm_up):
-            results[trial.experiment].append(row)
-            write_rows(output / f"{trial.experiment}.parquet", results[trial.experiment])
+            rows[trial] = row
+            write_rows(output / f"{trial.experiment}.parquet", of_experiment(trial.experiment, rows))
             bar.advance()
-    return {experiment: sorted(rows, key=_order) for experiment, rows in results.items()}
+    planned = {trial: rows[trial] for trial in trials}
+    return {experiment: of_experiment(experiment, planned) for experiment in EXPERIMENTS}
+
+
+def of_experiment(experiment: str, rows: Mapping[Trial, Row]) -> list[Row]:
+    return [row for trial, row in rows.items() if trial.experiment == experiment]
 
 
 def run_trial(source: Source, trial: Trial) -> Row:
@@ -100,10 +106,3 @@ def write_rows(path: Path, rows: Sequence[Row]) -> None:
         connection.executemany(f"INSERT INTO results VALUES ({placeholders})", [list(row.values()) for row in rows])
         connection.table("results").write_parquet(str(temporary))
     os.replace(temporary, path)
-
-
-def _order(row: Row) -> tuple[int, str, int]:
-    """Sort by category, in the order of the paper, then by trial."""
-    category = row["category"]
-    place = CATEGORIES.index(category) if category in CATEGORIES else len(CATEGORIES)
-    return place, category, row["trial"]

@@ -16,7 +16,6 @@ from reproduction.experiments import Row
 from reproduction.run import Results
 
 ESCAPED = 0.9  # K-Ascent left the diagonal if its off-diagonal share is at least this fraction of EM's
-SIZE_COLUMNS = {"n": "n_train", "N": "n_items", "k": "set_size"}
 COST_EXPONENTS = {"n": {"em": 1, "ka": 1}, "N": {"em": 1, "ka": 3}, "k": {"em": 2, "ka": 0}}  # O(nNk²) and O(nN³)
 GREEDY_CATEGORY = "safety"
 NAME_WIDTH = 33  # two names fit into a line of 80 columns
@@ -78,7 +77,7 @@ def by_category(rows: Iterable[Row]) -> dict[str, list[Row]]:
 def quartiles(values: Iterable[float]) -> list[float]:
     """Return the quartiles of the finite values, or NaN if there are none."""
     finite = [value for value in values if math.isfinite(value)]
-    return [float(value) for value in np.percentile(finite, [25, 50, 75])] if finite else [math.nan] * 3
+    return np.percentile(finite, [25, 50, 75]).tolist() if finite else [math.nan] * 3
 
 
 def median(values: Iterable[float]) -> float:
@@ -89,6 +88,11 @@ def mean(values: Iterable[float]) -> float:
     """Return the mean of the finite values, or NaN if there are none."""
     finite = [value for value in values if math.isfinite(value)]
     return float(np.mean(finite)) if finite else math.nan
+
+
+def mean_gain(groups: dict[str, list[Row]]) -> float:
+    """Return the mean over the categories of the median gain."""
+    return mean(median(map(gain, rows)) for rows in groups.values())
 
 
 def number(value: float, digits: int = 2) -> str:
@@ -115,27 +119,26 @@ def registries(results: Results) -> Table:
 
 
 def wishart(results: Results) -> Table:
-    lines, medians = [], []
     groups = by_category(results["wishart"])
-    for name, rows in groups.items():
-        found = quartiles(map(gain, rows))
-        medians.append(found[1])
-        lines.append([name, str(len(rows)), spread(found), spread(PAPER[name].wishart)])
-    lines.append(["average", "", number(mean(medians)), number(mean(PAPER[name].wishart[1] for name in groups))])
+    lines = [
+        [name, str(len(rows)), spread(quartiles(map(gain, rows))), spread(PAPER[name].wishart)]
+        for name, rows in groups.items()
+    ]
+    averages = mean_gain(groups), mean(PAPER[name].wishart[1] for name in groups)
+    lines.append(["average", "", *map(number, averages)])
     text = f"{GAIN}: median and quartiles over the trials. The average is that of the medians, as in the paper."
     return Table("Wishart start, all training data", text, ["category", "trials", "gain, %", "paper, %"], lines)
 
 
 def moments(results: Results) -> Table:
-    lines, medians = [], []
+    lines = []
     groups = by_category(results["moments"])
     for name, rows in groups.items():
         gains = [gain(row) for row in rows]
-        found = quartiles(gains)
-        medians.append(found[1])
         ends = f"{number(min(gains))} to {number(max(gains))}"
-        lines.append([name, str(len(rows)), spread(found), ends, number(PAPER[name].moments)])
-    lines.append(["average", "", number(mean(medians)), "", number(mean(PAPER[name].moments for name in groups))])
+        lines.append([name, str(len(rows)), spread(quartiles(gains)), ends, number(PAPER[name].moments)])
+    paper = mean(PAPER[name].moments for name in groups)
+    lines.append(["average", "", number(mean_gain(groups)), "", number(paper)])
     text = f"{GAIN}: median, quartiles and range over the trials. The paper has one split."
     header = ["category", "trials", "gain, %", "range", "paper, %"]
     return Table("Moments start, all training data", text, header, lines)
@@ -262,14 +265,12 @@ def runtime_ratio(rows: Iterable[Row]) -> float:
 
 def iteration_cost(results: Results) -> Table:
     lines = []
-    groups = by_category(results["iteration_cost"])
-    for series in (series for series in SIZE_COLUMNS if series in groups):
-        rows = groups[series]
-        sizes = [row[SIZE_COLUMNS[series]] for row in rows]
+    for series, rows in by_category(results["iteration_cost"]).items():
+        sizes = [row["size"] for row in rows]
         line = [f"{series} from {sizes[0]} to {sizes[-1]}"]
-        for model in ("em", "ka"):
+        for model, paper in COST_EXPONENTS[series].items():
             times = [row[f"{model}_seconds"] for row in rows]
-            line += [str(COST_EXPONENTS[series][model]), exponent(sizes, times), exponent(sizes[-2:], times[-2:])]
+            line += [str(paper), exponent(sizes, times), exponent(sizes[-2:], times[-2:])]
         lines.append(line)
     text = (
         "Exponents of the time of the loop over the examples: stated in the paper, over all sizes, over the last two."

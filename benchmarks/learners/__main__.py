@@ -40,13 +40,13 @@ def contest(seconds: float, large_seconds: float) -> Scores:
 
 def runs_table(scores: Scores) -> Table:
     heads = (f"to {gap}: ms / evaluations" for gap in GAPS)
-    table = Table("problem", "start", "learner", *heads, "end below best", "train", "test", "iterations", "stop")
+    table = Table("problem", "start", "learner", *heads, "end below best", "train", "test")
     for r in scores.records:
         cells = []
         for gap in GAPS:
             taken, evaluations = scores.reached(r, gap)
             cells.append(f"{taken * 1e3:.1f} / {evaluations:g}" if np.isfinite(taken) else "–")
-        end = (f"{scores.short(r):.5f}", f"{r.log_likelihood[-1]:.4f}", f"{r.test:.4f}", str(r.n_iter), r.stop.lower())
+        end = (f"{scores.short(r):.5f}", f"{r.log_likelihood[-1]:.4f}", f"{r.test:.4f}")
         table.add_row(r.problem, r.start, r.learner, *cells, *end)
     return table
 

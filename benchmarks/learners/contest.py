@@ -44,8 +44,6 @@ class Record:
     log_likelihood: list[float]
     seconds: list[float]
     evaluations: list[float]
-    n_iter: int
-    stop: str
     test: float
     polished: float  # what the run's last kernel becomes when learned on to 1e-7
     ruled: dict[str, float]  # the log-likelihood at which the rule first fell to a tolerance
@@ -103,8 +101,6 @@ def compete(problem: Case, init: str, learner: str, seconds: float) -> Record:
         log_likelihood=likelihoods[kept].tolist(),
         seconds=times[kept].tolist(),
         evaluations=best.history.evaluations[kept].tolist(),
-        n_iter=best.n_iter,
-        stop=best.stop.name if best.stop is not None else "",
         test=mean_log_likelihood(best.kernel, problem.test),
         polished=polished(problem, learner, best, LONGER * seconds),
         ruled=_ruled(likelihoods.tolist()),

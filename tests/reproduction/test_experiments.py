@@ -61,7 +61,6 @@ def test_log_likelihoods_are_means_over_the_sets_of_the_split(source: Source) ->
     p = {item: np.mean([item in Y for Y in train]) for item in train.items}
     independent = np.mean([sum(np.log(p[i] if i in Y else 1 - p[i]) for i in train.items) for Y in test])
     assert row["independent_test"] == pytest.approx(independent)
-    assert (row["n_train"], row["n_test"], row["n_distinct"]) == (42, 18, len(set(train)))
 
 
 def test_zeros_are_those_of_the_first_step_of_k_ascent_and_those_that_em_approaches(
@@ -77,7 +76,6 @@ def test_zeros_are_those_of_the_first_step_of_k_ascent_and_those_that_em_approac
         if mean_log_likelihood(SpectralDPP(np.clip(lam, 0, 1), V), train) > mean_log_likelihood(start, train):
             break
     assert from_wishart["ka_first_zeros"] == sum(lam <= 0) > 0
-    assert from_wishart["ka_first_ones"] == sum(lam >= 1)
 
 
 def test_a_smaller_tolerance_continues_the_same_trial(source: Source, from_wishart: Row) -> None:
@@ -108,9 +106,7 @@ def test_with_2N_training_sets_seen_and_possible_are_means_over_those_test_sets(
     seen_items = {item for Y in train for item in Y}
     seen = np.array([set(Y) <= seen_items for Y in test])
     possible = np.isfinite(values["em"]) & np.isfinite(values["ka"])
-    assert (row["n_train"], row["n_unseen_items"]) == (2 * N_ITEMS, N_ITEMS - len(seen_items))
-    assert (row["n_test_seen"], row["n_test_possible"]) == (seen.sum(), possible.sum())
-    assert 0 < row["n_test_possible"] < row["n_test_seen"] < row["n_test"]
+    assert 0 < possible.sum() < seen.sum() < len(test)
     for name in LEARNERS:
         assert row[f"{name}_test"] == -math.inf
         assert row[f"{name}_test_seen"] == pytest.approx(values[name][seen].mean(), rel=1e-9)
@@ -120,7 +116,7 @@ def test_with_2N_training_sets_seen_and_possible_are_means_over_those_test_sets(
 @pytest.mark.parametrize("experiment", ["wishart", "moments", "moments_2N"])
 def test_the_printed_algorithms_have_the_split_and_the_start_of_the_learners(source: Source, experiment: str) -> None:
     printed, ours = (run(source, name, 2, "cups") for name in (f"{experiment}_textbook", experiment))
-    for column in ("n_items", "n_train", "n_distinct", "n_test", "em_iterations", "ka_iterations"):
+    for column in ("em_iterations", "ka_iterations"):
         assert printed[column] == ours[column]
     for column in ("em_train", "em_test", "ka_train", "ka_test"):
         assert printed[column] == pytest.approx(ours[column], rel=1e-9)
