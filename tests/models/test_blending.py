@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpplearn import Baskets, InputError, Mixture
+from dpplearn import DPP, Baskets, InputError, Mixture
 from dpplearn.models.blending import blend_weight, blended
 from dpplearn.models.training import Training
 from helpers.problems import as_mixture, random_low_rank
@@ -63,3 +63,12 @@ def test_the_weight_learned_is_that_under_which_the_items_held_out_are_likeliest
 def test_without_a_basket_of_two_there_is_no_weight() -> None:
     small = Baskets.from_lists([[1], []], n_items=N)
     assert blend_weight(MODEL.distribution, TRAINING, small, np.random.default_rng(0)) is None
+
+
+def test_an_impossible_basket_is_refused_with_and_without_a_blend() -> None:
+    baskets = Baskets.from_lists([["a"], ["b"], ["c"], ["a", "c"]])
+    never = DPP.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.5]], ["a", "b", "c"])
+    model = never.with_record(never.learned, Training.of(baskets))
+    for blend in (None, 0.5):
+        with pytest.raises(InputError):
+            model.recommend(["a", "b"], blend=blend)

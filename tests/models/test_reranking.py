@@ -174,3 +174,13 @@ def test_candidates_come_as_anything_that_has_an_order() -> None:
     numbered = DPP(random_kernel(np.random.default_rng(0), N))
     ids, ranks = np.array([[3, 1, 4], [1, 5, 0]]), np.array([[3, 2, 1], [3, 2, 1]], dtype=np.float32)
     assert numbered.rerank(ids, ranks, 3, strength=0) == ids.tolist()
+
+
+def test_a_mixture_of_mixtures_reranks() -> None:
+    """Segments that share an interaction count with their common weight."""
+    mixture, dpp = MODELS["mixture"](), MODELS["dpp"]()
+    both = Mixture.of([mixture, dpp], [0.7, 0.3])
+    np.testing.assert_allclose(both.distribution.similarity(np.arange(N)[None])[0], [0.7, 0.3])
+    scores = np.linspace(1, 2, N)
+    assert sorted(both.rerank(NAMES, scores, k=N)) == sorted(NAMES)
+    assert Mixture.of([mixture, mixture]).rerank(NAMES, scores, k=3) == mixture.rerank(NAMES, scores, k=3)

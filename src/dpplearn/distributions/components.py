@@ -105,6 +105,11 @@ class Components(Protocol):
         ...
 
     @property
+    def interaction_groups(self) -> Ints:
+        """The matrix of `similarity` that belongs to each component, (m,)."""
+        ...
+
+    @property
     def size_range(self) -> range:
         """Sizes that some component gives a positive probability."""
         ...
@@ -276,6 +281,13 @@ class Stack:
     @property
     def groups(self) -> Ints:
         return np.repeat(np.arange(len(self.parts)), [part.m for part in self.parts])
+
+    @property
+    def interaction_groups(self) -> Ints:
+        found: list[Ints] = []
+        for part in self.parts:
+            found.append(part.interaction_groups + (found[-1].max() + 1 if found else 0))
+        return np.concatenate(found)
 
     @property
     def size_range(self) -> range:

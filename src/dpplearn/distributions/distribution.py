@@ -4,7 +4,7 @@ P(Y) = Σ_c exp(log_mass_c) P_c(Y) for Y ≠ ∅, and P(∅) = Σ_c exp(log_empt
 is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. The two vectors are
 separate because after `restrict` the probability of the empty set differs between components.
 
-Only `_log_event` and `_log_set` know about the empty set.
+`_log_event` and `_log_set` combine the two. Queries for which the empty set is a special case say so in place.
 """
 
 from __future__ import annotations
@@ -397,8 +397,8 @@ class SetDistribution:
             self.check_size(k)
             if k == 0:
                 return [NO_ITEMS] * n
-            which = self._choose(n, self.log_mass + self._log_size(k), stream)
-            return self.components.sample(which, stream, k, False, threads)
+            log_p = self.log_mass + self._log_size(k) if self.m > 1 else self.log_mass
+            return self.components.sample(self._choose(n, log_p, stream), stream, k, False, threads)
         of_components = self.log_mass + self.components.log_empty()
         if np.allclose(self.log_empty, of_components, rtol=0, atol=1e-12):  # nothing special about the empty set
             which = self._choose(n, self.log_mass, stream)
@@ -416,10 +416,12 @@ class SetDistribution:
         """Draw n components with probabilities proportional to exp(log_p)."""
         return rng.choice(self.m, n, p=softmax(log_p)) if self.m > 1 else np.zeros(n, dtype=np.int64)
 
+    def log_size(self, k: int) -> float:
+        """Return log P(|Y| = k). For rare sizes of low-rank components it is more accurate than `log_sizes`."""
+        return float(logsumexp(self._log_set(np.array([k]), self._log_size(k)[None])[0]))
+
     def _log_size(self, k: int) -> Floats:
-        """Return log P_c(|Y| = k)."""
-        if self.m == 1:
-            return np.zeros(1)
+        """Return log P_c(|Y| = k), (m,)."""
         if k == self.n_items:  # low-rank components give this size no probability if it is below their rounding
             return np.asarray(self.components.log_prob(self._one(np.arange(k)))[0])
         found = self.components.log_sizes()[:, k]
@@ -438,9 +440,8 @@ class SetDistribution:
 
     def similarity(self, items: Ints) -> tuple[Floats, Similarity]:
         """Return the weights of interactions, and interactions among candidates (n_users, n)."""
-        similarity = self.components.similarity(items)
-        n = len(similarity(np.zeros(len(items), np.int64))[0]) if len(items) else self.m
-        return (self.weights if n == self.m else np.ones(1)), similarity
+        weights = np.bincount(self.components.interaction_groups, self.weights).astype(float)
+        return weights, self.components.similarity(items)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the parameters by name, as a model file stores them."""

@@ -113,7 +113,8 @@ class IndependentItems:
         >>> round(IndependentItems(np.array([0.5])).mean_log_likelihood(Baskets.from_lists([[0]])), 3)
         -0.693
         """
-        return float(self.log_prob(baskets) @ baskets.weights / baskets.total_weight)
+        counted = baskets.weights > 0  # a weight of 0 silences even −inf
+        return float(self.log_prob(baskets)[counted] @ baskets.weights[counted] / baskets.total_weight)
 
     def log_sizes(self) -> Floats:
         """log P(|Y| = k) for k = 0..N.

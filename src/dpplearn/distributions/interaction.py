@@ -45,8 +45,8 @@ class Interaction(Protocol):
         """Return log|det(I + W_c X)|, (m,), and X (I + W_c X)⁻¹ for weights (m, n_items)."""
         ...
 
-    def restrict_summed(self, p: Floats, items: Ints) -> Interaction:
-        """Return absorb(p on all other items), for these items alone."""
+    def sum_out_others(self, p: Floats, items: Ints) -> Interaction:
+        """Return the interaction among items after summing over all others; p are the marginals without interaction."""
         ...
 
     def include(self, items: Ints) -> tuple[Floats, Interaction]:
@@ -126,7 +126,7 @@ class Dense:
         solved = np.linalg.solve(plus_one.transpose(0, 2, 1), X.transpose(0, 2, 1)).transpose(0, 2, 1)
         return _positive_logdet(plus_one), Dense(np.ascontiguousarray(solved))
 
-    def restrict_summed(self, p: Floats, items: Ints) -> Dense:
+    def sum_out_others(self, p: Floats, items: Ints) -> Dense:
         others = np.setdiff1d(np.arange(self.n_items), items)
         m = max(self.g, len(p))
         X = np.broadcast_to(self.X, (m, *self.X.shape[1:]))
@@ -254,7 +254,7 @@ class LowRank:
     def absorb(self, w: Floats) -> tuple[Floats, LowRank]:
         return self._absorb(w[:, self.active], self.active)
 
-    def restrict_summed(self, p: Floats, items: Ints) -> LowRank:
+    def sum_out_others(self, p: Floats, items: Ints) -> LowRank:
         others = np.setdiff1d(np.arange(self.n_items), items)
         return self._absorb(p[:, others], others)[1].keep(items)
 

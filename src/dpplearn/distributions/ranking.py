@@ -16,6 +16,7 @@ MIN_PRUNED_ITEMS = 1000  # below, scoring every item is faster
 
 # Relative error of a step in single precision, and the number of steps of a bound beyond the sum over components.
 SINGLE_ERROR, N_STEPS = 1e-7, 20
+MIN_LOG_ODDS = -1e3  # for the order of items that a component excludes
 TINY = np.float32(1e-37)  # larger than what underflows
 BLOCK_SIZE = 32  # items with a common bound
 MIN_SCORED, SCORED_PER_RESULT = 64, 16  # items scored before the other blocks are compared with the best of them
@@ -96,7 +97,7 @@ class Bounds:
     def of(cls, log_odds: Floats, interaction: LowRank, log_Z: Floats) -> Bounds:
         with np.errstate(over="ignore"):
             odds = np.exp(log_odds).astype(np.float32) + TINY
-        squares = np.einsum("ij,ij->i", interaction.Z, interaction.Z)
+        squares = np.square(interaction.Z.astype(float)).sum(axis=1).astype(np.float32)
         items = BoundTerms(odds, (1 + interaction.diagonal().max(axis=0)).astype(np.float32), squares)
         order = _similar_order(log_odds)
         starts = np.arange(0, len(order), BLOCK_SIZE)
@@ -117,13 +118,14 @@ class Bounds:
         W = np.linalg.solve(inside, Z @ interaction.core)
         log_p = self.log_odds[:, basket].sum(axis=1) + np.linalg.slogdet(inside)[1] - self.log_Z
         scale = (log_mass + log_p).max()
+        scale = scale if np.isfinite(scale) else np.float64(0)
         weights = np.exp(log_mass + log_p - scale)
         largest = max(0.0, *(_largest_eigenvalue(*pair) for pair in zip(V, W, strict=True)))
 
         def score(items: Ints) -> Floats:
             rows = interaction.Z[items].astype(float)
             taken = [((rows @ v) * (rows @ w.T)).sum(axis=1) for v, w in zip(V, W, strict=True)]
-            left = 1 + interaction.diagonal()[:, items] - np.array(taken)
+            left = np.maximum(1 + interaction.diagonal()[:, items] - np.array(taken), 0)
             odds = np.exp(self.log_odds[:, items])
             if len(left) == 1:
                 return np.asarray(weights @ odds * left[0])
@@ -163,6 +165,7 @@ def top_pruned(
 
 def _similar_order(log_odds: Floats) -> Ints:
     """Order items by the component in which they are most popular relative to the others, then by popularity there."""
+    log_odds = np.maximum(log_odds, MIN_LOG_ODDS)
     component = np.argmax(log_odds - log_odds.mean(axis=0), axis=0)
     return np.lexsort((-log_odds[component, np.arange(log_odds.shape[1])], component))
 

@@ -87,6 +87,10 @@ class ScaledDPPs:
         return np.arange(self.m)
 
     @property
+    def interaction_groups(self) -> Ints:
+        return np.arange(self.m) if self.interaction.g > 1 else np.zeros(self.m, np.int64)
+
+    @property
     def size_range(self) -> range:
         return range(int(np.isfinite(self.log_odds).sum(axis=1).max()) + 1)
 
@@ -272,9 +276,11 @@ class ScaledDPPs:
 
     def restrict(self, items: Ints) -> ScaledDPPs:
         log_odds, p = self.log_odds[:, items], self.p
+        if len(items) == self.n_items:
+            return ScaledDPPs(log_odds, self.interaction.keep(items))
         if 2 * len(items) < self.n_items:  # cheaper: sum over all items and take those of S out again
             return ScaledDPPs(log_odds, self.T.keep(items).absorb(-p[:, items])[1])
-        return ScaledDPPs(log_odds, self.interaction.restrict_summed(p, items))
+        return ScaledDPPs(log_odds, self.interaction.sum_out_others(p, items))
 
     def extend(self, p: Floats) -> tuple[Floats, ScaledDPPs]:
         with np.errstate(divide="ignore"):
@@ -312,12 +318,12 @@ class ScaledDPPs:
         return np.asarray(np.maximum(found.real, 0) + 1j * found.imag)
 
     @property
-    def _by_circle(self) -> LowRank | None:
+    def _large_low_rank(self) -> LowRank | None:
         """The interaction if it is low-rank and the catalogue too large for dense algorithms."""
         return self.interaction if isinstance(self.interaction, LowRank) and self.n_items > SMALL else None
 
     def log_sizes(self) -> Floats:
-        if (low_rank := self._by_circle) is not None:
+        if (low_rank := self._large_low_rank) is not None:
             each = [sizes.LowRankSizes.of(log_odds, low_rank, c) for c, log_odds in enumerate(self._log_odds)]
             return np.array([of_component.log_sizes() for of_component in each])
         return np.array([sizes.log_sizes_of_eigenvalues(mu) for mu in self.dense()._eigenvalues])
@@ -325,7 +331,7 @@ class ScaledDPPs:
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
         if k in (0, self.n_items):
             return self.log_sizes()[:, k], np.full((self.m, self.n_items), float(k > 0))
-        if (low_rank := self._by_circle) is not None:
+        if (low_rank := self._large_low_rank) is not None:
             each = [sizes.low_rank_marginals(log_odds, low_rank, c, k) for c, log_odds in enumerate(self._log_odds)]
         else:
             dense = self.dense()
@@ -346,7 +352,7 @@ class ScaledDPPs:
         nonempty: bool = False,
         threads: int | None = None,
     ) -> list[Ints]:
-        low_rank, needed = self._by_circle, np.unique(which)
+        low_rank, needed = self._large_low_rank, np.unique(which)
         if k in (0, self.n_items) and np.isfinite(self.log_odds[needed]).all():
             return [np.arange(k) for _ in which]
         if nonempty and k is None and not np.all(self.log_Z[needed] > 0):

@@ -210,6 +210,8 @@ class SpectralDPP:
         """The segment of the component."""
         return np.zeros(1, np.int64)
 
+    interaction_groups = groups
+
     @property
     def expected_size(self) -> float:
         """The mean of |Y|."""

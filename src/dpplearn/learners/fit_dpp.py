@@ -34,8 +34,8 @@ def fit_dpp(
 ) -> FitResult[DPP]:
     """Fit a symmetric DPP to baskets by maximum likelihood.
 
-    The returned model is never worse on the training objective than independent items or `start`. Exceptions: "em" and
-    "k-ascent", which follow the paper. Ctrl-C raises `KeyboardInterrupt`.
+    The returned model is never worse on the training objective than `start`, nor than independent items. Exceptions
+    from the latter: "em" and "k-ascent", which follow the paper. Ctrl-C raises `KeyboardInterrupt`.
 
     Parameters
     ----------

@@ -177,8 +177,8 @@ def _check_start(step: Step) -> None:
     if not np.isfinite(step.objective):
         raise InputError(
             f"the start has a log-likelihood of {step.log_likelihood}: it gives some basket probability zero "
-            f"(its sets have at most {distribution_of(step.kernel).size_range[-1]} items); start elsewhere, for "
-            "instance with init='wishart'"
+            f"(its sets have at most {distribution_of(step.kernel).size_range[-1]} items); choose another start "
+            "(of fit_dpp, for instance init='wishart')"
         )
 
 

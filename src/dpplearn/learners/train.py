@@ -192,7 +192,8 @@ class Fit:
     def _not_worse(self, best: Run, start: str) -> tuple[Run, str]:
         """Return the run, or a run that ends at `start` or at independent items if these are better.
 
-        Exceptions: "em" and "k-ascent" follow the paper, and with `max_iter=0` the start is wanted.
+        "em" and "k-ascent" follow the paper and are not compared with independent items; neither is a fit with
+        `max_iter=0`, which returns the start.
         """
         if self.start is not None:
             at_least = self._at_least(best, self._given_kernel())

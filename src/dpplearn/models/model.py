@@ -121,7 +121,7 @@ class SetModel:
         values = self.distribution.log_prob(sets)
         if k is not None:
             self.distribution.check_size(k)
-            values = np.where(sets.sizes == k, values - self.distribution.log_sizes()[k], -np.inf)
+            values = np.where(sets.sizes == k, values - self.distribution.log_size(k), -np.inf)
         return float(values[0]) if one else values
 
     def log_likelihood(self, baskets: Baskets | Iterable[Basket]) -> float:
@@ -353,6 +353,8 @@ class SetModel:
         best = np.argsort(-by, kind="stable")[:k]
         best = best[by[best] > 0]
         sets = PlainSets.of([basket], len(self.items))
+        if self.distribution.log_inclusion(sets)[0] == -np.inf:
+            raise InputError(IMPOSSIBLE)
         probabilities = self.distribution.next_items(sets, best)[1][0]
         return [Recommendation(self.items[i], float(by[i]), float(p)) for i, p in zip(best, probabilities, strict=True)]
 

@@ -151,7 +151,8 @@ def missed(training: Training) -> float:
 
 
 def benjamini_hochberg(p: Floats, level: float, tests: int | None = None) -> Bools:
-    """Return which hypotheses are rejected at a false discovery rate [BH95]. A p-value of NaN is rejected.
+    """Return which hypotheses are rejected at a false discovery rate [BH95]. Where p is NaN, there is
+    nothing to test, and the hypothesis counts as rejected.
 
     Examples
     --------
