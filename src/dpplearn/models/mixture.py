@@ -116,8 +116,8 @@ class Mixture(SetModel):
 
     @cached_property
     def _order(self) -> Ints:
-        """The segments, largest first."""
-        return np.argsort(-self.distribution.segment_weights, kind="stable")
+        """The segments, largest first; equal ones, up to rounding, in the order of the distribution."""
+        return np.argsort(-self.distribution.segment_weights.round(12), kind="stable")
 
     def segments(self, k: int = 5) -> list[Segment]:
         """Return the segments, largest first, with the k items that distinguish each of them.
