@@ -243,14 +243,6 @@ def weighted_sum(log_weights: Floats, x: Floats) -> tuple[Floats, Floats]:
     return scale, np.einsum("sm,smj->sj", np.exp(log_weights - scale[:, None]), x)
 
 
-def on_candidates(x: Floats, items: Ints | None) -> Floats:
-    """Return the columns of x, (s, n_items), that belong to candidates; 0 for candidates of −1."""
-    if items is None:
-        return x
-    items = np.broadcast_to(items, (len(x), items.shape[-1]))
-    return np.where(items >= 0, np.take_along_axis(x, np.maximum(items, 0), axis=1), 0.0)
-
-
 @dataclass(frozen=True, eq=False)
 class Stack:
     """The components of several batches, one batch after the other."""

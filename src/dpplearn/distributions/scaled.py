@@ -144,7 +144,7 @@ class ScaledDPPs:
         return self._marginals
 
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
-        """K_ii K_jj − K_ij K_ji."""
+        """Return Σ_c weights_c (K_ii K_jj − K_ij K_ji) for i in rows and j in columns; undefined where i = j."""
         u, own = self.p * self._e, self._marginals
         found = np.zeros((len(rows), len(columns)))
         for c in np.flatnonzero(weights):

@@ -285,7 +285,7 @@ class Evaluation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it but the outcomes of single baskets, as plain data for JSON.
+        """Return the evaluation without the outcomes of single baskets, as data for JSON.
 
         Returns
         -------

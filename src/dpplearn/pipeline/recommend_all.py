@@ -151,7 +151,7 @@ def _check_target(target: Path, paths: list[str], force: bool) -> None:
     check_format(target)
     source = next((path for path in paths if same_file(path, target)), None)
     if source is not None:
-        raise InputError(f"{target} would overwrite {source}, which is read; name another file")
+        raise InputError(f"{target} is also an input ({source}); choose another output file")
     check_replaceable(target, RECOMMENDATION_TABLE, force=force)
 
 

@@ -61,7 +61,7 @@ class Update:
 
 
 class Past(NamedTuple):
-    """What stands for the baskets that the model was learned from, and what is kept of them."""
+    """The old training baskets, or sets drawn from the model in place of them, and their stored counts."""
 
     baskets: Baskets
     training: Training | None  # None where it is that of the baskets

@@ -140,7 +140,7 @@ class Schedule:
         return Batch.of(self.problem.baskets.weights, number, BATCHES, np.random.default_rng([at.seed, 0, epoch]))
 
     def segments_of_batch(self, at: LowRankState) -> list[int]:
-        """Return the segments of the batch: all come equally often, in random orders."""
+        """Return the segments whose normalisers this batch computes; every segment gets its turn equally often."""
         m = len(at.weights)
         at_a_time = min(SEGMENTS_PER_BATCH, m)
         first = at.batches * at_a_time
