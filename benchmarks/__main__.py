@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import Result
-from dpplearn.tools.progress import shown_progress
+from dpplearn.utils.progress import shown_progress
 
 NAMES = (
     "starting",

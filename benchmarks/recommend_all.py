@@ -52,7 +52,7 @@ def _by_store(folder: Path, n: int) -> Result:
 
 
 def _measured(
-    what: str, models: dl.Shelf | dl.Mixture | dl.DPP, table: Path, unknown: str, target: int | None
+    what: str, models: dl.ModelStore | dl.Mixture | dl.DPP, table: Path, unknown: str, target: int | None
 ) -> Result:
     """By the clock, the best of three; and by CPU time, which a busy machine does not change."""
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import dpplearn as dl
 from benchmarks.learners.problems import source
-from dpplearn.tools.jobs import run_in_turn, run_over_processes
-from dpplearn.tools.progress import shown_progress
+from dpplearn.utils.parallel import run_over_processes
+from dpplearn.utils.progress import shown_progress
 
 FOLDER = Path(__file__).parent / "results"
 
@@ -30,7 +30,7 @@ def all_rows(
     path.parent.mkdir(exist_ok=True)
     rows = finished_rows(path)
     todo = [job for job in jobs if job not in rows]
-    runs = run_over_processes(todo, run, None) if in_processes else run_in_turn(todo, run)
+    runs = run_over_processes(todo, run) if in_processes else ((job, run(job)) for job in todo)
     with open(path, "a", encoding="utf-8") as file, shown_progress() as progress:
         bar = progress.bar("runs", len(jobs), len(jobs) - len(todo))
         for job, row in runs:

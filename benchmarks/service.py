@@ -12,31 +12,33 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import dpplearn as dl
 from benchmarks.measure import Result
 from dpplearn.arrays import Floats
-from dpplearn.models.shelf import FORMAT
-from dpplearn.tools.files import digest
-from dpplearn.tools.manifest import write_manifest
+from dpplearn.models.store import FORMAT, KIND
+from dpplearn.utils.files import digest, write_manifest
+from dpplearn.utils.parallel import run_over_processes
 
 SECONDS = 3.0  # of each measurement
 CONNECTIONS = (1, 8, 64)
+CLIENT_PAUSE = 0.02  # seconds between the requests of a client process
 TICK = os.sysconf("SC_CLK_TCK")
 JSON = {"content-type": "application/json"}
 
 
-def small(n: int, seed: int = 0) -> dl.Mixture:
+def small(n: int, seed: int = 0, segments: int = 6) -> dl.Mixture:
     rng = np.random.default_rng(seed)
     U, A = rng.standard_normal((n, 5)) / 3, rng.standard_normal((n, n)) / n
-    return mixture(rng, n, U @ U.T + A - A.T)
+    return mixture(rng, n, U @ U.T + A - A.T, segments)
 
 
 def large(n: int) -> dl.Mixture:
@@ -44,9 +46,11 @@ def large(n: int) -> dl.Mixture:
     return mixture(rng, n, (rng.standard_normal((n, 20)) / 3, np.eye(20)))
 
 
-def mixture(rng: np.random.Generator, n: int, interaction: Floats | tuple[Floats, Floats]) -> dl.Mixture:
-    """Return six random segments with about 5 items per set."""
-    weights, log_odds = rng.dirichlet(np.ones(6)), rng.standard_normal((6, n)) - np.log(n / 5)
+def mixture(
+    rng: np.random.Generator, n: int, interaction: Floats | tuple[Floats, Floats], segments: int = 6
+) -> dl.Mixture:
+    """Return random segments with about 5 items per set."""
+    weights, log_odds = rng.dirichlet(np.ones(segments)), rng.standard_normal((segments, n)) - np.log(n / 5)
     items = [f"item {i}" for i in range(n)]
     return dl.Mixture.from_arrays(weights, log_odds, interaction, items=items, nonempty=True)
 
@@ -59,15 +63,16 @@ def write_models(folder: Path, models: dict[str, dl.Mixture]) -> None:
         model.save(path)
         about = {"slug": slug, "name": slug, "file": path.name, "sha256": digest(path)}
         entries.append({**about, "share": 0.5, "n_items": len(model.items), "old": ""})
-    write_manifest(folder, {"kind": "shelf", "format": FORMAT, "categories": entries})
+    write_manifest(folder, {"kind": KIND, "format": FORMAT, "categories": entries})
 
 
 class Server:
     """`dpplearn serve` and its log."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = 1) -> None:
         self.log = folder / "log"
         program = [sys.executable, "-m", "dpplearn", "serve", str(folder), "--port", "0", "--poll", "0.05"]
+        program += ["--workers", str(workers)]
         began = time.perf_counter()
         with open(self.log, "w", encoding="utf-8") as file:
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
@@ -97,10 +102,10 @@ class Server:
 
 
 @contextmanager
-def served(models: dict[str, dl.Mixture]) -> Iterator[Server]:
+def served(models: dict[str, dl.Mixture], workers: int = 1) -> Iterator[Server]:
     with TemporaryDirectory() as folder:
         write_models(Path(folder), models)
-        server = Server(Path(folder))
+        server = Server(Path(folder), workers)
         try:
             yield server
         finally:
@@ -177,10 +182,69 @@ def half_load(server: Server) -> Result:
     return Result("p99 at half load, N = 100", 1000 * float(np.quantile(times, 0.99)), "ms", 20, False, detail)
 
 
+class ClientJob(NamedTuple):
+    """A client process: what it sends, from when and for how long."""
+
+    kind: str
+    port: int
+    start: float
+    seconds: float
+    number: int
+
+
+def run_client(job: ClientJob) -> tuple[list[float], list[int]]:
+    """Send requests one after another with a pause, and return latencies and statuses."""
+    path = "/v1/models/n1000/recommend"
+    body: dict[str, Any] = {"basket": [f"item {i}" for i in range(0, 100, 10)], "k": 10}
+    if job.kind == "expensive":
+        body = {"basket": [f"item {i}" for i in range(50)], "k": 4, "explain": True}
+    connection = http.client.HTTPConnection("127.0.0.1", job.port, timeout=60)
+    times, statuses = list[float](), list[int]()
+    time.sleep(max(job.start - time.time(), 0))
+    while time.time() < job.start + job.seconds:
+        began = time.perf_counter()
+        if job.kind == "health":
+            connection.request("GET", "/healthz")
+        else:
+            connection.request("POST", path, json.dumps(body), JSON)
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+        if response.status == 422:  # too expensive: from now on the largest basket that is allowed
+            body["basket"] = body["basket"][: answer["largest"]]
+            continue
+        times.append(time.perf_counter() - began)
+        statuses.append(response.status)
+        time.sleep(CLIENT_PAUSE)
+    return times, statuses
+
+
+def beside_an_expensive_client(n: int = 1000, segments: int = 30) -> Iterator[Result]:
+    """p99 of three clients and of health checks, without and with a client that sends the most expensive requests."""
+    with served({f"n{n}": small(n, segments=segments)}, workers=2) as server:
+        for kinds in (["recommend"] * 3, ["recommend"] * 3 + ["expensive"]):
+            start = time.time() + 6
+            jobs = [ClientJob(kind, server.port, start, 4 * SECONDS, i) for i, kind in enumerate(["health", *kinds])]
+            found = [(job.kind, each) for job, each in run_over_processes(jobs, run_client, len(jobs))]
+            beside = "next to an expensive client" if "expensive" in kinds else "alone"
+            for kind, limit in (("recommend", 50.0), ("health", 15.0)):
+                times = np.concatenate([times for of, (times, _) in found if of == kind])
+                statuses = Counter(status for of, (_, all_) in found if of == kind for status in all_)
+                p50, p99 = 1000 * np.quantile(times, [0.5, 0.99])
+                detail = f"p50 {p50:.1f} ms, {len(times)} requests, statuses {dict(statuses)}"
+                what = f"p99 of {kind}, N = {n:,}, {segments} segments, {beside}"
+                yield Result(what, float(p99), "ms", limit, at_least=False, detail=detail)
+            for of, (times, statuses_) in found:
+                if of == "expensive":
+                    detail = f"{len(times)} requests, statuses {dict(Counter(statuses_))}"
+                    yield Result(
+                        "median of the expensive request", 1000 * float(np.median(times)), "ms", None, detail=detail
+                    )
+
+
 def run() -> list[Result]:
     found: list[Result] = []
     with served({f"category-{i}": small(100, i) for i in range(13)}) as server:
         found.append(Result("start to ready, 13 models", server.seconds, "s", 3, at_least=False))
     with served({"n100": small(100), "n1000": large(1000)}) as server:
         found += [*latencies(server, 100), *latencies(server, 1000), half_load(server)]
-    return found
+    return [*found, *beside_an_expensive_client()]

@@ -11,9 +11,9 @@ from pathlib import Path
 import duckdb
 
 from dpplearn import InputError, InputWarning, fit_dpp
-from dpplearn.tools.jobs import run_over_processes
-from dpplearn.tools.progress import shown_progress
-from dpplearn.tools.threads import one_blas_thread
+from dpplearn.utils.parallel import run_over_processes
+from dpplearn.utils.progress import shown_progress
+from dpplearn.utils.threads import one_blas_thread
 from reproduction.data import Source
 from reproduction.experiments import EXPERIMENTS, Row, Scale, Trial, plan
 

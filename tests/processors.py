@@ -27,7 +27,7 @@ SHORT = (
     "learners/symmetric/test_natural_em.py reproduction/test_textbook.py"
 )
 FULL = (
-    "golden distributions models learners evaluation analysis upkeep tools/test_threads.py "
+    "golden distributions models learners evaluation analysis lifecycle utils/test_threads.py "
     "reproduction/test_textbook.py reproduction/test_experiments.py"
 )
 

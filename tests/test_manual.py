@@ -37,10 +37,10 @@ NOT_RUN = {
     "install.md": ["$ pip install dpplearn"],
     "service.md": [
         "$ pip install 'dpplearn[serve]'",
-        "$ dpplearn serve shelf/",
+        "$ dpplearn serve models/",
         "$ make demo-serve",
         "$ curl -s localhost:8000/v1/models/safety/recommend",
-        "$ dpplearn prepare 'orders/*.parquet' -o prepared/ && dpplearn fit-all prepared/ -o shelf/",
+        "$ dpplearn prepare 'orders/*.parquet' -o prepared/ && dpplearn fit-all prepared/ -o models/",
     ],
 }
 

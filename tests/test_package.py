@@ -19,11 +19,11 @@ SOURCE = Path(dpplearn.__file__).parent
 
 # A folder imports only from folders before it; what is in no folder is for all.
 FOLDERS = (
-    "tools data datasets distributions models learners evaluation analysis upkeep plots integrations pipeline "
+    "utils data datasets distributions models learners evaluation analysis lifecycle plots integrations pipeline "
     "service cli"
 ).split()
 # These import from even fewer folders.
-CORE = {"tools", "data", "distributions"}
+CORE = {"utils", "data", "distributions"}
 IMPORTS_FROM = {
     "distributions": CORE,
     "models": CORE | {"models"},
@@ -33,12 +33,12 @@ IMPORTS_FROM = {
 ONLY_IN = {
     "numba": ("distributions/compiled/",),
     "llvmlite": ("distributions/compiled/",),
-    "rich": ("tools", "cli"),
+    "rich": ("utils", "cli"),
     "matplotlib": ("plots",),
     "sklearn": ("integrations",),
     "arviz_stats": ("learners/posterior",),
-    "dask": ("tools/cluster",),
-    "distributed": ("tools/cluster",),
+    "dask": ("utils/cluster",),
+    "distributed": ("utils/cluster",),
     "fastapi": ("service",),
     "uvicorn": ("service",),
     "prometheus_client": ("service",),
@@ -133,7 +133,7 @@ print(sum(definite.stats.cache_hits.values()), sum(definite.stats.cache_misses.v
 """
     found = []
     for change in ("", "", "# changed\n"):
-        with open(tmp_path / "dpplearn/distributions/compiled/lanes.py", "a", encoding="utf-8") as file:
+        with open(tmp_path / "dpplearn/distributions/compiled/definite.py", "a", encoding="utf-8") as file:
             file.write(change)
         environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_OPT": "0"}  # compiles in half the time
         run = [sys.executable, "-c", code]

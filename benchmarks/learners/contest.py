@@ -15,10 +15,10 @@ from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.loop import Limits, Rule, Run, Step, relative_change, remaining_gain, run
 from dpplearn.learners.starts import prepared
-from dpplearn.learners.symmetric.lbfgs import search
-from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem, factor
+from dpplearn.learners.symmetric.factor import FactorLikelihood, factor, search
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
-from dpplearn.tools.threads import suitable_blas
+from dpplearn.utils.threads import suitable_blas
 
 PAPER = "em to 1e-4"  # the paper's EM with the paper's stopping rule
 NUMPY = "lbfgs, numpy"  # what a user would write with an array library

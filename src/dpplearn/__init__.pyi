@@ -10,40 +10,33 @@ from .data.similarity import read_similarity
 from .data.slates import Slates, read_slates
 from .errors import InputError, InputWarning
 from .evaluation.calibration import Reliability
-from .evaluation.cross_validation import cross_validate
-from .evaluation.evaluation import evaluate
-from .evaluation.intervals import Difference, Estimate
-from .evaluation.over_time import OverTime, Period
-from .evaluation.result import Evaluation
+from .evaluation.evaluation import cross_validate, evaluate
+from .evaluation.metrics import Difference, Estimate
+from .evaluation.result import Evaluation, OverTime, Period
 from .integrations.sklearn import DPPEstimator
 from .learners.checkpoint import Checkpoint
-from .learners.fit import fit
-from .learners.fit_dpp import fit_dpp
+from .learners.fit import fit, fit_dpp
 from .learners.loop import Stop
-from .learners.posterior.posterior import posterior
-from .learners.posterior.result import Posterior
+from .learners.posterior.posterior import Posterior, posterior
 from .learners.quality.fit_quality import fit_quality
 from .learners.quality.weights import QualityWeights
 from .learners.result import FitProgress, FitResult
 from .learners.slates import fit_slates
 from .learners.weights import fit_weights
-from .models.answers import Recommendation, Relation, Segment, Selection, ShelfRecommendation
+from .lifecycle.check import Drift, check
+from .lifecycle.update import Changes, Update, update
+from .models.answers import Recommendation, Relation, Segment, Selection, StoreRecommendation
 from .models.dpp import DPP
 from .models.explaining import Explanation
 from .models.history import History
 from .models.mixture import Mixture
 from .models.model_file import load
 from .models.slates import SlatesFit
+from .models.store import ModelStore
 from .pipeline.fit_all import fit_all
 from .pipeline.manifest import Prepared
 from .pipeline.prepare import prepare
 from .pipeline.recommend_all import Recommended, recommend_all
-from .pipeline.shelf import Shelf
-from .pipeline.shelf_items import add_to_shelf
-from .upkeep.changes import Changes
-from .upkeep.check import check
-from .upkeep.drift import Drift
-from .upkeep.update import Update, update
 from .version import __version__
 
 __all__ = [
@@ -66,6 +59,7 @@ __all__ = [
     "InputWarning",
     "LiftBySimilarity",
     "Mixture",
+    "ModelStore",
     "OverTime",
     "Parts",
     "Period",
@@ -78,15 +72,13 @@ __all__ = [
     "Reliability",
     "Segment",
     "Selection",
-    "Shelf",
-    "ShelfRecommendation",
     "Slates",
     "SlatesFit",
     "Stop",
+    "StoreRecommendation",
     "Update",
     "Verdict",
     "__version__",
-    "add_to_shelf",
     "check",
     "cross_validate",
     "datasets",

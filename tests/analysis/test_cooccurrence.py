@@ -179,33 +179,26 @@ def test_where_pairs_cannot_vary_they_are_called_neither() -> None:
         assert np.all(found.p > 0.05)
 
 
-def test_batches_give_the_whole_and_pairs_left_out_of_the_counts_the_largest_possible(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_batches_give_the_whole_and_pairs_left_out_of_the_counts_the_largest_possible() -> None:
     baskets = some_data(nonempty=True)
     whole = pair_tests(baskets)
-    monkeypatch.setattr(cooccurrence, "AT_ONCE", 40)
-    parts = pair_tests(baskets)
+    parts = pair_tests(baskets, batch_size=40)
     np.testing.assert_allclose(parts.p, whole.p, rtol=1e-12)
     assert parts.repelling == pytest.approx(whole.repelling, rel=1e-9)
     few = Baskets.from_lists([[0, 1]] * 9 + [[0, 2]] * 2 + [[1, 2]] + [[0], [1], [2]] * 20)
     assert pair_tests(few).observed.tolist() == [9, 2, 1]
-    monkeypatch.setattr(cooccurrence, "MOST_PAIRS", 1)
-    assert pair_tests(few).observed.tolist() == [9, 2, 2]
+    assert pair_tests(few, max_pairs=1).observed.tolist() == [9, 2, 2]
 
 
 @pytest.mark.parametrize("nonempty", [True, False])
-def test_of_many_items_those_are_tested_that_co_occurred_or_were_expected_to(
-    nonempty: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_items_those_are_tested_that_co_occurred_or_were_expected_to(nonempty: bool) -> None:
     """Items of all frequencies, two frequent ones that never co-occur and two rare ones that always do."""
     X = independent(np.geomspace(0.004, 0.5, 30), 600, 1, nonempty=False)
     X[X[:, 29], 28] = False
     X[:, 1] = X[:, 0]
     baskets = Baskets.from_matrix(X[X.any(axis=1)] if nonempty else X)
     every = pair_tests(baskets)
-    monkeypatch.setattr(cooccurrence, "FEW", 10)
-    some = pair_tests(baskets)
+    some = pair_tests(baskets, max_dense_items=10)
     known = {tuple(pair): row for row, pair in enumerate(every.pairs.tolist())}
     rows = np.array([known[tuple(pair)] for pair in some.pairs.tolist()])
     assert set(rows) == set(np.flatnonzero((every.observed > 0) | (every.expected >= cooccurrence.WORTH_TESTING)))
@@ -216,11 +209,10 @@ def test_of_many_items_those_are_tested_that_co_occurred_or_were_expected_to(
     assert some.attracts.any()
 
 
-def test_of_many_independent_items_neither_side_has_strength(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_independent_items_neither_side_has_strength() -> None:
     """Pairs that are tested because they met would by themselves seem to attract."""
-    monkeypatch.setattr(cooccurrence, "FEW", 10)
     drawn = [independent(np.geomspace(0.005, 0.2, 60), 800, seed, nonempty=False) for seed in range(10)]
-    found = [pair_tests(Baskets.from_matrix(X)) for X in drawn]
+    found = [pair_tests(Baskets.from_matrix(X), max_dense_items=10) for X in drawn]
     assert max(len(each) for each in found) < found[0].n_possible
     for side in ("repelling", "attracting"):
         z = [getattr(each, side).nats / getattr(each, side).standard_error for each in found]

@@ -235,6 +235,8 @@ def test_the_program_reports_what_the_library_finds(tmp_path: Path) -> None:
     assert report["attraction"]["mean"] == pytest.approx(expected.attraction.mean)
     assert report["bounds"]["size_ratio"] == pytest.approx(expected.bounds.size_ratio)
     assert f"{strongest[0].first} " in " ".join(out.split())
+    assert len(str(expected).splitlines()) <= 25
+    assert max(map(len, str(expected).splitlines())) <= 80
     assert run("diagnose", tmp_path / "none.csv").returncode == 1
 
 

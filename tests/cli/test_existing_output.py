@@ -185,13 +185,17 @@ def test_a_checkpoint_replaces_a_foreign_file_only_with_force(inputs: Inputs, tm
     assert run(*call).returncode == 0
 
 
-def test_every_command_that_writes_is_tested_and_has_force_and_all_have_quiet() -> None:
-    commands = typer.main.get_command(program()).commands  # type: ignore[attr-defined]
-    options = {name: {each for one in commands[name].params for each in one.opts} for name in COMMANDS}
+def options_of(name: str) -> set[str]:
+    command = typer.main.get_command(program([name])).commands[name]  # type: ignore[attr-defined]
+    return {each for parameter in command.params for each in parameter.opts}
+
+
+def test_every_command_that_writes_is_tested_and_has_force_and_all_have_the_common_options() -> None:
+    options = {name: options_of(name) for name in COMMANDS}
     writing = {name for name in COMMANDS if "--output" in options[name]}
     assert writing == {call.arguments[0] for call in CALLS.values()}
     assert writing == {name for name in COMMANDS if "--force" in options[name]}
-    assert [name for name in COMMANDS if "--quiet" not in options[name]] == []
+    assert [name for name in COMMANDS if not {"--quiet", "--json", "--threads"} <= options[name]] == []
 
 
 WRITERS: dict[str, Callable[[Inputs, Path, bool], object]] = {

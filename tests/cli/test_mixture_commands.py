@@ -12,7 +12,7 @@ from dpplearn.analysis.relations import related_pairs
 from dpplearn.distributions.independent import independent
 from dpplearn.learners.kernels import distribution_of
 from helpers.command import answer, both, parsed, run
-from helpers.shelves import SHARES, three_categories, write_shelf
+from helpers.stores import SHARES, three_categories, write_models
 
 ITEM = "Willow video monitor"
 
@@ -136,12 +136,12 @@ def test_added_items_are_recommended(mixture_file: Path, mixture: dl.Mixture, tm
 
 
 def test_items_are_added_to_a_model_in_a_store(tmp_path: Path) -> None:
-    folder = write_shelf(tmp_path / "shelf", three_categories(), SHARES)
-    before = dl.Shelf.open(folder)
+    folder = write_models(tmp_path / "store", three_categories(), SHARES)
+    before = dl.ModelStore.open(folder)
     call = ("add-items", folder, "hammock", "--category", "sleep")
     assert answer(*call)["n_items"] == 4
-    now = dl.Shelf.open(folder)
-    assert now.is_whole()
+    now = dl.ModelStore.open(folder)
+    assert now.verify() == []
     assert now["sleep"].items == (*before["sleep"].items, "hammock")
     assert {slug for slug in now if now.versions[slug] != before.versions[slug]} == {"sleep"}
     again = run(*call)

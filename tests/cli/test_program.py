@@ -11,23 +11,42 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.cli.app import COMMANDS
+from dpplearn.cli.app import command as load_command
 from helpers import command
 from helpers.command import parsed
-from helpers.program import ENVIRONMENT, PROGRAM, Terminal, begin, run, wait_for
+from helpers.program import ENVIRONMENT, PROGRAM, Terminal, begin, wait_for
 
 
-@pytest.mark.slow
-def test_the_program_starts_and_help_loads_nothing_heavy() -> None:
+def modules_of(*arguments: object) -> tuple[str, set[str]]:
+    """Return the output of a command line and the modules that it imports."""
     code = (
-        "import sys; sys.argv = ['dpplearn', '--help']\n"
-        "from dpplearn.cli import main\n"
-        "assert main() == 0\n"
-        "assert not {'numba', 'duckdb', 'scipy', 'sklearn'} & set(sys.modules), 'heavy'"
+        "import sys\nfrom dpplearn.cli import main\n"
+        f"sys.argv = {['dpplearn', *map(str, arguments)]!r}\n"
+        "assert main() == 0\nprint('modules:', *sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [name for name in COMMANDS if f" {name} " not in done.stdout] == []
-    assert run("--version").stdout == f"dpplearn {dl.__version__}\n"
+    output, _, modules = done.stdout.partition("modules:")
+    return output, set(modules.split())
+
+
+@pytest.mark.slow
+def test_help_and_version_import_no_command_and_recommend_nothing_heavy(tmp_path: Path) -> None:
+    output, modules = modules_of("--help")
+    assert [name for name in COMMANDS if f" {name} " not in output] == []
+    assert not {"numpy", "numba", "duckdb", "scipy", "sklearn", "rich.markdown"} & modules
+    output, modules = modules_of("--version")
+    assert output == f"dpplearn {dl.__version__}\n"
+    assert not {"numpy", "rich.console"} & modules
+    dl.Mixture.from_arrays([1.0], [[-1.0, -2.0, -1.5]], [[0.0] * 3] * 3, items=["a", "b", "c"]).save(tmp_path / "m")
+    output, modules = modules_of("recommend", tmp_path / "m", "a")
+    assert "b" in output
+    assert not {"numba", "scipy.linalg", "scipy.special", "duckdb", "loky"} & modules
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_of_a_command_is_the_first_line_of_its_help(name: str) -> None:
+    assert (load_command(name).__doc__ or "").splitlines()[0] == COMMANDS[name]
 
 
 # Command lines, the exit code, and what the message must name: options, values and files.

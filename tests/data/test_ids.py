@@ -84,8 +84,9 @@ def test_recommendations_and_scores_are_told_by_them(files: tuple[Path, Path]) -
         ("x9", 2, ["bib", "crib"]),
     ]
     assert "m5" in table(*call)
-    scored = answer("score", model, data, "--basket", "order", "--each")
-    assert [each["basket"] for each in scored["each"]] == ["a1", "m5", "x9"]
+    scores = data.with_name("scores.parquet")
+    answer("score", model, data, "--basket", "order", "-o", scores)
+    assert [row[0] for row in duckdb.sql(f"SELECT basket FROM '{scores}'").fetchall()] == ["a1", "m5", "x9"]
 
 
 def test_recommendations_are_written_as_recommend_all_has_them(files: tuple[Path, Path]) -> None:

@@ -24,7 +24,7 @@ TABLE = pandas.DataFrame(
         "at": pandas.to_datetime(["2026-03-02 09:00", "2026-03-01 23:59", "2026-02-27 00:00", "2026-03-01 00:00"]),
     }
 )
-EARLIEST = ["2026-02-27T00:00:00", "2026-03-01T00:00:00", "2026-03-01T23:59:00"]  # of a1, m5, x9
+LATEST = ["2026-02-27T00:00:00", "2026-03-01T00:00:00", "2026-03-02T09:00:00"]  # of a1, m5, x9
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def told(baskets: dl.Baskets) -> list[str]:
     return np.datetime_as_string(baskets.times, "s").tolist()
 
 
-def test_a_basket_has_the_earliest_time_of_its_rows(orders: dl.Baskets) -> None:
-    assert told(orders) == EARLIEST
+def test_a_basket_has_the_latest_time_of_its_rows(orders: dl.Baskets) -> None:
+    assert told(orders) == LATEST
     assert dl.Baskets.from_table(TABLE).times is None
 
 
@@ -47,10 +47,10 @@ def test_times_are_read_from_files_and_may_be_numbers(tmp_path: Path) -> None:
     TABLE.to_csv(tmp_path / "orders.csv", index=False)
     TABLE.to_parquet(tmp_path / "orders.parquet")
     for ending in ("csv", "parquet"):
-        assert told(dl.read_baskets(tmp_path / f"orders.{ending}", time="at")) == EARLIEST
+        assert told(dl.read_baskets(tmp_path / f"orders.{ending}", time="at")) == LATEST
     table = TABLE.assign(at=[40, 30, 10, 20], w=[2.5, 2.5, 7, 8])
     for weight in (None, "w"):
-        assert dl.Baskets.from_table(table, weight=weight, time="at").times.tolist() == [10, 20, 30]
+        assert dl.Baskets.from_table(table, weight=weight, time="at").times.tolist() == [10, 20, 40]
 
 
 def test_times_in_text_are_in_utc_unless_they_say_otherwise(tmp_path: Path) -> None:
@@ -104,16 +104,16 @@ def test_lists_take_ids_and_times_one_per_basket() -> None:
 
 
 def test_they_go_where_their_baskets_go(orders: dl.Baskets) -> None:
-    last_two = EARLIEST[1:]
-    assert told(orders.subset([2, 0])) == [EARLIEST[2], EARLIEST[0]]
+    last_two = LATEST[1:]
+    assert told(orders.subset([2, 0])) == [LATEST[2], LATEST[0]]
     assert told(orders.weighted(np.array([0, 1, 2]))) == last_two
     assert told(orders.reweighted(0.3).as_counts()) == told(orders.over(Catalogue.of(["crib", "cot", "bib"])))
-    assert told(orders.most_frequent(1)) == [EARLIEST[0], EARLIEST[2]]
-    assert told(orders.known_to(Catalogue.of(["crib"]))[0]) == EARLIEST
-    assert told(dl.Baskets.from_table(orders.to_table(), time="time")) == EARLIEST
-    assert told(dl.Baskets.together([orders, orders[:1]])) == [*EARLIEST, EARLIEST[0]]
+    assert told(orders.most_frequent(1)) == [LATEST[0], LATEST[2]]
+    assert told(orders.known_to(Catalogue.of(["crib"]))[0]) == LATEST
+    assert told(dl.Baskets.from_table(orders.to_table(), time="time")) == LATEST
+    assert told(dl.Baskets.together([orders, orders[:1]])) == [*LATEST, LATEST[0]]
     first, second = orders.split(0.7, rng=0)
-    assert sorted(told(first) + told(second)) == EARLIEST
+    assert sorted(told(first) + told(second)) == LATEST
 
 
 def test_merged_sets_have_no_time_and_dates_do_not_mix_with_numbers(orders: dl.Baskets) -> None:

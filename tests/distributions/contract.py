@@ -132,21 +132,25 @@ def check_mixture(case: Case) -> None:
 
 
 def check_top(case: Case) -> None:
-    """The best items of `top` are those of the highest `next`, with all that tie with the last."""
+    """The best items of `top` are those of the highest `next`, best first, with the ratios of `next_inclusion`."""
     sets, log_mass = as_sets(subsets(case.n), case.n), np.zeros(len(case.table))
     candidate = np.arange(case.n) != 1
     _, scale, x = case.components.next(log_mass, sets)
+    log_q, scale_q, y = case.components.next_inclusion(log_mass, sets)
     for k in (0, 1, 2, case.n):
-        _, scale_of_top, items, best = case.components.top(log_mass, sets, k, candidate)
+        best = case.components.top(log_mass, sets, k, candidate)
         for row in range(len(sets)):
             of_row = np.where(candidate, np.exp(scale[row]) * x[row], 0)
             expected = np.sort(of_row[of_row > 0])[::-1][:k]
-            found = np.sort(np.exp(scale_of_top[row]) * best[row][items[row] >= 0])[::-1]
-            np.testing.assert_allclose(found[: len(expected)], expected, rtol=case.rtol)
-            chosen = items[row][items[row] >= 0]
-            assert len(set(chosen.tolist())) == len(chosen) >= len(expected)
-            assert k or not len(chosen)
-            np.testing.assert_allclose(np.sort(of_row[chosen])[::-1], found, rtol=case.rtol)
+            chosen = best.items[row][best.items[row] >= 0]
+            assert len(set(chosen.tolist())) == len(chosen) == len(expected)
+            np.testing.assert_allclose(of_row[chosen], expected, rtol=case.rtol)
+            if best.log_set[row] > -np.inf:
+                scores = best.scores[row][: len(chosen)] * np.exp(best.log_set[row])
+                np.testing.assert_allclose(scores, expected, rtol=case.rtol)
+            if best.log_event[row] > -np.inf:
+                including = np.exp(scale_q[row]) * y[row, chosen] / np.exp(log_q[row]).sum()
+                np.testing.assert_allclose(best.probabilities[row][: len(chosen)], including, rtol=case.rtol)
 
 
 def check_next(case: Case) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from dpplearn import Baskets, InputError
 from dpplearn.arrays import EPSILON, Floats
-from dpplearn.distributions.definite import LARGE
+from dpplearn.distributions.minors import LARGE
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import (
     log_likelihood,
@@ -351,7 +351,7 @@ def test_the_logarithm_of_lanes_is_that_of_the_library_over_the_whole_range() ->
     from numba import njit, types
     from numba.extending import intrinsic
 
-    from dpplearn.distributions.compiled import lanes
+    from dpplearn.distributions.compiled import definite as lanes
 
     def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         values, count = context.make_array(signature.args[0])(context, builder, arguments[0]).data, arguments[1]

@@ -1,4 +1,4 @@
-"""Reliability tables: right by plain counting, and telling a calibrated model from one that is not."""
+"""Reliability tables: equal to plain counting, and able to tell a calibrated model from one that is not."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpplearn import DPP, Baskets, Reliability
-from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.evaluation.baselines import independent_items, of_model
-from dpplearn.evaluation.calibration import PairSums, pair_sums, size_sums, wilson
+from dpplearn.evaluation.baselines import independent_items, model_predictor
+from dpplearn.evaluation.calibration import CalibrationSums, wilson
+from dpplearn.evaluation.protocol import GIVEN_HALF, GIVEN_ONE, Predictor, answer, ask, n_calibrated, size_distance
 from dpplearn.learners.kernels import distribution_of
 from helpers import oracle
 from helpers.problems import random_kernel, random_mixture
@@ -19,30 +19,36 @@ def drawn(kernel: SpectralDPP, n: int, seed: int) -> Baskets:
     return Baskets.from_lists(DPP(kernel).sample(n, rng=seed), n_items=kernel.n_items)
 
 
-def given(kernel: SpectralDPP) -> Floats:
-    found = of_model(distribution_of(kernel)).pair_probabilities
-    assert found is not None
-    return found(np.arange(kernel.n_items))
+def sums_of(predictor: Predictor, baskets: Baskets, task: str = GIVEN_ONE, seed: int = 0) -> CalibrationSums:
+    return answer(predictor, ask(baskets, np.random.default_rng(seed), (task,)), ()).calibration[task]
 
 
-def hits(table: Reliability) -> list[bool]:
-    """Whether the share that came true may be what was predicted."""
+def predictor_of(kernel: SpectralDPP) -> Predictor:
+    return model_predictor(distribution_of(kernel))
+
+
+def contain(table: Reliability) -> list[bool]:
+    """Return which intervals contain the prediction."""
     return [row.low <= row.predicted <= row.high for row in table.rows]
 
 
-def test_rows_are_those_of_plain_counting() -> None:
+@pytest.mark.parametrize("task", [GIVEN_ONE, GIVEN_HALF])
+def test_rows_are_those_of_plain_counting(task: str) -> None:
     rng = np.random.default_rng(0)
     lists = [rng.choice(6, rng.integers(0, 5), replace=False).tolist() for _ in range(40)]
     weights = rng.integers(0, 4, 40).astype(float)
-    P = rng.random((6, 6)) ** 4
-    P[3] = np.nan
-    table = pair_sums(P, Baskets.from_lists(lists, n_items=6, weights=weights)).reliability()
+    baskets, predictor = Baskets.from_lists(lists, n_items=6, weights=weights), predictor_of(random_kernel(rng, 6))
+    table = sums_of(predictor, baskets, task).reliability()
+    questions = ask(baskets, np.random.default_rng(0), (task,))
+    assert predictor.probabilities is not None
     pairs = [
-        (P[a, i], i in basket, w)
-        for basket, w in zip(lists, weights, strict=True)
-        for a in basket
+        (p[i], i in lists[each.row], weights[each.row] * (len(lists[each.row]) if task == GIVEN_ONE else 1))
+        for p, given, asked in zip(
+            predictor.probabilities(questions.partial), questions.partial, questions.asked, strict=True
+        )
+        for each in asked
         for i in range(6)
-        if i != a and a != 3
+        if i not in given
     ]
     gaps = []
     for row in table.rows:
@@ -52,83 +58,74 @@ def test_rows_are_those_of_plain_counting() -> None:
         assert row.observed == pytest.approx(w @ true / w.sum())
         gaps.append(w.sum() * abs(row.predicted - row.observed))
     total = sum(w for _, _, w in pairs)
-    assert sum(row.weight for row in table.rows) == pytest.approx(total)
     assert table.error == pytest.approx(sum(gaps) / total)
-    assert table.left_out == pytest.approx(5 * sum(w for basket, w in zip(lists, weights, strict=True) if 3 in basket))
+    assert table.observed_items / table.predicted_items == pytest.approx(
+        sum(true * w for _, true, w in pairs) / sum(p * w for p, _, w in pairs)
+    )
 
 
-def test_the_model_that_made_the_data_is_calibrated_and_its_marginals_alone_are_not() -> None:
+def test_the_true_model_is_calibrated_given_one_item_and_independent_items_are_not() -> None:
     kernel = random_kernel(np.random.default_rng(1), 8)
     baskets = drawn(kernel, 6000, 2)
-    right = pair_sums(given(kernel), baskets).reliability()
+    right = sums_of(predictor_of(kernel), baskets).reliability()
     assert len(right.rows) >= 4
-    assert all(hits(right))
-    marginals = independent_items(kernel.K.diagonal()).pair_probabilities
-    assert marginals is not None
-    wrong = pair_sums(marginals(np.arange(8)), baskets).reliability()
-    assert not any(hits(wrong))
+    assert all(contain(right))
+    assert right.predicted_items == pytest.approx(right.observed_items, rel=0.02)
+    wrong = sums_of(independent_items(kernel.K.diagonal()), baskets).reliability()
+    assert not any(contain(wrong))
     assert wrong.error > 3 * right.error
 
 
 @pytest.mark.slow
-def test_intervals_allow_for_predictions_of_one_basket_coming_true_together() -> None:
+def test_intervals_allow_for_the_correlation_within_baskets() -> None:
     kernel = random_kernel(np.random.default_rng(5), 6)
-    ours, as_if_independent = [], []
-    draws = drawn(kernel, 100 * 250, 0)
+    ours, draws = [], drawn(kernel, 100 * 250, 0)
     for part in range(100):
-        table = pair_sums(given(kernel), draws[250 * part : 250 * (part + 1)]).reliability()
-        ours += hits(table)
-        for row in table.rows:
-            low, high = wilson(np.array([row.observed]), np.array([row.weight]))
-            as_if_independent.append(low[0] <= row.predicted <= high[0])
+        ours += contain(sums_of(predictor_of(kernel), draws[250 * part : 250 * (part + 1)]).reliability())
     assert 0.92 <= np.mean(ours) <= 0.98
-    assert np.mean(as_if_independent) < 0.91
 
 
-def test_tables_of_baskets_in_which_nothing_comes_true_or_without_items() -> None:
-    table = pair_sums(np.full((2, 2), 0.3), Baskets.from_lists([[0], [1], [0]], n_items=2)).reliability()
-    (row,) = table.rows
+def test_without_any_success_or_any_item_the_table_is_still_defined() -> None:
+    baskets = Baskets.from_lists([[0], [1], [0]], n_items=2)
+    (row,) = sums_of(independent_items(np.full(2, 0.3)), baskets).reliability().rows
     assert (row.observed, row.low) == (0, 0)
     assert row.high == pytest.approx(1.959964**2 / (3 + 1.959964**2))
-    empty = pair_sums(np.full((3, 3), 0.1), Baskets.from_lists([[], []], n_items=3)).reliability()
+    assert wilson(np.zeros(1), np.array([3.0]))[1] == pytest.approx(row.high)
+    empty = sums_of(independent_items(np.full(3, 0.1)), Baskets.from_lists([[], []], n_items=3)).reliability()
     assert empty.rows == ()
     assert np.isnan(empty.error)
 
 
-def test_a_weight_of_two_is_two_baskets_parts_add_and_scaled_weights_leave_the_intervals_alone() -> None:
+def test_parts_add_and_scaled_weights_do_not_change_the_intervals() -> None:
     kernel = random_kernel(np.random.default_rng(6))
     baskets = drawn(kernel, 50, 7)
-    tables = [pair_sums(given(kernel), each) for each in (Baskets.together([baskets, baskets]), baskets.reweighted(2))]
-    parts: PairSums = pair_sums(given(kernel), baskets[:20]) + pair_sums(given(kernel), baskets[20:])
-    for left, right in ((tables[0], tables[1]), (parts + parts, tables[0])):
-        np.testing.assert_allclose(left.sums, right.sums)
-        assert left.reliability().error == pytest.approx(right.reliability().error)
-    unknown = pair_sums(np.full((2, 2), np.nan), Baskets.from_lists([[0], [0, 1]], n_items=2))
-    assert (unknown + unknown).reliability().left_out == 6
-    # Fractions are no counts: the number of baskets must come from the baskets.
-    plain, scaled = (pair_sums(given(kernel), each).reliability() for each in (baskets, baskets.reweighted(0.01)))
-    for left, right in zip(plain.rows, scaled.rows, strict=True):
+    predictor, whole = predictor_of(kernel), sums_of(predictor_of(kernel), baskets)
+    doubled = sums_of(predictor, baskets.reweighted(2))
+    np.testing.assert_allclose((whole + whole).bins, doubled.bins)
+    assert (whole + whole).reliability().error == pytest.approx(doubled.reliability().error)
+    scaled = sums_of(predictor, baskets.reweighted(0.01)).reliability()  # fractions are not counts
+    for left, right in zip(whole.reliability().rows, scaled.rows, strict=True):
         assert (left.low, left.high) == (pytest.approx(right.low), pytest.approx(right.high))
 
 
-def test_the_distance_of_sizes_is_the_total_variation_and_parts_add() -> None:
+def test_the_distance_of_sizes_is_the_total_variation() -> None:
     baskets = Baskets.from_lists([[0], [1, 2], [0, 3], [0, 1, 2, 3], [2]], n_items=4, weights=[1, 2, 1, 3, 0])
     every = Baskets.from_lists(oracle.subsets(4), n_items=4)
     for nonempty in (False, True):
-        law = distribution_of(random_mixture(2, 4), nonempty=nonempty)
-        P = np.exp(law.log_prob(every))
+        distribution = distribution_of(random_mixture(2, 4), nonempty=nonempty)
+        P = np.exp(distribution.log_prob(every))
         predicted = [P[every.sizes == k].sum() for k in range(5)]
         expected = sum(abs(p - share) for p, share in zip(predicted, [0, 1 / 7, 3 / 7, 0, 3 / 7], strict=True)) / 2
-        for found in (size_sums(law, baskets), size_sums(law, baskets[:2]) + size_sums(law, baskets[2:])):
-            assert found.distance() == pytest.approx(expected, abs=1e-12)
+        sizes = answer(model_predictor(distribution), ask(baskets, np.random.default_rng(0), ()), ()).sizes
+        assert sizes is not None
+        assert size_distance(sizes) == pytest.approx(expected, abs=1e-12)
 
 
-def test_of_some_items_given_the_sums_are_those_of_their_rows_alone() -> None:
-    rng = np.random.default_rng(0)
-    lists = [rng.choice(6, rng.integers(0, 5), replace=False).tolist() for _ in range(40)]
-    baskets, P = Baskets.from_lists(lists, n_items=6, weights=rng.random(40)), rng.random((6, 6)) ** 4
-    some = np.array([1, 4])
-    unknown = np.where(np.isin(np.arange(6), some)[:, None], P, np.nan)
-    whole, part = pair_sums(unknown, baskets), pair_sums(P[some], baskets, some)
-    np.testing.assert_allclose(part.sums, whole.sums)
-    assert part.left_out == 0 < whole.left_out
+def test_large_catalogues_are_calibrated_on_a_part_of_the_baskets() -> None:
+    assert [n_calibrated(10_000, n_items) for n_items in (100, 1000, 100_000)] == [10_000, 3000, 500]
+    baskets = Baskets.from_lists([[0, 1]] * 600, n_items=6000)
+    questions = ask(baskets, np.random.default_rng(0), (GIVEN_HALF,))
+    assert questions.calibrated.sum() == 500
+    found = answer(independent_items(np.full(6000, 0.01)), questions, ())
+    assert found.calibration[GIVEN_HALF].weight == 500
+    assert np.isfinite(found.columns["percentile_rank_given_half"]).all()

@@ -51,8 +51,9 @@ def test_all_baskets_together_are_summed_up_and_so_is_every_fold(found: Evaluati
     assert means @ np.bincount(found.folds) / len(BASKETS) == pytest.approx(found.estimate("em").value)
     ranked = (BASKETS.sizes >= 2) & (BASKETS.sizes < 7)
     assert found.n_ranked == np.count_nonzero(ranked)
-    np.testing.assert_array_equal(~np.isnan(found.outcomes["em"]["percentile_rank"]), ranked)
-    assert sum(row.weight for row in found.reliability["em"].rows) == 6 * BASKETS.sizes.sum()
+    np.testing.assert_array_equal(~np.isnan(found.outcomes["em"]["percentile_rank_given_half"]), ranked)
+    here = BASKETS.sizes < 7
+    assert sum(row.weight for row in found.reliability["em"]["given_one"].rows) == 6 * BASKETS.sizes[here].sum()
     predicted = sum(
         (found.folds == fold).mean()
         * dl.fit_dpp(BASKETS.subset(found.folds != fold), "em", **QUICK).model.size_distribution
@@ -67,6 +68,9 @@ def test_the_seed_makes_the_folds() -> None:
     first, again, other = (dl.cross_validate(BASKETS, folds=2, rng=seed, **QUICK) for seed in (0, 0, 1))
     assert first.to_dict() == again.to_dict()
     assert (first.folds != other.folds).any()
+    some = dl.cross_validate(BASKETS, folds=4, tested_folds=2, max_baskets=50, tasks=(), **QUICK)
+    assert (some.n_baskets, np.bincount(some.folds).tolist()) == (50, [25, 25])
+    assert some.measures("model") == ("log_likelihood",)
 
 
 def test_impossible_baskets_keep_their_place() -> None:
@@ -85,7 +89,6 @@ def test_each_of_the_baskets_that_a_weight_counts_is_tested_by_itself(found: Eva
     baskets = Baskets.from_lists([*counts, [0]], n_items=7, weights=weights)
     weighted = dl.cross_validate(baskets, {"em": {"learner": "em"}}, folds=4, **QUICK)
     assert weighted.folds is not None
-    assert weighted.rows is not None
     np.testing.assert_array_equal(np.bincount(weighted.rows, weighted.weights), counts.weights)
     assert sorted(np.bincount(weighted.folds, weighted.weights)) == [75, 75, 75, 76]
     assert len(set(weighted.folds[weighted.rows == counts.weights.argmax()])) > 1
@@ -102,7 +105,7 @@ def test_each_of_the_baskets_that_a_weight_counts_is_tested_by_itself(found: Eva
 def test_options_of_a_model_replace_those_of_all_and_invalid_folds_are_rejected() -> None:
     found = dl.cross_validate(BASKETS, {"all": {}, "own": {"max_iter": 0}}, folds=2, learner="em", init="wishart")
     assert found.estimate("all").value > found.estimate("own").value + 0.1
-    with pytest.raises(InputError, match=r"\b5\b.*\b3\b"):
+    with pytest.raises(InputError, match=r"\b3\b.*\b5\b"):
         dl.cross_validate([[0], [1], [0, 1]])
     with pytest.raises(InputError, match=r"folds.*\b1\b"):
         dl.cross_validate(BASKETS, folds=1)

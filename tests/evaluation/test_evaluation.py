@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,7 @@ import pytest
 import dpplearn as dl
 from dpplearn import DPP, Baskets, Evaluation, InputError
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.evaluation import ridge_choice
-from dpplearn.evaluation.baselines import baselines_of
-from dpplearn.evaluation.outcomes import ask, ranking
+from dpplearn.evaluation.protocol import TASKS
 from dpplearn.learners.kernels import Segments
 from dpplearn.models.training import Training
 from helpers.problems import as_mixture, random_kernel, random_mixture
@@ -51,7 +50,8 @@ def evaluation(truth: DPP, test: Baskets) -> Evaluation:
     return dl.evaluate(truth, test, k=(1, 3))
 
 
-MEASURES = ("log_likelihood", "percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3", "auc")
+RANKING = ("percentile_rank", "recall@1", "recall@3", "ndcg@1", "ndcg@3")
+MEASURES = ("log_likelihood", *(f"{measure}_{task}" for task in TASKS for measure in RANKING))
 
 
 def test_means_and_sizes_are_those_of_the_model(evaluation: Evaluation, truth: DPP, test: Baskets) -> None:
@@ -89,7 +89,9 @@ def test_models_of_any_family_may_have_their_items_in_another_order(test: Basket
         for measure in found.measures("one"):
             np.testing.assert_allclose(found.outcomes["turned"][measure], found.outcomes["one"][measure], atol=1e-9)
         assert found.size_distance["turned"] == pytest.approx(found.size_distance["one"], abs=1e-12)
-        assert found.reliability["turned"].error == pytest.approx(found.reliability["one"].error, abs=1e-12)
+        for task in TASKS:
+            turned_error, error = (found.reliability[name][task].error for name in ("turned", "one"))
+            assert turned_error == pytest.approx(error, abs=1e-12)
 
 
 def test_if_one_model_has_no_empty_baskets_all_are_compared_given_nonempty_baskets(truth: DPP, test: Baskets) -> None:
@@ -102,32 +104,53 @@ def test_if_one_model_has_no_empty_baskets_all_are_compared_given_nonempty_baske
     expected = truth.log_prob(filled) - np.log1p(-truth.distribution.p_empty)
     for name in found.models:
         np.testing.assert_allclose(found.outcomes[name]["log_likelihood"], expected, atol=1e-12)
-    baseline = baselines_of(truth.training, nonempty=True)["independent items"].log_prob(filled)
-    np.testing.assert_allclose(found.outcomes["independent items"]["log_likelihood"], baseline, rtol=1e-12)
     assert not dl.evaluate(truth, filled).nonempty
 
 
-def test_the_ridge_of_ease_is_chosen_where_training_baskets_are_at_hand(
-    truth: DPP, train: Baskets, test: Baskets, monkeypatch: pytest.MonkeyPatch
+def test_the_ridge_of_ease_is_chosen_only_where_training_baskets_are_given(
+    truth: DPP, train: Baskets, test: Baskets
 ) -> None:
-    kept = dl.evaluate(truth, test)
-    monkeypatch.setattr(ridge_choice, "RIDGES", (0.02,))
-    chosen = dl.evaluate(truth, test, train=train)
-    for found, ridge in ((kept, 0.3), (chosen, 0.02)):  # 0.3 is the default
-        ease = baselines_of(Training.of(train), ridge=ridge)["EASE"]
-        place = ranking(ease, ask(test, np.random.default_rng(0)))[0].percentile()
-        assert found.estimate("EASE", "percentile_rank").value == pytest.approx(place.mean())
-    for name in ("model", "item-to-item"):  # the same is asked
+    kept, chosen = dl.evaluate(truth, test), dl.evaluate(truth, test, train=train)
+    assert kept.estimate("EASE", "percentile_rank") != chosen.estimate("EASE", "percentile_rank")
+    for name in ("model", "item-to-item"):  # the questions are the same
         assert chosen.estimate(name, "percentile_rank") == kept.estimate(name, "percentile_rank")
 
 
+def test_a_sample_of_the_baskets_is_evaluated_and_reported(truth: DPP, test: Baskets) -> None:
+    chosen = [dl.evaluate(truth, test, max_baskets=50, rng=seed) for seed in range(2)]
+    assert [len(each.weights) for each in chosen] == [50, 50]
+    assert chosen[0].rows[-1] > 750  # not the first ones
+    assert set(chosen[0].rows) != set(chosen[1].rows)
+    for each in chosen:
+        np.testing.assert_allclose(
+            each.outcomes["model"]["log_likelihood"], truth.log_prob(test.subset(each.rows)), atol=1e-12
+        )
+        assert any("50 of 1,500" in note for note in each.notes)
+    every = dl.evaluate(truth, test, max_baskets=None)
+    assert (len(every.weights), every.tables()[0].title) == (1500, "1,500 held-out baskets, 7 items")
+
+
+def test_training_baskets_are_recognised(truth: DPP, train: Baskets, test: Baskets) -> None:
+    assert not any("training baskets of model" in note for note in dl.evaluate(truth, test).notes)
+    assert any("training baskets of model" in note for note in dl.evaluate(truth, train).notes)
+
+
+def test_models_without_a_likelihood_have_gaps_in_the_table(train: Baskets, test: Baskets) -> None:
+    model = dl.fit(train, segments=1, rng=0, max_iter=5).model
+    blend = dl.Mixture(model.distribution, ITEMS, training=replace(Training.of(train), blend=0.3))
+    table = dl.evaluate(blend, test).to_table()
+    assert table["model"][[0, -1]].tolist() == ["model", "model, blended"]
+    blended = table["model"] == "model, blended"
+    assert np.isnan(table["log_likelihood"][blended].astype(float)).all()
+    np.testing.assert_allclose(table["log_likelihood"][~blended].astype(float), blend.log_prob(test), atol=1e-12)
+
+
 def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrated(evaluation: Evaluation) -> None:
-    assert evaluation.baselines == ("independent items", "popularity", "item-to-item", "cosine", "EASE")
+    assert evaluation.baselines == ("independent items", "popularity", "item-to-item", "EASE")
     for measure, other in (
         ("log_likelihood", "independent items"),
         ("percentile_rank", "popularity"),
         ("ndcg@3", "popularity"),
-        ("auc", "independent items"),
     ):
         found = evaluation.difference("model", other, measure)
         means = [evaluation.estimate(name, measure).value for name in ("model", other)]
@@ -135,7 +158,8 @@ def test_the_model_that_made_the_data_is_better_than_every_baseline_and_calibrat
         assert found.value == pytest.approx(means[0] - means[1])
     itself = evaluation.difference("model", "model")
     assert (itself.value, itself.low, itself.high) == (0, 0, 0)
-    assert evaluation.reliability["model"].error < evaluation.reliability["independent items"].error / 3
+    error = {name: found["given_one"].error for name, found in evaluation.reliability.items()}
+    assert error["model"] < error["independent items"] / 3
     for measure in evaluation.measures("popularity"):  # independent items rank by popularity
         np.testing.assert_array_equal(
             evaluation.outcomes["popularity"][measure], evaluation.outcomes["independent items"][measure]
@@ -164,7 +188,9 @@ def test_several_models_are_compared_on_the_same_questions(truth: DPP, test: Bas
     found = dl.evaluate({"truth": truth, "other": other}, test)
     assert found.models == ("truth", "other")
     alone = dl.evaluate(other, test)
-    np.testing.assert_array_equal(alone.outcomes["model"]["auc"], found.outcomes["other"]["auc"])
+    np.testing.assert_array_equal(
+        alone.outcomes["model"]["ndcg@5_given_half"], found.outcomes["other"]["ndcg@5_given_half"]
+    )
     assert found.difference("other", "truth").verdict == "worse"
     pairs = {(each["model"], each["against"]) for each in found.to_dict()["differences"]}
     assert ("other", "truth") in pairs
@@ -183,7 +209,6 @@ def test_a_weight_of_two_is_two_baskets(truth: DPP, test: Baskets) -> None:
     weighted = dl.evaluate(truth, some.reweighted(2))
     for name in ("model", "independent items"):
         assert twice.estimate(name).value == pytest.approx(weighted.estimate(name).value)
-        assert twice.reliability[name].rows == weighted.reliability[name].rows
     ignored = dl.evaluate(truth, Baskets.from_lists(list(some), items=ITEMS, weights=np.arange(200) < 100))
     assert ignored.estimate("model").value == pytest.approx(truth.log_likelihood(some[:100]))
 
@@ -204,7 +229,8 @@ def test_probability_zero_is_said_and_not_hidden(truth: DPP, test: Baskets) -> N
     assert row["n_unranked"] > 0
     assert found.difference("truth", "no bears").verdict == "better"
     assert found.difference("truth", "no bears").value == np.inf
-    assert found.reliability["no bears"].left_out == 6 * with_bears.sum()
+    assert found.reliability["no bears"]["given_one"].left_out > 0
+    assert found.reliability["truth"]["given_one"].left_out == 0
 
 
 def test_data_without_pairs_are_evaluated_as_far_as_they_go(truth: DPP) -> None:
@@ -227,6 +253,8 @@ OTHER_ITEMS = DPP(SpectralDPP(np.array([0.5]), np.eye(1)))
         (EVEN, [], {}, None),
         (EVEN, [["crib"]], {"k": 0}, r"\bk\b.*0"),
         (EVEN, [["crib"]], {"k": ()}, None),
+        (EVEN, [["crib"]], {"tasks": ("given_two",)}, "given_two"),
+        (EVEN, [["crib"], ["cot"]], {"max_baskets": 0}, "max_baskets.*0"),
         ({"popularity": EVEN}, [["crib"]], {}, "popularity"),
         ({"EASE": EVEN}, [["crib"]], {}, "EASE"),
         ({"a": EVEN, "b": OTHER_ITEMS}, [["crib"]], {}, None),
@@ -240,8 +268,10 @@ def test_invalid_models_baskets_and_options_are_rejected(
 
 
 def test_estimates_of_unknown_names_and_measures_are_rejected(evaluation: Evaluation) -> None:
-    with pytest.raises(InputError, match="'auc'"):
-        evaluation.estimate("popularity", "auc")
+    with pytest.raises(InputError, match="'log_likelihood'"):
+        evaluation.estimate("popularity", "log_likelihood")
+    with pytest.raises(InputError, match="given_two"):
+        evaluation.estimate("popularity", "recall@1", "given_two")
     with pytest.raises(InputError, match="'em'"):
         evaluation.difference("model", "em")
     with pytest.raises(InputError):

@@ -16,19 +16,16 @@ from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import log_likelihood, statistics, sums_under_L
 from dpplearn.learners.low_rank.interaction import Active, Batch, Moments, Segment, gradient
-from dpplearn.learners.low_rank.learner import Schedule
-from dpplearn.learners.low_rank.problem import LowRankProblem, LowRankState
-from dpplearn.learners.mixture.objective import Objective
-from dpplearn.learners.mixture.parameters import Parameters, Shape
-from dpplearn.learners.posterior.density import Density
-from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel
-from dpplearn.learners.quality.blend import Blend
-from dpplearn.learners.quality.problem import STRENGTH_PENALTY, QualityProblem
-from dpplearn.learners.quality.target import INTERCEPT, Design, Target
+from dpplearn.learners.low_rank.learner import LowRankProblem, LowRankState, Schedule
+from dpplearn.learners.mixture.objective import Objective, Parameters, Shape
+from dpplearn.learners.posterior.density import NAMED, Density, ParametricKernel
+from dpplearn.learners.quality.distribution import INTERCEPT, Design, Target
+from dpplearn.learners.quality.problem import STRENGTH_PENALTY, Blend, QualityProblem
 from dpplearn.learners.slates import Choice, SlatesProblem
 from dpplearn.learners.symmetric.em import e_step
+from dpplearn.learners.symmetric.factor import FactorLikelihood
 from dpplearn.learners.symmetric.k_ascent import gradient as k_ascent_gradient
-from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem, in_L
+from dpplearn.learners.symmetric.problem import SymmetricProblem, in_L
 from dpplearn.learners.weights import WeightsProblem
 from golden.reference import TOP, Array, Arrays, part
 
@@ -235,7 +232,7 @@ def of_quality(parameters: Arrays, data: Arrays) -> Result:
     problem = _problem(data)
     quality = QualityProblem(problem.baskets, 1, problem.nonempty, design, blend, float(data["ridge"]))
     target: Target = quality.target(phi)
-    law = target.law(theta)
+    law = target.distribution(theta)
     n = problem.baskets.total_weight
     logdet, delta = sums_under_L(np.ascontiguousarray(quality.similarity(phi)), problem.baskets, 1)
     strengths, slopes = blend.strengths(phi)

@@ -54,14 +54,10 @@ def browser() -> Iterator[Any]:
             opened.close()
 
 
-def serious_violations(page: Any) -> list[str]:
-    """What axe-core finds serious or critical on a page as it is now."""
+def violations(page: Any) -> list[str]:
+    """Return what axe-core finds on the page as it is now."""
     if not AXE.is_file():
         missing(f"no axe-core at {AXE}: run `make browser` where Node is, or set DPPLEARN_AXE")
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("async () => (await axe.run()).violations")
-    return [
-        f"{each['id']}: {[node['html'][:120] for node in each['nodes']][:3]}"
-        for each in found
-        if each["impact"] in ("serious", "critical")
-    ]
+    return [f"{each['id']}: {[node['html'][:120] for node in each['nodes']][:3]}" for each in found]

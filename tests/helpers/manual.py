@@ -23,7 +23,7 @@ import dpplearn as dl
 from dpplearn.data.catalogue import Catalogue
 from helpers import command
 from helpers.service import client
-from helpers.shelves import write_shelf
+from helpers.stores import write_models
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -71,7 +71,7 @@ def write_files(folder: Path) -> dict[str, Any]:
     dpp = dl.fit_dpp(train, shrinkage=0.1, max_iter=30, rng=0).model
     for name, model in {"model": fit.model, "other": fit.model, "dpp": dpp}.items():
         model.save(folder / f"{name}.safetensors")
-    write_shelf(folder / "served", {"safety": fit.model}, {"safety": 0.5})
+    write_models(folder / "served", {"safety": fit.model}, {"safety": 0.5})
     data = {"baskets": orders, "train": train, "test": test}
     return {"dl": dl, **data, "fit": fit, "model": fit.model, "mixture": fit.model, "dpp": dpp}
 

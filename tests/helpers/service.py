@@ -44,7 +44,7 @@ class Client:
 
     def refresh(self) -> None:
         """Look at once whether the shelf was replaced."""
-        self.app.state.service.current.refresh()
+        self.app.state.service.store.refresh()
 
 
 @contextmanager

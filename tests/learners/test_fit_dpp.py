@@ -23,7 +23,7 @@ from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
-from dpplearn.tools import memory
+from dpplearn.utils import memory
 from helpers.problems import PROBLEMS, random_kernel, sampled, shopping
 from helpers.registries import registry
 
@@ -288,6 +288,7 @@ def test_work_that_exceeds_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch
     for work in (
         lambda: dl.fit_dpp(large),
         lambda: dl.fit_dpp(large, "em"),
+        lambda: dl.fit_quality(large),
         lambda: dl.diagnose(Baskets.together([large, all_items]), most_items=100_000),
         lambda: dl.cross_validate(large, {"dpp": {"learner": "em"}}, folds=2),
         lambda: SpectralDPP.from_L(eye_array(100_000)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -76,7 +78,8 @@ def problem(seed: int, n: int = 200, m: int = 6) -> WeightsProblem:
 @pytest.mark.parametrize("seed", range(3))
 def test_every_step_ascends_to_an_optimum_that_no_other_weights_exceed(seed: int) -> None:
     these = problem(seed)
-    steps = list(weights_steps(these, lambda w: w, 1e-8))  # type: ignore[arg-type, return-value]
+    given = SimpleNamespace(likelihoods=these, at=lambda w: w, tol=1e-8)
+    steps = list(weights_steps(np.full(6, 1 / 6), given))  # type: ignore[arg-type]
     values = [step.log_likelihood for step in steps]
     assert np.all(np.diff(values) >= -1e-14)
     assert len(steps) < 10  # EM alone takes 20 and more

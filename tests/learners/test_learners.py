@@ -1,4 +1,4 @@
-"""One contract for every learner, and the paper's two against the algorithms as printed."""
+"""One contract for every learner, and the edge cases of the paper's two."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers import oracle
 from helpers.problems import PROBLEMS, random_kernel
-from reproduction import textbook
 
 every_learner = pytest.mark.parametrize("learner", LEARNERS)
 THE_PAPER_S = {"em", "k-ascent"}
@@ -53,29 +52,6 @@ def test_eigenvectors_stay_orthonormal_over_many_steps(learner: str) -> None:
     baskets = PROBLEMS["sampled from a DPP"]
     last = first_steps(learner, random_kernel(np.random.default_rng(3)), baskets, 150)[-1].kernel
     np.testing.assert_allclose(last.eigenvectors.T @ last.eigenvectors, np.eye(6), atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("learner", "problem"),
-    [
-        *(("em", problem) for problem in ("sampled from a DPP", "weighted", "attracting")),
-        *(
-            ("k-ascent", problem)
-            for problem in ("sampled from a DPP", "without empty baskets", "an item that always occurs")
-        ),
-    ],
-)
-def test_the_paper_s_learners_are_the_printed_ones_step_for_step(learner: str, problem: str) -> None:
-    baskets, start = PROBLEMS[problem], random_kernel(np.random.default_rng(5))
-    sets = [baskets.indices[a:b] for a, b in itertools.pairwise(baskets.offsets)]
-    algorithm = {"em": textbook.em, "k-ascent": textbook.k_ascent}[learner]
-    printed = algorithm(start.K, sets, baskets.weights, tol=1e-4)
-    ours = dl.fit_dpp(baskets, learner, start=dl.DPP(start))
-    assert len(printed.objective) == len(ours.history) > 2
-    np.testing.assert_allclose(ours.history.log_likelihood, printed.objective, rtol=1e-9)
-    np.testing.assert_allclose(ours.history.step_size, printed.step)
-    K = textbook.compose(printed.eigenvalues, printed.eigenvectors)
-    np.testing.assert_allclose(ours.model.kernel.K, K, atol=1e-9)
 
 
 def with_eigenvalues(*last: float) -> SpectralDPP:

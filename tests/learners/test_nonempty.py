@@ -12,7 +12,8 @@ from dpplearn import DPP, Baskets, InputError
 from dpplearn.distributions.independent import before_truncation
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem
+from dpplearn.learners.symmetric.factor import FactorLikelihood
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers.problems import PROBLEMS, random_kernel
 

@@ -12,8 +12,7 @@ from scipy.stats import kstest
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError
 from dpplearn.data.features import read_features
-from dpplearn.learners.posterior.density import Density
-from dpplearn.learners.posterior.kernels import NAMED, ParametricKernel, parametric
+from dpplearn.learners.posterior.density import NAMED, Density, ParametricKernel, parametric
 from dpplearn.learners.posterior.sampling import Around, importance_draws, mode_of, slice_draws, slice_move
 from helpers import oracle
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpplearn import DPP, InputError
+from dpplearn import DPP, InputError, Mixture
 from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.models.explaining import Explanation, explanation
 from helpers.problems import random_kernel
 
 
@@ -69,19 +70,39 @@ def test_an_item_that_rules_the_candidate_out_has_factor_zero() -> None:
 
 
 @pytest.mark.slow
-def test_larger_baskets_are_sampled_around_the_exact_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_larger_baskets_are_sampled_around_the_exact_values() -> None:
     dpp, basket = some_dpp(12, seed=3), list(range(1, 9))
+
+    def sampled(n_orders: int, rng: int = 0) -> Explanation:
+        return explanation(dpp.distribution, dpp.catalogue, np.array(basket), 0, n_orders, rng, max_exact=7)
+
     exact = {each.item: np.log(each.factor) for each in dpp.explain(basket, 0).influences}
-    monkeypatch.setattr("dpplearn.models.explaining.ALL_SUBSETS", 7)
-    found = dpp.explain(basket, 0, n_orders=400)
+    found = sampled(400)
     assert found.n_orders == 400
     assert found.alone * np.prod([each.factor for each in found.influences]) == pytest.approx(found.given, rel=1e-12)
     off = np.array([np.log(each.factor) - exact[each.item] for each in found.influences])
     assert 0 < np.abs(off).max() < 4 * found.error < 0.2
     assert "400" in str(found)
-    few = dpp.explain(basket, 0, n_orders=20)
-    assert dpp.explain(basket, 0, n_orders=20) == few  # seeded
-    assert dpp.explain(basket, 0, n_orders=20, rng=1) != few
+    few = sampled(20)
+    assert sampled(20) == few  # seeded
+    assert sampled(20, rng=1) != few
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_prefixes_of_an_order_have_the_values_of_separate_queries(low_rank: bool, nonempty: bool) -> None:
+    rng = np.random.default_rng(4)
+    Z = rng.standard_normal((9, 4)) / 2
+    interaction: Any = (Z, np.eye(4)) if low_rank else Z @ Z.T
+    log_odds = rng.standard_normal((3, 9))
+    mixture = Mixture.from_arrays(rng.dirichlet(np.ones(3)), log_odds, interaction, nonempty=nonempty)
+    basket, orders = np.array([5, 0, 7, 2]), np.array([rng.permutation(4) for _ in range(3)])
+    found = mixture.distribution.next_item_along(basket, orders, 3)
+    prefixes = PlainSets.of([basket[order[:size]] for order in orders for size in range(5)], 9)
+    expected = mixture.distribution.next_items(prefixes, np.array([3]))
+    for each, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(each, other.reshape(3, 5), rtol=1e-10)
+    assert np.isnan(found[0][:, 0]).all() == nonempty
 
 
 def test_impossible_questions_are_refused() -> None:

@@ -23,7 +23,7 @@ from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.models.history import History
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
-from dpplearn.tools.tensor_file import read_tensors, write_tensors
+from dpplearn.utils.tensor_file import read_tensors, write_tensors
 from helpers.strategies import models
 
 KERNEL = SpectralDPP.from_L([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
+from dpplearn.models.store import open_for_writing
 from dpplearn.pipeline.learning import Learning
-from dpplearn.pipeline.shelf_files import open_folder
-from dpplearn.tools.jobs import Failure
-from dpplearn.tools.manifest import write_manifest
+from dpplearn.utils.files import write_manifest
+from dpplearn.utils.parallel import Failure
 from helpers.order_files import random_orders, write_csv
-from helpers.shelves import QUICK, fitted, in_turn
+from helpers.stores import QUICK, fitted, in_turn
 
 COLUMNS = ("basket", "item", "category")
 RULES = {"min_count": 3, "min_items": 2}
@@ -59,13 +59,13 @@ def state(folder: Path) -> dict[str, tuple[int, bytes]]:
 def test_every_category_gets_the_model_of_fit_and_the_metrics_of_evaluate(
     prepared: dl.Prepared, tmp_path: Path
 ) -> None:
-    shelf = dl.fit_all(prepared, tmp_path / "shelf", seed=3, processes=2, **QUICK)
-    assert shelf.learned == tuple(shelf) == SLUGS
+    store = dl.fit_all(prepared, tmp_path / "store", seed=3, processes=2, **QUICK)
+    assert store.fitted == tuple(store) == SLUGS
     for slug in SLUGS[:2]:
         alone = dl.fit(prepared.train(slug), rng=3, threads=1, **QUICK).model
-        test, result = prepared.test(slug), shelf.results[slug]
+        test, result = prepared.test(slug), store.results[slug]
         assert test is not None
-        np.testing.assert_allclose(shelf[slug].log_prob(test), alone.log_prob(test), rtol=1e-9)
+        np.testing.assert_allclose(store[slug].log_prob(test), alone.log_prob(test), rtol=1e-9)
         found = dl.evaluate(alone, test)
         expected = {
             "log_likelihood": found.estimate("model").value,
@@ -74,31 +74,31 @@ def test_every_category_gets_the_model_of_fit_and_the_metrics_of_evaluate(
         }
         assert {name: result[name] for name in expected} == pytest.approx(expected, rel=1e-9)
         assert (result["on"], result["n_baskets"], result["last"]) == ("test", len(test), None)
-    again = dl.Shelf.open(tmp_path / "shelf")
-    assert (again.is_whole(), again.learned, again.versions) == (True, (), shelf.versions)
+    again = dl.ModelStore.open(tmp_path / "store")
+    assert (again.verify() == [], again.fitted, again.versions) == (True, (), store.versions)
     with pytest.raises(dl.InputError, match="start"):
-        dl.fit_all(prepared, tmp_path / "other", start=shelf["category-0"])
+        dl.fit_all(prepared, tmp_path / "other", start=store["category-0"])
     kept = prepared.manifest["account"][-1]["baskets"]
     for each in prepared.categories:
-        assert shelf.category(each.slug).share == pytest.approx(sum(each.n_baskets.values()) / kept, abs=1 / kept)
+        assert store.entry(each.slug).share == pytest.approx(sum(each.n_baskets.values()) / kept, abs=1 / kept)
 
 
 def test_only_what_changed_is_refitted_or_evaluated_again(prepared: dl.Prepared) -> None:
     first = fitted(prepared)
     before, slug = state(first.folder), SLUGS[0]
-    assert fitted(prepared).learned == ()
+    assert fitted(prepared).fitted == ()
     assert state(first.folder) == before
     less = without_test_baskets(prepared)
-    shelf = fitted(less)
-    assert (shelf.learned, shelf.versions) == ((), first.versions)
-    result = shelf.results[slug]
+    store = fitted(less)
+    assert (store.fitted, store.versions) == ((), first.versions)
+    result = store.results[slug]
     assert (result["on"], result["n_baskets"]) == ("train", len(prepared.train(slug)))
-    assert result["log_likelihood"] == pytest.approx(shelf[slug].log_likelihood(prepared.train(slug)))
-    assert fitted(less, max_iter=4).learned == SLUGS
+    assert result["log_likelihood"] == pytest.approx(store[slug].log_likelihood(prepared.train(slug)))
+    assert fitted(less, max_iter=4).fitted == SLUGS
     changed = fitted(less, max_iter=4, fresh=True)
-    assert changed.learned == SLUGS
-    (changed.folder / changed.category(SLUGS[1]).file).write_bytes(b"damaged")
-    assert fitted(less, max_iter=4).learned == (SLUGS[1],)
+    assert changed.fitted == SLUGS
+    (changed.folder / changed.entry(SLUGS[1]).file).write_bytes(b"damaged")
+    assert fitted(less, max_iter=4).fitted == (SLUGS[1],)
 
 
 def test_categories_whose_baskets_changed_are_refitted_and_compared_with_the_last_model(prepared: dl.Prepared) -> None:
@@ -106,13 +106,13 @@ def test_categories_whose_baskets_changed_are_refitted_and_compared_with_the_las
     swapped = {"thing 2-0": "thing 2-1", "thing 2-1": "thing 2-0"}
     rows = [(basket, swapped.get(item, item), category) for basket, item, category in random_orders(150)]
     now = prepared_again(prepared, rows)
-    shelf = fitted(now)
-    assert shelf.learned == ("category-2",)
-    result, test = shelf.results["category-2"], now.test("category-2")
+    store = fitted(now)
+    assert store.fitted == ("category-2",)
+    result, test = store.results["category-2"], now.test("category-2")
     assert test is not None
     assert result["last"]["before"]["log_likelihood"] == pytest.approx(first["category-2"].log_likelihood(test))
     assert result["last"]["now"] == {name: result[name] for name in ("log_likelihood", "percentile_rank")}
-    assert shelf.manifest["generation"] == 2
+    assert store.manifest["generation"] == 2
 
 
 def without_test_baskets(prepared: dl.Prepared) -> dl.Prepared:
@@ -126,14 +126,14 @@ def without_test_baskets(prepared: dl.Prepared) -> dl.Prepared:
 def test_added_items_stay_until_the_category_is_refitted(prepared: dl.Prepared) -> None:
     first, slug = fitted(prepared), SLUGS[0]
     n = len(first[slug].items)
-    added = dl.add_to_shelf(first.folder, slug, ["new"])
+    added = first.replace(slug, first[slug].with_items(["new"]))
     kept = fitted(prepared)
-    assert (kept.learned, kept.versions) == ((), added.versions)
+    assert (kept.fitted, kept.versions) == ((), added.versions)
     less = without_test_baskets(prepared)
     measured = fitted(less)
-    assert (measured.learned, measured.versions) == ((), added.versions)
+    assert (measured.fitted, measured.versions) == ((), added.versions)
     again = fitted(less, fresh=True)
-    counted = [shelf.manifest["categories"][0]["n_items"] for shelf in (first, added, kept, measured, again)]
+    counted = [store.manifest["categories"][0]["n_items"] for store in (first, added, kept, measured, again)]
     assert counted == [n, n + 1, n + 1, n + 1, n]
     assert len(again[slug].items) == n
 
@@ -141,34 +141,34 @@ def test_added_items_stay_until_the_category_is_refitted(prepared: dl.Prepared) 
 def test_models_are_compared_on_their_common_items(prepared: dl.Prepared) -> None:
     first = fitted(prepared)
     now = prepared_again(prepared, random_orders(150), top_items=9)
-    shelf = fitted(now)
+    store = fitted(now)
     slug = SLUGS[0]
-    test, common = now.test(slug), [item for item in shelf[slug].items if item in first[slug].catalogue]
+    test, common = now.test(slug), [item for item in store[slug].items if item in first[slug].catalogue]
     assert test is not None
-    assert len(common) == len(shelf[slug].items) < len(first[slug].items)
-    last = shelf.results[slug]["last"]
+    assert len(common) == len(store[slug].items) < len(first[slug].items)
+    last = store.results[slug]["last"]
     assert last["n_items"] == len(common)
     before = first[slug].restrict(common)  # both are judged given that a basket is not empty
     given = before.log_likelihood(test) - np.log1p(-before.size_distribution[0])
     assert last["before"]["log_likelihood"] == pytest.approx(given)
-    assert last["now"]["log_likelihood"] == pytest.approx(shelf.results[slug]["log_likelihood"])
+    assert last["now"]["log_likelihood"] == pytest.approx(store.results[slug]["log_likelihood"])
 
 
 def test_a_category_that_fails_is_left_out_or_keeps_its_last_model(prepared: dl.Prepared) -> None:
     with pytest.raises(dl.InputError):
         fitted(prepared, failing(*SLUGS))
-    assert not (prepared.folder.parent / "shelf").exists()
+    assert not (prepared.folder.parent / "store").exists()
     assert tuple(fitted(prepared, failing(SLUGS[3]))) == SLUGS[:3]
     first = fitted(prepared)
-    shelf = fitted(prepared, failing(SLUGS[1]), seed=1)
-    assert shelf.failed == {SLUGS[1]: "it was not to be"}
-    assert shelf.manifest["failed"][0]["attempts"] == 3
-    assert shelf.versions[SLUGS[1]] == first.versions[SLUGS[1]]
-    assert [each.old for each in shelf.categories] == ["", "it was not to be", "", ""]
-    assert set(shelf.learned) == {*SLUGS} - {SLUGS[1]}
-    assert shelf.is_whole()
+    store = fitted(prepared, failing(SLUGS[1]), seed=1)
+    assert store.failed == {SLUGS[1]: "it was not to be"}
+    assert store.manifest["failed"][0]["attempts"] == 3
+    assert store.versions[SLUGS[1]] == first.versions[SLUGS[1]]
+    assert [each.old for each in store.entries] == ["", "it was not to be", "", ""]
+    assert set(store.fitted) == {*SLUGS} - {SLUGS[1]}
+    assert store.verify() == []
     healed = fitted(prepared, seed=1)
-    assert (healed.learned, healed.failed, healed.category(SLUGS[1]).old) == ((SLUGS[1],), {}, "")
+    assert (healed.fitted, healed.failed, healed.entry(SLUGS[1]).old) == ((SLUGS[1],), {}, "")
 
 
 def test_an_interrupted_run_resumes(prepared: dl.Prepared) -> None:
@@ -178,26 +178,26 @@ def test_an_interrupted_run_resumes(prepared: dl.Prepared) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         fitted(prepared, cut_off)
-    assert not (prepared.folder.parent / "shelf" / "manifest.json").exists()
-    shelf = fitted(prepared)
-    assert len(shelf.learned) == 2
-    assert (tuple(shelf), shelf.is_whole()) == (SLUGS, True)
+    assert not (prepared.folder.parent / "store" / "manifest.json").exists()
+    store = fitted(prepared)
+    assert len(store.fitted) == 2
+    assert (tuple(store), store.verify() == []) == (SLUGS, True)
     with pytest.raises(KeyboardInterrupt):
         fitted(prepared, cut_off, fresh=True)
-    assert dl.Shelf.open(shelf.folder).versions == shelf.versions
-    assert len(fitted(prepared, fresh=True).learned) == 2
+    assert dl.ModelStore.open(store.folder).versions == store.versions
+    assert len(fitted(prepared, fresh=True).fitted) == 2
 
 
 def test_old_models_stay_for_readers_until_the_run_after_the_next(prepared: dl.Prepared) -> None:
     old = fitted(prepared)
     fitted(prepared, seed=1)
     fitted(prepared, seed=1)  # does nothing
-    assert old.is_whole()
+    assert old.verify() == []
     assert old[SLUGS[0]].learned.n_baskets == len(prepared.train(SLUGS[0]))
-    (old.folder / "models" / ".learning-toys-123").write_text("what a killed worker left")
+    (old.folder / "models" / ".new-toys-123").write_text("what a killed worker left")
     (old.folder / "models" / "notes.txt").write_text("somebody's")
     fitted(prepared, seed=2)
-    assert not old.is_whole()
+    assert old.verify() != []
     others = [path.name for path in (old.folder / "models").iterdir() if path.suffix != ".safetensors"]
     assert others == ["notes.txt"]
     assert len(list((old.folder / "models").iterdir())) == 2 * len(SLUGS) + 1
@@ -232,14 +232,14 @@ def test_changed_baskets_and_folders_that_are_not_ours_are_rejected(prepared: dl
     with pytest.raises(dl.InputError):
         dl.fit_all(prepared, tmp_path / "orders.csv")
     assert state(prepared.folder) == before
-    with open_folder(tmp_path / "shelf"), pytest.raises(dl.InputError):  # another run is writing to it
+    with open_for_writing(tmp_path / "store"), pytest.raises(dl.InputError):  # another run is writing to it
         fitted(prepared)
 
 
 def test_workers_of_a_cluster_fit_the_same_models(prepared: dl.Prepared, tmp_path: Path) -> None:
     here = fitted(prepared, output=tmp_path / "here")
     there = dl.fit_all(prepared, tmp_path / "there", cluster="local:1", **QUICK)
-    assert there.learned == here.learned
+    assert there.fitted == here.fitted
     for slug in SLUGS:
         train = prepared.train(slug)
         np.testing.assert_allclose(there[slug].log_prob(train), here[slug].log_prob(train), rtol=1e-9)

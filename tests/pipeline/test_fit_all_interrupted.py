@@ -19,7 +19,7 @@ from dpplearn.cli.learning import Learning
 from helpers import program
 from helpers.command import answer, run, table
 from helpers.order_files import random_orders, write_csv
-from helpers.shelves import fitted
+from helpers.stores import fitted
 
 OPTIONS = ("--segments", 2, "--max-iter", 20, "--processes", 2, "--quiet")
 pytestmark = pytest.mark.slow
@@ -57,63 +57,62 @@ def kill(process: subprocess.Popen[str]) -> bool:
     return process.returncode == -signal.SIGKILL
 
 
-def models_in(shelf: Path) -> set[str]:
-    return {path.name for path in (shelf / "models").glob("*.safetensors")}
+def models_in(store: Path) -> set[str]:
+    return {path.name for path in (store / "models").glob("*.safetensors")}
 
 
-def journal_of(shelf: Path) -> int:
-    """Return the number of finished categories in the journal."""
-    journal = shelf / ".fit-all" / "journal.jsonl"
-    return journal.read_text().count("\n") - 1 if journal.exists() else 0
+def n_done(store: Path) -> int:
+    """Return the number of categories that an unfinished run has recorded as done."""
+    return len(list((store / ".fit-all" / "done").glob("*.json")))
 
 
-def begin(prepared: dl.Prepared, shelf: Path, *options: object) -> AbstractContextManager[subprocess.Popen[str]]:
-    return program.begin("fit-all", prepared.folder, "-o", shelf, *OPTIONS, *options)
+def begin(prepared: dl.Prepared, store: Path, *options: object) -> AbstractContextManager[subprocess.Popen[str]]:
+    return program.begin("fit-all", prepared.folder, "-o", store, *OPTIONS, *options)
 
 
 def test_killed_it_leaves_the_old_models_whole_and_continues_with_the_missing_categories(
     prepared: dl.Prepared, tmp_path: Path
 ) -> None:
     """The first run finds an empty folder, the second one the models of another seed."""
-    shelf, slugs = tmp_path / "shelf", [each.slug for each in prepared.categories]
+    store, slugs = tmp_path / "store", [each.slug for each in prepared.categories]
     for number, options in enumerate(((), ("--seed", 1))):
-        old = dl.Shelf.open(shelf) if number else None
-        with begin(prepared, shelf, *options) as process:
-            program.wait_for(lambda: journal_of(shelf) >= 2, process)
+        old = dl.ModelStore.open(store) if number else None
+        with begin(prepared, store, *options) as process:
+            program.wait_for(lambda: n_done(store) >= 2, process)
             assert kill(process)
-        done, before = journal_of(shelf), models_in(shelf)
-        assert (shelf / "manifest.json").exists() == (old is not None)
-        assert old is None or (old.is_whole() and dl.Shelf.open(shelf).versions == old.versions)
-        again = fitted(prepared, output=shelf, segments=2, max_iter=20, seed=number)
-        assert (list(again), len(again.learned), again.is_whole()) == (slugs, len(slugs) - done, True)
-        assert len(before & models_in(shelf)) >= done
-        assert journal_of(shelf) == 0
+        done, before = n_done(store), models_in(store)
+        assert (store / "manifest.json").exists() == (old is not None)
+        assert old is None or (old.verify() == [] and dl.ModelStore.open(store).versions == old.versions)
+        again = fitted(prepared, output=store, segments=2, max_iter=20, seed=number)
+        assert (list(again), len(again.fitted), again.verify() == []) == (slugs, len(slugs) - done, True)
+        assert len(before & models_in(store)) >= done
+        assert n_done(store) == 0
 
 
 @pytest.mark.skipif(not HAS_PROC, reason="finds the workers by /proc")
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(prepared: dl.Prepared, tmp_path: Path) -> None:
-    with begin(prepared, tmp_path / "shelf", "--restarts", 3) as process:
-        program.wait_for(lambda: len(models_in(tmp_path / "shelf")) >= 1, process)
+    with begin(prepared, tmp_path / "store", "--restarts", 3) as process:
+        program.wait_for(lambda: len(models_in(tmp_path / "store")) >= 1, process)
         os.kill(children(process.pid)[0], signal.SIGKILL)
         assert process.communicate(timeout=120)[1] == ""
     assert process.returncode == 0
-    assert list(dl.Shelf.open(tmp_path / "shelf")) == [each.slug for each in prepared.categories]
+    assert list(dl.ModelStore.open(tmp_path / "store")) == [each.slug for each in prepared.categories]
 
 
 def test_ctrl_c_ends_it_and_keeps_the_finished_categories(prepared: dl.Prepared, tmp_path: Path) -> None:
-    with begin(prepared, tmp_path / "shelf", "--restarts", 10) as process:
-        program.wait_for(lambda: journal_of(tmp_path / "shelf") >= 1, process)
+    with begin(prepared, tmp_path / "store", "--restarts", 10) as process:
+        program.wait_for(lambda: n_done(tmp_path / "store") >= 1, process)
         process.send_signal(signal.SIGINT)
         assert "Traceback" not in process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert journal_of(tmp_path / "shelf") >= 1
+    assert n_done(tmp_path / "store") >= 1
 
 
 def test_the_command_reports_fitted_and_failed_categories(prepared: dl.Prepared, tmp_path: Path) -> None:
-    call = ("fit-all", prepared.folder, "-o", tmp_path / "shelf", "--segments", 1, "--max-iter", 2, "--processes", 1)
+    call = ("fit-all", prepared.folder, "-o", tmp_path / "store", "--segments", 1, "--max-iter", 2, "--processes", 1)
     assert "category-3" in table(*call)
     found = answer(*call)
-    assert (found["learned"], len(found["categories"]), found["failed"]) == ([], 4, [])
+    assert (found["fitted"], len(found["categories"]), found["failed"]) == ([], 4, [])
     damaged = prepared.folder / prepared.category("category-3").files["train"].file
     content = damaged.read_bytes()
     damaged.write_bytes(b"no table")

@@ -101,22 +101,31 @@ def test_two_runs_in_one_folder_do_not_mix(orders: Path, tmp_path: Path) -> None
 
 
 def test_the_command_reports_the_rows_that_every_rule_removed(orders: Path, tmp_path: Path) -> None:
+    first = table("prepare", orders, "-o", tmp_path / "first", *OPTIONS)
     found = answer("prepare", orders, "-o", tmp_path / "out", *OPTIONS)
     assert (found["new"], len(found["categories"]), found["rules"]["min_count"]) == (True, 15, 3)
     assert found["n_rows"] == sum(each["rows"] for each in found["account"])
     repeats = next(each["rows"] for each in found["account"] if each["rule"] == "repeats")
-    shown = table("prepare", "--report", "-o", tmp_path / "out")
+    shown = table("prepare", "-o", tmp_path / "out")
     assert [text for text in (f"-{repeats:,}", "Category 3", "category-3") if text not in shown] == []
+    assert f"-{repeats:,}" in first
     with duckdb.connect() as connection:
         file = tmp_path / "out" / found["categories"][0]["files"]["train"]["file"]
         columns = connection.execute(f"SELECT * FROM '{file}' LIMIT 0").description
     assert [column[0] for column in columns] == ["basket", "item"]
 
 
+def test_a_memory_limit_beyond_the_machine_is_the_memory_of_the_machine(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("basket,item\n" + "".join(f"{n},a\n{n},b\n" for n in range(30)))
+    call = ("prepare", tmp_path / "orders.csv", "-o", tmp_path / "out", "--min-count", 1, "--min-items", 2)
+    done = run(*call, "--min-baskets-per-item", 1, "--min-products", 1, "--memory", "99999999999999999999999")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert dl.Prepared.open(tmp_path / "out").is_whole()
+
+
 def test_the_command_rejects_invalid_arguments(tmp_path: Path) -> None:
     for arguments, code, names in (
-        ((), 2, "--report"),
-        (("--report", "-o", tmp_path), 1, "manifest.json"),
+        (("-o", tmp_path), 1, "manifest.json"),
         (("x.csv", "--category", "shelf", "--one-category"), 2, "--one-category"),
         (("x.csv", "--count", "lines"), 2, "'lines'"),
     ):

@@ -15,19 +15,19 @@ from dpplearn.pipeline import recommend_all as module
 from helpers.command import answer, run, table
 from helpers.order_files import write_csv, write_json_lines, write_parquet
 from helpers.problems import as_mixture, random_mixture
-from helpers.shelves import SHARES, three_categories, write_shelf
+from helpers.stores import SHARES, three_categories, write_models
 
 COLUMNS = ("basket", "item")
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> dl.Shelf:
-    return dl.Shelf.open(write_shelf(tmp_path / "shelf", three_categories(), SHARES))
+def store(tmp_path: Path) -> dl.ModelStore:
+    return dl.ModelStore.open(write_models(tmp_path / "store", three_categories(), SHARES))
 
 
-def baskets_of(shelf: dl.Shelf, n: int = 30) -> dict[str, list[str]]:
+def baskets_of(store: dl.ModelStore, n: int = 30) -> dict[str, list[str]]:
     rng = np.random.default_rng(0)
-    items = shelf.catalogue.labels
+    items = store.catalogue.labels
     return {f"{number:03}": rng.permutation(items)[: rng.integers(1, 5)].tolist() for number in range(n)}
 
 
@@ -42,18 +42,18 @@ def read(path: Path) -> list[tuple[Any, ...]]:
         return connection.execute(f"SELECT * FROM '{path}'").fetchall()
 
 
-def expected(shelf: dl.Shelf, baskets: dict[str, list[str]], k: int = 3) -> list[tuple[Any, ...]]:
+def expected(store: dl.ModelStore, baskets: dict[str, list[str]], k: int = 3) -> list[tuple[Any, ...]]:
     return [
         (name, rank, *each)
         for name, items in baskets.items()
-        for rank, each in enumerate(shelf.recommend(items, k), start=1)
+        for rank, each in enumerate(store.recommend(items, k), start=1)
     ]
 
 
 def test_every_basket_of_every_kind_of_file_gets_what_recommend_gives(
-    shelf: dl.Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: dl.ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    baskets = baskets_of(shelf)
+    baskets = baskets_of(store)
     rows = [*rows_of(baskets), rows_of(baskets)[0]]  # an item that is there twice is there once
     inputs = [
         write_csv(tmp_path / "a.csv", COLUMNS, rows),
@@ -62,46 +62,46 @@ def test_every_basket_of_every_kind_of_file_gets_what_recommend_gives(
         write_json_lines(tmp_path / "d.jsonl", COLUMNS, rows),
     ]
     for path in inputs:
-        found = dl.recommend_all(shelf, path, tmp_path / "out.parquet", k=3)
-        assert read(tmp_path / "out.parquet") == expected(shelf, baskets)
+        found = dl.recommend_all(store, path, tmp_path / "out.parquet", k=3)
+        assert read(tmp_path / "out.parquet") == expected(store, baskets)
         assert (found.n_baskets, found.n_items) == (30, len(rows) - 1)
-        assert found.n_recommendations == len(expected(shelf, baskets))
+        assert found.n_recommendations == len(expected(store, baskets))
     monkeypatch.setattr(module, "MOST_AT_ONCE", 7)  # several batches
     half = len(rows) // 2
     parts = [
         write_csv(tmp_path / "one.csv", COLUMNS, rows[:half]),
         write_json_lines(tmp_path / "two.jsonl", COLUMNS, rows[half:]),
     ]
-    dl.recommend_all(tmp_path / "shelf", parts, tmp_path / "out.csv", k=3)
+    dl.recommend_all(tmp_path / "store", parts, tmp_path / "out.csv", k=3)
     with open(tmp_path / "out.csv", newline="") as file:
         header, *lines = csv.reader(file)
     assert header == ["basket", "rank", "item", "score", "probability", "category"]
-    assert lines == [[str(value) for value in row] for row in expected(shelf, baskets)]
+    assert lines == [[str(value) for value in row] for row in expected(store, baskets)]
 
 
-def test_identifiers_are_integers_if_all_are_and_else_strings(shelf: dl.Shelf, tmp_path: Path) -> None:
+def test_identifiers_are_integers_if_all_are_and_else_strings(store: dl.ModelStore, tmp_path: Path) -> None:
     for identifiers, ordered in (
         (["10", "9", "-1"], [-1, 9, 10]),
         (["10", "9", "007"], ["007", "10", "9"]),
         (["x", "9", "10"], ["10", "9", "x"]),
     ):
         write_csv(tmp_path / "a.csv", COLUMNS, [(each, "cup") for each in identifiers])
-        dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=1)
+        dl.recommend_all(store, tmp_path / "a.csv", tmp_path / "out.parquet", k=1)
         assert [row[0] for row in read(tmp_path / "out.parquet")] == ordered
 
 
 def test_items_that_no_model_has_stop_it_before_anything_is_written_or_are_left_out_and_counted(
-    shelf: dl.Shelf, tmp_path: Path
+    store: dl.ModelStore, tmp_path: Path
 ) -> None:
     rows = [("1", "cup"), ("1", "crip"), ("2", "crip"), ("2", "spoon")]
     write_csv(tmp_path / "a.csv", COLUMNS, rows)
     with pytest.raises(dl.InputError, match=r"'crip'.*'crib'.*2.*3"):
-        dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.csv")
+        dl.recommend_all(store, tmp_path / "a.csv", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
-    found = dl.recommend_all(shelf, tmp_path / "a.csv", tmp_path / "out.parquet", k=3, unknown="drop")
+    found = dl.recommend_all(store, tmp_path / "a.csv", tmp_path / "out.parquet", k=3, unknown="drop")
     assert (found.n_unknown, found.unknown, found.n_baskets) == (3, ("crip", "spoon"), 2)
     both = {"1": ["cup"], "2": []}
-    assert read(tmp_path / "out.parquet") == [(int(name), *row) for name, *row in expected(shelf, both)]
+    assert read(tmp_path / "out.parquet") == [(int(name), *row) for name, *row in expected(store, both)]
 
 
 def test_one_model_has_no_category_and_invalid_rows_and_impossible_baskets_are_counted(tmp_path: Path) -> None:
@@ -119,9 +119,9 @@ def test_one_model_has_no_category_and_invalid_rows_and_impossible_baskets_are_c
         dl.recommend_all(model, tmp_path / "b.csv", tmp_path / "out.csv")
 
 
-def test_the_command_writes_the_table_and_tells_of_what_was_left_out(shelf: dl.Shelf, tmp_path: Path) -> None:
+def test_the_command_writes_the_table_and_tells_of_what_was_left_out(store: dl.ModelStore, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("order,product\n1,cup\n1,crip\n2,cot\n")
-    call = ("recommend-all", shelf.folder, tmp_path / "a.csv", "-o", tmp_path / "out.csv", "-k", 2, "--unknown", "drop")
+    call = ("recommend-all", store.folder, tmp_path / "a.csv", "-o", tmp_path / "out.csv", "-k", 2, "--unknown", "drop")
     columns = ("--basket", "order", "--item", "product")
     found = answer(*call, *columns)
     assert (found["n_baskets"], found["n_recommendations"], found["unknown"]) == (2, 4, ["crip"])
@@ -129,20 +129,20 @@ def test_the_command_writes_the_table_and_tells_of_what_was_left_out(shelf: dl.S
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 5
 
 
-def test_the_command_rejects_invalid_arguments(shelf: dl.Shelf, tmp_path: Path) -> None:
+def test_the_command_rejects_invalid_arguments(store: dl.ModelStore, tmp_path: Path) -> None:
     rows, out = write_csv(tmp_path / "a.csv", COLUMNS, [("1", "cup")]), tmp_path / "out.csv"
     before = rows.read_bytes()
     for arguments, code, names in (
-        ((shelf.folder, rows, "-o", tmp_path / "out.txt"), 1, "out.txt"),
-        ((shelf.folder, rows, "-o", tmp_path / "no" / "out.csv"), 1, str(tmp_path / "no")),
+        ((store.folder, rows, "-o", tmp_path / "out.txt"), 1, "out.txt"),
+        ((store.folder, rows, "-o", tmp_path / "no" / "out.csv"), 1, str(tmp_path / "no")),
         ((tmp_path, rows, "-o", out), 1, "manifest.json"),
-        ((shelf.folder, tmp_path / "none.csv", "-o", out), 1, "none.csv"),
-        ((shelf.folder, rows, "-o", out, "--unknown", "keep"), 2, "'keep'"),
-        ((shelf.folder, rows, "-o", out, "--item", "product"), 1, "'product'"),
+        ((store.folder, tmp_path / "none.csv", "-o", out), 1, "none.csv"),
+        ((store.folder, rows, "-o", out, "--unknown", "keep"), 2, "'keep'"),
+        ((store.folder, rows, "-o", out, "--item", "product"), 1, "'product'"),
     ):
         done = run("recommend-all", *arguments)
         assert (done.returncode, names in done.stderr) == (code, True), done.stderr
     with pytest.raises(dl.InputError, match=r"a\.csv.*a\.csv"):
-        dl.recommend_all(shelf, tmp_path / "*.csv", rows)
+        dl.recommend_all(store, tmp_path / "*.csv", rows)
     assert rows.read_bytes() == before
     assert not out.exists()

@@ -72,9 +72,11 @@ def test_the_reliability_of_a_plot_is_that_of_an_evaluation(fitted: dl.DPP) -> N
     found = plots.reliability_of(fitted, test)
     assert list(found) == ["model", "independent items"]
     for name, each in found.items():
-        expected = [astuple(row) for row in evaluated[name].rows]
-        np.testing.assert_allclose([astuple(row) for row in each.rows], expected, rtol=1e-9)
-        assert each.error == pytest.approx(evaluated[name].error)
+        expected = evaluated[name]["given_one"]
+        np.testing.assert_allclose(
+            [astuple(row) for row in each.rows], [astuple(row) for row in expected.rows], rtol=1e-9
+        )
+        assert each.error == pytest.approx(expected.error)
     bare = plots.reliability_of(dl.DPP(fitted.kernel, fitted.items), test)
     assert bare["model"].error == pytest.approx(found["model"].error)
 
@@ -85,13 +87,13 @@ def test_the_reliability_diagram_shows_shares_and_intervals_and_zero_at_the_edge
         ReliabilityRow(0.01, 0.02, 0.015, 0.02, 0.01, 0.03, 300),
         ReliabilityRow(0.5, 1, 0.6, 0.7, 0.4, 0.9, 10),
     )
-    axes = plots.reliability_diagram({"this": Reliability(rows, 0.004)}).axes[0]
+    axes = plots.reliability_diagram({"this": Reliability(rows, 0.004, 1.0, 1.0)}).axes[0]
     points, _, (bars,) = axes.containers[0].lines
     edge = axes.get_xlim()[0]
     np.testing.assert_allclose(points.get_data(), [[0.005, 0.015, 0.6], [edge, 0.02, 0.7]])
     np.testing.assert_allclose([segment[:, 1] for segment in bars.get_segments()][1:], [[0.01, 0.03], [0.4, 0.9]])
     with pytest.raises(dl.InputError):
-        plots.reliability_diagram({"this": Reliability((), np.nan)})
+        plots.reliability_diagram({"this": Reliability((), np.nan, 1.0, 1.0)})
 
 
 def test_the_same_model_gives_the_same_file_and_text_stays_text(fitted: dl.DPP, tmp_path: Path) -> None:

@@ -119,7 +119,3 @@ def test_sizes_curve_and_reliability_are_for_mixtures_too(mixture: dl.Mixture, o
     assert independent.get_ydata()[0] == mixture.learned.independent_log_likelihood
     found = plots.reliability_of(mixture, orders)
     assert list(found) == ["model", "independent items"]
-    others = mixture.distribution.pair_marginals() / mixture.marginals()[:, None]  # P(i ∈ Y given a ∈ Y), row a
-    np.fill_diagonal(others, 0)
-    predicted = sum(row.weight * row.predicted for row in found["model"].rows)
-    assert predicted == pytest.approx(others[orders.indices].sum())

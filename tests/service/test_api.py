@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.tools.files import digest
+from dpplearn.utils.files import digest
 from helpers.order_files import random_orders, write_csv
 from helpers.problems import as_mixture, random_mixture
 from helpers.service import Client, answer_of, client, problem_of
-from helpers.shelves import SHARES, three_categories, write_shelf
+from helpers.stores import SHARES, three_categories, write_models
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> dl.Shelf:
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> dl.ModelStore:
     folder = tmp_path_factory.mktemp("shelves") / "shelf"
-    return dl.Shelf.open(write_shelf(folder, three_categories(), SHARES))
+    return dl.ModelStore.open(write_models(folder, three_categories(), SHARES))
 
 
 @pytest.fixture(scope="module")
-def asks(shelf: dl.Shelf) -> Iterator[Client]:
+def asks(shelf: dl.ModelStore) -> Iterator[Client]:
     with client(shelf.folder) as found:
         yield found
 
@@ -39,7 +41,7 @@ def as_told(found: list[Any]) -> list[dict[str, Any]]:
     return [{"item": each.item, "score": each.score, "probability": each.probability} for each in found]
 
 
-def test_recommendations_are_those_of_the_model(asks: Client, shelf: dl.Shelf) -> None:
+def test_recommendations_are_those_of_the_model(asks: Client, shelf: dl.ModelStore) -> None:
     found = ask(asks, "recommend", {"basket": ["crib"], "k": 2})
     assert found["items"] == as_told(shelf["sleep"].recommend(["crib"], 2))
     assert len(found["items"]) == 2
@@ -63,7 +65,7 @@ def test_the_factors_of_an_explanation_multiply_to_the_probability(asks: Client)
     assert {each["category"]: len(each["influences"]) for each in mixed} == {"meals": 1, "sleep": 1, "wear": 0}
 
 
-def test_a_completion_contains_the_basket(asks: Client, shelf: dl.Shelf) -> None:
+def test_a_completion_contains_the_basket(asks: Client, shelf: dl.ModelStore) -> None:
     model = shelf["sleep"]
     grown = ask(asks, "complete", {"basket": ["lamp"], "k": 2})
     assert grown["items"] == list(model.complete(["lamp"], 2).items)
@@ -72,7 +74,7 @@ def test_a_completion_contains_the_basket(asks: Client, shelf: dl.Shelf) -> None
     assert "3 of 5" in ask(asks, "complete", {"k": 5})["note"]
 
 
-def test_samples_are_those_of_the_model_given_the_basket(asks: Client, shelf: dl.Shelf) -> None:
+def test_samples_are_those_of_the_model_given_the_basket(asks: Client, shelf: dl.ModelStore) -> None:
     found = ask(asks, "sample", {"basket": ["crib"], "n": 20, "k": 2})
     assert all(len(each) == 2 and "crib" in each for each in found["sets"])
     again = ask(asks, "sample", {"basket": ["crib"], "n": 20, "k": 2, "seed": found["seed"]})
@@ -82,7 +84,7 @@ def test_samples_are_those_of_the_model_given_the_basket(asks: Client, shelf: dl
     assert sets == [["crib", *each] for each in expected]
 
 
-def test_an_item_is_explained_and_segments_depend_on_the_basket(asks: Client, shelf: dl.Shelf) -> None:
+def test_an_item_is_explained_and_segments_depend_on_the_basket(asks: Client, shelf: dl.ModelStore) -> None:
     found, model = ask(asks, "explain", {"basket": ["crib"], "item": "cot"}), shelf["sleep"]
     why = model.explain(["crib"], "cot")
     assert (found["alone"], found["probability"], found["score"]) == (why.alone, why.given, why.score)
@@ -93,7 +95,7 @@ def test_an_item_is_explained_and_segments_depend_on_the_basket(asks: Client, sh
     assert [each["share"] for each in segments] == [each.weight for each in model.segments()]
 
 
-def test_a_basket_of_several_categories_is_answered_by_all_models(asks: Client, shelf: dl.Shelf) -> None:
+def test_a_basket_of_several_categories_is_answered_by_all_models(asks: Client, shelf: dl.ModelStore) -> None:
     found = answer_of(asks.post("/v1/recommend", json={"basket": ["crib", "tie"], "k": 3, "deny": ["sock"]}))
     assert found["items"] == [each._asdict() for each in shelf.recommend(["crib", "tie"], 3, deny=["sock"])]
     some = answer_of(asks.post("/v1/recommend", json={"basket": ["crib"], "categories": ["meals"]}))
@@ -106,21 +108,28 @@ def test_a_basket_of_several_categories_is_answered_by_all_models(asks: Client, 
     problem_of(asks.post("/v1/complete", json={"basket": ["crib", "cot"], "k": 1}), 422)
 
 
-def test_unknown_items_are_rejected_with_suggestions_or_ignored(asks: Client) -> None:
+def test_unknown_items_are_rejected_with_suggestions_or_dropped(asks: Client) -> None:
     problem = problem_of(asks.post("/v1/models/sleep/recommend", json={"basket": ["crub", "lamp"]}), 422)
-    assert "crib" in problem["unknown"][0]["suggestions"]
+    assert (problem["unknown"], problem["suggestions"]) == (["crub"], ["crib"])
     assert "'crub'" in problem["detail"]
-    found = ask(asks, "recommend", {"basket": ["crub", "lamp"], "deny": ["cott"], "unknown": "ignore"})
-    assert found["ignored"] == ["crub", "cott"]
+    found = ask(asks, "recommend", {"basket": ["crub", "lamp"], "unknown": "drop"})
+    assert found["dropped"] == ["crub"]
     assert found["items"] == ask(asks, "recommend", {"basket": ["lamp"]})["items"]
 
 
+def test_a_basket_is_a_set_and_unknown_denied_items_are_ignored(asks: Client) -> None:
+    once = ask(asks, "recommend", {"basket": ["lamp"]})["items"]
+    assert ask(asks, "recommend", {"basket": ["lamp", "lamp"], "deny": ["never sold"]})["items"] == once
+    of_all = answer_of(asks.post("/v1/recommend", json={"basket": ["lamp", "lamp"], "deny": ["never sold", "tie"]}))
+    assert "tie" not in [each["item"] for each in of_all["items"]]
+
+
 def test_pages_load_nothing_from_other_hosts(asks: Client) -> None:
-    for path in ("/", "/analyst", "/docs"):
+    for path in ("/", "/analyst"):
         page = asks.get(path)
         assert "default-src 'self'" in page.headers["content-security-policy"]
         assert "http" not in page.text.replace("http-equiv", "")
-    for part in ("style.css", "icon.svg", "registry.js", "analyst.js", "docs.js", "common.js"):
+    for part in ("style.css", "icon.svg", "basket.js", "analyst.js", "common.js"):
         response = asks.get(f"/assets/{part}")
         assert response.status_code == 200
         assert not re.search("https?:", response.text.replace("http://www.w3.org/2000/svg", ""))
@@ -128,7 +137,7 @@ def test_pages_load_nothing_from_other_hosts(asks: Client) -> None:
 
 def test_the_calibration_of_a_fitted_model_is_on_its_training_data(tmp_path: Path) -> None:
     baskets = [["cot", "lamp"], ["cot"], ["crib", "lamp"], ["crib"], ["lamp", "bib"], ["cot", "bib"]] * 20
-    write_shelf(tmp_path, {"sleep": dl.fit(baskets, segments=1, rng=0).model}, {"sleep": 0.5})
+    write_models(tmp_path, {"sleep": dl.fit(baskets, segments=1, rng=0).model}, {"sleep": 0.5})
     with client(tmp_path) as asks:
         found = answer_of(asks.get("/v1/models/sleep/analysis"))["calibration"]
         fares = answer_of(asks.get("/v1/analysis"))["models"][0]
@@ -145,17 +154,17 @@ def test_related_items_are_those_of_the_model(tmp_path: Path) -> None:
     model = dl.Mixture.from_arrays([1.0], np.full((1, 4), -2.0), both - np.eye(4), items=["crib", "Pad", "cot", "bed"])
     model.save(tmp_path / "sleep.safetensors")
     with client(tmp_path) as asks:
-        together, instead = ask(asks, "complements", {"item": "crib"}), ask(asks, "substitutes", {"item": "cot"})
-    assert [(each["item"], each["lift"]) for each in together["items"]] == [("Pad", model.complements("crib")[0].lift)]
-    assert [(each["item"], each["lift"]) for each in instead["items"]] == [("bed", model.substitutes("cot")[0].lift)]
-    assert together["items"][0]["low"] is None  # where nothing is known of the baskets learned from
+        of_crib, of_cot = (answer_of(asks.get(f"/v1/models/sleep/related?item={item}")) for item in ("crib", "cot"))
+    together, instead = of_crib["complements"], of_cot["substitutes"]
+    assert [(each["item"], each["lift"]) for each in together] == [("Pad", model.complements("crib")[0].lift)]
+    assert [(each["item"], each["lift"]) for each in instead] == [("bed", model.substitutes("cot")[0].lift)]
+    assert together[0]["low"] is None  # without training data there is no interval
 
 
-def test_every_kind_of_model_is_served(asks: Client, shelf: dl.Shelf, tmp_path: Path) -> None:
-    found = ask(asks, "substitutes", {"item": "sock"}, "wear")
-    assert found["items"][0]["lift"] == pytest.approx(shelf["wear"].substitutes("sock")[0].lift)
-    for what, body in (("complements", {"item": "sock"}), ("segments", {})):
-        assert ask(asks, what, body, "wear")["note"]  # a DPP has none
+def test_every_kind_of_model_is_served(asks: Client, shelf: dl.ModelStore, tmp_path: Path) -> None:
+    found = answer_of(asks.get("/v1/models/wear/related?item=sock"))
+    assert found["substitutes"][0]["lift"] == pytest.approx(shelf["wear"].substitutes("sock")[0].lift)
+    assert found["complements"] == ask(asks, "segments", {}, "wear")["segments"] == []  # a DPP has none
     one, other = (as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
     model = dl.Mixture.of([one, other, dl.DPP.from_K(np.eye(3) / 4, ["cot", "crib", "lamp"])])
     model.save(tmp_path / "sleep.safetensors")
@@ -165,23 +174,26 @@ def test_every_kind_of_model_is_served(asks: Client, shelf: dl.Shelf, tmp_path: 
             assert ask(given_models, what, {"basket": ["cot"], **body})
 
 
-def test_each_row_of_a_batch_has_its_answer_or_its_problem(asks: Client) -> None:
-    rows = [{"basket": ["crib"]}, {"basket": ["krib"]}, {"basket": "crib"}, 7, {"basket": ["cot", "cot"]}, {"k": 1}]
-    found = ask(asks, "recommend/batch", {"rows": rows})["rows"]
-    assert found[0]["items"] == ask(asks, "recommend", {"basket": ["crib"]})["items"]
-    assert found[5]["items"] == ask(asks, "recommend", {"k": 1})["items"]
-    kinds = [each["problem"]["type"].split("problem-")[1] for each in found[1:5]]
-    assert kinds == ["unknown-item", "invalid-request", "invalid-request", "cannot-answer"]
-    mixed = answer_of(asks.post("/v1/recommend/batch", json={"rows": [{"basket": ["crib", "bib"], "k": 2}, {"k": -1}]}))
+def test_each_of_many_baskets_has_its_answer_or_its_problem(asks: Client) -> None:
+    rows = ask(asks, "recommend", {"baskets": [["crib"], ["krib", "cot"], []], "k": 1})["rows"]
+    assert [rows[0]["items"], rows[2]["items"]] == [
+        ask(asks, "recommend", {"basket": basket, "k": 1})["items"] for basket in (["crib"], [])
+    ]
+    assert rows[1]["problem"]["unknown"] == ["krib"]
+    dropped = ask(asks, "recommend", {"baskets": [["krib", "cot"]], "unknown": "drop", "k": 1})["rows"][0]
+    assert dropped["dropped"] == ["krib"]
+    assert dropped["items"] == ask(asks, "recommend", {"basket": ["cot"], "k": 1})["items"]
+    mixed = answer_of(asks.post("/v1/recommend", json={"baskets": [["crib", "bib"]], "k": 2}))
     alone = answer_of(asks.post("/v1/recommend", json={"basket": ["crib", "bib"], "k": 2}))
     assert mixed["rows"][0]["items"] == alone["items"]
-    assert mixed["rows"][1]["problem"]["status"] == 422
+    for both in ({"baskets": [[]], "basket": ["cot"]}, {"baskets": [[]], "explain": True}):
+        problem_of(asks.post("/v1/models/sleep/recommend", json=both), 422)
 
 
-def test_the_version_of_the_model_is_in_every_answer_and_its_tag(asks: Client, shelf: dl.Shelf) -> None:
+def test_the_version_of_the_model_is_in_every_answer_and_its_tag(asks: Client, shelf: dl.ModelStore) -> None:
     version = digest(shelf.folder / "sleep.safetensors")
-    bodies = {"explain": {"item": "cot"}, "substitutes": {"item": "cot"}, "complements": {"item": "cot"}}
-    for what in ("recommend", "complete", "sample", "explain", "substitutes", "complements", "segments"):
+    bodies = {"explain": {"item": "cot"}}
+    for what in ("recommend", "complete", "sample", "explain", "segments"):
         response = asks.post(f"/v1/models/sleep/{what}", json=bodies.get(what, {}))
         assert answer_of(response)["version"] == version
         assert response.headers["etag"] == f'"{version}"'
@@ -190,14 +202,14 @@ def test_the_version_of_the_model_is_in_every_answer_and_its_tag(asks: Client, s
     assert answer_of(asks.post("/v1/recommend", json={}))["versions"] == shelf.versions
 
 
-def test_items_are_listed_by_probability_and_searched(asks: Client, shelf: dl.Shelf) -> None:
+def test_items_are_listed_by_probability_and_searched(asks: Client, shelf: dl.ModelStore) -> None:
     found = answer_of(asks.get("/v1/models/sleep/items"))["items"]
     assert [each["probability"] for each in found] == sorted(shelf["sleep"].marginals(), reverse=True)
     assert [each["item"] for each in answer_of(asks.get("/v1/models/sleep/items?search=CR"))["items"]] == ["crib"]
     assert len(answer_of(asks.get("/v1/models/sleep/items?limit=2"))["items"]) == 2
 
 
-def test_the_analysis_has_the_lifts_of_the_model(asks: Client, shelf: dl.Shelf) -> None:
+def test_the_analysis_has_the_lifts_of_the_model(asks: Client, shelf: dl.ModelStore) -> None:
     model = shelf["meals"]
     assert isinstance(model, dl.Mixture)
     found = answer_of(asks.get("/v1/models/meals/analysis"))
@@ -222,3 +234,15 @@ def test_the_analyst_sees_what_fit_all_measured_on_test_baskets(tmp_path: Path) 
     assert (found["on"], found["rows"]) == ("test", measured["calibration"]["rows"])
     assert fares["baselines"] == measured["baselines"]
     assert fares["baselines"]["item-to-item"] > 0
+
+
+def test_metrics_wait_for_a_worker_that_is_creating_its_file(
+    asks: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    file = tmp_path / "counter_1.db"
+    file.touch()
+    filled = Timer(0.1, lambda: os.truncate(file, 1 << 16))  # zeros: no counters yet
+    filled.start()
+    assert asks.get("/metrics").status_code == 200
+    filled.join()

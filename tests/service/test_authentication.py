@@ -15,10 +15,9 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dpplearn.service.app import create_app
-from dpplearn.service.security import read_keys
-from dpplearn.service.settings import Limits, Settings
+from dpplearn.service.settings import Settings, read_keys
 from helpers.service import Client, client, problem_of
-from helpers.shelves import SHARES, three_categories, write_shelf
+from helpers.stores import SHARES, three_categories, write_models
 
 KEY = "a key of some length"
 WITH_KEY = {"authorization": f"Bearer {KEY}"}
@@ -28,7 +27,7 @@ DATA = ("sleep", "meals", "crib", "lamp", "bib", "dpplearn_")  # names of models
 
 # Routes that need no key: the pages, which contain no data, the description of the API, and the health checks.
 # A route that is not listed here must answer 401 without a key.
-PUBLIC_ROUTES = {"/", "/analyst", "/docs", "/openapi.json", "/healthz", "/readyz"}
+PUBLIC_ROUTES = {"/", "/analyst", "/openapi.json", "/healthz", "/readyz"}
 PUBLIC_MOUNTS = {"/assets"}
 
 # Valid requests to each kind of guarded route, also with percent-encoded characters.
@@ -41,7 +40,8 @@ GUARDED: list[tuple[str, str, dict[str, Any] | None]] = [
     ("GET", "/v1/models/sleep", None),
     ("GET", "/metrics", None),
     ("POST", "/v1/models/sleep/recommend", {"basket": ["crib"]}),
-    ("POST", "/v1/models/sleep/recommend/batch", {"rows": [{}]}),
+    ("POST", "/v1/models/sleep/recommend", {"baskets": [[]]}),
+    ("GET", "/v1/models/sleep/related?item=crib", None),
     ("POST", "/v1/models/sleep/sample", {}),
     ("POST", "/v1/recommend", {}),
     ("POST", "/v1/complete", {}),
@@ -125,7 +125,7 @@ DEPLOYMENTS: dict[str, Callable[[FastAPI], Deployment]] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_shelf(tmp_path_factory.mktemp("models") / "store", three_categories(), SHARES)
+    return write_models(tmp_path_factory.mktemp("models") / "store", three_categories(), SHARES)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ Ask = Callable[..., httpx.Response]
 @pytest.fixture(scope="module", params=DEPLOYMENTS)
 def ask(request: pytest.FixtureRequest, folder: Path, keys: tuple[bytes, ...]) -> Iterator[Ask]:
     """Send a request to one deployment of the application."""
-    app = create_app(Settings(folder, keys=keys, limits=Limits(body=MAX_BODY)))
+    app = create_app(Settings(folder, keys=keys, max_body=MAX_BODY))
     deployed = DEPLOYMENTS[request.param](app)
     transport = httpx.ASGITransport(deployed.app, raise_app_exceptions=False, root_path=deployed.root_path)
     requests = httpx.AsyncClient(transport=transport, base_url="http://here")
@@ -156,12 +156,12 @@ def ask(request: pytest.FixtureRequest, folder: Path, keys: tuple[bytes, ...]) -
 
 @pytest.fixture
 def direct(folder: Path, keys: tuple[bytes, ...]) -> Iterator[Client]:
-    with client(folder, keys=keys, limits=Limits(body=MAX_BODY), origins=(ORIGIN,)) as found:
+    with client(folder, keys=keys, max_body=MAX_BODY, origins=(ORIGIN,)) as found:
         yield found
 
 
 def assert_unauthorised(response: httpx.Response) -> None:
-    assert problem_of(response, 401)["type"] == "/docs#problem-no-key"
+    assert problem_of(response, 401)["type"] == "problem:no-key"
     assert response.headers["www-authenticate"] == "Bearer"
     assert_no_data(response)
 

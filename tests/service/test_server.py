@@ -17,7 +17,7 @@ from helpers import command
 from helpers.problems import as_mixture, random_mixture
 from helpers.program import wait_for
 from helpers.service import Connection, Server, alive, server
-from helpers.shelves import SHARES, three_categories, write_shelf
+from helpers.stores import SHARES, three_categories, write_models
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ RECOMMEND = "/v1/models/sleep/recommend"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return write_shelf(tmp_path / "shelf", three_categories(), SHARES)
+    return write_models(tmp_path / "shelf", three_categories(), SHARES)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def served(folder: Path, tmp_path: Path) -> Iterator[Server]:
 def swap(folder: Path, seed: int) -> None:
     """A new shelf as fit_all puts it in place: files of new names, and the manifest last."""
     models = three_categories() | {"sleep": as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"])}
-    aside = write_shelf(folder.with_name(f"aside-{seed}"), models, SHARES)
+    aside = write_models(folder.with_name(f"aside-{seed}"), models, SHARES)
     manifest = json.loads((aside / "manifest.json").read_text())
     for each in manifest["categories"]:
         new = f"{each['slug']}-{seed}.safetensors"
@@ -69,7 +69,7 @@ def test_one_server_swaps_models_under_load_logs_no_baskets_and_finishes_a_reque
     try:
         for seed in range(SWAPS):
             swap(folder, seed)
-            wait_for(lambda n=seed + 1: len(served.events("shelf_swapped")) >= n, served.process)  # type: ignore[misc]
+            wait_for(lambda n=seed + 1: len(served.events("store_replaced")) >= n, served.process)  # type: ignore[misc]
     finally:
         done.set()
         for each in loads:
@@ -98,7 +98,8 @@ def test_one_server_swaps_models_under_load_logs_no_baskets_and_finishes_a_reque
 
 def counted(served: Server) -> float:
     """Return how many recommendations the metrics count."""
-    _, metrics = served.ask("GET", "/metrics")
+    status, metrics = served.ask("GET", "/metrics")
+    assert status == 200, metrics
     lines = [line for line in metrics.decode().splitlines() if line.startswith("dpplearn_requests_total{")]
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if "recommend" in line)
 

@@ -13,11 +13,11 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.models.model import SetModel
-from dpplearn.service.shelves import read_served
-from dpplearn.tools.files import digest
+from dpplearn.service.loader import read_store
+from dpplearn.utils.files import digest
 from helpers.problems import as_mixture, random_mixture
 from helpers.service import Client, answer_of, client, problem_of
-from helpers.shelves import SHARES, three_categories, write_shelf
+from helpers.stores import SHARES, three_categories, write_models
 
 
 def other(seed: int = 9) -> SetModel:
@@ -32,17 +32,6 @@ def best(asks: Client, name: str = "sleep") -> float:
 def metric(asks: Client, name: str) -> float:
     lines = asks.get("/metrics").text.splitlines()
     return next(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"{name} "))
-
-
-def test_recommended_items_are_counted_by_model(folder: Path) -> None:
-    with client(folder) as asks:
-        name = 'dpplearn_recommended_items_total{model="sleep"}'
-        asks.post("/v1/models/sleep/recommend", json={"k": 2})
-        assert metric(asks, name) == 2
-        asks.post("/v1/models/sleep/recommend/batch", json={"rows": [{"basket": ["cot"], "k": 1}]})
-        assert metric(asks, name) == 3
-        found = answer_of(asks.post("/v1/recommend", json={"k": 3}))["items"]
-        assert metric(asks, name) == 3 + sum(each["category"] == "sleep" for each in found)
 
 
 def edit(folder: Path, slug: str, **changes: Any) -> None:
@@ -65,14 +54,14 @@ def test_a_replaced_model_is_served_and_unchanged_models_are_kept(folder: Path) 
         assert now.version != before.version
         about = answer_of(asks.get("/v1/models/sleep"))
         assert (about["version"], about["share"]) == (digest(folder / "sleep.safetensors"), 0.9)
-        expected = dl.Shelf.open(folder).recommend([], 1)[0].probability
+        expected = dl.ModelStore.open(folder).recommend([], 1)[0].probability
         assert answer_of(asks.post("/v1/recommend", json={"k": 1}))["items"][0]["probability"] == expected
 
 
 def test_a_broken_new_model_leaves_the_old_one_serving(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with client(folder) as asks:
         before = best(asks)
-        write_shelf(folder, three_categories() | {"sleep": other(), "meals": other()}, SHARES)
+        write_models(folder, three_categories() | {"sleep": other(), "meals": other()}, SHARES)
         whole = (folder / "sleep.safetensors").read_bytes()
         spoil(folder / "sleep.safetensors")
         assert metric(asks, 'dpplearn_model_broken{model="sleep"}') == 0
@@ -80,13 +69,13 @@ def test_a_broken_new_model_leaves_the_old_one_serving(folder: Path, caplog: pyt
         assert best(asks) == before
         assert best(asks, "meals") == pytest.approx(max(other().marginals()))  # the other models are new
         assert metric(asks, 'dpplearn_model_broken{model="sleep"}') == 1
-        assert metric(asks, "dpplearn_shelf_refused") == 1
+        assert metric(asks, "dpplearn_store_refused") == 1
         assert answer_of(asks.get("/v1/models"))["broken"] == ["sleep"]
         assert any("SHA-256" in str(getattr(each, "fields", "")) for each in caplog.records)
         (folder / "sleep.safetensors").write_bytes(whole)  # under the same manifest
         asks.refresh()
         assert best(asks) == pytest.approx(max(other().marginals()))
-        assert metric(asks, "dpplearn_shelf_refused") == 0
+        assert metric(asks, "dpplearn_store_refused") == 0
 
 
 def test_categories_come_and_go_and_a_broken_one_is_served_once_it_is_repaired(folder: Path) -> None:
@@ -99,14 +88,14 @@ def test_categories_come_and_go_and_a_broken_one_is_served_once_it_is_repaired(f
         assert asks.get("/v1/models/sleep").status_code == 200
         models = three_categories()
         del models["wear"]
-        write_shelf(folder, models | {"toys": other()}, {**SHARES, "toys": 0.5})
+        write_models(folder, models | {"toys": other()}, {**SHARES, "toys": 0.5})
         asks.refresh()
         assert [each["name"] for each in answer_of(asks.get("/v1/models"))["models"]] == ["meals", "sleep", "toys"]
         problem_of(asks.get("/v1/models/wear"), 404)
 
 
 def test_an_unreadable_manifest_changes_nothing(folder: Path) -> None:
-    contents = ["{", '{"kind": "shelf", "format": 1, "categories": 3}', '{"kind": "prepared"}']
+    contents = ["{", '{"kind": "store", "format": 1, "categories": 3}', '{"kind": "prepared"}']
     with client(folder) as asks:
         before = best(asks)
         for content in (*contents, None):
@@ -116,7 +105,7 @@ def test_an_unreadable_manifest_changes_nothing(folder: Path) -> None:
                 (folder / "manifest.json").write_text(content)
             asks.refresh()
             assert best(asks) == before
-            assert metric(asks, "dpplearn_shelf_refused") == 1
+            assert metric(asks, "dpplearn_store_refused") == 1
 
 
 def test_only_sound_models_in_the_folder_itself_are_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,15 +117,15 @@ def test_only_sound_models_in_the_folder_itself_are_loaded(folder: Path, monkeyp
     trap.mkdir()
     (trap / "trap.safetensors").write_bytes(pickle.dumps(Trap()))
     with pytest.raises(dl.InputError):
-        read_served(trap)
+        read_store(trap)
     assert not folder.with_name("run").exists()
     other().save(outside)
     (folder / "link.safetensors").symlink_to(outside)
     for file in ("../outside.safetensors", "link.safetensors", str(outside)):
         edit(folder, "sleep", file=file, sha256=digest(outside))
-        assert list(read_served(folder).broken) == ["sleep"]
+        assert list(read_store(folder).broken) == ["sleep"]
     monkeypatch.setattr(dl.DPP, "recommend", lambda *_: [dl.Recommendation("tie", 1.0, float("nan"))])
-    assert set(read_served(folder).broken) == {"sleep", "wear"}
+    assert set(read_store(folder).broken) == {"sleep", "wear"}
 
 
 def test_without_a_manifest_every_model_has_share_one(tmp_path: Path) -> None:
@@ -150,7 +139,7 @@ def test_without_a_manifest_every_model_has_share_one(tmp_path: Path) -> None:
 
 def test_the_watch_goes_on_after_an_error(folder: Path) -> None:
     with client(folder) as asks:
-        current = asks.app.state.service.current
+        current = asks.app.state.service.store
         looks: list[bool] = []
 
         def refresh() -> bool:
@@ -173,7 +162,7 @@ def test_the_watch_goes_on_after_an_error(folder: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return write_shelf(tmp_path / "shelf", three_categories(), SHARES)
+    return write_models(tmp_path / "shelf", three_categories(), SHARES)
 
 
 def spoil(path: Path) -> None:

@@ -114,7 +114,14 @@ class PairTests:
         ]
 
 
-def pair_tests(baskets: Baskets, level: float = LEVEL) -> PairTests:
+def pair_tests(
+    baskets: Baskets,
+    level: float = LEVEL,
+    *,
+    max_dense_items: int = FEW,
+    max_pairs: int = MOST_PAIRS,
+    batch_size: int = AT_ONCE,
+) -> PairTests:
     """Test every pair of items that occur against independence, given how often each occurs.
 
     Tails are those of the hypergeometric law, and errors are held to `level` over all pairs by the rule of Benjamini
@@ -132,6 +139,12 @@ def pair_tests(baskets: Baskets, level: float = LEVEL) -> PairTests:
         At least one of positive weight.
     level
         Of the pairs called repelling or attracting, the share that may be by mistake.
+    max_dense_items
+        Up to so many items that occur, every pair is tested.
+    max_pairs
+        Number of co-occurring pairs that are counted; of more, those that co-occurred least often are left out.
+    batch_size
+        Number of possible counts in memory at a time.
 
     Returns
     -------
@@ -151,12 +164,12 @@ def pair_tests(baskets: Baskets, level: float = LEVEL) -> PairTests:
         raise InputError(f"level is {level}; expected a number between 0 and 1")
     n, count = _counts(baskets)
     possible = int(np.count_nonzero(count)) * (int(np.count_nonzero(count)) - 1) // 2
-    pairs, observed = _tested(baskets, n, count)
+    pairs, observed = _tested(baskets, n, count, max_dense_items, max_pairs)
     nonempty = bool(baskets.sizes[baskets.weights > 0].min(initial=1) > 0)
     chances, odds, empty = _chance(count / n, pairs, nonempty)
     first, second = count[pairs].T
     margins = _Margins(observed, first, second, n, n * chances, odds)
-    null = _null(margins)
+    null = _null(margins, batch_size)
     adjusted = false_discovery_control(null.p) * (possible / len(pairs)) if len(pairs) else null.p
     told = adjusted <= level
     enough = level * (told.sum() + 1) / max(possible, 1)  # for one pair more to be told
@@ -193,12 +206,12 @@ def _counts(baskets: Baskets) -> tuple[int, Ints]:
     return n, np.rint(baskets.frequencies() * n).astype(np.int64)
 
 
-def _tested(baskets: Baskets, n: int, count: Ints) -> tuple[Ints, Ints]:
+def _tested(baskets: Baskets, n: int, count: Ints, max_dense_items: int, max_pairs: int) -> tuple[Ints, Ints]:
     """The pairs that are looked at, (n_pairs, 2), in the order of the catalogue; and how many baskets hold both."""
-    met, n_items = pair_counts(baskets, MOST_PAIRS), baskets.n_items
+    met, n_items = pair_counts(baskets, max_pairs), baskets.n_items
     counted = count[met.pairs].all(axis=1)  # a weight that is worth less than half a basket may count nothing
     keys = met.pairs[counted].astype(np.int64) @ [n_items, 1]
-    least = 0.0 if np.count_nonzero(count) <= FEW else WORTH_TESTING * n
+    least = 0.0 if np.count_nonzero(count) <= max_dense_items else WORTH_TESTING * n
     every = np.union1d(keys, _products_above(count, least) @ [n_items, 1])
     together = np.full(len(every), max(met.least - 1, 0.0))  # what was left out may have met so often
     together[np.searchsorted(every, keys)] = met.weights[counted]
@@ -272,9 +285,9 @@ def _strength(null: _Null, fair: Bools, side: Bools, column: int, n: int) -> Str
     return Strength(float(excess) / n, float(np.sqrt(null.variance[fair, column].sum())) / n)
 
 
-def _null(margins: _Margins) -> _Null:
+def _null(margins: _Margins, batch_size: int) -> _Null:
     """Part by part, as all possible counts of all pairs would not fit."""
-    parts = [_null_of(margins.part(rows)) for rows in _parts(margins)]
+    parts = [_null_of(margins.part(rows)) for rows in _parts(margins, batch_size)]
     none = _Null(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros((0, 2)), np.zeros((0, 2)))
     return _Null(*(np.concatenate(columns) for columns in zip(none, *parts, strict=True)))
 
@@ -289,10 +302,10 @@ def _window(margins: _Margins) -> tuple[Ints, Ints]:
     return np.minimum(first, margins.most), np.maximum(last, margins.least)
 
 
-def _parts(margins: _Margins) -> Iterator[slice]:
+def _parts(margins: _Margins, batch_size: int) -> Iterator[slice]:
     first, last = _window(margins)
     ends = np.cumsum(last - first + 1)
-    cuts = np.searchsorted(ends, np.arange(AT_ONCE, ends[-1] if len(ends) else 0, AT_ONCE)) + 1
+    cuts = np.searchsorted(ends, np.arange(batch_size, ends[-1] if len(ends) else 0, batch_size)) + 1
     edges = np.unique(np.concatenate([[0], cuts, [len(ends)]]))
     return (slice(start, stop) for start, stop in pairwise(edges.tolist()))
 

@@ -4,7 +4,7 @@ that is worth in prediction."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
 from textwrap import fill
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.analysis.bounds import Bounds, bounds
-from dpplearn.analysis.cooccurrence import LEVEL, PairTests, pair_tests
+from dpplearn.analysis.cooccurrence import LEVEL, Pair, PairTests, pair_tests
 from dpplearn.analysis.gains import (
     CASES,
     INDEPENDENT,
@@ -31,15 +31,21 @@ from dpplearn.analysis.substitutes import AT_LEAST, SubstituteGroup, substitute_
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.errors import whole_number
-from dpplearn.learners.fit_dpp import fit_dpp
+from dpplearn.learners.fit import fit_dpp
 from dpplearn.models.dpp import DPP
 from dpplearn.models.independence import WORTH_HAVING
-from dpplearn.tools.tables import WIDTH
-from dpplearn.tools.words import count, likelier, number, signed
+from dpplearn.utils.text import WIDTH, TextTable, as_plain_text, count, number, shown, signed, times_as_likely
 
 MOST_ITEMS = 200  # looked at by default, as learning takes long for more
 COARSE = 0.1  # nats per basket: data that would not show as much tell nothing
 RARE = 5  # an item in fewer baskets is rare
+MAX_PAIRS_SHOWN = 2  # of each kind
+CASE_WORDS = {
+    SYMMETRIC: ("repulsion", "symmetric DPP"),
+    NONSYMMETRIC: ("repulsion and attraction", "nonsymmetric DPP"),
+    SEGMENTS: ("segments alone", "segments of independent items"),
+    MIXTURE: ("all of these", "mixture"),
+}
 
 
 class Verdict(StrEnum):
@@ -227,36 +233,100 @@ class Diagnosis:
         gain = self.unseen.gain(self._simplest)
         best = self.unseen.gain(self.unseen.best)
         numbers = {
-            "likelier": likelier(gain.mean),
+            "likelier": times_as_likely(gain.mean),
             "gain": _nats(gain.mean),
             "error": _nats(2 * gain.standard_error),
             "best": _nats(best.mean),
             "best_error": _nats(2 * best.standard_error),
-            "single": likelier(max(self.gains[case].mean for case in (SYMMETRIC, NONSYMMETRIC))),
+            "single": times_as_likely(max(self.gains[case].mean for case in (SYMMETRIC, NONSYMMETRIC))),
             "n": f"{self.overview.weight:,.6g} basket{'' if self.overview.weight == 1 else 's'}",
             "why": self._why_open,
         }
         return (NO_ROOM if self._no_room else SENTENCES[self.verdict]).format(**numbers)
 
-    def __str__(self) -> str:
-        data, pairs = self.overview, self.pairs
-        parts = {
-            "repulsion": self.repulsion,
-            "attraction beside it": self.attraction,
-            "segments alone": self.segments,
-            "all together": self.gains[MIXTURE],
+    def tables(self, top: int = MAX_PAIRS_SHOWN) -> list[TextTable]:
+        """Return tables of the data, the gains, the strongest pairs (`top` of each kind) and the lift by similarity."""
+        return [
+            TextTable("Data", "", ["", "value"], self._facts()),
+            TextTable(
+                f"Gain over independent items, {self.unseen.weights.sum():,.6g} held-out baskets",
+                "In nats per basket ± two standard errors.",
+                ["", "gain>", "model"],
+                [(what, _worth(self.gains[case]), model) for case, (what, model) in CASE_WORDS.items()],
+            ),
+            *self._pair_table(top),
+            *([] if self.similarity is None else [_similarity_table(self.similarity)]),
+        ]
+
+    def _facts(self) -> list[tuple[str, str]]:
+        data, pairs, ratio = self.overview, self.pairs, self.bounds
+        modelled = f"; models use the {data.n_looked_at:,} most frequent" if data.n_looked_at < data.n_items else ""
+        found = f"{pairs.repels.sum():,} co-occur less and {pairs.attracts.sum():,} more often than expected"
+        bound = f"{number(ratio.size_ratio, 2)} ± {number(2 * ratio.standard_error, 2)}"
+        return [
+            ("baskets", f"{data.n_baskets:,}, {data.mean_size:.2f} items on average, at most {data.largest_size}"),
+            ("items", f"{data.n_items:,}, {data.n_rare:,} in fewer than {RARE} baskets{modelled}"),
+            ("pairs", f"{pairs.n_possible:,}: {found} under independence"),
+            ("variance/mean of size", f"{bound} (a symmetric DPP: at most 1, any single DPP: at most 2)"),
+        ]
+
+    def _pair_table(self, top: int) -> list[TextTable]:
+        pairs = self.pairs
+        strongest = [each for side in (pairs.repels, pairs.attracts) for each in pairs.strongest(side, top)]
+        rows = [
+            (
+                shown(each.first),
+                shown(each.second),
+                count(each.observed),
+                number(each.expected, 1),
+                number(each.ratio, 2),
+            )
+            for each in strongest
+        ]
+        columns = ["", "", "observed>", "expected>", "lift>"]
+        return [TextTable("Strongest pairs", "", columns, rows)] if rows else []
+
+    def to_dict(self, top: int = MAX_PAIRS_SHOWN) -> dict[str, Any]:
+        """Return everything as data for JSON, with `top` pairs of each kind."""
+        pairs, limits = self.pairs, self.bounds
+        beyond = {"sizes_beyond": limits.sizes_beyond, "sizes_beyond_symmetric": limits.sizes_beyond_symmetric}
+        return {
+            **asdict(self.overview),
+            "pairs": {
+                "possible": pairs.n_possible,
+                "tested": len(pairs),
+                "counted_baskets": pairs.n,
+                "given_not_empty": pairs.nonempty,
+                "independent_probability_empty": pairs.probability_empty,
+                "repel": int(pairs.repels.sum()),
+                "attract": int(pairs.attracts.sum()),
+                "could_be_told_to_repel": int(pairs.could_repel.sum()),
+                "ever_met": int((pairs.observed > 0).sum()),
+                "repelling": pairs.repelling._asdict(),
+                "attracting": pairs.attracting._asdict(),
+            },
+            "repelling_pairs": [_pair_dict(each) for each in pairs.strongest(pairs.repels, top)],
+            "attracting_pairs": [_pair_dict(each) for each in pairs.strongest(pairs.attracts, top)],
+            "repulsion": _gain_dict(self.repulsion),
+            "attraction": _gain_dict(self.attraction),
+            "segments": _gain_dict(self.segments),
+            "gains": {case: _gain_dict(gain) for case, gain in self.gains.items()},
+            "judged_baskets": float(self.unseen.weights.sum()),
+            "bounds": {**limits._asdict(), **beyond},
+            "verdict": str(self.verdict),
+            "sentence": self.sentence,
+            "similarity": None
+            if self.similarity is None
+            else {**asdict(self.similarity), "verdict": self.similarity.verdict, "sentence": self.similarity.sentence},
         }
-        said = [self.sentence, *([self.similarity.sentence] if self.similarity is not None else [])]
-        return "\n".join(
-            [
-                f"Diagnosis: {count(data.n_baskets, 'basket')} of {count(data.n_items, 'item')}, "
-                f"{data.mean_size:.2f} per basket",
-                f"  of {pairs.n_possible:,} pairs, {pairs.repels.sum():,} repel and {pairs.attracts.sum():,} attract",
-                "  gain over independent items on unseen baskets, in nats per basket:",
-                *(f"    {name:<20} {_worth(gain)}" for name, gain in parts.items()),
-                *(fill(each, WIDTH, initial_indent="  ", subsequent_indent="  ") for each in said),
-            ]
-        )
+
+    def text(self, top: int = MAX_PAIRS_SHOWN) -> str:
+        """Return the verdict and the tables as text of at most 80 columns."""
+        lines = [line for table in self.tables(top) for line in as_plain_text(table)]
+        return "\n".join([fill(self.sentence, WIDTH), *lines])
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 def diagnose(
@@ -324,3 +394,27 @@ def _worth(gain: Gain) -> str:
     if np.isnan(gain.mean):
         return "unknown"
     return f"{signed(gain.mean, 3)} ± {number(2 * gain.standard_error, 3)}"
+
+
+def _gain_dict(gain: Gain) -> dict[str, Any]:
+    return {**gain._asdict(), "percent": gain.percent, "clear": gain.clear}
+
+
+def _pair_dict(pair: Pair) -> dict[str, Any]:
+    return {**pair._asdict(), "ratio": pair.ratio}
+
+
+def _similarity_table(found: LiftBySimilarity) -> TextTable:
+    rows = [
+        (
+            "none" if each.low < 0 else f"above {each.low:g}, to {each.high:g}",
+            count(each.n_pairs),
+            count(each.observed),
+            number(each.expected, 1),
+            number(each.ratio, 2),
+            f"{number(each.ratio_low, 2)} to {number(each.ratio_high, 2)}",
+        )
+        for each in found.bins
+    ]
+    columns = ["similarity", "pairs>", "observed>", "expected>", "lift>", "90% interval>"]
+    return TextTable("Lift by similarity", found.sentence, columns, rows)

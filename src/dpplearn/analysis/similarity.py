@@ -17,7 +17,7 @@ from dpplearn.distributions.independent import before_truncation
 from dpplearn.errors import InputError
 from dpplearn.learners.data import units_of
 from dpplearn.models.relations import COVERAGE, Evidence
-from dpplearn.tools.words import number
+from dpplearn.utils.text import number
 
 EDGES = (0.0, 0.1, 0.3, 0.5, 0.7)  # a bin reaches from above one of them to the next, the last to 1; below is unlike
 EXACT = 1e-9  # similarities nearer than this are the same

@@ -1,4 +1,4 @@
-"""The program `dpplearn`: its commands, and how it starts."""
+"""The program `dpplearn`: its commands and its start."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ import dpplearn
 from dpplearn.cli.errors import INTERRUPTS, exit_code, run_typer, show_warning
 from dpplearn.errors import InputWarning
 
-COMMANDS = (
-    "diagnose",
-    "fit",
-    "score",
-    "compare",
-    "recommend",
-    "explain",
-    "complete",
-    "sample",
-    "describe",
-    "plot",
-    "add-items",
-    "update",
-    "check",
-    "prepare",
-    "fit-all",
-    "recommend-all",
-    "serve",
-)
-BRIEF = ("recommend", "complete", "explain")  # over before a second thread of BLAS has begun to be of use
+# Commands and the first lines of their help. A command's module is imported only when the command is called.
+COMMANDS = {
+    "diagnose": "Measure on held-out baskets which model suits the data.",
+    "fit": "Fit a mixture (default) or a DPP to baskets and save it.",
+    "score": "Evaluate a model on held-out baskets, next to baselines.",
+    "compare": "Compare models, learners and baselines by cross-validation.",
+    "recommend": "Recommend items to add to a basket.",
+    "explain": "Explain why a basket makes an item more or less likely.",
+    "complete": "Extend a basket to a set of high probability (greedy MAP).",
+    "sample": "Draw random sets from a model.",
+    "describe": "Summarise a model: sizes, substitutes, complements, segments.",
+    "plot": "Plot a model: spectrum, sizes, lift, segments.",
+    "add-items": "Add items without data to a model.",
+    "update": "Update a model with new baskets and report what changed.",
+    "check": "Test recent baskets for drift (exit code 3 if there is any).",
+    "prepare": "Turn raw orders into training and test baskets per category.",
+    "fit-all": "Fit one model per category of prepared baskets.",
+    "recommend-all": "Recommend items for every basket of a table.",
+    "serve": "Serve models over HTTP, with web pages.",
+}
+BRIEF = ("recommend", "complete", "explain")  # finished before a second BLAS thread pays off
 
 
 def command(name: str) -> Callable[..., None]:
-    """The function of a command, in the module of the same name; these are loaded when they are wanted."""
+    """Import the function of a command, which is in the module of the same name."""
     own = name.replace("-", "_")
-    found: Callable[..., None] = getattr(import_module(f"dpplearn.cli.commands.{own}"), own)
-    return found
+    module = import_module(f"dpplearn.cli.commands.{own}")
+    with_options: Callable[..., Callable[..., None]] = import_module("dpplearn.cli.options").with_options
+    return with_options(getattr(module, own))
 
 
 HELP = "Fit determinantal point processes, and mixtures of them, to baskets; recommend, evaluate and serve."
@@ -67,16 +69,24 @@ def _dpplearn(
 
 
 def program(arguments: Sequence[str] = ()) -> typer.Typer:
-    """With the command that the arguments begin with, or else with all of them, as help and mistakes need."""
+    """Return the program with the command that the arguments name; without one, with summaries of all commands."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=HELP, epilog=EPILOG)
     app.callback(no_args_is_help=False)(_dpplearn)
-    for name in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
-        app.command(name)(command(name))
+    if arguments and arguments[0] in COMMANDS:
+        app.command(arguments[0])(command(arguments[0]))
+        return app
+    app.rich_markup_mode = None  # plain help of the program: importing the formatter would take longer
+    for name, summary in COMMANDS.items():
+        app.command(name, help=summary)(_not_loaded)
     return app
 
 
+def _not_loaded() -> None:
+    """Stand for a command in the help of the program."""
+
+
 def run(arguments: Sequence[str]) -> int:
-    """Run a command in this process, with the streams and signals as they are; the exit code."""
+    """Run a command in this process, without changing streams and signals. Return the exit code."""
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
         warnings.simplefilter("always", InputWarning)
@@ -84,9 +94,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> int:
-    """Run the program; the exit code."""
+    """Run the program and return the exit code."""
     if sys.argv[1:2] and sys.argv[1] in BRIEF:
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded, which nothing here has done
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported
     _prepare_streams()
     INTERRUPTS.listen()
     return run(sys.argv[1:] or ["--help"])

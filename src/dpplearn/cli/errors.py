@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from dpplearn.errors import InputError, InputWarning, OutputExistsError
-from dpplearn.tools.threads import ENDING
+from dpplearn.utils.threads import ENDING
 
 FAILED, WRONG_USAGE, DRIFTED = 1, 2, 3
 REPEAT_SECONDS = 0.02  # long enough to leave the code that drops exceptions

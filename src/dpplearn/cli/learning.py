@@ -1,17 +1,16 @@
-"""The options of learning, which every command that learns a model takes."""
+"""The group of options of every command that fits a model."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import LEARNING, one_of, parse_shrinkage
+from dpplearn.cli.options import LEARNING, one_of
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
 from dpplearn.learners.settings import (
     DENSE,
@@ -23,10 +22,11 @@ from dpplearn.learners.settings import (
     MAX_RESTARTS,
     MAX_SEGMENTS,
     MODELS,
+    check_shrinkage,
 )
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.symmetric.table import LEARNERS
-from dpplearn.tools.words import listed
+from dpplearn.utils.text import listed
 
 MIXTURE, DPPS, REGULARISING = "Learning a mixture", "Learning a DPP", "Little data"
 NAMES = {"mixture": "a mixture", "dpp": "a DPP"}
@@ -37,6 +37,14 @@ def positive(value: float | None) -> float | None:
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value:g} is not above 0")
     return value
+
+
+def parse_shrinkage(value: str) -> float | str:
+    """Return the value of --shrinkage as `fit` takes it."""
+    try:
+        return check_shrinkage(value if value == "auto" else float(value))
+    except ValueError:  # an `InputError` is one
+        raise typer.BadParameter(f"expected auto or a number between 0 and 1, got {value!r}") from None
 
 
 Kind = Annotated[
@@ -154,7 +162,7 @@ Nonempty = Annotated[
 
 @dataclass(frozen=True)
 class Learning:
-    """What can be asked of learning, as given."""
+    """Options for fitting a model."""
 
     model: Kind = None
     segments: Segments = None
@@ -171,39 +179,18 @@ class Learning:
     nonempty: Nonempty = None
 
     def checked(self, start: Path | None = None, of_start: str | None = None) -> dict[str, Any]:
-        """The options as `fit` takes them, if they go together and with a model to start from."""
+        """Return the options for `fit`, after checking that they fit together and to the model to start from."""
         of_mixture = {"--segments": self.segments, "--rank": self.rank, "--no-attraction": self.no_attraction or None}
         of_dpp = {"--learner": self.learner, "--init": self.init, "--shrinkage": self.shrinkage}
         check_kind(self.model, start, of_mixture, of_dpp, of_start)
-        check_law(self.learner, self.nonempty)
+        check_nonempty(self.learner, self.nonempty)
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         given["attraction"] = not given.pop("no_attraction")
         return {**given, "nonempty": "auto" if self.nonempty is None else self.nonempty}
 
 
-def with_learning(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options of `Learning` in place of its parameter `learning`."""
-    hints = get_type_hints(Learning, include_extras=True)
-    ours = [
-        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=hints[each.name])
-        for each in fields(Learning)
-    ]
-    signature = inspect.signature(command, eval_str=True)
-    parameters: list[inspect.Parameter] = []
-    for each in signature.parameters.values():
-        parameters += ours if each.name == "learning" else [each.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-
-    def taking(**given: Any) -> None:
-        command(learning=Learning(**{each.name: given.pop(each.name) for each in ours}), **given)
-
-    taking.__name__, taking.__doc__ = command.__name__, command.__doc__
-    taking.__annotations__ = {each.name: each.annotation for each in parameters}
-    taking.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    return taking
-
-
 def check_kind(model: str | None, start: Path | None, of_mixture: Given, of_dpp: Given, of_start: str | None) -> None:
-    """That all options ask for one kind of model; `fit` would say so in the words of Python."""
+    """Raise an error that names the options if they ask for different kinds of model."""
     asked = {f"--model {model}": model, **dict.fromkeys(_given(of_dpp), "dpp"), f"--start {start}": of_start}
     wanted = {option: kind for option, kind in asked.items() if kind is not None}
     kind = next(iter(wanted.values()), "mixture")
@@ -219,7 +206,7 @@ def _given(options: Given) -> list[str]:
     return [name for name, value in options.items() if value is not None]
 
 
-def check_law(learner: str | None, nonempty: bool | None) -> None:
+def check_nonempty(learner: str | None, nonempty: bool | None) -> None:
     if learner in LEARNERS and nonempty and not LEARNERS[learner].can_condition:
         able = [name for name, each in LEARNERS.items() if each.can_condition]
         raise UsageError(f"--nonempty is not for --learner {learner}; use one of {', '.join(able)}")

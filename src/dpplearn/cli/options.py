@@ -1,11 +1,13 @@
-"""The arguments and options that commands share, and what some of them come to."""
+"""Arguments and options that commands share. Groups of options are dataclasses, which `with_options` expands."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import numpy as np
 import typer
@@ -17,10 +19,9 @@ from dpplearn.data.parts import Parts
 from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_items, read_parts
 from dpplearn.data.unknown import UNKNOWN, LeftOut
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.learners.settings import check_shrinkage
-from dpplearn.tools.files import OutputKind, check_replaceable, same_file
-from dpplearn.tools.threads import MOST_THREADS
-from dpplearn.tools.words import listed
+from dpplearn.utils.files import OutputKind, check_replaceable, same_file
+from dpplearn.utils.text import listed
+from dpplearn.utils.threads import MOST_THREADS, set_default_threads
 
 
 def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
@@ -40,14 +41,6 @@ def share_of_one(value: float) -> float:
     if not 0 < value < 1:
         raise typer.BadParameter(f"{value:g} is not between 0 and 1")
     return value
-
-
-def parse_shrinkage(value: str) -> float | str:
-    """Return the value of --shrinkage as `fit` takes it."""
-    try:
-        return check_shrinkage(value if value == "auto" else float(value))
-    except ValueError:  # an `InputError` is one
-        raise typer.BadParameter(f"expected auto or a number between 0 and 1, got {value!r}") from None
 
 
 READING, LEARNING = "Reading baskets", "Learning"
@@ -73,7 +66,7 @@ Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the ran
 Top = Annotated[int, typer.Option("--top", min=1, help="How many items and pairs to show.")]
 Threads = Annotated[
     int | None,
-    typer.Option(min=1, max=MOST_THREADS, rich_help_panel=LEARNING, help="How many threads; by default all cores."),
+    typer.Option("--threads", min=1, max=MOST_THREADS, help="Number of threads; by default one per core."),
 ]
 
 Format = Annotated[
@@ -96,7 +89,7 @@ WeightColumn = Annotated[
 TimeColumn = Annotated[
     str | None,
     typer.Option(
-        "--time", rich_help_panel=READING, help="The column of dates or times; a basket's is its earliest, in UTC."
+        "--time", rich_help_panel=READING, help="Column of dates or times, in UTC; a basket has the latest of its rows."
     ),
 ]
 Since = Annotated[
@@ -145,6 +138,87 @@ ClusterAddress = Annotated[
         help="Who does the work: N worker processes here, or those of a Dask scheduler.",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Options for reading baskets."""
+
+    format: Format = "auto"
+    basket: BasketColumn = "basket"
+    item: ItemColumn = "item"
+    weight: WeightColumn = None
+    time: TimeColumn = None
+    since: Since = None
+    before: Before = None
+
+    def reader(self, unknown: str = "error", filtering: Filtering | None = None) -> Reader:
+        """Return the reader with these options."""
+        kept = filtering or Filtering()
+        limits = (kept.min_count, kept.top_items, kept.only, self.time, self.since, self.before)
+        return Reader(self.format, self.basket, self.item, self.weight, unknown, *limits)
+
+
+@dataclass(frozen=True)
+class Filtering:
+    """Options that select items of the training data."""
+
+    min_count: MinCount = None
+    top_items: TopItems = None
+    only: OnlyItems = None
+
+
+@dataclass(frozen=True)
+class Display:
+    """Options of every command. `threads` is the default of all computations."""
+
+    quiet: Quiet = False
+    as_json: AsJson = False
+    threads: Threads = None
+
+    @property
+    def progress(self) -> bool:
+        return not self.quiet
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the options of a dataclass in place of each parameter that has one as its type.
+
+    Every command gets the options of `Display`, also those that do not use them.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)
+    }
+    own = [each for name, each in signature.parameters.items() if name not in groups]
+    added = {name: _options_of(group) for name, group in groups.items()}
+    names = {each.name for each in (*own, *(option for options in added.values() for option in options))}
+    common = [option for option in _options_of(Display) if option.name not in names]
+    options = [*own, *(option for each in added.values() for option in each), *common]
+    ordered = sorted(options, key=lambda each: each.default is not inspect.Parameter.empty)
+
+    def expanded(**given: Any) -> None:
+        set_default_threads(given.get("threads"))
+        for each in common:
+            del given[each.name]
+        for name, group in groups.items():
+            given[name] = group(**{option.name: given.pop(option.name) for option in added[name]})
+        command(**given)
+
+    expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
+    expanded.__annotations__ = {each.name: each.annotation for each in ordered}
+    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
+    expanded.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
+    return expanded
+
+
+def _options_of(group: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [
+        inspect.Parameter(each.name, keyword, default=each.default, annotation=hints[each.name])
+        for each in fields(group)
+    ]
 
 
 class Reader(NamedTuple):

@@ -132,7 +132,7 @@ class Baskets(FilteredSets):
         weight
             The column of the weight of a basket, the same in all its rows; 1 by default.
         time
-            The column of dates, times or numbers that tells when; the earliest of a basket's rows is its own.
+            The column of dates, times or numbers. The time of a basket is the latest of its rows, when it was complete.
 
         Returns
         -------

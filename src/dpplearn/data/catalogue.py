@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import Ints
 from dpplearn.errors import InputError, whole_number
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 Label = str | int
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue, is_plain_integer
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 
 def check_is_not_a_matrix(baskets: Any) -> None:

@@ -25,7 +25,7 @@ from dpplearn.data.checks import (
 )
 from dpplearn.data.times import Times
 from dpplearn.errors import InputError
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 
 class Pairs(NamedTuple):

@@ -17,7 +17,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.item_tables import ItemTable, read_item_table
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.tools.words import contents, count
+from dpplearn.utils.text import contents, count
 
 FEWEST = 2  # items of a category that has a column of its own
 MOST_LEVELS = 50  # columns of one categorical column

@@ -17,7 +17,7 @@ from dpplearn.data.times import cut
 from dpplearn.data.totals import item_weights
 from dpplearn.data.unknown import SHOWN
 from dpplearn.errors import InputError, InputWarning, whole_number
-from dpplearn.tools.words import contents, count
+from dpplearn.utils.text import contents, count
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

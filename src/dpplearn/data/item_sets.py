@@ -18,7 +18,7 @@ from dpplearn.data.times import Times
 from dpplearn.data.totals import Totals, item_weights, pair_weights
 from dpplearn.data.unknown import ADVICE, LeftOut, check_unknown
 from dpplearn.errors import InputError
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 
 @dataclass(frozen=True, eq=False, repr=False)

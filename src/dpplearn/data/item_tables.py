@@ -14,7 +14,7 @@ from dpplearn.data.readers import DELIMITERS, format_of, matching_files
 from dpplearn.data.tables import explained, names_of_table, sql_files
 from dpplearn.data.texts import text_file
 from dpplearn.errors import InputError
-from dpplearn.tools.words import contents, count
+from dpplearn.utils.text import contents, count
 
 ITEM = "item"  # the column of labels, unless there is none of that name: then the first
 SHOWN = 3  # examples

@@ -14,8 +14,8 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.totals import Totals, item_weights, pair_weights
 from dpplearn.errors import InputError
-from dpplearn.tools.held import Function, Held, HeldHere
-from dpplearn.tools.words import count
+from dpplearn.utils.parallel import Function, LocalParts, PartStore
+from dpplearn.utils.text import count
 
 Sum = TypeVar("Sum")
 
@@ -34,7 +34,7 @@ class Parts:
     [0.33, 0.33, 0.67]
     """
 
-    def __init__(self, held: Held, catalogue: Catalogue) -> None:
+    def __init__(self, held: PartStore, catalogue: Catalogue) -> None:
         self.held, self.catalogue = held, catalogue
 
     @classmethod
@@ -56,10 +56,10 @@ class Parts:
         >>> Parts.of([Baskets.from_lists([["crib"]]), Baskets.from_lists([["bib"]])]).items
         ('bib', 'crib')
         """
-        return cls.over_all_items(HeldHere(tuple(parts)))
+        return cls.over_all_items(LocalParts(tuple(parts)))
 
     @classmethod
-    def over_all_items(cls, held: Held) -> Parts:
+    def over_all_items(cls, held: PartStore) -> Parts:
         """Of baskets over a catalogue each, held anywhere.
 
         Parameters
@@ -74,7 +74,7 @@ class Parts:
 
         Examples
         --------
-        >>> Parts.over_all_items(HeldHere((Baskets.from_lists([["crib"]]), Baskets.from_lists([["bib"]])))).n_items
+        >>> Parts.over_all_items(LocalParts((Baskets.from_lists([["crib"]]), Baskets.from_lists([["bib"]])))).n_items
         2
         """
         if not len(held):
@@ -221,7 +221,7 @@ class Parts:
         Returns
         -------
         Parts
-            Held where these are.
+            PartStore where these are.
 
         Examples
         --------

@@ -15,7 +15,7 @@ from dpplearn.data.parts import Parts
 from dpplearn.data.tables import Columns, pairs_of_csv, pairs_of_parquet
 from dpplearn.data.texts import lines_of, with_one_line_end
 from dpplearn.errors import InputError
-from dpplearn.tools.held import HeldHere
+from dpplearn.utils.parallel import LocalParts
 
 FORMAT_OF_ENDING = {
     ".parquet": "parquet",
@@ -55,8 +55,8 @@ def read_baskets(
     weight
         The column of a table with the weight of a basket, the same in all its rows; 1 by default.
     time
-        The column of a table that tells when: dates, times (in UTC where they do not say) or numbers. The earliest of a
-        basket's rows is its own.
+        Column of dates, times (UTC unless they have a time zone) or numbers. The time of a basket is the latest of its
+        rows.
 
     Returns
     -------
@@ -135,8 +135,8 @@ def read_parts(
     files = [str(Path(file).absolute()) for pattern in patterns for file in matching_files(fspath(pattern))]
     how = format, basket, item, weight
     if cluster is None:
-        return Parts.over_all_items(HeldHere(tuple(files)).changed(_read_part, *how))
-    from dpplearn.tools.cluster import Cluster
+        return Parts.over_all_items(LocalParts(tuple(files)).changed(_read_part, *how))
+    from dpplearn.utils.cluster import Cluster
 
     workers = Cluster.at(cluster)
     try:

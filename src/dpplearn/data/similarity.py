@@ -15,7 +15,7 @@ from dpplearn.data.checks import as_array, is_null
 from dpplearn.data.features import as_catalogue
 from dpplearn.data.item_tables import ITEM, read_item_table
 from dpplearn.errors import InputError
-from dpplearn.tools.words import contents, count
+from dpplearn.utils.text import contents, count
 
 SYMMETRIC, UNIT, DEFINITE = 1e-8, 1e-6, 1e-8  # what rounding may leave: of S − Sᵀ, of the diagonal, of eigenvalues
 SHOWN = 3  # examples

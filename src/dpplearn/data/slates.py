@@ -13,7 +13,7 @@ from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Catalogue, as_label
 from dpplearn.data.item_tables import read_rows, without_blanks
 from dpplearn.errors import InputError
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 COLUMNS = ("slate", "item", "score", "chosen")
 YES_NO = {"1": True, "0": False, "true": True, "false": False, "yes": True, "no": False}

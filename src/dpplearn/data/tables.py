@@ -17,7 +17,7 @@ from dpplearn.data.catalogue import LONGEST_INTEGER, Catalogue
 from dpplearn.data.conversion import Pairs
 from dpplearn.data.times import Times, times_of_column
 from dpplearn.errors import InputError
-from dpplearn.tools.words import listed
+from dpplearn.utils.text import listed
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

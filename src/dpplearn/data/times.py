@@ -70,7 +70,7 @@ def as_times(values: Any, n_baskets: int) -> Times:
 
 
 def times_of_column(connection: DuckDBPyConnection, source: str, column: str, name: str, kind: str) -> Times:
-    """The earliest of every basket, of a column without nulls in the table `pairs`."""
+    """Return the time of every basket, the latest of its rows, from a column without nulls of the table `pairs`."""
     read = _reading(connection, name, kind)
     wrong = connection.execute(
         f"SELECT rowid + 1, {name} FROM pairs WHERE NOT coalesce(isfinite({read}), false) ORDER BY 1 LIMIT 1"
@@ -82,7 +82,7 @@ def times_of_column(connection: DuckDBPyConnection, source: str, column: str, na
             "leave the row out"
         )
     found = connection.execute(
-        f"SELECT min({read}) AS time FROM pairs JOIN baskets ON c0 = id GROUP BY number ORDER BY number"
+        f"SELECT max({read}) AS time FROM pairs JOIN baskets ON c0 = id GROUP BY number ORDER BY number"
     ).fetchnumpy()["time"]
     return np.asarray(found).astype(float if "DOUBLE" in read else "datetime64[us]")
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpplearn.arrays import NO_ITEMS, Ints
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.tools.words import contents, count
+from dpplearn.utils.text import contents, count
 
 UNKNOWN = ("error", "drop")
 ADVICE = "(unknown='drop', or --unknown drop, leaves such items out)"

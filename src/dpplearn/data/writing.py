@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dpplearn.data.tables import names_of_parquet, sql_text
 from dpplearn.errors import InputError
-from dpplearn.tools.files import OutputKind, new_file
+from dpplearn.utils.files import OutputKind, new_file
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

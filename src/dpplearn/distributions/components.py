@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -81,10 +81,32 @@ def members(sets: Sets) -> list[Ints]:
     return [sets.indices[start:stop].astype(np.int64) for start, stop in pairwise(sets.offsets.tolist())]
 
 
+def subset(sets: Sets, rows: Ints) -> PlainSets:
+    """Return some of the sets."""
+    return PlainSets.of(
+        [sets.indices[sets.offsets[row] : sets.offsets[row + 1]] for row in rows.tolist()], sets.n_items
+    )
+
+
 def rows_of(sets: Sets, start: int, stop: int) -> PlainSets:
     """Return some consecutive sets."""
     offsets = sets.offsets[start : stop + 1]
     return PlainSets(sets.indices[offsets[0] : offsets[-1]], offsets - offsets[0], sets.n_items)
+
+
+class Best(NamedTuple):
+    """The best next items of each of s sets, best first. Missing items at the end of a row are −1, with NaN."""
+
+    log_set: Floats  # (s,) log Σ_c exp(log_mass_c) P_c(A)
+    log_event: Floats  # (s,) log Σ_c exp(log_mass_c) P_c(A ⊆ Y); NaN if not asked for
+    items: Ints  # (s, k)
+    scores: Floats  # (s, k) Σ_c exp(log_mass_c) P_c(A ∪ i), divided by the same sum for A
+    probabilities: Floats  # (s, k) the same for P_c(A ∪ i ⊆ Y) and P_c(A ⊆ Y); NaN if not asked for
+
+    @classmethod
+    def nothing(cls, s: int, k: int) -> Best:
+        """Return lists without items, to be filled."""
+        return cls(np.full(s, -np.inf), np.full(s, np.nan), np.full((s, k), -1), *np.full((2, s, k), np.nan))
 
 
 class Components(Protocol):
@@ -155,10 +177,16 @@ class Components(Protocol):
         ...
 
     def top(
-        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Ints, Floats]:
-        """Return log P_c(A), (s, m); log scales, (s,); and the k candidates with the largest x > 0 of `next`, those
-        that tie with the last included: items (s, j), padded with −1, and their x. In any order."""
+        self,
+        log_mass: Floats,
+        sets: Sets,
+        k: int,
+        candidate: Bools | None,
+        inclusion: bool = True,
+        threads: int | None = None,
+    ) -> Best:
+        """Return the k candidates with the largest x > 0 of `next`, best first. Ties are broken by the x of
+        `next_inclusion`, if `inclusion` asks for it, then by position."""
         ...
 
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, Components]:
@@ -320,11 +348,17 @@ class Stack:
         return np.concatenate(log_p, axis=1), *weighted_sum(np.stack(scales, axis=1), np.stack(x, axis=1))
 
     def top(
-        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Ints, Floats]:
+        self,
+        log_mass: Floats,
+        sets: Sets,
+        k: int,
+        candidate: Bools | None,
+        inclusion: bool = True,
+        threads: int | None = None,
+    ) -> Best:
         from dpplearn.distributions.ranking import top_of_all
 
-        return top_of_all(self, log_mass, sets, k, candidate, threads)
+        return top_of_all(self, log_mass, sets, k, candidate, inclusion, threads)
 
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, Components]:
         return self._each([part.condition(include, exclude) for part in self.parts])

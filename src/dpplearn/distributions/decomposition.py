@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.errors import InputError
-from dpplearn.tools.memory import NUMBER, check_memory
-from dpplearn.tools.words import count
+from dpplearn.utils.memory import NUMBER, check_memory
+from dpplearn.utils.text import count
 
 ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
 COARSEST = 0.01  # what that may be at most, of numbers with few digits

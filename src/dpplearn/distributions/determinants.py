@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -129,6 +130,11 @@ class SetMinors:
         np.divide(1, unit, out=inverse[: len(unit)], where=unit > 0)
         with np.errstate(divide="ignore"):
             return cls(M * inverse[:, None] * inverse, unit, 2 * np.log(unit), log_constant)
+
+    @cached_property
+    def components(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """M, log q, q and log_constant of a matrix √q M √q without a border, for `top_compiled`."""
+        return self.scaled[None], self.log_squares[None], self.unit[None] ** 2, np.array([self.log_constant])
 
     @property
     def n_border(self) -> int:

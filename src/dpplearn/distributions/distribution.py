@@ -21,6 +21,7 @@ from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.components import (
+    Best,
     Components,
     PlainSets,
     Sets,
@@ -29,9 +30,10 @@ from dpplearn.distributions.components import (
     log1mexp,
     logsumexp,
     softmax,
+    subset,
 )
 from dpplearn.distributions.passes import check_items
-from dpplearn.distributions.ranking import highest
+from dpplearn.distributions.ranking import highest, ratio
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError
@@ -237,12 +239,35 @@ class SetDistribution:
 
     def _next_scores(self, sets: Sets, items: Ints | None, threads: int | None) -> Floats:
         log_p, scale, x = self.components.next(self.log_mass, sets, items, threads)
-        return _ratio(x, scale, logsumexp(self._log_set(sets.sizes, log_p)))
+        return ratio(x, scale, logsumexp(self._log_set(sets.sizes, log_p)))
 
     def _next_probabilities(self, sets: Sets, items: Ints | None, threads: int | None) -> Floats:
         log_p, scale, x = self.components.next_inclusion(self.log_mass, sets, items, threads)
         log_event = np.where(sets.sizes == 0, 0.0, logsumexp(self.log_mass + log_p))
-        return np.minimum(_ratio(x, scale, log_event), 1)
+        return np.minimum(ratio(x, scale, log_event), 1)
+
+    def next_item_along(self, basket: Ints, orders: Ints, item: int) -> tuple[Floats, Floats]:
+        """Return score and probability of one item given each prefix of each order, (n_orders, len(basket) + 1).
+
+        `orders` holds positions within the basket, (n_orders, len(basket)).
+        """
+        nested = getattr(self.components, "nested", None)
+        if nested is None:
+            prefixes = [basket[order[:size]] for order in orders for size in range(len(basket) + 1)]
+            found = self.next_items(PlainSets.of(prefixes, self.n_items), np.array([item]))
+            scores, probabilities = (each.reshape(len(orders), -1) for each in found)
+            return scores, probabilities
+        items, empty = np.append(basket, item), np.arange(len(basket) + 1)[:, None] == 0
+        log_p, log_factor = nested(False, items, orders)
+        log_set = logsumexp(np.where(empty, self.log_empty, self.log_mass + log_p))
+        log_scores = logsumexp(self.log_mass + log_p + log_factor)
+        log_p, log_factor = nested(True, items, orders)
+        log_event = np.where(empty[:, 0], 0.0, logsumexp(self.log_mass + log_p))
+        log_probabilities = logsumexp(self.log_mass + log_p + log_factor)
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = np.where(log_set > -np.inf, np.exp(log_scores - log_set), np.nan)
+            probabilities = np.where(log_event > -np.inf, np.exp(log_probabilities - log_event), np.nan)
+        return scores, np.minimum(probabilities, 1)
 
     def top_next(self, sets: Sets, k: int, candidate: Bools | None = None, threads: int | None = None) -> Top:
         """Return the k items with the highest score for each set, among the candidates that have a positive score.
@@ -251,37 +276,32 @@ class SetDistribution:
         are NaN.
         """
         check_items(self.n_items, sets)
-        log_p, scale, items, x = self.components.top(self.log_mass, sets, k, candidate, threads)
-        log_set = logsumexp(self._log_set(sets.sizes, log_p))
-        scores = _ratio(x, scale, log_set)
-        without_score = np.flatnonzero(log_set == -np.inf)
-        if not len(without_score):
-            return self._ranked(items, scores, self._next_probabilities(sets, items, threads), k)
-        kept = np.flatnonzero(log_set > -np.inf)
-        found = no_items(len(sets), k)
-        some = _subset(sets, kept)
-        ranked = self._ranked(items[kept], scores[kept], self._next_probabilities(some, items[kept], threads), k)
-        by_probability = self._top_by_probability(_subset(sets, without_score), k, candidate, threads)
-        for rows, part in ((kept, ranked), (without_score, by_probability)):
-            for to, values in zip(found, part, strict=True):
-                to[rows] = values
-        return found
+        found = self._top(sets, k, candidate, True, threads)
+        without_score = np.flatnonzero(found.log_set == -np.inf)
+        possible = np.ones(len(sets), bool)
+        if len(without_score):
+            some = subset(sets, without_score)
+            items, x = highest(np.nan_to_num(self._next_probabilities(some, None, threads)), k, candidate)
+            order = np.argsort(-x, axis=1, kind="stable")[:, :k]
+            items, x = np.take_along_axis(items, order, axis=1), np.take_along_axis(x, order, axis=1)
+            missing = ((0, 0), (0, k - order.shape[1]))
+            found.items[without_score] = np.pad(items, missing, constant_values=-1)
+            found.scores[without_score] = np.nan
+            found.probabilities[without_score] = np.pad(x, missing)
+            found.probabilities[found.items < 0] = np.nan
+            possible[without_score] = self.log_inclusion(some) > -np.inf
+        return Top(found.items, found.scores, np.minimum(found.probabilities, 1), possible)
 
-    def _top_by_probability(self, sets: Sets, k: int, candidate: Bools | None, threads: int | None) -> Top:
-        items, probabilities = highest(np.nan_to_num(self._next_probabilities(sets, None, threads)), k, candidate)
-        found = self._ranked(items, probabilities, probabilities, k)
-        possible = self.log_inclusion(sets) > -np.inf
-        return found._replace(scores=np.full(found.scores.shape, np.nan), possible=possible)
-
-    def _ranked(self, items: Ints, scores: Floats, probabilities: Floats, k: int) -> Top:
-        """Order candidates, of which −1 are none, and keep the first k."""
-        missing = items < 0
-        order = np.lexsort((items, np.where(missing, 1, -probabilities), np.where(missing, 1, -scores)))[:, :k]
-        rows, found = np.arange(len(items))[:, None], no_items(len(items), k)
-        for to, values in zip(found, (items, scores, probabilities), strict=False):
-            to[:, : order.shape[1]] = values[rows, order]
-        for to in found[1:3]:
-            to[found.items < 0] = np.nan
+    def _top(self, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None) -> Best:
+        """Return the best items of the components, with log_set = log P(A) and log_event = log P(A ⊆ Y)."""
+        found = self.components.top(self.log_mass, sets, k, candidate, inclusion, threads)
+        rows = np.flatnonzero(sets.sizes == 0)
+        if len(rows):  # P(∅) and P(∅ ⊆ Y) = 1 include what the components do not know of
+            log_empty = logsumexp(self.log_empty)
+            factor = np.exp(found.log_set[rows] - log_empty) if log_empty > -np.inf else np.nan
+            found.scores[rows] *= np.reshape(factor, (-1, 1))
+            found.probabilities[rows] *= np.exp(found.log_event[rows])[:, None]
+            found.log_set[rows], found.log_event[rows] = log_empty, 0.0
         return found
 
     def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats]:
@@ -305,12 +325,10 @@ class SetDistribution:
 
     def _best_next(self, one: Sets) -> tuple[int, float]:
         """Return the first item with the largest P(A ∪ i), and P(A ∪ i)/P(A); if all are 0, the most probable item."""
-        log_p, scale, items, x = self.components.top(self.log_mass, one, 1, None)
-        found = items[0][items[0] >= 0]
-        if not len(found):
-            return int(self._top_by_probability(one, 1, None, None).items[0, 0]), np.nan
-        gain = _ratio(x[:, :1], scale, logsumexp(self._log_set(one.sizes, log_p)))
-        return int(found.min()), float(gain[0, 0])
+        found = self._top(one, 1, None, False)
+        if found.items[0, 0] < 0:
+            return int(self.top_next(one, 1).items[0, 0]), np.nan
+        return int(found.items[0, 0]), float(found.scores[0, 0])
 
     def _gains(self, items: Ints) -> list[float]:
         """Return the factors by which items, added in their order, multiply P(Y)."""
@@ -493,18 +511,6 @@ def _sum_of_logs(distribution: SetDistribution, baskets: Baskets, threads: int |
     return float(distribution.log_prob(baskets, threads)[weights > 0] @ weights[weights > 0])
 
 
-def _ratio(x: Floats, scale: Floats, log_total: Floats) -> Floats:
-    """Return exp(scale − log_total) x for rows of x; NaN where log_total is −inf."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        factor = np.where(log_total > -np.inf, np.exp(scale - log_total), np.nan)
-        return np.asarray(factor[:, None] * x)
-
-
 def _check_possible(log_p: float | Floats) -> None:
     if not log_p > -np.inf:
         raise InputError(IMPOSSIBLE)
-
-
-def _subset(sets: Sets, rows: Ints) -> Sets:
-    each = [sets.indices[sets.offsets[row] : sets.offsets[row + 1]] for row in rows.tolist()]
-    return PlainSets.of(each, sets.n_items)

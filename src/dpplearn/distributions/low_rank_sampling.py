@@ -22,7 +22,7 @@ from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import sigmoid
 from dpplearn.distributions.interaction import LowRank, absorbed_core
 from dpplearn.distributions.sampling import in_streams
-from dpplearn.tools.threads import one_blas_thread
+from dpplearn.utils.threads import one_blas_thread
 
 MAX_SEQUENTIAL = 64  # items that are decided one by one
 MAX_BLOCKS = 64

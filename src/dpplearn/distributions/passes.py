@@ -1,6 +1,6 @@
 """Passes over baskets, shared by threads: every thread takes the same share of the sets of every size.
 
-So the threads end together, and the result is the same to the last bit for a given number of them.
+So the threads end together, and the result is reproducible for a given number of them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints, Items
 from dpplearn.distributions.components import Sets
 from dpplearn.errors import InputError
-from dpplearn.tools.threads import one_blas_thread, pool, thread_count
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
+from dpplearn.utils.threads import one_blas_thread, pool, thread_count
 
 WORK_WORTH_A_THREAD = 300_000  # in nanoseconds, about; below, handing over costs more than it saves
 NO_DELTA = np.empty((0, 0))  # for a pass that does not want it
@@ -33,13 +33,13 @@ def check_items(n_items: int, baskets: Sets) -> None:
 
 
 class Share(NamedTuple):
-    """What one of several threads takes."""
+    """The share of one of several threads."""
 
     thread: int
     of: int
 
     def among(self, n: int) -> slice:
-        """Its part of n sets, or blocks of sets, of one size."""
+        """Return its part of n sets, or blocks of sets, of one size."""
         return slice(n * self.thread // self.of, n * (self.thread + 1) // self.of)
 
 
@@ -47,9 +47,9 @@ ALL, NO_LIMIT = Share(0, 1), nullcontext()
 
 
 def over_threads(part: Callable[[Share], Part], work: int, threads: int | None, *, with_blas: bool) -> list[Part]:
-    """What `part` returns for each share, in their order, of a pass of some `work` in nanoseconds.
+    """Return what `part` returns for each share, in order; `work` is the length of the pass in nanoseconds.
 
-    Where the work calls BLAS, that keeps to one thread, as ours share the cores already.
+    If the work calls BLAS, BLAS is limited to one thread, because these threads share the cores already.
     """
     most = 1 + work // WORK_WORTH_A_THREAD
     if threads is not None or most > 1:
@@ -62,7 +62,7 @@ def over_threads(part: Callable[[Share], Part], work: int, threads: int | None, 
 
 
 def one_by_one(matrix: Floats, sets: Items, border: Ints, weights: Floats, delta: Floats, solve: Solve) -> Floats:
-    """log|det| of the minors Y ∪ border of a matrix, for sets large enough to fill a processor one at a time.
+    """Return log|det| of the minors Y ∪ border of a matrix, for sets large enough to fill a processor one at a time.
 
     What `solve` gives for Delta is added to it with the set's weight, unless delta is empty.
     """

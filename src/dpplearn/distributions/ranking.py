@@ -8,10 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
-from dpplearn.distributions.components import Components, Sets, members, rows_of
+from dpplearn.distributions.compiled import loops
+from dpplearn.distributions.components import Best, Components, Sets, logsumexp, members, rows_of
 from dpplearn.distributions.interaction import LowRank, Singles
+from dpplearn.distributions.passes import Share, over_threads
 
 MAX_SCORES = 4_000_000  # numbers held at a time
+NEXT_COST = 10_000  # nanoseconds that the next items of a set take, about
 MIN_PRUNED_ITEMS = 1000  # below, scoring every item is faster
 
 # Relative error of a step in single precision, and the number of steps of a bound beyond the sum over components.
@@ -39,15 +42,81 @@ def highest(x: Floats, k: int, candidate: Bools | None = None) -> tuple[Ints, Fl
 
 
 def top_of_all(
-    components: Components, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, threads: int | None = None
-) -> tuple[Floats, Floats, Ints, Floats]:
+    components: Components,
+    log_mass: Floats,
+    sets: Sets,
+    k: int,
+    candidate: Bools | None,
+    inclusion: bool = True,
+    threads: int | None = None,
+) -> Best:
     """Implement `Components.top` by scoring every item."""
     step = max(MAX_SCORES // components.n_items, 1)
     found = []
     for start in range(0, len(sets), step):
         log_p, scale, x = components.next(log_mass, rows_of(sets, start, min(start + step, len(sets))), None, threads)
         found.append((log_p, scale, *highest(x, k, candidate)))
-    return _joined(found, components.m)
+    return ranked(components, log_mass, sets, k, *_joined(found, components.m), inclusion, threads)
+
+
+def top_compiled(
+    for_scores: tuple[Floats, ...],
+    for_probabilities: tuple[Floats, ...] | None,
+    log_mass: Floats,
+    sets: Sets,
+    k: int,
+    candidate: Bools | None,
+    least: Floats,
+    threads: int | None,
+) -> Best:
+    """Implement `Components.top` for L_c = √q_c M_c √q_c, given M, log q, q and −log Z; the first three also of K_c."""
+    found, compiled = Best.nothing(len(sets), k), loops("next_items")
+    candidate = np.ones(sets.n_items, bool) if candidate is None else candidate
+    inclusion = for_probabilities is not None
+    given = (*for_scores, *(for_probabilities or for_scores[:3]), log_mass, sets.indices, sets.offsets, candidate)
+
+    def part(share: Share) -> None:
+        rows = share.among(len(sets))
+        compiled.top_items(*given, inclusion, rows.start, rows.stop, least, *found)
+
+    over_threads(part, NEXT_COST * len(sets), threads, with_blas=False)
+    return found
+
+
+def ranked(
+    components: Components,
+    log_mass: Floats,
+    sets: Sets,
+    k: int,
+    log_p: Floats,
+    scale: Floats,
+    items: Ints,
+    x: Floats,
+    inclusion: bool,
+    threads: int | None,
+) -> Best:
+    """Order candidates (s, j), of which −1 are none, by x, and keep the first k."""
+    found = Best.nothing(len(sets), k)
+    found.log_set[:] = logsumexp(log_mass + log_p)
+    probabilities = np.full(x.shape, np.nan)
+    if inclusion:
+        log_q, scale_q, y = components.next_inclusion(log_mass, sets, items, threads)
+        found.log_event[:] = logsumexp(log_mass + log_q)
+        probabilities = ratio(y, scale_q, found.log_event)
+    missing, rows = items < 0, np.arange(len(items))[:, None]
+    order = np.lexsort((items, np.where(missing, 1, -probabilities), np.where(missing, 1, -x)))[:, :k]
+    for to, values in zip(found[2:], (items, ratio(x, scale, found.log_set), probabilities), strict=True):
+        to[:, : order.shape[1]] = values[rows, order]
+    for to in found[3:]:
+        to[found.items < 0] = np.nan
+    return found
+
+
+def ratio(x: Floats, scale: Floats, log_total: Floats) -> Floats:
+    """Return exp(scale − log_total) x for rows of x; NaN where log_total is −inf."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        factor = np.where(log_total > -np.inf, np.exp(scale - log_total), np.nan)
+        return np.asarray(factor[:, None] * x)
 
 
 def _joined(parts: list[tuple[Floats, Floats, Ints, Floats]], m: int) -> tuple[Floats, Floats, Ints, Floats]:
@@ -153,7 +222,7 @@ class Bounds:
 def top_pruned(
     bounds: Bounds, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None
 ) -> tuple[Floats, Floats, Ints, Floats]:
-    """Implement `Components.top` by bounds."""
+    """Return log P_c(A), log scales, and the k candidates with the largest x, found by bounds; see `highest`."""
     found = []
     for basket in members(sets):
         free = np.ones(sets.n_items, bool) if candidate is None else candidate.copy()

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.distributions.compiled import loops
-from dpplearn.tools.threads import pool, thread_count
+from dpplearn.utils.threads import pool, thread_count
 
 STREAM_LENGTH = 32  # draws from one random stream; fixed, so that draws do not depend on the number of threads
 

@@ -21,12 +21,11 @@ import numpy.typing as npt
 from dpplearn.arrays import Bools, Floats, Ints, read_only
 from dpplearn.distributions import low_rank_sampling, ranking, sampling, sizes
 from dpplearn.distributions.compiled import loops, worth_loading
-from dpplearn.distributions.components import Sets, Similarity, members, sigmoid, weighted_sum
+from dpplearn.distributions.components import Best, Sets, Similarity, members, sigmoid, weighted_sum
 from dpplearn.distributions.interaction import Dense, Interaction, LowRank
 from dpplearn.distributions.passes import Share, over_threads
 from dpplearn.errors import InputError
 
-NEXT_COST = 10_000  # nanoseconds that the next items of a set take, about
 MAX_LOG_ODDS = 700.0  # exp overflows above 709
 NO_WEIGHT = 1e-16  # relative weight below which a component does not change a sum
 SMALL = 150  # items of a low-rank catalogue for which dense algorithms are faster
@@ -240,23 +239,52 @@ class ScaledDPPs:
         candidates = np.zeros((0, 0), np.int64) if items is None else np.broadcast_to(items, (s, items.shape[-1]))
         candidates = np.ascontiguousarray(candidates, np.int64)
         log_p, scale, x = np.empty((s, self.m)), np.empty(s), np.empty((s, n if items is None else items.shape[-1]))
-        indices, offsets = np.ascontiguousarray(sets.indices, np.int32), np.ascontiguousarray(sets.offsets, np.int64)
         compiled = loops("next_items")
 
         def part(share: Share) -> None:
             rows = share.among(s)
-            given = (matrices, log_q, q, bias, log_mass, indices, offsets, candidates, items is None)
+            given = (matrices, log_q, q, bias, log_mass, sets.indices, sets.offsets, candidates, items is None)
             compiled.next_items(*given, rows.start, rows.stop, log_p, scale, x)
 
-        over_threads(part, NEXT_COST * s, threads, with_blas=False)
+        over_threads(part, ranking.NEXT_COST * s, threads, with_blas=False)
         return log_p, scale, x
 
+    def nested(self, inclusion: bool, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
+        """Return log P_c(A), or log P_c(A ⊆ Y), for all prefixes A of orders of items[:-1], and the log of the factor
+        by which adding items[-1] changes it; both (n_orders, len(items), m).
+
+        Only the minors of these items are needed, so the cost does not depend on the size of the catalogue.
+        """
+        minors = (self.T if inclusion else self.interaction).block(items, items)  # (g or m, k + 1, k + 1)
+        if inclusion:
+            root = np.sqrt(self._e[:, items])
+            minors = root[:, :, None] * minors * root[:, None, :]
+        minors = np.ascontiguousarray(minors + np.eye(len(items)))
+        log_dets, left = (np.empty((len(orders), len(items), len(minors))) for _ in range(2))
+        loops("nested_minors").nested_minors(minors, np.ascontiguousarray(orders, np.int64), log_dets, left)
+        log_q = (self._log_p if inclusion else self._log_odds)[:, items]  # (m, k + 1)
+        added = np.cumsum(log_q.T[orders], axis=1)  # (n_orders, k, m)
+        log_p = np.concatenate([np.zeros((len(orders), 1, self.m)), added], axis=1) + log_dets
+        with np.errstate(divide="ignore"):
+            return log_p if inclusion else log_p - self.log_Z, np.log(left) + log_q[:, -1]
+
     def top(
-        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Ints, Floats]:
+        self,
+        log_mass: Floats,
+        sets: Sets,
+        k: int,
+        candidate: Bools | None,
+        inclusion: bool = True,
+        threads: int | None = None,
+    ) -> Best:
         if isinstance(self.interaction, LowRank) and self.n_items > ranking.MIN_PRUNED_ITEMS:
-            return ranking.top_pruned(self._bounds, log_mass, sets, k, candidate)
-        return ranking.top_of_all(self, log_mass, sets, k, candidate, threads)
+            pruned = ranking.top_pruned(self._bounds, log_mass, sets, k, candidate)
+            return ranking.ranked(self, log_mass, sets, k, *pruned, inclusion, threads)
+        if not isinstance(self.interaction, Dense) or not worth_loading():
+            return ranking.top_of_all(self, log_mass, sets, k, candidate, inclusion, threads)
+        for_scores = (self.interaction.C, self._log_odds, self.odds, -self.log_Z)
+        for_probabilities = (self._scaled_T, self._log_p, self.p) if inclusion else None
+        return ranking.top_compiled(for_scores, for_probabilities, log_mass, sets, k, candidate, np.empty(0), threads)
 
     @cached_property
     def _bounds(self) -> ranking.Bounds:

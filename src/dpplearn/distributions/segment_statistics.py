@@ -1,4 +1,4 @@
-"""What baskets say of a mixture kernel: their log-probabilities, and the sums that its learner needs."""
+"""Sufficient statistics of baskets under a mixture with a shared interaction, and its normalising constants."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import Sets
 from dpplearn.distributions.passes import NO_DELTA, Share, over_threads
-from dpplearn.tools.threads import thread_count
+from dpplearn.utils.threads import thread_count
 
-NO_NUMBERS = np.empty(0)  # for a pass that does not want them
+NO_NUMBERS = np.empty(0)  # passed where no result per basket is wanted
 MINOR, SEGMENT = 8, 12  # times `Blocks.work`, and nanoseconds per basket and segment: what a pass takes
 INVERSE = 0.1  # nanoseconds per segment and cube of the number of items
 
@@ -55,12 +55,12 @@ class Normalisers:
 
     @property
     def marginals(self) -> Floats:
-        """K_ii = 1 − H_ii of every segment."""
+        """Inclusion probabilities K_ii = 1 − H_ii of every segment."""
         n = self.d.shape[1]
         return np.asarray(1 - np.diagonal(self.H, axis1=1, axis2=2)[:, :n])
 
     def weighted_sum(self, weights: Floats) -> Floats:
-        """Σ_c w_c D_c H_c D_c."""
+        """Return Σ_c w_c D_c H_c D_c."""
         n = self.d.shape[1]
         total = np.zeros((n, n))
         loops("inverses").weighted_sum(self.H, self.d, weights, total)
@@ -68,7 +68,7 @@ class Normalisers:
 
 
 def normalisers(C: Floats, log_odds: Floats, threads: int | None = None) -> Normalisers:
-    """Of a mixture whose segments share an interaction."""
+    """Return the normalisers of segments that share the interaction C."""
     compiled, (m, n) = loops("inverses"), log_odds.shape
     padded = -(-n // compiled.BLOCK) * compiled.BLOCK
     log_Z, H, d = np.empty(m), np.empty((m, padded, padded)), np.exp(log_odds / 2)
@@ -82,20 +82,20 @@ def normalisers(C: Floats, log_odds: Floats, threads: int | None = None) -> Norm
 
 @dataclass(frozen=True)
 class OfItems:
-    """The same of segments in which items are independent."""
+    """log Z and inclusion probabilities of segments in which items are independent."""
 
     log_Z: Floats  # (n_segments,)
     marginals: Floats  # (n_segments, n_items)
 
 
 def of_items(log_odds: Floats) -> OfItems:
-    """What `normalisers` gives for C = I, without a matrix."""
+    """Return what `normalisers` gives for C = I, without a matrix."""
     log_sum = np.logaddexp(0, log_odds)
     return OfItems(log_sum.sum(axis=1), np.exp(log_odds - log_sum))
 
 
 def minor_sums(C: Floats, baskets: AnyBaskets, threads: int | None = None) -> MinorSums:
-    """Sums over the minors of one matrix."""
+    """Return the sums over the minors of C."""
     return summed(_minor_sums, C, baskets=baskets, threads=threads)
 
 
@@ -113,7 +113,7 @@ def _minor_sums(C: Floats, baskets: Baskets, threads: int | None) -> MinorSums:
 
 
 def log_minors(C: Floats, baskets: Sets, threads: int | None = None) -> Floats:
-    """log det C_Y of every basket."""
+    """Return log det C_Y of every basket."""
     each = np.zeros(len(baskets.blocks.weights))
     part = partial(_minors, C, baskets, NO_DELTA, each)
     over_threads(part, MINOR * baskets.blocks.work, threads, with_blas=False)
@@ -121,7 +121,7 @@ def log_minors(C: Floats, baskets: Sets, threads: int | None = None) -> Floats:
 
 
 def segment_sums(log_odds: Floats, bias: Floats, baskets: AnyBaskets, threads: int | None = None) -> SegmentSums:
-    """How the baskets divide among segments."""
+    """Return the sums over the responsibilities of the segments."""
     return summed(_segment_sums, log_odds, bias, baskets=baskets, threads=threads)
 
 
@@ -140,7 +140,7 @@ def _segment_sums(log_odds: Floats, bias: Floats, baskets: Baskets, threads: int
 
 
 def log_segments(log_odds: Floats, bias: Floats, baskets: Sets, threads: int | None = None) -> Floats:
-    """log Σ_c exp(bias_c + log_odds_c·x_Y) of every basket."""
+    """Return log Σ_c exp(bias_c + log_odds_c·x_Y) of every basket."""
     table, each = np.ascontiguousarray(log_odds.T), np.empty(len(baskets))
     part = partial(_segments, table, bias, baskets, NO_DELTA, NO_NUMBERS, each)
     over_threads(part, SEGMENT * len(baskets) * len(bias), threads, with_blas=False)

@@ -19,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
-from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.components import Sets, Similarity, sigmoid
+from dpplearn.distributions.compiled import loops, worth_loading
+from dpplearn.distributions.components import Best, Sets, Similarity, sigmoid, subset
 from dpplearn.distributions.decomposition import checked_eigh, svd_apart, symmetric_product, with_ones
 from dpplearn.distributions.determinants import (
     BATCH_NUMBERS,
+    SMALL_PIVOT,
     SetMinors,
     adjoin_rows,
     log_gram,
@@ -41,11 +42,11 @@ from dpplearn.distributions.eigenvector_choice import (
     log_size_table,
 )
 from dpplearn.distributions.interaction import similarity_of
-from dpplearn.distributions.ranking import top_of_all
+from dpplearn.distributions.ranking import top_compiled, top_of_all
 from dpplearn.distributions.statistics import set_minors
 from dpplearn.errors import InputError
-from dpplearn.tools.threads import pool, thread_count
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
+from dpplearn.utils.threads import pool, thread_count
 
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
@@ -349,10 +350,25 @@ class SpectralDPP:
         return self._adjoin(self._inclusion, self.factor, 0, log_mass, sets, items)
 
     def top(
-        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Ints, Floats]:
+        self,
+        log_mass: Floats,
+        sets: Sets,
+        k: int,
+        candidate: Bools | None,
+        inclusion: bool = True,
+        threads: int | None = None,
+    ) -> Best:
         """Return the k candidates with the largest x of `next`."""
-        return top_of_all(self, log_mass, sets, k, candidate, threads)
+        if self.near_one.any() or not worth_loading():
+            return top_of_all(self, log_mass, sets, k, candidate, inclusion, threads)
+        least, of_K = np.empty(len(sets)), self._inclusion.components[:3] if inclusion else None
+        found = top_compiled(self._probability.components, of_K, log_mass, sets, k, candidate, least, threads)
+        doubtful = np.flatnonzero(~(least >= SMALL_PIVOT))
+        if len(doubtful):
+            again = top_of_all(self, log_mass, subset(sets, doubtful), k, candidate, inclusion, threads)
+            for to, values in zip(found, again, strict=True):
+                to[doubtful] = values
+        return found
 
     def _adjoin(
         self,

@@ -1,4 +1,4 @@
-"""Weight, log det and Delta of baskets under a kernel: all a learner needs to know of its data. Sums, so they add."""
+"""Sufficient statistics of baskets under a symmetric kernel: weight, log det and Delta. They add over baskets."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
-from dpplearn.distributions.bordered import BorderedMinors
 from dpplearn.distributions.components import Sets
-from dpplearn.distributions.definite import DefiniteMinors
 from dpplearn.distributions.determinants import doubtful_pivot, zero_pivot
+from dpplearn.distributions.minors import BorderedMinors, DefiniteMinors
 
 if TYPE_CHECKING:
     from dpplearn.distributions.spectral import SpectralDPP
@@ -26,13 +25,13 @@ class Minors(Protocol):
     """The minors of a matrix that belong to baskets. Those with pivots too small to trust are left out."""
 
     def sums(self) -> tuple[float, float, Floats]:
-        """Σ w log|det|, the weight of the sets left out, and Delta without them."""
+        """Return Σ w log|det|, the weight of the sets left out, and Delta without them."""
 
     def logdet(self) -> tuple[float, float]:
-        """The same without Delta."""
+        """Return Σ w log|det| and the weight of the sets left out."""
 
     def each(self) -> Floats:
-        """log|det| of every basket, −inf where it is left out."""
+        """Return log|det| of every basket, −inf where it is left out."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Statistics:
 
 
 def sum_statistics(parts: Iterable[Statistics]) -> Statistics:
-    """The statistics of all the parts together.
+    """Return the statistics of all parts together.
 
     Parameters
     ----------
@@ -97,16 +96,16 @@ def sum_statistics(parts: Iterable[Statistics]) -> Statistics:
 
 
 def statistics(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = None) -> Statistics:
-    """Weight, log det and Delta, in O(n k³).
+    """Return weight, log det and Delta, in O(n k³).
 
     Parameters
     ----------
     kernel
-        What the baskets are seen under; it has as many items as they have.
+        A kernel over the items of the baskets.
     baskets
         The data, with their weights; `Baskets` or `Parts`.
     threads
-        How many to use at most, by default one per core. The result is the same to the last bit for a given number.
+        Maximum number of threads, by default one per core. The result is reproducible for the same number.
 
     Returns
     -------
@@ -123,7 +122,7 @@ def statistics(kernel: SpectralDPP, baskets: AnyBaskets, threads: int | None = N
 
 
 def _laid_out(kernel: SpectralDPP) -> SpectralDPP:
-    """With the matrix whose minors are taken, which is then the same for all parts to the last bit."""
+    """Compute the matrix of the minors once, so that all parts use the same one."""
     _ = kernel.bordered
     return kernel
 
@@ -142,7 +141,7 @@ def _statistics(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> S
 
 
 def sums_under_L(L: Floats, baskets: AnyBaskets, threads: int | None = None) -> tuple[float, Floats]:
-    """Σ w log det L_Y and Delta = Σ w B (L_Y)⁻¹ Bᵀ, for a learner that holds L itself (C-contiguous float64).
+    """Return Σ w log det L_Y and Delta = Σ w B (L_Y)⁻¹ Bᵀ under L itself (C-contiguous float64).
 
     A set of positive weight with a pivot of rounding size makes the first −inf; Delta is without such sets.
     """
@@ -155,7 +154,7 @@ def _sums_under_L(L: Floats, baskets: Baskets, threads: int | None) -> tuple[flo
 
 
 def logdet_under_L(L: Floats, baskets: AnyBaskets, threads: int | None = None) -> float:
-    """Σ w log det L_Y alone, in about half the time."""
+    """Return Σ w log det L_Y alone, in about half the time."""
     return summed(_logdet_under_L, L, baskets=baskets, threads=threads)
 
 
@@ -194,7 +193,7 @@ def _decide(kernel: SpectralDPP, baskets: Baskets, values: Floats, *, until_zero
 
 
 def _add_decided(kernel: SpectralDPP, baskets: Baskets, rows: Ints, delta: Floats) -> None:
-    """Add the inverses of these baskets' minors, of L from its factor, as the minor has too few digits of it."""
+    """Add the inverses of these baskets' minors, computed from the factor of L, because the minors lack digits."""
     border = np.arange(kernel.n_items, len(delta))
     for row in rows:
         members = np.concatenate([baskets.positions(row), border])
@@ -231,11 +230,11 @@ def _logdet(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> float
 
 
 def log_likelihood(kernel: SpectralDPP, stats: Statistics) -> float:
-    """The weighted mean of log P(Y): logdet/weight + Σ_j log(1 − λ_j)."""
+    """Return the weighted mean of log P(Y): logdet/weight + Σ_j log(1 − λ_j)."""
     return stats.logdet / stats.weight + kernel.bordered.log_normaliser
 
 
 def _weighted_sum(weights: Floats, values: Floats) -> float:
-    """Σ w x where a weight of zero silences even −inf."""
+    """Return Σ w x, in which terms of weight 0 do not count even if x is −inf."""
     counted = weights > 0
     return float(weights[counted] @ values[counted])

@@ -1,1 +1,1 @@
-"""How good a model is."""
+"""Evaluate models on held-out baskets."""

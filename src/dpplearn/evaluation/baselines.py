@@ -1,177 +1,175 @@
-"""What a model is measured against, and how models and baselines answer the same questions."""
+"""Baselines and models as predictors that answer the same questions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.baskets import Baskets
+from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chances
-from dpplearn.models.blending import blended, ranking_scores
+from dpplearn.evaluation.metrics import PERCENTILE_RANK, weighted_mean
+from dpplearn.evaluation.protocol import ALL_BUT_ONE, Predictor, answer, ask, column_name
+from dpplearn.models.blending import blended
 from dpplearn.models.training import Training
 
-INDEPENDENT, POPULARITY, ITEM_TO_ITEM, COSINE, EASE = (
+INDEPENDENT, POPULARITY, ITEM_TO_ITEM, EASE = BASELINES = (
     "independent items",
     "popularity",
     "item-to-item",
-    "cosine",
     "EASE",
 )
-BASELINES = (INDEPENDENT, POPULARITY, ITEM_TO_ITEM, COSINE, EASE)
-MOST_IN_EASE = 5000  # items; to regress every item on all others takes their number cubed
-USUAL_RIDGE_OF_MANY = 0.001  # beyond so many items
-# Of EASE, per training basket: within 0.3 points of the best percentile rank on 14 data sets, on which it was chosen.
-USUAL_RIDGE = 0.3
+MAX_EASE_ITEMS = 5000  # the regression of every item on all others takes time cubic in the number of items
+# Ridges per training basket that are tried; the largest of those that rank equally well is used.
+RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+RIDGES_OF_MANY = (0.01, 0.003, 0.001)  # with more than MAX_EASE_ITEMS items each takes seconds
+DEFAULT_RIDGE = 0.3  # within 0.3 points of the best percentile rank on 14 data sets
+DEFAULT_RIDGE_OF_MANY = 0.001
+VALIDATION_FRACTION = 0.2
+MIN_VALIDATION, MAX_VALIDATION = 10, 2000  # baskets of at least two items
 
 
-@dataclass(frozen=True, eq=False)
-class Predictor:
-    """A model or a baseline.
+def model_predictor(distribution: SetDistribution) -> Predictor:
+    """Return the predictor of a model: by P(A ∪ i)/P(A), or by P(i ∈ Y | A ⊆ Y) where P(A) is zero."""
 
-    `scores` ranks every item as the next of a partial basket; all NaN if that is impossible. Those that have no
-    probabilities of pairs, or of sets, have None for them.
-    """
+    def scores(partial: Sequence[Ints]) -> Floats:
+        # P(A ∪ i) up to a factor that is the same for all i.
+        sets = PlainSets.of(partial, distribution.n_items)
+        log_p, _, x = distribution.components.next(distribution.log_mass, sets, None, None)
+        impossible = np.flatnonzero(np.isneginf((distribution.log_mass + log_p).max(axis=1)))
+        if len(impossible):
+            x = np.array(x)
+            x[impossible] = probabilities([partial[row] for row in impossible.tolist()])
+        return x
 
-    scores: Callable[[Ints], Floats]
-    pair_probabilities: Callable[[Ints], Floats] | None = None  # P(i ∈ Y given a ∈ Y), a row per item a; NaN if unknown
-    distribution: SetDistribution | IndependentItems | None = None
+    def probabilities(partial: Sequence[Ints]) -> Floats:
+        return distribution.next_items(PlainSets.of(partial, distribution.n_items))[1]
 
-    def log_prob(self, baskets: Baskets) -> Floats | None:
-        """log P(Y) of every basket."""
-        return None if self.distribution is None else self.distribution.log_prob(baskets)
-
-
-def of_model(distribution: SetDistribution) -> Predictor:
-    """A model, which ranks as `recommend` does: by P(A ∪ i)/P(A), or by P(i ∈ Y given A ⊆ Y) where P(A) is zero."""
-
-    def scores(basket: Ints) -> Floats:
-        return ranking_scores(distribution, basket)
-
-    def given(items: Ints) -> Floats:
-        alone, both = distribution.marginals()[items, None], distribution.pair_marginals(items)
-        found = np.divide(both, alone, out=np.full(both.shape, np.nan), where=alone > 0)
-        return np.asarray(np.clip(found, 0, 1))
-
-    return Predictor(scores, given, distribution)
+    return Predictor(scores, probabilities, distribution)
 
 
-def of_blend(distribution: SetDistribution, training: Training, weight: float) -> Predictor:
-    """A model with item-to-item mixed into its ranking; it has no probabilities of its own."""
+def blend_predictor(distribution: SetDistribution, training: Training, weight: float) -> Predictor:
+    """Return the predictor of a model with item-to-item mixed into its ranking; it has no probabilities."""
     everything = np.ones(distribution.n_items, bool)
+    return _by_scores(lambda basket: blended(distribution, training, basket, weight, everything))
 
-    def scores(basket: Ints) -> Floats:
-        return blended(distribution, training, basket, weight, everything)
 
-    return Predictor(scores)
+def _by_scores(score: Callable[[Ints], Floats]) -> Predictor:
+    return Predictor(lambda partial: np.stack([score(basket) for basket in partial]))
 
 
 def independent_items(probabilities: Floats, *, nonempty: bool = False) -> Predictor:
-    independent = IndependentItems(np.clip(probabilities, 0, 1), nonempty)
-    given = lambda items: np.broadcast_to(probabilities, (len(items), len(probabilities)))  # noqa: E731
-    return Predictor(lambda basket: probabilities, given, independent)
+    """Return independent items. P(i ∈ Y | A ⊆ Y) = p_i for i outside A, because sets that contain A are nonempty."""
+
+    def predict(partial: Sequence[Ints]) -> Floats:
+        return np.broadcast_to(probabilities, (len(partial), len(probabilities)))
+
+    return Predictor(predict, predict, IndependentItems(np.clip(probabilities, 0, 1), nonempty))
 
 
 def popularity(frequencies: Floats) -> Predictor:
-    return Predictor(lambda basket: frequencies)
+    return _by_scores(lambda basket: frequencies)
 
 
 def item_to_item(training: Training) -> Predictor:
-    """The mean over the items a of the basket of m_ai/m_a: how often those who had one of them had i as well."""
-
-    def given(items: Ints) -> Floats:
-        return np.array([training.item_to_item(items[[row]]) for row in range(len(items))])
-
-    return Predictor(training.item_to_item, given)
+    """Return the ranking by the mean over the given items a of m_ai/m_a, the share of baskets with a that contain i."""
+    return _by_scores(training.item_to_item)
 
 
-def cosine(training: Training) -> Predictor:
-    """The sum over the items a of the basket of m_ai/√(m_a m_i), the cosine of two columns of baskets. [SKKR01]"""
-    lengths = np.sqrt(np.where(training.item_weights > 0, training.item_weights, 1))
+def ease(training: Training, ridge: float, max_items: int = MAX_EASE_ITEMS) -> Predictor:
+    """Return EASE over the most frequent items; the other items rank below them, by frequency.
 
-    def scores(basket: Ints) -> Floats:
-        found = np.zeros(len(lengths))
-        for item in basket.tolist():
-            others, weights = training.met(item)
-            found[others] += weights / (lengths[item] * lengths[others])
-            found[item] += training.item_weights[item] > 0
-        return found if len(basket) else training.frequencies
-
-    return Predictor(scores)
-
-
-def frequent_items(training: Training) -> Ints:
-    """The items that EASE is over: all, or of many the most frequent."""
-    most = np.argsort(-training.item_weights, kind="stable")[:MOST_IN_EASE]
-    return np.sort(most)
-
-
-def ease_of(training: Training, ridge: float) -> Predictor:
-    """EASE over the most frequent items; the others come after them, by frequency."""
-    items, m = frequent_items(training), training.frequencies
-    inner = ease(training.pair_counts_among(items) / training.weight, ridge)
-    if len(items) == len(m):
-        return inner
+    The score is Σ_{a∈A} B_ai with B = I − P diag(1/diag P), P = (XᵀX + λI)⁻¹ and X the 0/1 matrix of n baskets
+    [Steck19]. B does not change if XᵀX and λ are divided by n: `ridge` is λ/n.
+    """
+    items = np.sort(np.argsort(-training.item_weights, kind="stable")[:max_items])
+    m = training.frequencies
+    P = np.linalg.inv(training.pair_counts_among(items) / training.weight + ridge * np.eye(len(items)))
+    B = -P / P.diagonal()
+    np.fill_diagonal(B, 0)
     place = np.full(len(m), -1)
     place[items] = np.arange(len(items))
 
-    def scores(basket: Ints) -> Floats:
-        inside = place[basket][place[basket] >= 0]
-        if not len(inside):
+    def score(basket: Ints) -> Floats:
+        known = place[basket][place[basket] >= 0]
+        if not len(known):
             return m
-        of_frequent = inner.scores(inside)
-        found = m + (of_frequent.min() - 1 - m.max())
-        found[items] = of_frequent
+        frequent = B[known].sum(axis=0)
+        found = m + (frequent.min() - 1 - m.max())
+        found[items] = frequent
         return np.asarray(found)
 
-    return Predictor(scores)
+    return _by_scores(score)
 
 
-def ease(pair_frequencies: Floats, ridge: float) -> Predictor:
-    """The sum over the items a of the basket of B_ai, the regression of every item on all others. [Steck19]
+def choose_ridge(train: Baskets, rng: np.random.Generator, max_items: int = MAX_EASE_ITEMS) -> float | None:
+    """Return the ridge of EASE with the best percentile rank, all but one, on a fifth of the training baskets.
 
-    B = I − P diag(1/diag P), P = (XᵀX + λI)⁻¹ with X the 0/1 matrix of n baskets. As B does not change when XᵀX and λ
-    are divided by n, `ridge` is λ/n.
+    None if fewer than 10 of these have two items.
     """
-    m = pair_frequencies.diagonal()
-    P = np.linalg.inv(pair_frequencies + ridge * np.eye(len(m)))
-    B = -P / P.diagonal()
-    np.fill_diagonal(B, 0)
-    return _linear(B, m)
+    if train.n_units * VALIDATION_FRACTION < MIN_VALIDATION:
+        return None
+    kept, validation = train.split(1 - VALIDATION_FRACTION, rng)
+    if len(validation) > MAX_VALIDATION:
+        validation = validation.subset(np.sort(rng.choice(len(validation), MAX_VALIDATION, replace=False)))
+    questions = ask(validation, rng, (ALL_BUT_ONE,))
+    if questions.n_ranked < MIN_VALIDATION:
+        return None
+    training = Training.of(kept)
+    ridges = RIDGES if train.n_items <= max_items else RIDGES_OF_MANY
+    column = column_name(PERCENTILE_RANK, ALL_BUT_ONE)
+    found = (answer(ease(training, ridge, max_items), questions, ()).columns[column] for ridge in ridges)
+    return ridges[int(np.argmax([weighted_mean(ranks, validation.weights) for ranks in found]))]
 
 
-def _linear(weights: Floats, frequencies: Floats) -> Predictor:
-    """Scores are x_A W; without any item to go by, frequencies."""
-    return Predictor(lambda basket: weights[basket].sum(axis=0) if len(basket) else frequencies)
+@dataclass(frozen=True)
+class Learned:
+    """What the baselines are learned from, the ridge of EASE, and notes for the output."""
+
+    training: Training | None
+    ridge: float = DEFAULT_RIDGE
+    notes: tuple[str, ...] = ()
 
 
-def independent_of(training: Training, *, nonempty: bool = False) -> Predictor:
-    """Independent items are smoothed, so that an item that did not occur in training is not impossible; given that
-    baskets are not empty, their chances are such that the baskets that are not have the frequencies."""
+def learn_baselines(train: Baskets | Training, rng: np.random.Generator) -> Learned:
+    """Return what baselines need: counts, and the ridge of EASE, chosen on validation data if baskets are given."""
+    training = train if isinstance(train, Training) else Training.of(train)
+    chosen = None if isinstance(train, Training) else choose_ridge(train, rng)
+    many = len(training.item_weights) > MAX_EASE_ITEMS
+    ridge = chosen or (DEFAULT_RIDGE_OF_MANY if many else DEFAULT_RIDGE)
+    how = "chosen on a fifth of them" if chosen else "the default"
+    if isinstance(train, Training):
+        how += "; pass the training baskets (train=, --train) to choose it on validation data"
+    note = f"Baselines: {training.weight:,.0f} training baskets; ridge of EASE {ridge:g} per basket, {how}."
+    return Learned(training, ridge, (note, *_limits(training)))
+
+
+def _limits(training: Training) -> Iterator[str]:
+    if len(training.item_weights) > MAX_EASE_ITEMS:
+        yield f"EASE uses the {MAX_EASE_ITEMS:,} most frequent items; the others rank below them, by popularity."
+    if training.least:
+        yield f"Item-to-item uses the pairs that co-occurred at least {training.least:g} times."
+
+
+def baselines(learned: Learned, distribution: SetDistribution, *, nonempty: bool = False) -> dict[str, Predictor]:
+    """Return all baselines; without training data, those that the marginals of the first model allow.
+
+    Independent items are smoothed, so that an item that does not occur in training is not impossible. With `nonempty`,
+    their probabilities are such that nonempty sets have the training frequencies.
+    """
+    training = learned.training
+    if training is None:
+        marginals = distribution.marginals()
+        p = chances(marginals, 1, nonempty=nonempty)
+        return {INDEPENDENT: independent_items(p, nonempty=nonempty), POPULARITY: popularity(marginals)}
     p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
-    return independent_items(p, nonempty=nonempty)
-
-
-def usual_ridge(training: Training) -> float:
-    return USUAL_RIDGE if len(training.item_weights) <= MOST_IN_EASE else USUAL_RIDGE_OF_MANY
-
-
-def baselines_of(training: Training, *, nonempty: bool = False, ridge: float = USUAL_RIDGE) -> dict[str, Predictor]:
     return {
-        INDEPENDENT: independent_of(training, nonempty=nonempty),
+        INDEPENDENT: independent_items(p, nonempty=nonempty),
         POPULARITY: popularity(training.frequencies),
         ITEM_TO_ITEM: item_to_item(training),
-        COSINE: cosine(training),
-        EASE: ease_of(training, ridge),
+        EASE: ease(training, learned.ridge),
     }
-
-
-def baselines_without_training(distribution: SetDistribution, *, nonempty: bool = False) -> dict[str, Predictor]:
-    """Where the training data are not known, the marginals of a model stand in for the frequencies of items; with
-    `nonempty`, they are those of sets that are not empty."""
-    marginals = distribution.marginals()
-    p = chances(marginals, 1, nonempty=nonempty)
-    return {INDEPENDENT: independent_items(p, nonempty=nonempty), POPULARITY: popularity(marginals)}

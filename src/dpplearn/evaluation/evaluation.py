@@ -1,43 +1,55 @@
-"""evaluate: models and baselines on test baskets."""
+"""evaluate and cross_validate: models and baselines on held-out baskets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Ints, Seed
-from dpplearn.data.baskets import Baskets, known_baskets
+from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, whole_number
 from dpplearn.evaluation.baselines import (
     BASELINES,
-    USUAL_RIDGE,
-    Predictor,
-    baselines_of,
-    baselines_without_training,
-    frequent_items,
-    of_blend,
-    of_model,
-    usual_ridge,
+    Learned,
+    baselines,
+    blend_predictor,
+    learn_baselines,
+    model_predictor,
 )
-from dpplearn.evaluation.calibration import LARGE, MOST_GIVEN
-from dpplearn.evaluation.outcomes import Outcomes, Questions, ask, can_be_ranked, outcomes
+from dpplearn.evaluation.protocol import (
+    TASKS,
+    Outcomes,
+    Predictor,
+    answer,
+    ask,
+    can_be_ranked,
+    joined,
+    n_calibrated,
+    size_distance,
+)
 from dpplearn.evaluation.result import Evaluation
-from dpplearn.evaluation.ridge_choice import chosen_ridge
 from dpplearn.learners.result import FitResult
+from dpplearn.learners.settings import Settings, settings_of
+from dpplearn.learners.train import fit_with
 from dpplearn.models.model import SetModel
-from dpplearn.models.training import Training
-from dpplearn.tools.progress import shown_progress
-from dpplearn.tools.threads import suitable_blas
+from dpplearn.utils.progress import shown_progress
+from dpplearn.utils.threads import suitable_blas
 
 Model = SetModel | FitResult[Any]
 KS = (5, 10, 20)
-ONLY = "model"  # what a model is called that came without a name
+MAX_BASKETS = 10_000
+DEFAULT_NAME = "model"  # of a model that was passed without a name
+NOT_SETTINGS = ("rng", "callback")  # options of a fit that are not in its settings
+NO_TRAINING = (
+    "The training data are unknown: independent items and popularity use the marginals of the model, and item-to-item "
+    "and EASE are left out. Pass the training baskets (train=, --train) for all baselines."
+)
 
 
 def evaluate(
@@ -46,42 +58,46 @@ def evaluate(
     *,
     train: Baskets | Iterable[Iterable[Any]] | None = None,
     k: int | Sequence[int] = KS,
+    tasks: Sequence[str] = TASKS,
+    max_baskets: int | None = MAX_BASKETS,
     rng: Seed = 0,
     unknown: str = "error",
     progress: bool = False,
 ) -> Evaluation:
-    """How well models predict baskets that they were not learned from, beside baselines.
+    """Evaluate models on baskets that they were not fitted to, next to baselines.
 
-    Mean log-likelihood, rank of an item held out at random, AUC against random sets, calibration, and sizes of baskets;
-    docs/guide/evaluation.md has the formulas. Baselines are independent items,
-    popularity, item-to-item frequencies, cosines and EASE, all of the training data. If the law of a model is that of
-    sets that are not empty, all are judged given that a basket is not empty.
+    Measures are the log-likelihood, the ranking of held-out items (given one item, given half of the basket, given all
+    but one), calibration for the same questions, and the distribution of basket sizes. Baselines are independent items,
+    popularity, item-to-item and EASE. If a model is conditioned on nonempty baskets, all likelihoods are.
 
     Parameters
     ----------
-    models
-        A DPP, a Mixture or the result of a fit; or several by name, over the same items, to compare.
-    baskets
-        `Baskets`, or a list of lists; their items are found by label.
-    train
-        What the baselines learn from, and by a part of which the ridge of EASE is chosen. By default what the (first)
-        model keeps of its training data, and the usual ridge; where it has none, its marginals stand in for item
-        frequencies, and what needs pairs is left out.
-    k
-        How many recommendations count in recall@k and NDCG@k.
-    rng
-        Seed or generator of the items held out and the random sets. The default asks the same of every
-        model, so that separate calls with the same baskets can be compared.
-    unknown
-        What to do about items that the models do not have: "error", or "drop" to leave them out, and baskets of nothing
-        else; a note says how many.
-    progress
+    models : DPP, Mixture, FitResult or dict of these by name
+        Models over the same items.
+    baskets : Baskets or list of lists
+        Test baskets. Items are matched by label.
+    train : Baskets or list of lists, optional
+        Training baskets of the baselines; the ridge of EASE is chosen on a fifth of them. By default the item and pair
+        counts that the first model keeps of its training data, with a default ridge. If there are none, independent
+        items and popularity use the marginals of the model.
+    k : int or sequence of int, default (5, 10, 20)
+        Numbers of recommendations for recall@k and NDCG@k.
+    tasks : sequence of {"given_one", "given_half", "all_but_one"}
+        Ranking tasks. By default all three; an empty sequence computes likelihoods and sizes only.
+    max_baskets : int or None, default 10,000
+        Evaluate a random sample of so many baskets if there are more. None evaluates all.
+    rng : int or numpy.random.Generator, default 0
+        Seed of the sample, the held-out items and the validation data of EASE. Calls with the same seed and baskets ask
+        the same questions.
+    unknown : {"error", "drop"}
+        How to treat items that the models do not have. "drop" also drops baskets without any other item.
+    progress : bool, default False
         Show a progress bar on standard error.
 
     Returns
     -------
     Evaluation
-        Means with 95 % intervals, and differences on the same baskets. Printed, it is a table.
+        Means with 95 % confidence intervals, and paired differences.
 
     Examples
     --------
@@ -89,123 +105,205 @@ def evaluate(
     >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
     >>> found = evaluate(dl.fit_dpp(baskets, shrinkage=0.1), baskets)
     >>> found.names
-    ('model', 'independent items', 'popularity', 'item-to-item', 'cosine', 'EASE')
+    ('model', 'independent items', 'popularity', 'item-to-item', 'EASE')
     >>> found.difference("model", "independent items").verdict
     'better'
     """
     named = _named(models)
     catalogue = next(iter(named.values())).catalogue
     baskets, left_out = known_baskets(baskets, catalogue, unknown)
-    nonempty = any(model.nonempty for model in named.values())
-    setting = Setting(tuple(named), nonempty, lengths(k))
     if not baskets.total_weight > 0:
         raise InputError(f"{len(baskets)} baskets of total weight {baskets.total_weight:g}: nothing to evaluate on")
+    setting = Setting(any(model.nonempty for model in named.values()), _lengths(k), _tasks(tasks))
     rng = np.random.default_rng(rng)
-    learned = _learned(named, None if train is None else known_baskets(train, catalogue, unknown)[0], rng)
-    laws = {name: _law(name, model, catalogue) for name, model in named.items()}
-    blends = _blends(named, laws, catalogue)
-    predictors = predictors_of(laws, learned, nonempty, blends)
-    setting = replace(setting, models=(*setting.models, *blends))
-    questions = ask(baskets, rng)
+    # The draws for EASE come from a stream of their own, so that the questions do not depend on `train`.
+    of_ease = rng.spawn(1)[0]
+    known = None if train is None else known_baskets(train, catalogue, unknown)[0]
+    learned = _learned(named, known, of_ease)
+    distributions = {name: _over(name, model, catalogue) for name, model in named.items()}
+    blends = _blends(named, distributions, catalogue)
+    rows, sampled = _sample(baskets, max_baskets, rng)
+    tested = baskets.subset(rows)
+    predictors = _predictors(distributions, learned, setting.nonempty, blends)
     with shown_progress(progress) as shown:
-        advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
-        answers = answer(predictors, questions, setting, advance)
-    return summary(answers, baskets, setting, (*learned.notes, *left_out.notes))
+        outcomes = _answers(predictors, tested, setting, rng, shown.grouped)
+    notes = (*_training_data(named, baskets), *sampled, *learned.notes, *left_out.notes)
+    return _result(outcomes, (*named, *blends), tested, setting, notes, rows=rows)
+
+
+def cross_validate(
+    baskets: Baskets | Iterable[Iterable[Any]],
+    models: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    folds: int = 5,
+    tested_folds: int | None = None,
+    k: int | Sequence[int] = KS,
+    tasks: Sequence[str] = TASKS,
+    max_baskets: int | None = MAX_BASKETS,
+    rng: Seed = 0,
+    progress: bool = False,
+    **fit_options: Any,
+) -> Evaluation:
+    """Evaluate by cross-validation: each fold is tested with models and baselines fitted to the other folds.
+
+    Parameters
+    ----------
+    baskets : Baskets or list of lists
+        The catalogue is the same in every fold. If weights are counts, the baskets of a row are divided among the
+        folds. Baskets of weight 0 are left out.
+    models : dict, optional
+        Options of `fit` or `fit_dpp` by name, such as ``{"em": {"learner": "em"}, "mixture": {}}``. A DPP is fitted if
+        `learner`, `init` or `shrinkage` is given or `model` is "dpp". By default one mixture.
+    folds : int, default 5
+        Number of folds of nearly equal size, drawn at random.
+    tested_folds : int, optional
+        Test only the first so many folds, to save time.
+    k, tasks, progress
+        As in `evaluate`.
+    max_baskets : int or None, default 10,000
+        In all folds together; of larger folds a random sample is tested.
+    rng : int or numpy.random.Generator, default 0
+        Seed of the folds, the fits and the held-out items.
+    fit_options
+        Options of `fit` or `fit_dpp` for all models. Whether models are conditioned on nonempty baskets is decided
+        once, from all baskets.
+
+    Returns
+    -------
+    Evaluation
+        Over all tested baskets; `fold_means` has the mean of each fold.
+
+    Examples
+    --------
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10
+    >>> found = cross_validate(baskets, {"em": {"learner": "em"}}, folds=2)
+    >>> found.names
+    ('em', 'independent items', 'popularity', 'item-to-item', 'EASE')
+    >>> found.fold_means("em").shape
+    (2,)
+    """
+    baskets = as_baskets(baskets)
+    counted = np.flatnonzero(baskets.weights > 0)
+    baskets = baskets.subset(counted)
+    options = {
+        name: _settled({**fit_options, **each}, baskets) for name, each in (models or {DEFAULT_NAME: {}}).items()
+    }
+    setting = Setting(any(each["nonempty"] for each in options.values()), _lengths(k), _tasks(tasks))
+    rng = np.random.default_rng(rng)
+    if whole_number("folds", folds, 2) > baskets.n_units:
+        raise InputError(f"folds must be at most {baskets.n_units}, the number of baskets, got {folds}")
+    for each in options.values():
+        _settings(each).task(baskets).check_memory()
+    weights = baskets.folds(folds, rng)[: tested_folds or folds]
+    most = None if max_baskets is None else -(-max_baskets // len(weights))
+    parts, rows, ridges = [], [], []
+    with shown_progress(progress) as shown:
+        advance = shown.grouped(dict.fromkeys(options, len(weights)))
+        for of_fold in weights:
+            train = baskets.weighted(baskets.weights - of_fold)
+            distributions = {}
+            for name, each in options.items():
+                distributions[name] = _fitted(train, each, rng)
+                advance(name)
+            learned = learn_baselines(train, rng.spawn(1)[0])
+            ridges.append(f"{learned.ridge:g}")
+            tested = np.flatnonzero(of_fold)
+            tested = tested[_sample(baskets.subset(tested), most, rng)[0]]
+            test = baskets.subset(tested).weighted(of_fold[tested])
+            predictors = _predictors(distributions, learned, setting.nonempty)
+            parts.append(_answers(predictors, test, setting, rng))
+            rows.append(tested)
+    notes = (
+        f"{len(weights)} of {folds} folds were tested, each by models and baselines fitted to the other {folds - 1}.",
+        f"Ridge of EASE per training basket, chosen in each fold: {', '.join(ridges)}.",
+    )
+    row, fold = np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(each) for each in rows])
+    order = np.lexsort((fold, row))  # by basket, then by fold
+    outcomes = {name: joined([part[name] for part in parts], order) for name in parts[0]}
+    row, fold = row[order], fold[order]
+    every = baskets.subset(row).weighted(weights[fold, row])
+    return _result(outcomes, tuple(options), every, setting, notes, rows=counted[row], folds=fold)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same for all lots of baskets."""
+    """What is the same for all models and folds."""
 
-    models: tuple[str, ...]
     nonempty: bool
     ks: tuple[int, ...]
+    tasks: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Answers:
-    """What came of the questions about one lot of baskets."""
-
-    outcomes: Mapping[str, Outcomes]
-    n_ranked: int
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What baselines learn from, None where that is not known; and what is to be said of it."""
-
-    training: Training | None
-    notes: tuple[str, ...]
-    ridge: float = USUAL_RIDGE
+def _sample(baskets: Baskets, most: int | None, rng: np.random.Generator) -> tuple[Ints, tuple[str, ...]]:
+    """Return the rows to evaluate, and a note if they are a sample."""
+    n = len(baskets)
+    if most is None or n <= whole_number("max_baskets", most, 1):
+        return np.arange(n), ()
+    note = f"{most:,} of {n:,} baskets were drawn at random; pass max_baskets=None (--all) to evaluate all."
+    return np.sort(rng.choice(n, most, replace=False)), (note,)
 
 
-def _blends(
-    named: Mapping[str, SetModel], laws: Mapping[str, SetDistribution], catalogue: Catalogue
+def _predictors(
+    distributions: Mapping[str, SetDistribution],
+    learned: Learned,
+    nonempty: bool,
+    blends: Mapping[str, Predictor] | None = None,
 ) -> dict[str, Predictor]:
-    """What `recommend` with blend="auto" ranks by, of the models that have learned a weight for that."""
-    found = {}
-    for name, model in named.items():
-        known = model.training
-        if known is not None and known.blend is not None and model.catalogue == catalogue:
-            found[f"{name}, blended"] = of_blend(laws[name], known, known.blend)
-    return found
-
-
-def predictors_of(
-    laws: Mapping[str, SetDistribution], learned: Learned, nonempty: bool, blends: Mapping[str, Predictor] | None = None
-) -> dict[str, Predictor]:
-    """The models and, after them, what blends them with item-to-item, and the baselines."""
-    clash = next((name for name in laws if name in BASELINES), None)
+    """Return the models, their blends with item-to-item, and the baselines."""
+    clash = next((name for name in distributions if name in BASELINES), None)
     if clash is not None:
-        raise InputError(f"a model is called {clash!r}, as a baseline is; call it something else")
-    laws = {name: law.with_p_empty(0.0) for name, law in laws.items()} if nonempty else laws
-    if learned.training is not None:
-        baselines = baselines_of(learned.training, nonempty=nonempty, ridge=learned.ridge)
-    else:
-        baselines = baselines_without_training(next(iter(laws.values())), nonempty=nonempty)
-    return {**{name: of_model(law) for name, law in laws.items()}, **(blends or {}), **baselines}
+        raise InputError(f"a model has the name of a baseline, {clash!r}; use another name")
+    if nonempty:
+        distributions = {name: each.with_p_empty(0.0) for name, each in distributions.items()}
+    return {
+        **{name: model_predictor(each) for name, each in distributions.items()},
+        **(blends or {}),
+        **baselines(learned, next(iter(distributions.values())), nonempty=nonempty),
+    }
 
 
-def answer(
+def _answers(
     predictors: Mapping[str, Predictor],
-    questions: Questions,
+    baskets: Baskets,
     setting: Setting,
-    advance: Callable[[str], None] = lambda name: None,
-) -> Answers:
-    with suitable_blas(questions.baskets.n_items, None):
-        found = {
-            name: outcomes(each, questions, setting.ks, partial(advance, name)) for name, each in predictors.items()
-        }
-    return Answers(found, len(questions.ranked))
+    rng: np.random.Generator,
+    bars: Callable[[Mapping[str, int]], Callable[[str], None]] = lambda totals: lambda name: None,
+) -> dict[str, Outcomes]:
+    questions = ask(baskets, rng, setting.tasks)
+    advance = bars(dict.fromkeys(predictors, len(questions.partial)))
+    with suitable_blas(baskets.n_items, None):
+        return {name: answer(each, questions, setting.ks, partial(advance, name)) for name, each in predictors.items()}
 
 
-def summary(
-    answers: Answers,
+def _result(
+    outcomes: Mapping[str, Outcomes],
+    models: tuple[str, ...],
     baskets: Baskets,
     setting: Setting,
     notes: Sequence[str],
     *,
+    rows: Ints,
     folds: Ints | None = None,
-    rows: Ints | None = None,
 ) -> Evaluation:
-    """Return the evaluation with the outcomes of all models and baselines."""
+    n_ranked = int(can_be_ranked(baskets).sum()) if setting.tasks else 0
     return Evaluation(
-        models=setting.models,
-        baselines=tuple(name for name in answers.outcomes if name not in setting.models),
-        outcomes={name: each.columns for name, each in answers.outcomes.items()},
+        models=models,
+        baselines=tuple(name for name in outcomes if name not in models),
+        outcomes={name: each.columns for name, each in outcomes.items()},
         weights=baskets.weights,
         n_items=baskets.n_items,
         k=setting.ks,
+        tasks=setting.tasks,
         nonempty=setting.nonempty,
         reliability={
-            name: each.pairs.reliability() for name, each in answers.outcomes.items() if each.pairs is not None
+            name: {task: sums.reliability() for task, sums in each.calibration.items()}
+            for name, each in outcomes.items()
+            if each.calibration
         },
-        size_distance={
-            name: each.sizes.distance() for name, each in answers.outcomes.items() if each.sizes is not None
-        },
-        n_ranked=answers.n_ranked,
-        unranked={name: len(each.unranked) for name, each in answers.outcomes.items()},
-        notes=(*notes, *_remarks(baskets, answers.n_ranked, setting.nonempty)),
+        size_distance={name: size_distance(each.sizes) for name, each in outcomes.items() if each.sizes is not None},
+        n_ranked=n_ranked,
+        unranked={name: each.n_impossible for name, each in outcomes.items()},
+        notes=(*notes, *_remarks(baskets, n_ranked, setting)),
         folds=folds,
         rows=rows,
         ids=baskets.ids,
@@ -213,29 +311,38 @@ def summary(
     )
 
 
-def _remarks(baskets: Baskets, n_ranked: int, nonempty: bool) -> Iterator[str]:
+def _training_data(models: Mapping[str, SetModel], baskets: Baskets) -> Iterator[str]:
+    """Yield a warning for each model whose training data have the item counts of the baskets."""
+    for name, model in models.items():
+        known = model.training
+        if known is not None and model.catalogue == baskets.catalogue:
+            counts = baskets.frequencies() * baskets.total_weight
+            if np.allclose([known.weight, *known.item_weights], [baskets.total_weight, *counts], rtol=1e-9):
+                yield f"These seem to be the training baskets of {name}: its results on unseen baskets will be worse."
+
+
+def _remarks(baskets: Baskets, n_ranked: int, setting: Setting) -> Iterator[str]:
     empty = np.count_nonzero(baskets.sizes == 0)
-    if not n_ranked:
-        yield "No basket has two or more items, so that none could be held out and ranked."
-    elif n_ranked < np.count_nonzero(can_be_ranked(baskets)):
-        yield f"Of the baskets of two or more items, {n_ranked:,} drawn at random were ranked."
-    if baskets.n_items > LARGE:
-        yield f"Probabilities given one item are of {MOST_GIVEN} items, drawn by how often they occur in these baskets."
-    if nonempty and empty:
-        yield f"{empty:,} baskets are empty, which is impossible given that a basket is not; leave them out."
-    if not nonempty and not empty:
-        share = float(np.exp(np.log1p(-np.minimum(baskets.frequencies(), 1 - EPSILON)).sum()))
+    if setting.tasks and not n_ranked:
+        yield "No basket has two or more items, so no item was held out and ranked."
+    checked = n_calibrated(len(baskets), baskets.n_items)
+    if setting.tasks and checked < len(baskets):
+        yield f"Calibration was checked on {checked:,} of these baskets, drawn at random."
+    if setting.nonempty and empty:
+        yield f"{empty:,} baskets are empty, which the models exclude; leave them out."
+    if not setting.nonempty and not empty:
+        p_empty = float(np.exp(np.log1p(-np.minimum(baskets.frequencies(), 1 - EPSILON)).sum()))
         yield (
-            f"None of the baskets is empty; of independent items {share:.1%} would be. Knowing that alone is worth a "
-            f"lead of {-np.log1p(-share):.3f} or more over them; models learned with nonempty=True (--nonempty) have "
-            "and need no such lead."
+            f"No basket is empty, but independent items give the empty basket probability {p_empty:.1%}. This explains "
+            f"{-np.log1p(-p_empty):.3f} nats of a model's gain. Models fitted with nonempty=True (--nonempty) do not "
+            "have this advantage."
         )
 
 
 def _named(models: Model | Mapping[str, Model]) -> dict[str, SetModel]:
-    named: dict[str, Any] = dict(models) if isinstance(models, Mapping) else {ONLY: models}
+    named: dict[str, Any] = dict(models) if isinstance(models, Mapping) else {DEFAULT_NAME: models}
     if not named:
-        raise InputError("there are no models to evaluate; name at least one")
+        raise InputError("models is empty; pass at least one model")
     for name, model in named.items():
         if not isinstance(model, SetModel | FitResult):
             expected = "expected a DPP, a Mixture, the result of a fit, or a dict of those by name"
@@ -243,62 +350,66 @@ def _named(models: Model | Mapping[str, Model]) -> dict[str, SetModel]:
     return {name: model.model if isinstance(model, FitResult) else model for name, model in named.items()}
 
 
-def _law(name: str, model: SetModel, catalogue: Catalogue) -> SetDistribution:
-    """Over the catalogue of the first model."""
+def _over(name: str, model: SetModel, catalogue: Catalogue) -> SetDistribution:
+    """Return the distribution of a model over the catalogue of the first model."""
     if model.catalogue == catalogue:
         return model.distribution
     there = model.catalogue.translation(catalogue)
     if len(model.items) != len(catalogue) or (there < 0).any():
         missing = set(map(str, model.items)) ^ set(map(str, catalogue.labels))
         raise InputError(
-            f"{name!r} is a model of other items than the first ({len(model.items)} against {len(catalogue)}; "
-            f"{min(missing)!r} is in one of them alone); models to compare have the same items"
+            f"models must have the same items; {name!r} has {len(model.items)}, the first model {len(catalogue)}, and "
+            f"{min(missing)!r} is in only one of them"
         )
     return model.distribution.reorder(there)
 
 
 def _learned(models: Mapping[str, SetModel], train: Baskets | None, rng: np.random.Generator) -> Learned:
-    """What is drawn here leaves the other draws as they are, so that all calls ask the same."""
+    """Return what baselines learn from: `train`, else the counts of the first model that has the first catalogue."""
     if train is not None:
-        return learned_from(train, rng.spawn(1)[0], f"Baselines are learned from {len(train):,} training baskets.")
+        return learn_baselines(train, rng)
     catalogue = next(iter(models.values())).catalogue
     for model in models.values():
         if model.training is not None and model.catalogue == catalogue:
-            known = f"Baselines are learned from the model's {model.training.weight:,.0f} training baskets."
-            usual = usual_ridge(model.training)
-            ridge = (
-                f"The ridge of EASE is {usual:g} per training basket, as usual; name the baskets themselves "
-                "(train=, --train) to have it chosen by a part of them."
-            )
-            return Learned(model.training, (known, ridge, *_left_out(model.training)), usual)
-    unknown = (
-        "The training data are not known: independent items and popularity have the marginals of the model itself, "
-        "and item-to-item, cosine and EASE are left out. Name them (train=, --train) for the real baselines."
-    )
-    return Learned(None, (unknown,))
+            return learn_baselines(model.training, rng)
+    return Learned(None, notes=(NO_TRAINING,))
 
 
-def learned_from(train: Baskets, rng: np.random.Generator, *notes: str) -> Learned:
-    """From baskets that are at hand, the ridge of EASE by a part of them where they are enough."""
-    ridge = chosen_ridge(train, rng)
-    how = "as usual: they are too few to choose it" if ridge is None else "which ranked best on a fifth of them"
-    training = Training.of(train)
-    used = ridge or usual_ridge(training)
-    note = f"The ridge of EASE is {used:g} per training basket, {how}."
-    return Learned(training, (*notes, note, *_left_out(training)), used)
+def _blends(
+    named: Mapping[str, SetModel], distributions: Mapping[str, SetDistribution], catalogue: Catalogue
+) -> dict[str, Predictor]:
+    """Return what `recommend` with blend="auto" ranks by, for the models that learned a blend weight."""
+    return {
+        f"{name}, blended": blend_predictor(distributions[name], model.training, model.training.blend)
+        for name, model in named.items()
+        if model.training is not None and model.training.blend is not None and model.catalogue == catalogue
+    }
 
 
-def _left_out(training: Training) -> Iterator[str]:
-    """What baselines do not know of a large catalogue."""
-    items = len(frequent_items(training))
-    if items < len(training.item_weights):
-        yield f"EASE is over the {items:,} most frequent items; the others come after them, by popularity."
-    if training.least:
-        yield f"Item-to-item and cosine count pairs that met {training.least:g} times or more: all would be too many."
+def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
+    """Return the options with `nonempty` decided by all baskets: a single fold may contain all empty baskets."""
+    return {**options, "nonempty": _settings(options).task(baskets).problem.nonempty}
 
 
-def lengths(k: int | Sequence[int]) -> tuple[int, ...]:
+def _fitted(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> SetDistribution:
+    others = {name: options[name] for name in NOT_SETTINGS if name in options}
+    model: SetModel = fit_with(_settings(options), train, **{"rng": int(rng.integers(2**63)), **others}).model
+    return model.distribution
+
+
+def _settings(options: Mapping[str, Any]) -> Settings:
+    return settings_of(**{name: value for name, value in options.items() if name not in NOT_SETTINGS})
+
+
+def _lengths(k: int | Sequence[int]) -> tuple[int, ...]:
     ks = tuple(k) if isinstance(k, Iterable) else (k,)
     if not ks:
-        raise InputError("k is empty; name at least one length of a list of recommendations")
+        raise InputError("k is empty; pass at least one number of recommendations")
     return tuple(sorted({whole_number("k", each, 1) for each in ks}))
+
+
+def _tasks(tasks: Sequence[str]) -> tuple[str, ...]:
+    odd = [task for task in tasks if task not in TASKS] if not isinstance(tasks, str) else [tasks]
+    if odd:
+        raise InputError(f"tasks must be a sequence of {', '.join(TASKS)}, got {odd[0]!r}")
+    return tuple(tasks)

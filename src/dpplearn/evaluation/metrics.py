@@ -1,76 +1,143 @@
-"""Measures of how good a model is; docs/guide/evaluation.md has the formulas."""
+"""Ranking metrics of one question, and weighted means over baskets with normal confidence intervals."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints
+from dpplearn.data.weights import effective_number, in_variance
+
+LOG_LIKELIHOOD, PERCENTILE_RANK = "log_likelihood", "percentile_rank"
+Z = 1.959964  # 95 % of a normal distribution lie within Z standard deviations of its mean
 
 
-def relative_gain(better: float, base: float) -> float:
-    """100·(better − base)/|base|, as [GKFT14] reports log-likelihoods; NaN where that is no number."""
-    if not (math.isfinite(better) and math.isfinite(base) and base):
-        return math.nan
-    return 100 * (better - base) / abs(base)
+def ranking_measures(ks: Sequence[int]) -> list[str]:
+    """Return the names of the ranking measures, in the order of the columns of `measure_ranks`."""
+    return [PERCENTILE_RANK, *(f"recall@{k}" for k in ks), *(f"ndcg@{k}" for k in ks)]
+
+
+def rank(scores: Floats, given: Ints, held: Ints) -> Ints:
+    """Compare each held-out item with the other items that are not given.
+
+    Returns
+    -------
+    (4, len(held))
+        Number of candidates with a higher score and with the same score, and the same for the candidates that are not
+        held out. All candidates are tied if a score is NaN.
+    """
+    candidates, theirs = np.delete(scores, given), scores[held]
+    if np.isnan(candidates).any():
+        candidates, theirs = np.zeros_like(candidates), np.zeros_like(theirs)
+    above, tied = (candidates > theirs[:, None]).sum(axis=1), (candidates == theirs[:, None]).sum(axis=1) - 1
+    held_above, held_tied = (theirs > theirs[:, None]).sum(axis=1), (theirs == theirs[:, None]).sum(axis=1) - 1
+    return np.stack([above, tied, above - held_above, tied - held_tied])
+
+
+def measure_ranks(ranks: Ints, question: Ints, n_negative: Ints, ks: Sequence[int]) -> Floats:
+    """Return the measures of each question, (n_questions, n_measures).
+
+    Ties are broken at random, and the measures are expectations: an item with a candidates above it and t others of the
+    same score has each of the ranks a + 1, ..., a + 1 + t with probability 1/(t + 1).
+
+    Parameters
+    ----------
+    ranks : (4, n)
+        From `rank`, for all held-out items of all questions.
+    question : (n,)
+        The question of each held-out item.
+    n_negative : (n_questions,)
+        Number of items that are neither given nor held out.
+    ks : sequence of int
+        Lengths of the lists of recommendations.
+    """
+    above, tied, negative_above, negative_tied = ranks
+    n_held = np.bincount(question, minlength=len(n_negative))
+
+    def total(values: Floats) -> Floats:
+        return np.bincount(question, values, len(n_negative)).astype(np.float64)
+
+    with np.errstate(invalid="ignore"):  # a question without negatives has no percentile rank
+        below = total(n_negative[question] - negative_above - negative_tied / 2)
+        columns = [100 * below / (n_held * n_negative)]
+    columns += [total(np.clip((k - above) / (tied + 1), 0, 1)) / n_held for k in ks]
+    for k in ks:
+        # Sums of 1/log2(1 + rank) over the first 0, 1, ..., k ranks; the best list has all held-out items first.
+        discounts = np.concatenate([[0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))])
+        first, last = np.minimum(above, k), np.minimum(above + tied + 1, k)
+        gains = (discounts[last] - discounts[first]) / (tied + 1)
+        columns.append(total(gains) / discounts[np.minimum(n_held, k)])
+    return np.column_stack(columns)
 
 
 @dataclass(frozen=True)
-class Ranks:
-    """How many candidates scored above the item that was held out, and how many others the same as it.
+class Estimate:
+    """A mean over baskets with its 95 % confidence interval.
 
-    Ties are broken at random, and what is given is the expectation: with t others tied, the rank is each of
-    above + 1, ..., above + 1 + t equally often.
+    The interval is value ± 1.96 standard errors. It is NaN for fewer than two baskets. If the mean is −inf, so are both
+    ends: a basket that the model rules out has occurred.
     """
 
-    above: Ints
-    tied: Ints
-    candidates: Ints  # the held-out item among them
+    value: float
+    low: float
+    high: float
+    standard_error: float = math.nan
 
-    def percentile(self) -> Floats:
-        """100 times the share of the other candidates that scored below, ties counted half; NaN without others."""
-        others = self.candidates - 1
-        below = others - self.above - self.tied
-        return 100 * _divided(below + self.tied / 2, others)
-
-    def recall(self, k: int) -> Floats:
-        """P(rank ≤ k)."""
-        return np.clip((k - self.above) / (self.tied + 1), 0, 1)
-
-    def ndcg(self, k: int) -> Floats:
-        """The expectation of 1/log2(1 + rank) where rank ≤ k, else 0: with one item to find, the ideal is 1."""
-        k = min(k, int(self.candidates.max(initial=0)))
-        discounts = np.concatenate(
-            [[0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))]
-        )  # of the first 0, 1, ..., k ranks
-        first, last = np.minimum(self.above, k), np.minimum(self.above + self.tied + 1, k)
-        return np.asarray((discounts[last] - discounts[first]) / (self.tied + 1))
+    def __str__(self) -> str:
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
 
 
-def ranks(scores: Floats, candidate: npt.NDArray[np.bool_], held: Ints) -> Ranks:
-    """Of items held out, among the candidates, by their scores; scores that are NaN are all tied."""
-    theirs = np.sort(scores[candidate])  # in which NaN is the largest number, equal to itself
-    left, right = (np.searchsorted(theirs, scores[held], side=side) for side in ("left", "right"))
-    return Ranks(len(theirs) - right, right - left - 1, np.full(len(held), len(theirs)))
+@dataclass(frozen=True)
+class Difference(Estimate):
+    """The mean of one model minus the mean of another, on the same baskets.
 
+    It is infinite if one mean is −inf, and NaN if both are.
+    """
 
-def share_beaten(true: Floats, others: Floats) -> Floats:
-    """For every true value the share of its others (a row each) that are below it, ties counted half."""
-    true = true[:, None]
-    return np.asarray((others < true).mean(axis=1) + (others == true).mean(axis=1) / 2)
+    @property
+    def verdict(self) -> str:
+        """ "better" or "worse" if the interval excludes zero, else "undecided"."""
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "undecided"
+
+    def __str__(self) -> str:
+        return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}], {self.verdict}"
 
 
 def weighted_mean(values: Floats, weights: Floats) -> float:
-    """The mean of the values that are not NaN and have a weight; −inf where one of them is, NaN without any."""
+    """Return the mean of the values that are not NaN; −inf if one of positive weight is, NaN if there are none."""
     counted = (weights > 0) & ~np.isnan(values)
     return float(np.average(values[counted], weights=weights[counted])) if counted.any() else math.nan
 
 
-def _divided(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Floats:
-    found = np.full(len(denominator), np.nan)
-    np.divide(numerator, denominator, out=found, where=denominator > 0)
-    return found
+def estimate(values: Floats, weights: Floats) -> Estimate:
+    """Return the weighted mean of the values that are not NaN, with its interval.
+
+    Weights that are whole numbers are counts: a basket of weight 2 counts as two baskets. Others are importances.
+    """
+    mean = weighted_mean(values, weights)
+    if not math.isfinite(mean):
+        return Estimate(mean, mean, mean)
+    error = _standard_error(values, weights, mean)
+    return Estimate(mean, mean - Z * error, mean + Z * error, error)
+
+
+def difference(values: Floats, others: Floats, weights: Floats) -> Difference:
+    """Return the weighted mean of `values` minus that of `others`, with the interval of the paired differences."""
+    gap = weighted_mean(values, weights) - weighted_mean(others, weights)
+    if not math.isfinite(gap):
+        return Difference(gap, gap, gap)
+    found = estimate(values - others, weights)
+    return Difference(found.value, found.low, found.high, found.standard_error)
+
+
+def _standard_error(values: Floats, weights: Floats, mean: float) -> float:
+    """√(Σ v (x − mean)² · n/(n − 1)) / Σ w, with v = w for counts and w² otherwise, and n the effective sample size."""
+    counted = (weights > 0) & ~np.isnan(values)
+    n = effective_number(weights[counted])
+    if not n > 1:
+        return math.nan
+    squares = float(in_variance(weights)[counted] @ (values[counted] - mean) ** 2)
+    return math.sqrt(squares * n / (n - 1)) / float(weights[counted].sum())

@@ -1,41 +1,136 @@
-"""What an evaluation tells: of every model and baseline, and of the differences between them."""
+"""Evaluation: the outcomes of models and baselines, their means and differences, and tables of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints
-from dpplearn.data.times import Times
+from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.data.times import Times, periods
+from dpplearn.data.writing import result_table
 from dpplearn.errors import InputError
-from dpplearn.evaluation.by_basket import by_basket
+from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.calibration import Reliability
-from dpplearn.evaluation.intervals import Difference, Estimate, difference, estimate
-from dpplearn.evaluation.metrics import weighted_mean
-from dpplearn.evaluation.outcomes import LOG_LIKELIHOOD
-from dpplearn.evaluation.over_time import OverTime, over_time
+from dpplearn.evaluation.metrics import (
+    LOG_LIKELIHOOD,
+    PERCENTILE_RANK,
+    Difference,
+    Estimate,
+    difference,
+    estimate,
+    ranking_measures,
+    weighted_mean,
+)
+from dpplearn.evaluation.protocol import ALL_BUT_ONE, column_name
+from dpplearn.utils.text import MISSING, WIDTH, TextTable, as_plain_text, count, number, signed
+
+MAX_KS_ABREAST, MAX_FOLDS_ABREAST = 3, 5  # columns of a table of 80 characters
+# The columns of `to_table`: time is optional, and the measures depend on the models, the tasks and k.
+COLUMNS = re.compile(r"basket,weight,(time,)?model(,(log_likelihood|(percentile_rank|(recall|ndcg)@\d+)_\w+))+")
+SCORE_TABLE = result_table("a table of scores", lambda columns: bool(COLUMNS.fullmatch(",".join(columns))))
+
+
+@dataclass(frozen=True)
+class Period:
+    """Means over the baskets of one period, with 95 % intervals."""
+
+    period: str
+    n_baskets: int
+    weight: float
+    log_likelihood: Estimate
+    gain: Difference  # of the log-likelihood over independent items
+    percentile_rank: Estimate  # all but one; NaN if no basket has two items
+
+
+@dataclass(frozen=True, repr=False)
+class OverTime:
+    """A model from period to period.
+
+    Examples
+    --------
+    >>> mean = Estimate(-2.0, -2.1, -1.9)
+    >>> row = Period("2026-01", 10, 10.0, mean, Difference(0.5, 0.4, 0.6), Estimate(80.0, 70.0, 90.0))
+    >>> print(OverTime("model", "month", (row,)))
+    model by month
+    Means per basket with 95% intervals. Gain: log-likelihood minus that of
+    independent items. Percentile rank: all but one.
+      month    baskets  log-likelihood                  gain    percentile rank
+      2026-01       10         -2.0000  +0.50 [+0.40, +0.60]  80.0 [70.0, 90.0]
+    """
+
+    model: str
+    by: str
+    rows: tuple[Period, ...]
+
+    def __iter__(self) -> Iterator[Period]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def tables(self) -> list[TextTable]:
+        """Return one table with a row per period."""
+        rows = [
+            (
+                each.period,
+                count(each.n_baskets),
+                number(each.log_likelihood.value),
+                with_interval(each.gain, 2, sign=True),
+                with_interval(each.percentile_rank, 1),
+            )
+            for each in self.rows
+        ]
+        meaning = (
+            "Means per basket with 95% intervals. Gain: log-likelihood minus that of independent items. Percentile "
+            f"rank: all but one.{self._change()}"
+        )
+        columns = [self.by, "baskets>", "log-likelihood>", "gain>", "percentile rank>"]
+        return [TextTable(f"{self.model} by {self.by}", meaning, columns, rows)]
+
+    def _change(self) -> str:
+        if len(self.rows) < 2:
+            return ""
+        first, last = self.rows[0].gain, self.rows[-1].gain
+        change = "decreased" if last.high < first.low else "increased" if last.low > first.high else ""
+        return f" The gain {change or 'did not change significantly'} from the first to the last {self.by}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all periods as data for JSON."""
+        return {"model": self.model, "by": self.by, "rows": [asdict(each) for each in self.rows]}
+
+    def __repr__(self) -> str:
+        return "\n".join(line for table in self.tables() for line in as_plain_text(table))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """How models and baselines did on the same baskets.
+    """Outcomes of models and baselines on the same baskets.
 
-    `outcomes[name][measure]` has one value per basket, NaN where there is none: "log_likelihood", "percentile_rank",
-    "recall@k", "ndcg@k" and "auc". `reliability[name]` tells whether the probabilities of other items, given one, come
-    true, and `size_distance[name]` how far the predicted sizes of baskets are from theirs, from 0 to 1 (total
-    variation), of all that have such. Printed, it is a table; docs/guide/evaluation.md has the formulas.
+    `outcomes[name]` has one value per basket for "log_likelihood" and for each measure and task, such as
+    "percentile_rank_all_but_one" or "recall@10_given_half"; NaN where there is none. `reliability[name][task]` compares
+    predicted probabilities with observed frequencies, and `size_distance[name]` is the total variation distance between
+    predicted and observed basket sizes; both exist for models and independent items.
 
     Examples
     --------
     >>> import dpplearn as dl
     >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-    >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
+    >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"]] * 10, times=["2026-01-31", "2026-02-01"] * 10)
+    >>> found = dl.evaluate(dpp, baskets)
     >>> found.names, found.n_baskets
     (('model', 'independent items', 'popularity'), 20)
+    >>> round(found.estimate("model").value, 3)  # each has probability 0.41
+    -0.892
+    >>> found.difference("model", "independent items").verdict
+    'better'
+    >>> [(row.period, row.n_baskets) for row in found.over_time("month")]
+    [('2026-01', 10), ('2026-02', 10)]
     """
 
     models: tuple[str, ...]
@@ -44,16 +139,17 @@ class Evaluation:
     weights: Floats  # of the baskets
     n_items: int
     k: tuple[int, ...]
+    tasks: tuple[str, ...]
     nonempty: bool
-    reliability: Mapping[str, Reliability]
+    reliability: Mapping[str, Mapping[str, Reliability]]  # by name and task
     size_distance: Mapping[str, float]
-    n_ranked: int
-    unranked: Mapping[str, int]  # of those, how many left a partial basket that is impossible, so that all items tied
+    n_ranked: int  # baskets for which the ranking tasks were asked
+    unranked: Mapping[str, int]  # questions whose partial basket is impossible, so that all candidates are tied
+    rows: Ints  # position of each basket in the data, repeated if its count is divided among folds
     notes: tuple[str, ...] = ()
-    folds: Ints | None = None  # which fold a basket was tested in; None without cross-validation
-    rows: Ints | None = None  # which basket that was, again and again where its count is spread over folds; likewise
-    ids: npt.NDArray[Any] | None = None  # what each basket is called
-    times: Times | None = None  # when each came about
+    folds: Ints | None = None  # of each basket, after cross-validation
+    ids: npt.NDArray[Any] | None = None
+    times: Times | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,245 +157,128 @@ class Evaluation:
         return self.models + self.baselines
 
     def measures(self, name: str) -> tuple[str, ...]:
-        """What was measured of a model or baseline.
+        """Return the columns of a model or baseline. Baselines without probabilities have no "log_likelihood"."""
+        if name not in self.outcomes:
+            raise InputError(f"{name!r} was not evaluated; expected one of {', '.join(map(repr, self.names))}")
+        return tuple(self.outcomes[name])
+
+    def estimate(self, name: str, measure: str = LOG_LIKELIHOOD, task: str = ALL_BUT_ONE) -> Estimate:
+        """Return the mean over the baskets, with a normal 95 % confidence interval.
 
         Parameters
         ----------
-        name
+        name : str
             One of `names`.
-
-        Returns
-        -------
-        tuple of str
-            Baselines without probabilities have no "log_likelihood".
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
-        >>> "log_likelihood" in found.measures("model"), "log_likelihood" in found.measures("popularity")
-        (True, False)
+        measure : str, default "log_likelihood"
+            "log_likelihood", "percentile_rank", "recall@k" or "ndcg@k".
+        task : {"given_one", "given_half", "all_but_one"}, default "all_but_one"
+            Ranking task; ignored for the log-likelihood.
         """
-        return tuple(self._columns(name))
+        return estimate(self._column(name, measure, task), self.weights)
 
-    def estimate(self, name: str, measure: str = LOG_LIKELIHOOD) -> Estimate:
-        """The mean over the baskets, with its interval.
+    def difference(self, name: str, other: str, measure: str = LOG_LIKELIHOOD, task: str = ALL_BUT_ONE) -> Difference:
+        """Return the mean of `name` minus that of `other`, with the interval of the paired differences.
 
         Parameters
         ----------
-        name
-            One of `names`.
-        measure
-            One of its `measures`.
-
-        Returns
-        -------
-        Estimate
-            With a normal 95 % confidence interval.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
-        >>> round(found.estimate("model").value, 3)  # either has probability 0.41
-        -0.892
-        """
-        return estimate(self._column(name, measure), self.weights)
-
-    def difference(self, name: str, other: str, measure: str = LOG_LIKELIHOOD) -> Difference:
-        """The mean of one less that of another.
-
-        Parameters
-        ----------
-        name, other
+        name, other : str
             Two of `names`.
-        measure
-            What both have.
-
-        Returns
-        -------
-        Difference
-            With a 95 % confidence interval from the paired differences.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
-        >>> found.difference("model", "independent items").verdict
-        'better'
+        measure, task
+            As in `estimate`.
         """
-        return difference(self._column(name, measure), self._column(other, measure), self.weights)
+        return difference(self._column(name, measure, task), self._column(other, measure, task), self.weights)
 
-    def fold_means(self, name: str, measure: str = LOG_LIKELIHOOD) -> Floats:
-        """The mean over the baskets of each fold, after `cross_validate`.
-
-        Parameters
-        ----------
-        name
-            One of `names`.
-        measure
-            One of its `measures`.
-
-        Returns
-        -------
-        array of float
-            One per fold.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> found = dl.cross_validate([["cot"], ["crib"]] * 10, folds=2, learner="em", max_iter=3)
-        >>> len(found.fold_means("model"))
-        2
-        """
+    def fold_means(self, name: str, measure: str = LOG_LIKELIHOOD, task: str = ALL_BUT_ONE) -> Floats:
+        """Return the mean over the baskets of each fold, after `cross_validate`."""
         if self.folds is None:
-            raise InputError("there are no folds: this evaluation does not come from cross_validate")
-        column = self._column(name, measure)
+            raise InputError("there are no folds: this evaluation is not from cross_validate")
+        column, weights = self._column(name, measure, task), self.weights
         folds = range(int(self.folds.max()) + 1)
-        return np.array([weighted_mean(column[self.folds == fold], self.weights[self.folds == fold]) for fold in folds])
+        return np.array([weighted_mean(column[self.folds == fold], weights[self.folds == fold]) for fold in folds])
 
     def over_time(self, by: str = "month", name: str | None = None) -> OverTime:
-        """How a model did from period to period, by the times of the baskets.
-
-        Parameters
-        ----------
-        by
-            "day", "week", "month", "quarter" or "year".
-        name
-            One of `models`, by default the first.
-
-        Returns
-        -------
-        OverTime
-            One row per period in which there are baskets. Printed, it is a table.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-        >>> baskets = dl.Baskets.from_lists([["cot"], ["crib"]] * 10, times=["2026-01-31", "2026-02-01"] * 10)
-        >>> [(row.period, row.n_baskets) for row in dl.evaluate(dpp, baskets).over_time("month")]
-        [('2026-01', 10), ('2026-02', 10)]
-        """
+        """Return the means of a model (by default the first) by "day", "week", "month", "quarter" or "year"."""
         name = self.models[0] if name is None else name
-        self._column(name, LOG_LIKELIHOOD)  # what ranks alone has no likelihood
-        return over_time(self, by, name)
+        self._column(name, LOG_LIKELIHOOD, ALL_BUT_ONE)
+        names, which = periods(self.times, by)
+        rows = [np.flatnonzero(which == place) for place in range(len(names))]
+        there = [(each, of) for each, of in zip(names, rows, strict=True) if self.weights[of].sum() > 0]
+        return OverTime(name, by, tuple(self._period(each, name, of) for each, of in there))
+
+    def _period(self, period: str, name: str, rows: Ints) -> Period:
+        weights, column = self.weights[rows], column_name(PERCENTILE_RANK, ALL_BUT_ONE)
+        ours, independent = (self.outcomes[each][LOG_LIKELIHOOD][rows] for each in (name, INDEPENDENT))
+        ranks = self.outcomes[name].get(column, np.full(len(self.weights), np.nan))[rows]
+        return Period(
+            period,
+            len(np.unique(self.rows[rows])),
+            float(weights.sum()),
+            estimate(ours, weights),
+            difference(ours, independent, weights),
+            estimate(ranks, weights),
+        )
 
     def to_table(self) -> dict[str, npt.NDArray[Any]]:
-        """One row per basket and model: what the basket is called, and how the model did on it.
+        """Return one row per basket and model as columns: basket (id or position), weight, time, model, measures.
 
-        Returns
-        -------
-        dict of arrays
-            The columns basket (its id or number), weight, time if there is one, model, and the measures.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-        >>> baskets = dl.Baskets.from_lists([["cot"], ["crib", "cot"]], ids=["a7", "b2"])
-        >>> dl.evaluate(dpp, baskets).to_table()["basket"].tolist()
-        ['a7', 'b2']
+        A model that lacks a measure has NaN: a blend with item-to-item has no log-likelihood.
         """
-        return by_basket(self)
+        n, models = len(self.weights), self.models
+        columns = {
+            "basket": self.rows if self.ids is None else self.ids,
+            "weight": self.weights,
+            **({} if self.times is None else {"time": self.times}),
+        }
+        missing = np.full(n, np.nan)
+        measures = dict.fromkeys(measure for name in models for measure in self.outcomes[name])
+        return {
+            **{name: np.tile(each, len(models)) for name, each in columns.items()},
+            "model": np.repeat(np.array(models, dtype=object), n),
+            **{
+                measure: np.concatenate([self.outcomes[name].get(measure, missing) for name in models])
+                for measure in measures
+            },
+        }
 
-    def impossible(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Which baskets of positive weight have probability zero.
-
-        Parameters
-        ----------
-        name
-            One of `names`.
-
-        Returns
-        -------
-        array of bool
-            One per basket.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])  # never both
-        >>> dl.evaluate(dpp, [["cot"], ["cot", "crib"]]).impossible("model").tolist()
-        [False, True]
-        """
-        column = self._columns(name).get(LOG_LIKELIHOOD, np.zeros(len(self.weights)))
+    def impossible(self, name: str) -> Bools:
+        """Return which baskets of positive weight have probability zero."""
+        self.measures(name)
+        column = self.outcomes[name].get(LOG_LIKELIHOOD, np.zeros(len(self.weights)))
         return np.isneginf(column) & (self.weights > 0)
 
-    def _columns(self, name: str) -> Mapping[str, Floats]:
-        if name not in self.outcomes:
-            raise InputError(f"{name!r} was not evaluated; there are {', '.join(map(repr, self.names))}")
-        return self.outcomes[name]
+    def mean_of_possible(self, name: str) -> float:
+        """Return the mean log-likelihood of the baskets of positive probability; NaN without a likelihood."""
+        column = self.outcomes[name].get(LOG_LIKELIHOOD)
+        return np.nan if column is None else weighted_mean(column, np.where(self.impossible(name), 0, self.weights))
 
-    def _column(self, name: str, measure: str) -> Floats:
-        columns = self._columns(name)
-        if measure not in columns:
-            raise InputError(f"{name!r} has no {measure!r}; it has {', '.join(columns)}")
-        return columns[measure]
+    def _column(self, name: str, measure: str, task: str) -> Floats:
+        measures = self.measures(name)
+        found = measure if measure in measures else column_name(measure, task)
+        if found not in measures:
+            raise InputError(f"{name!r} has no {found!r}; it has {', '.join(measures)}")
+        return self.outcomes[name][found]
 
     @property
     def n_baskets(self) -> int:
-        """How many baskets there are; one whose count is spread over folds is one."""
-        return len(self.weights) if self.rows is None else len(np.unique(self.rows))
+        """Number of baskets; one whose count is divided among folds counts once."""
+        return len(np.unique(self.rows))
 
     @property
     def weight(self) -> float:
         """The total weight of the baskets."""
         return float(self.weights.sum())
 
-    def mean_of_possible(self, name: str) -> float:
-        """The mean log-likelihood of the baskets that are not impossible.
-
-        Parameters
-        ----------
-        name
-            One of `names`.
-
-        Returns
-        -------
-        float
-            NaN for what has no log-likelihood.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])  # one of them, never both
-        >>> round(dl.evaluate(dpp, [["cot"], ["cot", "crib"]]).mean_of_possible("model"), 3)
-        -0.693
-        """
-        column = self._columns(name).get(LOG_LIKELIHOOD)
-        return np.nan if column is None else weighted_mean(column, np.where(self.impossible(name), 0, self.weights))
-
     @property
-    def compared(self) -> tuple[tuple[str, str, str], ...]:
-        """A model, what it is compared with, and a measure: the first model and every baseline, in all both have."""
+    def compared(self) -> tuple[tuple[str, str], ...]:
+        """Pairs that are compared: every model with the first model and with every baseline."""
         return tuple(
-            (name, other, measure)
+            (name, other)
             for name in self.models
             for other in (*(self.models[:1] if name != self.models[0] else ()), *self.baselines)
-            for measure in self.measures(name)
-            if measure in self.measures(other)
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the evaluation without the outcomes of single baskets, as data for JSON.
-
-        Returns
-        -------
-        dict
-            "rows" has one entry per model and baseline, "differences" one per comparison and measure.
-
-        Examples
-        --------
-        >>> import dpplearn as dl
-        >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-        >>> found = dl.evaluate(dpp, [["cot"], ["crib"]] * 10)
-        >>> [row["name"] for row in found.to_dict()["rows"]]
-        ['model', 'independent items', 'popularity']
-        """
+        """Return means, differences and calibration as data for JSON, without the outcomes of single baskets."""
         return {
             "n_baskets": self.n_baskets,
             "weight": self.weight,
@@ -307,17 +286,20 @@ class Evaluation:
             "n_ranked": self.n_ranked,
             "nonempty": self.nonempty,
             "k": list(self.k),
+            "tasks": list(self.tasks),
             "rows": [self._row(name) for name in self.names],
             "differences": [
                 {"model": name, "against": other, "measure": measure, **asdict(found), "verdict": found.verdict}
-                for name, other, measure in self.compared
+                for name, other in self.compared
+                for measure in self.measures(name)
+                if measure in self.measures(other)
                 for found in [self.difference(name, other, measure)]
             ],
             "notes": list(self.notes),
         }
 
     def _row(self, name: str) -> dict[str, Any]:
-        impossible, reliability = self.impossible(name), self.reliability.get(name)
+        impossible = self.impossible(name)
         in_folds = self.folds is not None and LOG_LIKELIHOOD in self.measures(name)
         return {
             "name": name,
@@ -327,12 +309,115 @@ class Evaluation:
             "weight_impossible": float(self.weights[impossible].sum()),
             "log_likelihood_of_possible": self.mean_of_possible(name),
             "n_unranked": self.unranked[name],
-            "calibration": None if reliability is None else asdict(reliability),
+            "calibration": {task: asdict(found) for task, found in self.reliability.get(name, {}).items()},
             "size_distance": self.size_distance.get(name),
             "folds": self.fold_means(name).tolist() if in_folds else None,
         }
 
-    def __repr__(self) -> str:
-        from dpplearn.evaluation.text import as_text
+    def tables(self) -> list[TextTable]:
+        """Return likelihoods, one table per ranking task, means by fold, differences, and calibration."""
+        ranked = [self._ranking(task) for task in self.tasks if self.n_ranked]
+        folds = [] if self.folds is None else list(self._folds())
+        return [self._likelihoods(), *ranked, *folds, self._differences(), self._calibration()]
 
-        return as_text(self)
+    def remarks(self) -> list[str]:
+        """Return the notes, and which models gave probability zero to a basket."""
+        found = list(self.notes)
+        if self.nonempty:
+            found.append("All likelihoods and sizes are conditional on the basket not being empty.")
+        for name in self.names:
+            n = int(self.impossible(name).sum())
+            if n:
+                found.append(
+                    f"{name}: {count(n, 'basket')} of probability zero; the mean log-likelihood of the others is "
+                    f"{number(self.mean_of_possible(name))}."
+                )
+            if self.unranked[name]:
+                found.append(
+                    f"{name}: {count(self.unranked[name], 'question')} with an impossible partial basket; all "
+                    "candidates are tied there."
+                )
+        return found
+
+    def __repr__(self) -> str:
+        lines = [line for table in self.tables() for line in (*as_plain_text(table), "")]
+        return "\n".join([*lines, *(fill(remark, WIDTH) for remark in self.remarks())])
+
+    def _likelihoods(self) -> TextTable:
+        rows = []
+        for name in self.names:
+            if LOG_LIKELIHOOD in self.measures(name):
+                gain = (
+                    MISSING if name == INDEPENDENT else with_interval(self.difference(name, INDEPENDENT), 4, sign=True)
+                )
+                rows.append((name, with_interval(self.estimate(name), 4), gain))
+        title = f"{count(self.n_baskets, 'held-out basket')}, {count(self.n_items, 'item')}"
+        meaning = "Mean log-likelihood per basket in nats, and gain over independent items, with 95% intervals."
+        return TextTable(title, meaning, ["", "log-likelihood>", "gain>"], rows)
+
+    def _ranking(self, task: str) -> TextTable:
+        ks = self.k[:MAX_KS_ABREAST]
+        measures = ranking_measures(ks)
+        rows = [
+            (
+                name,
+                _with_error(self.estimate(name, PERCENTILE_RANK, task), 1),
+                *(number(self.estimate(name, measure, task).value, 3) for measure in measures[1:]),
+            )
+            for name in self.names
+            if name != INDEPENDENT  # ranks as popularity does
+        ]
+        heads = [f"{name if k == ks[0] else ''}@{k}>" for name in ("recall", "NDCG") for k in ks]
+        title = f"Ranking of held-out items, {_words(task)} ({count(self.n_ranked, 'basket')})"
+        return TextTable(title, "", ["", "perc. rank>", *heads], rows)
+
+    def _folds(self) -> Iterator[TextTable]:
+        means = {name: self.fold_means(name) for name in self.names if LOG_LIKELIHOOD in self.measures(name)}
+        n = max(map(len, means.values()))
+        for first in range(0, n, MAX_FOLDS_ABREAST):
+            part = range(first, min(first + MAX_FOLDS_ABREAST, n))
+            rows = [(name, *(number(values[fold]) for fold in part)) for name, values in means.items()]
+            yield TextTable("Mean log-likelihood by fold", "", ["", *(f"fold {fold + 1}>" for fold in part)], rows)
+
+    def _differences(self) -> TextTable:
+        rows = []
+        for name, other in self.compared:
+            likelihood = {LOG_LIKELIHOOD} & {*self.measures(name)} & {*self.measures(other)}
+            first = _with_error(self.difference(name, other), 3, sign=True) if likelihood else MISSING
+            second = MISSING
+            if self.n_ranked and ALL_BUT_ONE in self.tasks and other != INDEPENDENT:
+                second = _with_error(self.difference(name, other, PERCENTILE_RANK), 1, sign=True)
+            if (first, second) != (MISSING, MISSING):
+                rows.append((f"{name} − {other}", first, second))
+        meaning = "Paired differences ± half of the 95% interval; percentile rank: all but one."
+        return TextTable("Differences", meaning, ["", "log-likelihood>", "percentile rank>"], rows)
+
+    def _calibration(self) -> TextTable:
+        rows: list[Sequence[str]] = []
+        for name in self.names:
+            for task, found in self.reliability.get(name, {}).items():
+                items = number(found.predicted_items, 2), number(found.observed_items, 2)
+                rows.append((name, _words(task), number(found.error, 5), *items))
+        distances = ", ".join(f"{name} {number(value, 3)}" for name, value in self.size_distance.items())
+        meaning = (
+            "Error: mean |observed − predicted| over bins of P(i in basket | given items). Further items: sum of these "
+            f"probabilities, and number held out. Total variation distance of basket sizes: {distances}."
+        )
+        columns = ["", "task", "error>", "further items: predicted>", "observed>"]
+        return TextTable("Calibration", meaning, columns, rows)
+
+
+def with_interval(each: Estimate, digits: int, *, sign: bool = False) -> str:
+    """Format a mean with its interval in brackets, if it has one."""
+    value, low, high = ((signed if sign else number)(part, digits) for part in (each.value, each.low, each.high))
+    return value if MISSING in (value, low) else f"{value} [{low}, {high}]"
+
+
+def _with_error(each: Estimate, digits: int, *, sign: bool = False) -> str:
+    """Format a mean with half of its interval, if it has one."""
+    value, half = (signed if sign else number)(each.value, digits), number(each.high - each.value, digits)
+    return value if MISSING in (value, half) else f"{value} ± {half}"
+
+
+def _words(task: str) -> str:
+    return task.replace("_", " ")

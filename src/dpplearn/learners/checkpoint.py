@@ -16,9 +16,9 @@ from typing import Any
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.learners.result import FitProgress
 from dpplearn.models.model_file import MODEL_FILE
-from dpplearn.tools.files import check_replaceable
-from dpplearn.tools.progress import Progress
-from dpplearn.tools.words import duration
+from dpplearn.utils.files import check_replaceable
+from dpplearn.utils.progress import Progress
+from dpplearn.utils.text import duration
 
 Callback = Callable[[FitProgress], Any]
 
@@ -131,6 +131,7 @@ class ProgressBar:
 
     def __init__(self, progress: Progress) -> None:
         self._bar = progress.bar("learning")
+        self._began = 0.0  # seconds, of the run
 
     def __call__(self, now: FitProgress) -> None:
         """Update the bar.
@@ -140,7 +141,9 @@ class ProgressBar:
         now
             The state of the fit.
         """
-        seconds = now.seconds - now.run.entries[0].seconds
+        if not now.iteration:
+            self._began = now.seconds
+        seconds = now.seconds - self._began
         rate = f"{now.iteration / seconds:.1f} iterations/s" if seconds > 0 else ""
         if now.share is not None:
             left = seconds * (1 - now.share) / now.share if 0 < now.share < 1 and seconds > 1 else 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats
+from dpplearn.arrays import Floats, Ints
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank
@@ -38,9 +38,26 @@ class Segments:
     @classmethod
     def of(cls, distribution: SetDistribution) -> Segments:
         """Return the segments of a mixture that was learned."""
-        if not isinstance(distribution.components, ScaledDPPs):
+        components: Any = distribution.components
+        if not hasattr(components, "interaction"):
             raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
-        return cls(softmax(distribution.log_mass), distribution.components)
+        return cls(softmax(distribution.log_mass), components)
+
+    def with_segments(self, n: int, noise: float, rng: np.random.Generator) -> Segments:
+        """Return the n segments of largest weight, or all with additional random variants of them."""
+        order = np.arange(n) if self.n_segments == n else np.argsort(-self.weights, kind="stable")
+        chosen = order[np.arange(n) % len(order)]
+        log_odds = self.log_odds[chosen].astype(float)
+        new = np.arange(n) >= len(order)
+        log_odds[new] += noise * rng.standard_normal((np.count_nonzero(new), self.n_items))
+        share = self.weights[chosen] / np.bincount(chosen, minlength=len(order))[chosen]
+        return Segments(share / share.sum(), ScaledDPPs(log_odds, self.components.interaction))
+
+    def log_odds_over(self, here: Ints, new_log_odds: Floats) -> Floats:
+        """Return the log-odds of other items; `here` is the position of each, or −1 where it is new."""
+        log_odds = np.tile(new_log_odds, (self.n_segments, 1))
+        log_odds[:, here >= 0] = self.log_odds[:, here[here >= 0]]
+        return log_odds
 
     @property
     def n_segments(self) -> int:
@@ -57,8 +74,7 @@ class Segments:
     @property
     def X(self) -> Floats:
         """The interaction as one dense matrix: shared, or the weighted mean over segments."""
-        interaction = self.components.dense().interaction
-        assert isinstance(interaction, Dense)
+        interaction: Any = self.components.dense().interaction
         if interaction.g == 1:
             return np.asarray(interaction.X[0])
         return np.asarray(np.einsum("c,cij->ij", self.weights, interaction.X))
@@ -66,18 +82,14 @@ class Segments:
     @property
     def factors(self) -> LowRank | None:
         """The interaction if it is low-rank and shared."""
-        interaction = self.components.interaction
-        return interaction if isinstance(interaction, LowRank) and interaction.g == 1 else None
+        interaction: Any = self.components.interaction
+        return interaction if interaction.g == 1 and hasattr(interaction, "Z") else None
 
 
 Kernel = SpectralDPP | Segments | SetDistribution
 
 
-def distribution_of(kernel: Kernel, *, nonempty: bool = False) -> SetDistribution:
-    """Return the distribution of a kernel, if wanted given Y ≠ ∅."""
-    if isinstance(kernel, SetDistribution):
-        return kernel
+def distribution_of(kernel: Any, *, nonempty: bool = False) -> SetDistribution:
+    """Return the distribution of segments, or of a single component, if wanted given Y ≠ ∅."""
     make = SetDistribution.truncated if nonempty else SetDistribution.mixture
-    if isinstance(kernel, SpectralDPP):
-        return make([1.0], kernel)
-    return make(kernel.weights, kernel.components)
+    return make(getattr(kernel, "weights", np.ones(1)), getattr(kernel, "components", kernel))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.errors import InputError
-from dpplearn.learners.kernels import Kernel, distribution_of
+from dpplearn.learners.kernels import Kernel
 from dpplearn.models.history import History
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -177,8 +177,8 @@ def _check_start(step: Step) -> None:
     if not np.isfinite(step.objective):
         raise InputError(
             f"the start has a log-likelihood of {step.log_likelihood}: it gives some basket probability zero "
-            f"(its sets have at most {distribution_of(step.kernel).size_range[-1]} items); choose another start "
-            "(of fit_dpp, for instance init='wishart')"
+            "(it may be of lower rank than the largest basket has items); choose another start (of fit_dpp, for "
+            "instance init='wishart')"
         )
 
 

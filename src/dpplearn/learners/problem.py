@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpplearn.data.parts import AnyBaskets
+from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.distributions.independent import independent_log_likelihood
 from dpplearn.learners.kernels import Kernel, distribution_of
 from dpplearn.learners.loop import Arrays, Rule, Step, Stop
 from dpplearn.models.provenance import Provenance
@@ -32,6 +34,15 @@ class Learner:
 
 
 @dataclass(frozen=True, eq=False)
+class Finished:
+    """The kernel to return, and what a fit reports of it."""
+
+    kernel: Any
+    facts: dict[str, Any] = field(default_factory=dict)  # further entries of the training record
+    quality: Any = None  # `QualityWeights` of `fit_quality`
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Baskets, the distribution to maximise, and the conversions between models and what a learner optimises.
 
@@ -46,17 +57,25 @@ class Problem:
     random_start: ClassVar[str] = "wishart"  # name of the random starts of further runs
     blends: ClassVar[bool] = False  # whether item-to-item is mixed into the ranking of the model
 
-    def log_likelihood(self, kernel: Kernel) -> float:
+    def distribution(self, kernel: Any) -> SetDistribution:
+        """Return the distribution of a kernel."""
+        return distribution_of(kernel, nonempty=self.nonempty)
+
+    def log_likelihood(self, kernel: Any) -> float:
         """Return the mean log-likelihood per basket."""
-        return distribution_of(kernel, nonempty=self.nonempty).mean_log_likelihood(self.baskets, self.threads)
+        return self.distribution(kernel).mean_log_likelihood(self.baskets, self.threads)
+
+    def independent_log_likelihood(self) -> float:
+        """Return the mean log-likelihood of independent items with the frequencies of the baskets."""
+        return independent_log_likelihood(self.baskets, nonempty=self.nonempty)
 
     def objective(self, kernel: Any) -> float | None:
         """Return what learning maximises, at a kernel; None where that is the log-likelihood."""
         return None
 
-    def baseline(self) -> Kernel:
-        """Return independent items with the frequencies of the baskets."""
-        raise NotImplementedError
+    def baseline(self) -> Any:
+        """Return independent items, at least as likely as which a result must be; None where that is not promised."""
+        return None
 
     def initial(self, name: str, rng: np.random.Generator) -> Any:
         """Return the start called `name`."""
@@ -80,8 +99,12 @@ class Problem:
 
     def model(self, kernel: Kernel, learned: Provenance, training: Training | None) -> Any:
         """Return the model of a kernel."""
-        distribution = distribution_of(kernel, nonempty=self.nonempty)
+        distribution = self.distribution(kernel)
         return self.model_type.of_distribution(distribution, self.baskets.items, learned=learned, training=training)
+
+    def finished(self, step: Step) -> Finished:
+        """Return the kernel of the last step, with what else is known at the end of a fit."""
+        return Finished(step.kernel)
 
     def memory(self, learner: Learner) -> float:
         """Return the bytes that learning needs at its peak."""

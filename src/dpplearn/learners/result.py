@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from textwrap import fill
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from dpplearn.models.history import History
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
-from dpplearn.tools.tables import WIDTH
-from dpplearn.tools.words import count, likelier, signed
+from dpplearn.utils.text import WIDTH, count, signed, times_as_likely
 
 Model = TypeVar("Model", bound=DPP | Mixture, covariant=True)
 
@@ -40,49 +39,16 @@ class FitProgress:
     """
 
     restart: int  # number of the run, from 0
-    run: Run = field(repr=False)
+    iteration: int  # number of the iteration in its run
+    log_likelihood: float  # mean per training basket
+    seconds: float  # since the fit began
+    step_size: float  # or learning rate
+    evaluations: float  # of the statistics in this run so far
+    validation: float  # mean log-likelihood of the validation set; NaN without one
+    score: float  # the validation log-likelihood, or without a validation set the training objective
+    share: float | None  # fraction of the work that is done, for fits with a fixed schedule
     build: Callable[[], DPP | Mixture] = field(repr=False)
     schedule: Arrays | None = field(default=None, repr=False)  # state of a fit with a fixed schedule
-
-    @property
-    def iteration(self) -> int:
-        """Number of the iteration in its run."""
-        return self.run.n_iter
-
-    @property
-    def log_likelihood(self) -> float:
-        """Mean log-likelihood per training basket."""
-        return self.run.entry.log_likelihood
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the fit began."""
-        return self.run.entry.seconds
-
-    @property
-    def step_size(self) -> float:
-        """Size of the step, or learning rate."""
-        return self.run.entry.step_size
-
-    @property
-    def evaluations(self) -> float:
-        """Evaluations of the statistics in this run so far."""
-        return self.run.entry.evaluations
-
-    @property
-    def validation(self) -> float:
-        """Mean log-likelihood of the validation set; NaN without one."""
-        return self.run.entry.validation
-
-    @property
-    def share(self) -> float | None:
-        """Fraction of the work that is done, for fits with a fixed schedule."""
-        return self.run.step.share
-
-    @property
-    def score(self) -> float:
-        """The validation log-likelihood, or without a validation set the training objective."""
-        return self.run.score
 
     @property
     def model(self) -> DPP | Mixture:
@@ -178,7 +144,7 @@ class FitResult(Generic[Model]):
             compared = "the model is independent items with smoothed frequencies"
         chosen = " (chosen by cross-validation)" if how.shrinkage_chosen else ""
         facts = {
-            "a basket is": f"{likelier(gain)} under the model, compared with independent items ({compared})",
+            "a basket is": f"{times_as_likely(gain)} under the model, compared with independent items ({compared})",
             "shrinkage": f"{self.shrinkage:.3g}{chosen}" if self.shrinkage else "",
             "stopped": f"after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
             f"{' (converged)' if self.converged else ''}: {self.stop.value}",
@@ -205,19 +171,6 @@ class FitResult(Generic[Model]):
 
 def _fact(name: str, text: str) -> str:
     return fill(text, WIDTH, initial_indent=f"  {name:<17}  ", subsequent_indent=" " * 21, break_on_hyphens=False)
-
-
-def provenance(run: Run, learner: str, start: str, training: Training, seconds: float, **more: Any) -> Provenance:
-    """Return the record of a run; `training` are the statistics of all baskets given."""
-    return Provenance(
-        learner=learner,
-        start=start,
-        n_iter=run.n_iter,
-        evaluations=run.entry.evaluations,
-        weight=training.weight,
-        seconds=seconds,
-        **more,
-    )
 
 
 def with_unseen(

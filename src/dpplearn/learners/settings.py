@@ -14,18 +14,18 @@ from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError, whole_number
 from dpplearn.learners.data import resolve_nonempty
 from dpplearn.learners.loop import Limits, Stop, never, remaining_gain
-from dpplearn.learners.low_rank.learner import low_rank
-from dpplearn.learners.low_rank.problem import LowRankProblem, columns_of
-from dpplearn.learners.mixture.learner import mixture
-from dpplearn.learners.mixture.problem import MixtureProblem
+from dpplearn.learners.low_rank.learner import LowRankProblem, columns_of, low_rank
+from dpplearn.learners.mixture.learner import MixtureProblem, mixture
 from dpplearn.learners.problem import Learner, Problem
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
+from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.tools.memory import check_memory
-from dpplearn.tools.threads import thread_count
-from dpplearn.tools.words import count
+from dpplearn.models.model import SetModel
+from dpplearn.utils.memory import check_memory
+from dpplearn.utils.text import count
+from dpplearn.utils.threads import thread_count
 
 MAX_RESTARTS = 100_000
 MAX_SEGMENTS = 1000
@@ -73,6 +73,7 @@ class Settings:
     """Options that all models share."""
 
     kind: ClassVar[str]
+    model_type: ClassVar[type[SetModel]]
     restarts: int = 1
     validation: float | None = None
     nonempty: bool | str = "auto"
@@ -95,8 +96,6 @@ class Settings:
             raise InputError(f"max_seconds must be positive, got {self.max_seconds}")
         if self.validation is not None and not 0 <= self.validation < 1:
             raise InputError(f"validation must be a fraction from 0 to less than 1, got {self.validation}")
-        if not isinstance(self.nonempty, bool | np.bool_) and self.nonempty != "auto":
-            raise InputError(f"nonempty must be True, False or 'auto', got {self.nonempty!r}")
 
     def like(self, start: Any) -> Settings:
         """Return the settings with what was not given taken from a model to start from."""
@@ -124,6 +123,7 @@ class DPPSettings(Settings):
     """The options of `fit_dpp`."""
 
     kind: ClassVar[str] = "dpp"
+    model_type: ClassVar[type[SetModel]] = DPP
     learner: str = "lbfgs"
     init: str = "moments"
     shrinkage: float | str | None = None
@@ -160,6 +160,7 @@ class MixtureSettings(Settings):
     """The options of `fit`."""
 
     kind: ClassVar[str] = "mixture"
+    model_type: ClassVar[type[SetModel]] = Mixture
     segments: int | None = None
     rank: int | None = None
     attraction: bool | int = True
@@ -173,7 +174,7 @@ class MixtureSettings(Settings):
 
     def like(self, start: Any) -> MixtureSettings:
         """Return the settings with the segments, and the columns of a low-rank model, of the start."""
-        if not isinstance(start, Mixture):
+        if start is None:
             return self
         settings = self if self.segments is not None else replace(self, segments=start.n_segments)
         columns = columns_of(start)

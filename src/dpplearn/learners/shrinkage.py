@@ -31,7 +31,7 @@ from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Stop, run
 from dpplearn.learners.settings import FOLDS, Task
 from dpplearn.learners.starts import moments_kernel
-from dpplearn.tools.threads import one_blas_thread, thread_count
+from dpplearn.utils.threads import one_blas_thread, thread_count
 
 # Candidates for cross-validation: s/(1 − s) from 0.001 to 32 in equal ratios, and s = 1 (independent items).
 PATH = np.append(1 / (1 + 10 ** np.linspace(3, -1.5, 19)), 1.0)

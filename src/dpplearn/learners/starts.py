@@ -13,13 +13,15 @@ from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.decomposition import eigh_apart
 from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 CAP = 0.999  # the largest eigenvalue that the authors' program lets K have
 FLOOR = 0.001  # what it gives the eigenvalues that sets as large as the data's need
 SMALL_ANGLE = 0.1  # radians, by which directions of new items are rotated
 ZERO = 1e-12  # eigenvalues up to this count as 0
 NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
+
+DETERMINISTIC = {"moments"}
 
 
 def wishart(baskets: AnyBaskets, rng: np.random.Generator) -> SpectralDPP:
@@ -68,7 +70,6 @@ INITIALISERS: dict[str, Callable[[AnyBaskets, np.random.Generator], SpectralDPP]
     "wishart": wishart,
     "moments": moments,
 }
-DETERMINISTIC = {"moments"}
 
 
 def repelling(m: Floats) -> Floats:

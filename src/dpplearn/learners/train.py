@@ -16,25 +16,26 @@ import numpy as np
 from dpplearn.arrays import Seed
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.distributions.independent import SMOOTHING, independent, independent_log_likelihood
+from dpplearn.distributions.independent import SMOOTHING, independent
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
 from dpplearn.learners.data import TrainingData, checked_baskets
-from dpplearn.learners.kernels import Kernel, distribution_of
+from dpplearn.learners.kernels import Kernel
 from dpplearn.learners.loop import Arrays, Run, Step, Stop, entry_of, run
-from dpplearn.learners.problem import Problem
-from dpplearn.learners.result import FitProgress, FitResult, Restart, provenance, with_unseen
+from dpplearn.learners.problem import Finished, Problem
+from dpplearn.learners.result import FitProgress, FitResult, Restart, with_unseen
 from dpplearn.learners.settings import Settings, Task
 from dpplearn.learners.shrinkage import choose_shrinkage, shrink, usual_shrinkage
 from dpplearn.learners.starts import DETERMINISTIC
 from dpplearn.models.blending import blend_weight
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
-from dpplearn.tools.threads import suitable_blas
+from dpplearn.utils.threads import suitable_blas
 
 ENDS_THE_FIT = {Stop.CALLBACK, Stop.MAX_SECONDS}
 GIVEN, CONTINUED, INDEPENDENT = "given", "checkpoint", "independent"  # names of starts that are models
@@ -50,38 +51,42 @@ def fit_with(
     as_weighed: bool = False,
 ) -> FitResult[Any]:
     """Fit a model with checked settings; `as_weighed` means that weights count baskets, also fractions of them."""
+    given, start = checked_baskets(baskets), opened_start(start, settings.model_type)
+    return fit_task(settings.like(start).task(given), start, rng=rng, callback=callback, as_weighed=as_weighed)
+
+
+def fit_task(
+    task: Task,
+    start: DPP | Mixture | None = None,
+    *,
+    rng: Seed = None,
+    callback: Callback | Sequence[Callback] | None = None,
+    as_weighed: bool = False,
+) -> FitResult[Any]:
+    """Run the learner of a task on all of its baskets, and return the result."""
     began = time.perf_counter()
-    callbacks = as_callbacks(callback)
-    with saved_on_exit(callbacks):
-        given = checked_baskets(baskets)
-        start = opened_start(start)
-        task = settings.like(start).task(given)
-        _check_start(start, task.problem)
+    callbacks, baskets = as_callbacks(callback), task.problem.baskets
+    with saved_on_exit(callbacks), suitable_blas(baskets.n_items, task.problem.threads):
         task.check_memory()
         seeds = [int(each) for each in np.random.default_rng(rng).integers(2**63, size=task.restarts + 2)]
-        whole = TrainingData.of(given, as_weighed=as_weighed)
-        with suitable_blas(given.n_items, task.problem.threads):
-            return Fit(task, whole, start, seeds, lambda: time.perf_counter() - began, callbacks).result()
+        whole = TrainingData.of(baskets, as_weighed=as_weighed)
+        return Fit(task, whole, start, seeds, lambda: time.perf_counter() - began, callbacks).result()
 
 
-def opened_start(start: Any) -> DPP | Mixture | None:
+def opened_start(start: Any, model_type: type[SetModel]) -> Any:
     """Return the model of a start: a model, the result of a fit, or a file."""
-    if isinstance(start, str | PathLike):
-        return load(start)
-    found: DPP | Mixture | None = start.model if isinstance(start, FitResult) else start
+    found = load(start) if isinstance(start, str | PathLike) else start
+    found = found.model if isinstance(found, FitResult) else found
+    if found is not None and not isinstance(found, model_type):
+        expected = model_type.__name__
+        raise InputError(f"start must be a {expected}, the result of a fit or a model file, got {type(found).__name__}")
     return found
 
 
-def _check_start(start: Any, problem: Problem) -> None:
-    if start is not None and not isinstance(start, problem.model_type):
-        expected = problem.model_type.__name__
-        raise InputError(f"start must be a {expected}, the result of a fit or a model file, got {type(start).__name__}")
-
-
 class Shrunk(NamedTuple):
-    """A kernel after shrinkage, the shrinkage, and whether cross-validation chose it."""
+    """The end of a fit after shrinkage, the shrinkage, and whether cross-validation chose it."""
 
-    kernel: Kernel
+    end: Finished
     shrinkage: float = 0.0
     chosen: bool = False
 
@@ -146,7 +151,7 @@ class Fit:
         if self.task.shrinkage == 1:
             kernel = independent(self.data.distinct, smoothing=SMOOTHING, nonempty=self.problem.nonempty)
             end = self._run_at(kernel, Stop.CLOSED_FORM)
-            return self._result(end, INDEPENDENT, [Restart.of(end, INDEPENDENT)], Shrunk(kernel, 1.0))
+            return self._result(end, INDEPENDENT, [Restart.of(end, INDEPENDENT)], Shrunk(Finished(kernel), 1.0))
         runs: list[tuple[Run, str]] = []
         stop = None
         for number in range(self.task.restarts):
@@ -164,8 +169,9 @@ class Fit:
 
     def _one_run(self, number: int) -> Run:
         def observe(now: Run) -> bool:
-            build = partial(self._model_so_far, number, now)
-            progress = FitProgress(number, now, build, self._schedule_of(now))
+            build, numbers = partial(self._model_so_far, number, now), now.entry[:-1]  # without the objective
+            schedule = self._schedule_of(now)
+            progress = FitProgress(number, now.n_iter, *numbers, now.score, now.step.share, build, schedule)
             return notify(self.callbacks, progress)
 
         learner = self.task.learner
@@ -198,9 +204,10 @@ class Fit:
         if self.start is not None:
             at_least = self._at_least(best, self._given_kernel())
             best, start = at_least, start if at_least is best else GIVEN
-        if self.task.learner.as_published or not self.task.limits.max_iter:
+        baseline = None if self.task.learner.as_published or not self.task.limits.max_iter else self.problem.baseline()
+        if baseline is None:
             return best, start
-        at_least = self._at_least(best, self.problem.baseline())
+        at_least = self._at_least(best, baseline)
         return at_least, start if at_least is best else INDEPENDENT
 
     def _at_least(self, last: Run, kernel: Kernel) -> Run:
@@ -226,7 +233,7 @@ class Fit:
         """Shrink the learned kernel by the shrinkage given, or by the one that cross-validation chooses."""
         value, chosen = self.task.shrinkage, None
         if value == 0:
-            return Shrunk(end.kernel)
+            return Shrunk(self.problem.finished(end.step))
         if value == "auto":
             if end.stop not in ENDS_THE_FIT:
                 rng = np.random.default_rng(self.seeds[-2])
@@ -234,7 +241,7 @@ class Fit:
             value = usual_shrinkage(self.data.distinct) if chosen is None else chosen
         value, learned = float(value), cast(SpectralDPP, end.kernel)  # only the settings of a DPP have shrinkage
         kernel = shrink(learned, self.data.distinct, value, nonempty=self.problem.nonempty)
-        return Shrunk(kernel, value, chosen is not None)
+        return Shrunk(Finished(kernel), value, chosen is not None)
 
     def _schedule_of(self, now: Run) -> Arrays | None:
         """Return the state of a schedule, as a checkpoint saves it."""
@@ -243,30 +250,32 @@ class Fit:
 
     def _model_so_far(self, number: int, now: Run) -> DPP | Mixture:
         """Return the model of an unfinished run, before shrinkage."""
-        learned = self._learned(now, self._start_name(number), Shrunk(now.kernel), restarts=number + 1)
+        learned = self._learned(now, self._start_name(number), Shrunk(Finished(now.kernel)), restarts=number + 1)
         model: DPP | Mixture = self.problem.model(now.kernel, learned, replace(self.training, history=now.history))
         return model
 
     def _learned(self, end: Run, start: str, shrunk: Shrunk, **more: Any) -> Provenance:
-        whole, nonempty = replace(self.task.problem, baskets=self.whole.distinct), self.problem.nonempty
+        whole, kernel = replace(self.task.problem, baskets=self.whole.distinct), shrunk.end.kernel
         validation = None
         if self.validate is not None:
-            validation = self.validate(shrunk.kernel) if shrunk.shrinkage else end.entry.validation
-        return provenance(
-            end,
-            self.task.learner.name,
-            start,
-            self.training,
-            self.clock(),
+            validation = self.validate(kernel) if shrunk.shrinkage else end.entry.validation
+        return Provenance(
+            learner=self.task.learner.name,
+            start=start,
+            n_iter=end.n_iter,
+            evaluations=end.entry.evaluations,
+            weight=self.training.weight,
+            seconds=self.clock(),
             shrinkage=shrunk.shrinkage,
             shrinkage_chosen=shrunk.chosen,
-            nonempty=nonempty,
-            log_likelihood=whole.log_likelihood(shrunk.kernel),
-            independent_log_likelihood=independent_log_likelihood(self.whole.distinct, nonempty=nonempty),
+            nonempty=self.problem.nonempty,
+            log_likelihood=whole.log_likelihood(kernel),
+            independent_log_likelihood=whole.independent_log_likelihood(),
             n_baskets=len(self.task.problem.baskets),
             n_distinct=len(self.whole.distinct),
             validation=self.task.validation or None,
             validation_log_likelihood=validation,
+            **shrunk.end.facts,
             **more,
         )
 
@@ -274,7 +283,7 @@ class Fit:
         assert end.stop is not None
         learned = self._learned(end, start, shrunk, restarts=len(restarts), stop=end.stop.name)
         training, nonempty = replace(self.training, history=end.history), self.problem.nonempty
-        law = distribution_of(shrunk.kernel, nonempty=nonempty)
+        law = self.problem.distribution(shrunk.end.kernel)
         if isinstance(self.data.validation, Baskets):
             learned_from = Training.of(self.data.units)
             if self.problem.blends:
@@ -282,5 +291,5 @@ class Fit:
                 training = replace(training, blend=blend_weight(law, learned_from, self.data.validation, rng))
             if isinstance(self.data.test, Baskets):
                 learned = with_unseen(learned, law, learned_from, self.data.test, nonempty=nonempty)
-        model = self.problem.model(shrunk.kernel, learned, training)
-        return FitResult(model, end.history, end.stop, tuple(restarts))
+        model = self.problem.model(shrunk.end.kernel, learned, training)
+        return FitResult(model, end.history, end.stop, tuple(restarts), shrunk.end.quality)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,19 +14,19 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.distributions.independent import IndependentItems, independent_log_likelihood
-from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.distributions.independent import IndependentItems
 from dpplearn.errors import InputError, whole_number
-from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
-from dpplearn.learners.data import checked_baskets, resolve_nonempty, units_of
-from dpplearn.learners.loop import Limits, Run, Step, Stop, never, run
-from dpplearn.learners.result import FitProgress, FitResult, Restart, provenance
-from dpplearn.learners.settings import Settings
+from dpplearn.learners.checkpoint import Callback
+from dpplearn.learners.data import checked_baskets, resolve_nonempty
+from dpplearn.learners.loop import Limits, Step, Stop, never
+from dpplearn.learners.problem import Finished, Learner, Problem
+from dpplearn.learners.result import FitResult
+from dpplearn.learners.settings import Settings, Task
+from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture, distribution_over
 from dpplearn.models.model import SetModel
-from dpplearn.models.training import Training
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 RIDGE = 1e-12  # on second derivatives, relative to the largest: models may be alike
 MAX_HALVINGS = 30
@@ -88,64 +87,43 @@ def fit_weights(
     >>> fit_weights(baskets, models).converged
     True
     """
-    began = time.perf_counter()
     settings = Settings(nonempty=nonempty, tol=tol, max_iter=max_iter, max_seconds=max_seconds, threads=threads)
-    given = _over_models(baskets, models)
-    problem = GivenModels.of(given, models, k, settings)
-    training, callbacks = Training.of(units_of(given)), as_callbacks(callback)
-
-    def model(now: Run, **more: Any) -> Mixture:
-        known = {"nonempty": problem.nonempty, "size": problem.k}
-        learned = provenance(now, "weights", "even", training, time.perf_counter() - began, **known, **more)
-        record = replace(training, history=now.history)
-        return Mixture(problem.at(now.step.parameters["weights"]), given.items, learned=learned, training=record)
-
-    def observe(now: Run) -> bool:
-        return notify(callbacks, FitProgress(0, now, partial(model, now)))
-
+    problem = GivenModels.of(_over_models(baskets, models), models, k, settings)
+    learner = Learner("weights", weights_steps, never, tol=tol, at_end=Stop.TOLERANCE)
     limits = Limits(never, tol, max_iter, max_seconds)
-    steps = weights_steps(problem.likelihoods, problem.at, tol)
-    with saved_on_exit(callbacks):
-        end = run(steps, limits, lambda: time.perf_counter() - began, observe, at_end=Stop.TOLERANCE)
-    assert end.stop is not None
-    found = model(
-        end,
-        restarts=1,
-        stop=end.stop.name,
-        shrinkage=0.0,
-        to_gain=problem.likelihoods.excess(end.step.parameters["weights"]),
-        log_likelihood=end.entry.log_likelihood,
-        independent_log_likelihood=problem.independent_log_likelihood(),
-        n_baskets=len(given),
-        n_distinct=len(problem.baskets),
-    )
-    return FitResult(found, end.history, end.stop, (Restart.of(end, "even"),))
+    return fit_task(Task(learner, problem, limits, restarts=1, init="even", validation=0.0), callback=callback)
 
 
 @dataclass(frozen=True, eq=False)
-class GivenModels:
-    """Baskets, the distributions they may come from, and the condition on every set: none, Y ≠ ∅, or |Y| = k."""
+class GivenModels(Problem):
+    """Baskets, the distributions they may come from, and the condition on every set: none, Y ≠ ∅, or |Y| = k.
 
-    baskets: Baskets  # distinct, over the items of the models
-    distributions: tuple[SetDistribution, ...]
-    nonempty: bool
-    k: int | None
-    threads: int | None
+    A kernel is the `SetDistribution` of the mixture.
+    """
+
+    baskets: Baskets  # over the items of the models
+    distributions: tuple[SetDistribution, ...] = ()
+    k: int | None = None
+    tol: float = 1e-8
+
+    model_type: ClassVar[Any] = Mixture
 
     @classmethod
     def of(cls, baskets: Baskets, models: Sequence[SetModel], k: int | None, settings: Settings) -> GivenModels:
-        distinct = units_of(baskets).deduplicated()
-        each = [distribution_over(model, baskets.catalogue) for model in models]
+        """Return the problem, with the condition that the options ask for."""
+        each, tol = [distribution_over(model, baskets.catalogue) for model in models], settings.tol or 0.0
+        counted = baskets.subset(baskets.weights > 0)
         if k is None:
-            nonempty = resolve_nonempty(settings.nonempty, distinct)
+            nonempty = resolve_nonempty(settings.nonempty, counted)
             each = [one.with_p_empty(0.0) for one in each] if nonempty else each
-            return cls(distinct, tuple(each), nonempty, None, settings.threads)
+            return cls(baskets, settings.threads, nonempty, tuple(each), None, tol)
         k = whole_number("k", k, 1, baskets.n_items)
-        others = int((distinct.sizes != k).sum())
+        others = int((counted.sizes != k).sum())
         if others or settings.nonempty is False:
-            reason = f"{others} of {count(len(distinct), 'distinct basket')} have not" if others else "nonempty=False"
+            reason = f"{others} of {count(len(counted), 'basket')} have not" if others else "nonempty=False"
             raise InputError(f"k={k} means that every basket has {count(k, 'item')}, but {reason}")
-        return cls(distinct, tuple(_with_size(one, k, c) for c, one in enumerate(each)), False, k, settings.threads)
+        each = [_with_size(one, k, number) for number, one in enumerate(each)]
+        return cls(baskets, settings.threads, False, tuple(each), k, tol)
 
     @cached_property
     def log_condition(self) -> Floats:
@@ -165,6 +143,13 @@ class GivenModels:
             )
         return WeightsProblem.of(found, self.baskets.weights)
 
+    def initial(self, name: str, rng: np.random.Generator) -> Floats:
+        """Return equal weights."""
+        return np.full(len(self.distributions), 1 / len(self.distributions))
+
+    def distribution(self, kernel: SetDistribution) -> SetDistribution:
+        return kernel
+
     def at(self, w: Floats) -> SetDistribution:
         """Return the mixture in which the models have these weights, given the condition."""
         with np.errstate(divide="ignore"):
@@ -172,12 +157,23 @@ class GivenModels:
         shares = np.exp(log_shares - log_shares.max())  # also for sizes that are very unlikely
         return SetDistribution.combined(self.distributions, shares / shares.sum())
 
+    def log_likelihood(self, kernel: SetDistribution) -> float:
+        log_condition = 0.0 if self.k is None else float(kernel.log_sizes()[self.k])
+        return super().log_likelihood(kernel) - log_condition
+
     def independent_log_likelihood(self) -> float:
-        """Return the mean log-likelihood of independent items with the frequencies of the baskets."""
         if self.k is None:
-            return independent_log_likelihood(self.baskets, nonempty=self.nonempty)
+            return super().independent_log_likelihood()
         law = IndependentItems(self.baskets.frequencies())
         return float(law.mean_log_likelihood(self.baskets) - law.log_sizes()[self.k])
+
+    def finished(self, step: Step) -> Finished:
+        to_gain = self.likelihoods.excess(step.parameters["weights"])
+        return Finished(step.kernel, {"size": self.k, "to_gain": to_gain})
+
+    def memory(self, learner: Learner) -> float:
+        """Return the bytes of the likelihoods and of what a step derives from them."""
+        return 8.0 * len(self.baskets) * len(self.distributions) * 4
 
 
 def _over_models(baskets: AnyBaskets | Iterable[Iterable[Any]], models: Any) -> Baskets:
@@ -197,22 +193,13 @@ def _with_size(distribution: SetDistribution, k: int, number: int) -> SetDistrib
         raise InputError(
             f"k={k}, but sets of model {number} have {sizes[0]} to {sizes[-1]} items; leave that model out"
         )
-    if isinstance(components, SpectralDPP):
-        components = components.with_mean_size(k)
-    return SetDistribution.mixture(softmax(distribution.log_mass), components)
+    tilted = getattr(components, "with_mean_size", None)  # of a symmetric DPP
+    return SetDistribution.mixture(softmax(distribution.log_mass), tilted(k) if tilted else components)
 
 
 @dataclass(frozen=True, eq=False)
 class WeightsProblem:
-    """ℓ(w) = Σ_i s_i log Σ_c w_c P_c(Y_i), s_i the weight of basket i.
-
-    Examples
-    --------
-    >>> problem = WeightsProblem.of(np.log([[0.9, 0.1], [0.1, 0.9]]), np.array([3.0, 1.0]))
-    >>> *_, last = weights_steps(problem, lambda w: w, tol=1e-10)
-    >>> last.kernel.round(4).tolist()  # three of four baskets are 9 times as likely under the first
-    [0.8125, 0.1875]
-    """
+    """ℓ(w) = Σ_i s_i log Σ_c w_c P_c(Y_i), s_i the weight of basket i."""
 
     likelihoods: Floats  # (n_baskets, n_models), over the largest of each row
     log_largest: Floats  # (n_baskets,)
@@ -249,16 +236,13 @@ class WeightsProblem:
         return np.asarray(found / found.sum()) if found.sum() > 0 else w
 
 
-def weights_steps(
-    problem: WeightsProblem, kernel_at: Callable[[Floats], SetDistribution], tol: float
-) -> Iterator[Step]:
-    """Yield steps from equal weights, each an EM step and a Newton step, until at most `tol` is to be gained."""
-    n_models = problem.likelihoods.shape[1]
-    w = np.full(n_models, 1 / n_models)
+def weights_steps(w: Floats, given: GivenModels) -> Iterator[Step]:
+    """Yield steps from weights w, each an EM step and a Newton step, until at most `tol` is to be gained."""
+    problem = given.likelihoods
     value, step_size, evaluations = problem.log_likelihood(w), 0.0, 1.0
     while True:
-        yield Step(partial(kernel_at, w), value, step_size, evaluations, parameters={"weights": w})
-        if problem.excess(w) <= tol:
+        yield Step(partial(given.at, w), value, step_size, evaluations, parameters={"weights": w})
+        if problem.excess(w) <= given.tol:
             return
         em = w * problem.gradient(w)
         w, step_size = _newton_step(problem, em / em.sum())

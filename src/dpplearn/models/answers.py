@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from dpplearn.data.catalogue import Label
 from dpplearn.data.writing import result_table
-from dpplearn.tools.tables import WIDTH
-from dpplearn.tools.words import as_often, count, number, share, shortened, shown, without_middle
+from dpplearn.utils.text import WIDTH, as_often, count, number, share, shortened, shown, without_middle
 
 NAME, SHORT = 40, 22  # columns of a name in a line, and of one beside much else
 
@@ -33,13 +32,14 @@ class Recommendation(NamedTuple):
     probability: float
 
 
-class ShelfRecommendation(NamedTuple):
-    """An item to add to a basket of any categories, and the slug of its own; the score and the probability are those of
-    the whole basket.
+class StoreRecommendation(NamedTuple):
+    """An item recommended by a model store, and its category.
+
+    Score and probability refer to the joint distribution over all categories.
 
     Examples
     --------
-    >>> best = ShelfRecommendation("monitor", score=0.4, probability=0.3, category="safety")
+    >>> best = StoreRecommendation("monitor", score=0.4, probability=0.3, category="safety")
     >>> f"{best.item} ({best.category})"
     'monitor (safety)'
     """
@@ -52,7 +52,7 @@ class ShelfRecommendation(NamedTuple):
 
 RECOMMENDATION_TABLE = result_table(
     "a table of recommendations",
-    lambda columns: columns in [("basket", "rank", *each._fields) for each in (Recommendation, ShelfRecommendation)],
+    lambda columns: columns in [("basket", "rank", *each._fields) for each in (Recommendation, StoreRecommendation)],
 )
 
 

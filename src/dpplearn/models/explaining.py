@@ -1,4 +1,4 @@
-"""Why a basket makes an item more or less likely: which of its items push it up or down, and by how much."""
+"""Explanations: which items of a basket make another item more or less likely, and by which factor."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
-from dpplearn.tools.words import likelier, shortened, shown, without_middle
+from dpplearn.utils.text import shortened, shown, times_as_likely, without_middle
 
-NAME = 40  # columns of a name in a line
-ALL_SUBSETS = 10  # items of a basket up to which every subset is looked at: 1024
-N_ORDERS = 200  # random orders for larger ones
+MAX_NAME = 40  # columns of a name in a line
+MAX_EXACT = 10  # items of a basket up to which all 2^10 subsets are evaluated
+N_ORDERS = 50  # random orders for larger baskets
 
 Values = Callable[[Sequence[Ints]], Floats]  # of parts of the basket: logs of the probability and of the score
 
 
 class Influence(NamedTuple):
-    """An item of the basket, and what it multiplies the candidate's probability and score by.
+    """An item of the basket, and the factors by which it multiplies the candidate's probability and score.
 
     Examples
     --------
     >>> why = Influence("crib", factor=0.5, score_factor=0.2)
-    >>> f"beside a {why.item}, {why.factor:.0%} of its probability is left"
-    'beside a crib, 50% of its probability is left'
+    >>> f"given a {why.item}, the probability is multiplied by {why.factor}"
+    'given a crib, the probability is multiplied by 0.5'
     """
 
     item: Label
@@ -40,11 +40,11 @@ class Influence(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a basket does to a candidate: alone · Π factors = given, and the same of the scores.
+    """The effect of a basket on a candidate: alone · Π factors = given, and the same for scores.
 
-    The factors are exp of Shapley values [Shapley53] of the logarithms: what an item takes away when the items of
-    the basket come in one after another, averaged over all orders. In a DPP none is above 1. Scores are NaN where the
-    empty set has probability zero, so that no ratio to it exists.
+    The factors are exp of the Shapley values [Shapley53] of the logarithms: the change when the items of the basket
+    are added one after another, averaged over all orders. In a DPP no factor is above 1. Scores are NaN if the empty
+    set has probability zero, because the ratio to it does not exist.
 
     Examples
     --------
@@ -68,10 +68,10 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [
-            f"{without_middle(shown(self.item), NAME)}: {in_words(self.given / self.alone)} beside this basket",
-            f"  probability {self.alone:.4g} alone, {self.given:.4g} beside it",
+            f"{without_middle(shown(self.item), MAX_NAME)}: {in_words(self.given / self.alone)} given this basket",
+            f"  probability {self.alone:.4g} alone, {self.given:.4g} given the basket",
         ]
-        names = shortened([each.item for each in self.influences], NAME)
+        names = shortened([each.item for each in self.influences], MAX_NAME)
         lines += [f"  × {each.factor:.4f}  {name}" for each, name in zip(self.influences, names, strict=True)]
         if self.n_orders is not None:
             lines.append(f"  (averages over {self.n_orders} orders, within {100 * self.error:.2g}% or so)")
@@ -79,12 +79,12 @@ class Explanation:
 
 
 def in_words(factor: float) -> str:
-    """What a factor makes an item.
+    """Return a factor in words.
 
     >>> in_words(0.55), in_words(0)
     ('0.55 times as likely', 'impossible')
     """
-    return likelier(log(factor)) if factor > 0 else "impossible"
+    return times_as_likely(log(factor)) if factor > 0 else "impossible"
 
 
 def explanation(
@@ -94,8 +94,9 @@ def explanation(
     item: int,
     n_orders: int = N_ORDERS,
     rng: Seed = 0,
+    max_exact: int = MAX_EXACT,
 ) -> Explanation:
-    """Exact for baskets of up to ten items; for larger ones an average over random orders, each also reversed."""
+    """Return Shapley values, exact up to `max_exact` items, else averages over random orders and their reverses."""
     n_pairs = whole_number("n_orders", n_orders, 4) // 2
     if item in basket:
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
@@ -104,10 +105,10 @@ def explanation(
     if distribution.log_inclusion(PlainSets.of([basket], distribution.n_items))[0] == -np.inf:
         raise InputError(IMPOSSIBLE)
     values = _values(distribution, item)
-    if len(basket) <= ALL_SUBSETS:
+    if len(basket) <= max_exact:
         shapley, error = _exact(values, basket), np.zeros(2)
     else:
-        shapley, error = _sampled(values, basket, n_pairs, np.random.default_rng(rng))
+        shapley, error = _sampled(distribution, basket, item, n_pairs, np.random.default_rng(rng))
     factors = np.exp(shapley)  # (n_basket, 2)
     alone, given = np.exp(values([basket[:0], basket]))
     strongest = np.argsort(-np.abs(shapley[:, 0]), kind="stable")
@@ -118,7 +119,7 @@ def explanation(
         score_alone=float(alone[1]),
         score=float(given[1]),
         influences=tuple(Influence(catalogue.labels[basket[j]], *factors[j].tolist()) for j in strongest),
-        n_orders=None if len(basket) <= ALL_SUBSETS else 2 * n_pairs,
+        n_orders=None if len(basket) <= max_exact else 2 * n_pairs,
         error=float(error[0]),
     )
 
@@ -148,27 +149,24 @@ def _exact(values_of: Values, basket: Ints) -> Floats:
     return shapley
 
 
-def _sampled(values_of: Values, basket: Ints, n_pairs: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """The average over pairs of a random order and its reverse, and the largest standard error."""
+def _sampled(
+    distribution: SetDistribution, basket: Ints, item: int, n_pairs: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return the average over pairs of a random order and its reverse, and the largest standard error."""
     orders = np.array([rng.permutation(len(basket)) for _ in range(n_pairs)])
-    forth, back = _along(values_of, basket, orders), _along(values_of, basket, orders[:, ::-1])
-    both_ways = (forth + back) / 2
-    with np.errstate(invalid="ignore"):  # of −inf no spread exists
-        spread = both_ways.std(axis=0, ddof=1).max(axis=0)
-    return both_ways.mean(axis=0), spread / np.sqrt(n_pairs)
-
-
-def _along(values_of: Values, basket: Ints, orders: Ints) -> Floats:
-    """What each item takes away or adds when they come in in each of these orders, (n_orders, n_basket, 2)."""
-    n, k = orders.shape
-    parts = [basket[order[:size]] for order in orders for size in range(k + 1)]
-    values = values_of(parts).reshape(n, k + 1, 2)
-    steps = np.empty((n, k, 2))
+    orders = np.concatenate([orders, orders[:, ::-1]])
+    score, probability = distribution.next_item_along(basket, orders, item)
+    with np.errstate(divide="ignore"):
+        values = np.log(np.stack([probability, score], axis=2))  # (2 n_pairs, n_basket + 1, 2)
+    steps = np.empty((len(orders), len(basket), 2))
     np.put_along_axis(steps, orders[:, :, None], _steps(values[:, :-1], values[:, 1:]), axis=1)
-    return steps
+    pairs = (steps[:n_pairs] + steps[n_pairs:]) / 2
+    with np.errstate(invalid="ignore"):  # no spread exists if a value is −inf
+        spread = pairs.std(axis=0, ddof=1).max(axis=0)
+    return pairs.mean(axis=0), spread / np.sqrt(n_pairs)
 
 
 def _steps(before: Floats, after: Floats) -> Floats:
-    """after − before; of what is impossible already nothing more is taken."""
+    """Return after − before, and 0 where `before` is −inf: an impossible event cannot become less likely."""
     gone = np.isneginf(before)
     return np.where(gone, 0, after - np.where(gone, 0, before))

@@ -8,7 +8,7 @@ from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.relations import FDR_LEVEL, Evidence, Independence, benjamini_hochberg, evidence, pair_table
 from dpplearn.models.training import Training
-from dpplearn.tools.words import likelier, number, signed
+from dpplearn.utils.text import number, signed, times_as_likely
 
 WORTH_HAVING = 0.01  # nats per basket
 NOTHING = 0.01  # a lift that is nearer to 1 says nothing
@@ -51,7 +51,7 @@ def _of_unseen(learned: Provenance) -> str:
     gain, error = learned.unseen_gain, learned.unseen_error
     if gain is None or error is None or gain > max(2 * error, 0):
         return ""
-    return NOT_BETTER.format(likelier=likelier(gain), gain=signed(gain, 3), error=number(2 * error, 3))
+    return NOT_BETTER.format(likelier=times_as_likely(gain), gain=signed(gain, 3), error=number(2 * error, 3))
 
 
 def _of_training(learned: Provenance) -> str:

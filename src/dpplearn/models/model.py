@@ -28,8 +28,8 @@ from dpplearn.models.relations import FDR_LEVEL, Independence, benjamini_hochber
 from dpplearn.models.reranking import reranked
 from dpplearn.models.slates import SlatesFit
 from dpplearn.models.training import Training
-from dpplearn.tools.memory import NUMBER, in_bytes
-from dpplearn.tools.words import count
+from dpplearn.utils.memory import NUMBER, in_bytes, paused_collection
+from dpplearn.utils.text import count
 
 Basket = Iterable[Label]
 
@@ -342,7 +342,8 @@ class SetModel:
         found = top.items >= 0
         items, columns = top.items[found].tolist(), (top.scores[found].tolist(), top.probabilities[found].tolist())
         labels = self.items
-        flat = list(map(Recommendation._make, zip((labels[i] for i in items), *columns, strict=True)))
+        with paused_collection():
+            flat = list(map(Recommendation._make, zip((labels[i] for i in items), *columns, strict=True)))
         ends = np.cumsum(found.sum(axis=1)).tolist()
         return [flat[start:stop] for start, stop in zip([0, *ends], ends, strict=False)]
 

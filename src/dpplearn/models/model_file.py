@@ -13,8 +13,8 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
-from dpplearn.tools.files import check_replaceable
-from dpplearn.tools.tensor_file import read_tensors, tensor_file, write_tensors
+from dpplearn.utils.files import check_replaceable
+from dpplearn.utils.tensor_file import read_tensors, tensor_file, write_tensors
 
 MODELS: dict[str, type[DPP | Mixture]] = {"DPP": DPP, "Mixture": Mixture}
 MODEL_FILE = tensor_file("model")

@@ -15,7 +15,7 @@ from dpplearn.data.features import read_features
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError, InputWarning
-from dpplearn.tools.words import count, number
+from dpplearn.utils.text import count, number
 
 RIDGES = 10.0 ** np.arange(-3, 5.5, 0.5)  # of standardised features, in items
 SURE = 2.0  # standard errors by which features must beat the average

@@ -17,7 +17,7 @@ from dpplearn.distributions.components import Similarity
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import similarity_of
 from dpplearn.errors import InputError, whole_number
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 if TYPE_CHECKING:
     from dpplearn.models.slates import SlatesFit

@@ -11,8 +11,7 @@ import numpy as np
 
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.models.reranking import Interaction, tuned, tuned_reranked
-from dpplearn.tools.tables import WIDTH
-from dpplearn.tools.words import count, likelier, number
+from dpplearn.utils.text import WIDTH, count, number, times_as_likely
 
 LEVEL = 0.05
 
@@ -97,7 +96,7 @@ class SlatesFit:
                 *(line(name, each) for name, each in numbers.items()),
                 f"  {said} (p {self.p:.2g}):",
                 fill(
-                    f"choices are {likelier(gain)}, compared with scores alone ({gain:+.4f} nats per slate)",
+                    f"choices are {times_as_likely(gain)}, compared with scores alone ({gain:+.4f} nats per slate)",
                     WIDTH,
                     initial_indent="  ",
                     subsequent_indent="  ",

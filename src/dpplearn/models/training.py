@@ -17,7 +17,7 @@ from dpplearn.data.pair_counts import pair_counts
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
 from dpplearn.models.history import History
-from dpplearn.tools.memory import NUMBER, check_memory
+from dpplearn.utils.memory import NUMBER, check_memory
 
 ROUNDING = 1e-9  # of sums of weights
 FEW_PAIRS = 100_000  # of which the file keeps weights in double precision, whatever they are

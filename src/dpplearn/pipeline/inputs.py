@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dpplearn.errors import InputError
-from dpplearn.tools.files import digest
-from dpplearn.tools.memory import in_bytes, memory_limit
+from dpplearn.utils.files import digest
+from dpplearn.utils.memory import in_bytes, memory_limit
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 LEAST_MEMORY = 500e6
+LARGEST_MEMORY = 1e15  # where the system does not report a limit; duckdb refuses 2**64 and more
 WITHOUT_A_LIMIT = 4e9  # where no system tells how much there is
 
 
@@ -42,10 +43,10 @@ def check_unchanged(found: Sequence[Mapping[str, Any]]) -> None:
 
 
 def as_memory(memory: str | float | None) -> float:
-    """Bytes: half of what there is unless told otherwise.
+    """Return a memory limit in bytes: by default half of the memory of this process, and never more than all of it.
 
-    >>> as_memory("4GiB"), as_memory("1.5 gb"), as_memory(2e9)
-    (4294967296.0, 1500000000.0, 2000000000.0)
+    >>> as_memory("0.5GiB"), as_memory("0.5 gb"), as_memory(6e8)
+    (536870912.0, 500000000.0, 600000000.0)
     """
     if memory is None:
         return (memory_limit() or 2 * WITHOUT_A_LIMIT) / 2
@@ -55,5 +56,5 @@ def as_memory(memory: str | float | None) -> float:
     except (ValueError, KeyError):
         size = 0.0
     if size < LEAST_MEMORY:
-        raise InputError(f"memory is {memory!r}; expected {in_bytes(LEAST_MEMORY)} or more, as 4GB or 4GiB")
-    return size
+        raise InputError(f"memory must be at least {in_bytes(LEAST_MEMORY)}, such as 4GB or 4GiB; got {memory!r}")
+    return min(size, memory_limit() or LARGEST_MEMORY)

@@ -1,8 +1,7 @@
-"""One category of a shelf: learned from its prepared baskets, saved and measured, in a process of its own."""
+"""Fit, save and evaluate the model of one category, in a worker process."""
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,8 @@ from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.evaluation import evaluate
-from dpplearn.evaluation.outcomes import PERCENTILE_RANK
+from dpplearn.evaluation.metrics import PERCENTILE_RANK
+from dpplearn.evaluation.protocol import GIVEN_ONE
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.learners.settings import settings_of
 from dpplearn.learners.train import fit_with
@@ -23,24 +23,22 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
+from dpplearn.models.store import save_model
 from dpplearn.pipeline.manifest import Prepared
-from dpplearn.tools.files import digest
 
 MODEL = "model"  # its name in the evaluation
-MODELS = "models"  # the folder of the models within that of the shelf
-LEARNING = ".learning-"  # what a model's file is called before its name is known
 
 
 @dataclass(frozen=True)
 class Learning:
-    """What is to be done for a category.
+    """The job of one category.
 
-    `data` is the digest of its baskets by side. `known` is a model that need not be learned again but measured;
-    `last`, that of the shelf before; both are files within the shelf's folder.
+    `data` is the digest of its basket files by side. `known` is an up-to-date model that only needs evaluation, `last`
+    the model of the previous store; both are paths relative to the store folder.
     """
 
     prepared: Path
-    shelf: Path
+    store: Path
     slug: str
     data: Mapping[str, str]
     seed: int
@@ -60,12 +58,12 @@ def fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def learn(job: Learning) -> dict[str, Any]:
-    """What the shelf's manifest says of the model and how good it is."""
+    """Run the job. Return what the manifest records about the model."""
     prepared = _prepared(job)
-    last = load(job.shelf / job.last) if job.last is not None else None
+    last = load(job.store / job.last) if job.last is not None else None
     test = prepared.test(job.slug)
     if job.known is not None:
-        model: SetModel = load(job.shelf / job.known)
+        model: SetModel = load(job.store / job.known)
         train = None if test is not None else prepared.train(job.slug)
         return {"result": result_of(model, last, test, train)}
     train = prepared.train(job.slug)
@@ -75,7 +73,7 @@ def learn(job: Learning) -> dict[str, Any]:
         start = _start(job, last)
         model = fit_with(settings_of(**job.options, threads=1), train, start=start, rng=job.seed).model
     seconds = time.perf_counter() - began
-    file, version = saved_model(model, job.shelf, job.slug)
+    file, version = save_model(model, job.store, job.slug)
     return {
         "file": file,
         "sha256": version,
@@ -100,16 +98,6 @@ def _start(job: Learning, last: SetModel | None) -> Any:
     return last if isinstance(last, {"mixture": Mixture, "dpp": DPP}[job.options["model"]]) else None
 
 
-def saved_model(model: SetModel, shelf: Path, slug: str) -> tuple[str, str]:
-    """The file on the shelf, whose name tells its content, and its digest."""
-    temporary = shelf / MODELS / f"{LEARNING}{slug}-{os.getpid()}"
-    model.save(temporary)
-    version = digest(temporary)
-    file = f"{MODELS}/{slug}-{version[:12]}.safetensors"
-    os.replace(temporary, shelf / file)
-    return file, version
-
-
 def result_of(model: SetModel, last: SetModel | None, test: Baskets | None, train: Baskets | None) -> dict[str, Any]:
     """Return the evaluation on the test (or training) baskets, compared with the last model."""
     baskets = test if test is not None else train
@@ -122,7 +110,7 @@ def result_of(model: SetModel, last: SetModel | None, test: Baskets | None, trai
         "independent": found.estimate(INDEPENDENT).value,
         "gain": found.difference(MODEL, INDEPENDENT).value,
         "baselines": _baseline_ranks(found, model),
-        "calibration": asdict(found.reliability[MODEL]),
+        "calibration": asdict(found.reliability[MODEL][GIVEN_ONE]),
         "last": None if last is None else _compared(model, last, baskets),
     }
 

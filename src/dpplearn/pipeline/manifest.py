@@ -12,8 +12,7 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError
-from dpplearn.tools.files import digest
-from dpplearn.tools.manifest import manifest_folder, read_manifest
+from dpplearn.utils.files import digest, manifest_folder, read_manifest
 
 FORMAT = 1
 WORK = ".prepare"  # the folder of an unfinished run within the output

@@ -27,10 +27,9 @@ from dpplearn.pipeline.rules import STAGE, Rules
 from dpplearn.pipeline.source import Inputs
 from dpplearn.pipeline.stage import open_stage, remove_stage
 from dpplearn.pipeline.writing import SIDES, make_labels, slugs, write_category
-from dpplearn.tools.files import check_replaceable
-from dpplearn.tools.manifest import write_manifest
-from dpplearn.tools.progress import shown_progress
-from dpplearn.tools.words import contents
+from dpplearn.utils.files import check_replaceable, write_manifest
+from dpplearn.utils.progress import shown_progress
+from dpplearn.utils.text import contents
 from dpplearn.version import __version__
 
 

@@ -12,25 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.data.tables import Columns, explained, one_number
 from dpplearn.data.unknown import check_unknown
 from dpplearn.data.writing import check_format, copy_table
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import RECOMMENDATION_TABLE
-from dpplearn.models.many_baskets import OfModel, OfShelf, Recommender, Suggested
+from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
-from dpplearn.models.model_file import load
-from dpplearn.models.shelf import Shelf
+from dpplearn.models.store import ModelStore, Ranking
 from dpplearn.pipeline.bad_rows import rejected_lines
 from dpplearn.pipeline.inputs import as_memory
 from dpplearn.pipeline.source import Inputs, find_files, open_groups, rows_query
 from dpplearn.pipeline.stage import within_means
 from dpplearn.pipeline.writing import LONGEST_INTEGER
-from dpplearn.tools.files import check_replaceable, same_file
-from dpplearn.tools.progress import Progress, shown_progress
-from dpplearn.tools.threads import thread_count
-from dpplearn.tools.words import count
+from dpplearn.utils.files import check_replaceable, same_file
+from dpplearn.utils.progress import Progress, shown_progress
+from dpplearn.utils.text import count
+from dpplearn.utils.threads import thread_count
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -62,7 +63,7 @@ class Recommended:
 
 
 def recommend_all(
-    shelf: Shelf | SetModel | str | PathLike[str],
+    store: ModelStore | SetModel | str | PathLike[str],
     baskets: Inputs,
     output: str | PathLike[str],
     *,
@@ -79,13 +80,13 @@ def recommend_all(
 
     Parameters
     ----------
-    shelf
-        A `Shelf` or a model, or the folder or the file of one.
+    store
+        A `ModelStore`, a model, or the path of one.
     baskets
         Files, folders and patterns, as `prepare` takes them: one row per item of a basket.
     output
         The table to write, by its ending CSV (.csv), Parquet (.parquet, .pq) or JSON lines (.jsonl): basket, rank,
-        item, score and probability, and of a shelf the category; by basket and rank. Identifiers are as they came,
+        item, score, probability, and for a store folder the category; by basket and rank. Identifiers are as they came,
         integers where all of them are.
     k
         How many items at most for each basket.
@@ -125,14 +126,14 @@ def recommend_all(
     check_unknown(unknown)
     paths = find_files(baskets, target)
     _check_target(target, paths, force)
-    recommender = _recommender(shelf)
+    models = _store(store)
     threads, size = thread_count(threads), as_memory(memory)
     means = within_means(f"recommending for {paths[0]}", size)
     with shown_progress(progress, transient=True) as shown, means, _database(size, threads) as connection:
-        table = _read(connection, paths, Columns(basket, item, None), recommender, shown)
+        table = _read(connection, paths, Columns(basket, item, None), models, shown)
         if unknown == "error" and table.n_unknown:
-            _refuse(connection, table.n_unknown, recommender)
-        found = _suggested(connection, recommender, k, threads, shown)
+            _refuse(connection, table.n_unknown, models)
+        found = _suggested(connection, models, k, threads, shown)
         copy_table(connection, "results", target)
         return Recommended(
             target,
@@ -155,12 +156,18 @@ def _check_target(target: Path, paths: list[str], force: bool) -> None:
     check_replaceable(target, RECOMMENDATION_TABLE, force=force)
 
 
-def _recommender(shelf: Shelf | SetModel | str | PathLike[str]) -> Recommender:
-    if isinstance(shelf, SetModel):
-        return OfModel(shelf)
-    if isinstance(shelf, Shelf):
-        return OfShelf(shelf)
-    return OfShelf(Shelf.open(shelf)) if Path(fspath(shelf)).is_dir() else OfModel(load(shelf))
+def _store(store: ModelStore | SetModel | str | PathLike[str]) -> ModelStore:
+    if isinstance(store, ModelStore):
+        return store
+    if isinstance(store, SetModel):
+        assert isinstance(store, DPP | Mixture)
+        return ModelStore("", {"categories": [{"slug": "model", "file": "model"}]}, {"model": store})
+    return ModelStore.open(fspath(store))
+
+
+def _with_category(store: ModelStore) -> bool:
+    """Whether the output has a column of categories: not for a single model."""
+    return len(store) > 1 or "kind" in store.manifest
 
 
 @contextmanager
@@ -189,12 +196,12 @@ class Table:
 
 
 def _read(
-    connection: DuckDBPyConnection, paths: list[str], columns: Columns, recommender: Recommender, shown: Progress
+    connection: DuckDBPyConnection, paths: list[str], columns: Columns, store: ModelStore, shown: Progress
 ) -> Table:
     """Tables of the baskets' identifiers by number, and of their items by position in the catalogue."""
     source = paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
     shown.bar(f"reading {source}")
-    labels = list(map(str, recommender.catalogue.labels))
+    labels = list(map(str, store.catalogue.labels))
     connection.execute(
         "CREATE TABLE labels AS SELECT unnest(?) AS text, unnest(?) AS label", [labels, [*range(len(labels))]]
     )
@@ -237,60 +244,57 @@ def _unknown(connection: DuckDBPyConnection) -> list[tuple[str, int]]:
     return connection.execute(f"{query} ORDER BY 2 DESC, 1 LIMIT {SHOWN}").fetchall()
 
 
-def _refuse(connection: DuckDBPyConnection, n_unknown: int, recommender: Recommender) -> None:
+def _refuse(connection: DuckDBPyConnection, n_unknown: int, store: ModelStore) -> None:
     label, times = _unknown(connection)[0]
     try:
-        recommender.catalogue.position(label)
+        store.catalogue.position(label)
     except InputError as error:
         rows = f"in {count(times, 'row')}, of {count(n_unknown, 'row')} with such items"
         raise InputError(f"{error} ({rows}); leave them out with unknown='drop' (--unknown drop)") from None
 
 
-def _suggested(
-    connection: DuckDBPyConnection, recommender: Recommender, k: int, threads: int, shown: Progress
-) -> list[int]:
+def _suggested(connection: DuckDBPyConnection, store: ModelStore, k: int, threads: int, shown: Progress) -> list[int]:
     """Fills the table of results; the numbers of the baskets to which nothing can be added."""
     n_baskets = one_number(connection, "SELECT count(*) FROM ids")
-    _begin_results(connection, recommender)
-    slugs = recommender.categories or [""]
-    at_once = max(min(AT_ONCE // (min(k, len(recommender.catalogue)) * len(slugs)), MOST_AT_ONCE), 1)
+    _begin_results(connection, store)
+    slugs, with_category = list(store), _with_category(store)
+    at_once = max(min(AT_ONCE // (min(k, len(store.catalogue)) * len(slugs)), MOST_AT_ONCE), 1)
     bar, impossible = shown.bar("recommending", n_baskets), list[int]()
     for first in range(0, n_baskets, at_once):
         n = min(at_once, n_baskets - first)
         inside = f"number BETWEEN {first} AND {first + n - 1}"
         part = connection.execute(f"SELECT number, label FROM held WHERE {inside} ORDER BY ALL").fetchnumpy()
-        found = recommender.suggest(np.asarray(part["number"]) - first, np.asarray(part["label"]), n, k, threads)
-        _add_results(connection, found, first, inside, recommender.categories is not None)
+        rows, items = np.asarray(part["number"]) - first, np.asarray(part["label"])
+        found = store.recommend_many(Baskets.from_pairs(rows, items, n, store.catalogue), k, threads=threads)
+        _add_results(connection, found, first, inside, with_category)
         impossible += (first + np.flatnonzero(~found.possible)).tolist()
         bar.advance(n)
     return impossible
 
 
-def _begin_results(connection: DuckDBPyConnection, recommender: Recommender) -> None:
-    slugs = recommender.categories
-    longest = max(len(str(label)) for label in recommender.catalogue.labels)
-    kind = "VARCHAR" if recommender.named or longest > LONGEST_INTEGER else "BIGINT"
+def _begin_results(connection: DuckDBPyConnection, store: ModelStore) -> None:
+    slugs = list(store)
+    longest = max(len(str(label)) for label in store.catalogue.labels)
+    kind = "VARCHAR" if store.catalogue.named or longest > LONGEST_INTEGER else "BIGINT"
     connection.execute(f"CREATE TABLE items AS SELECT label, CAST(text AS {kind}) AS item FROM labels")
     connection.execute(
         "CREATE TABLE categories AS SELECT unnest(?) AS category, unnest(?) AS slug",
-        [[*range(len(slugs or [""]))], slugs or [""]],
+        [[*range(len(slugs))], slugs],
     )
-    category = ", slug AS category" if slugs is not None else ""
+    category = ", slug AS category" if _with_category(store) else ""
     connection.execute(f"""
         CREATE TABLE results AS SELECT basket, CAST(0 AS INTEGER) AS rank, item, CAST(0 AS DOUBLE) AS score,
         CAST(0 AS DOUBLE) AS probability{category} FROM ids, items, categories LIMIT 0
     """)
 
 
-def _add_results(
-    connection: DuckDBPyConnection, found: Suggested, first: int, inside: str, with_category: bool
-) -> None:
+def _add_results(connection: DuckDBPyConnection, found: Ranking, first: int, inside: str, with_category: bool) -> None:
     """Of a part of the baskets, by number."""
-    row, place = np.nonzero(found.labels >= 0)
+    row, place = np.nonzero(found.items >= 0)
     suggested = {
         "number": row + first,
         "rank": place + 1,
-        "label": found.labels[row, place],
+        "label": found.items[row, place],
         "category": found.categories[row, place],
         "score": found.scores[row, place],
         "probability": found.probabilities[row, place],

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpplearn.errors import InputError
 from dpplearn.pipeline.manifest import WORK
-from dpplearn.tools.memory import in_bytes
-from dpplearn.tools.progress import Bar, Progress
+from dpplearn.utils.memory import in_bytes
+from dpplearn.utils.progress import Bar, Progress
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

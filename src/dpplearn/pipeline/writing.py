@@ -11,7 +11,7 @@ from typing import Any
 from dpplearn.data.tables import sql_text
 from dpplearn.pipeline.filtering import Work
 from dpplearn.pipeline.rules import STAGE
-from dpplearn.tools.files import digest, new_file
+from dpplearn.utils.files import digest, new_file
 
 LONGEST_SLUG = 60
 LONGEST_INTEGER = 18  # digits, that 64 bits surely hold

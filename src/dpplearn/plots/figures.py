@@ -15,7 +15,7 @@ from dpplearn.errors import InputError, InputWarning
 from dpplearn.models.dpp import DPP
 from dpplearn.models.model import SetModel
 from dpplearn.plots.style import STYLE
-from dpplearn.tools.files import OutputKind, check_replaceable, replace_file
+from dpplearn.utils.files import OutputKind, check_replaceable, replace_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

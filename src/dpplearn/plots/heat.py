@@ -16,7 +16,7 @@ from dpplearn.models.relations import evidence, significant_pairs
 from dpplearn.plots.figures import new_figure, text_widths
 from dpplearn.plots.layout import blocks, names
 from dpplearn.plots.style import DIAGONAL
-from dpplearn.tools.words import count, without_middle
+from dpplearn.utils.text import count, without_middle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.tools.words import shortened
+from dpplearn.utils.text import shortened
 
 ORDERED = 500  # items, beyond which the best of all orders that respect the clusters takes too long to find
 

@@ -16,7 +16,7 @@ from dpplearn.plots.figures import styled
 from dpplearn.plots.heat import beyond_chance, heat_map, zero_marked
 from dpplearn.plots.layout import by_profile, times
 from dpplearn.plots.style import DIVERGING
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

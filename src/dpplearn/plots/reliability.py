@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpplearn.arrays import Floats
-from dpplearn.data.baskets import Baskets, as_baskets
-from dpplearn.distributions.independent import SMOOTHING, chances
+from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT as INDEPENDENT_ITEMS
-from dpplearn.evaluation.baselines import of_model
-from dpplearn.evaluation.calibration import Reliability, items_given, pair_sums
+from dpplearn.evaluation.calibration import Reliability
+from dpplearn.evaluation.evaluation import evaluate
+from dpplearn.evaluation.protocol import GIVEN_ONE
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.style import INDEPENDENT, KA, OURS, PAPER
@@ -48,22 +47,8 @@ def reliability_of(model: SetModel, baskets: Baskets | Iterable[Iterable[Any]]) 
     >>> list(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]]))
     ['model', 'independent items']
     """
-    baskets = as_baskets(baskets, model.catalogue)
-    items = items_given(baskets, np.random.default_rng(0))
-    of_one = of_model(model.distribution).pair_probabilities
-    assert of_one is not None
-    given = {"model": of_one(items), INDEPENDENT_ITEMS: _by_chance(model, len(items))}
-    return {name: pair_sums(each, baskets, items).reliability() for name, each in given.items()}
-
-
-def _by_chance(model: SetModel, n_given: int) -> Floats:
-    """The same of independent items; where the training data are not known, with the model's marginals."""
-    known = model.training
-    if known is None:
-        p = chances(model.marginals(), 1, nonempty=model.nonempty)
-    else:
-        p = chances(known.frequencies, known.weight, smoothing=SMOOTHING, nonempty=model.nonempty)
-    return np.broadcast_to(p, (n_given, len(p)))
+    found = evaluate(model, baskets, tasks=(GIVEN_ONE,))
+    return {name: tables[GIVEN_ONE] for name, tables in found.reliability.items()}
 
 
 def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None = None) -> Figure:

@@ -16,7 +16,7 @@ from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.layout import names, times
 from dpplearn.plots.style import DIVERGING, LETTER
-from dpplearn.tools.words import count
+from dpplearn.utils.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""What an analyst looks at: segments, items that stand in for each other or go together, calibration, baselines."""
+"""The analysis page: segments, strongest pairs, calibration, and scores compared with baselines."""
 
 from __future__ import annotations
 
@@ -8,112 +8,95 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.models.mixture import Mixture
 from dpplearn.models.relations import pair_table
-from dpplearn.service.about import kind
-from dpplearn.service.answers import LIKES, Json, figure
-from dpplearn.service.shelves import PreparedShelf, ServedModel
-from dpplearn.tools.manifest import strict
+from dpplearn.service import schemas
+from dpplearn.service.answers import about, entry, segments
+from dpplearn.service.loader import ServedModel, ServedStore
 
-LOOKED_AT = 200  # items, the likeliest
-ON_MAP = 24  # items of the map, those of the strongest pairs
-PAIRS = 12  # named of each kind
-FEWEST = 5  # meetings, had or expected by chance, of a pair that is named
-BINS = 10
-MEASURES = ("log_likelihood", "independent", "gain", "percentile_rank")
-
-
-def analysis_of_shelf(now: PreparedShelf) -> Json:
-    return {"version": now.version, "models": [_fares(each) for each in now.models.values()]}
+MAX_ITEMS = 200  # most likely items that are compared
+MAX_MAP_ITEMS = 24  # items of the map, those of the strongest pairs
+MAX_PAIRS = 12  # pairs named of each kind
+MIN_PAIR_COUNT = 5  # co-occurrences, observed or expected under independence, of a pair that is named
+N_BINS = 10
+MEASURES = ("log_likelihood", "independent", "gain", "percentile_rank", "n_baskets", "baselines")
 
 
-def _fares(served: ServedModel) -> Json:
-    """What fit-all measured or, where that is not there, what is known of learning."""
+def analysis_of_store(store: ServedStore) -> schemas.StoreAnalysis:
+    return schemas.StoreAnalysis(version=store.version, models=[_score(each) for each in store.models.values()])
+
+
+def _score(served: ServedModel) -> schemas.ModelScore:
+    """Return the results of fit-all, or the training log-likelihood if there are none."""
     learned, result = served.model.learned, served.about.get("result")
-    about = {
-        "name": served.name,
-        "title": served.category.name,
-        "kind": kind(served),
-        "n_items": len(served.model.items),
-    }
+    fields = {name: value for name, value in entry(served).items() if name != "version"}
     if isinstance(result, Mapping):
-        figures = {name: result.get(name) for name in (*MEASURES, "on", "n_baskets", "baselines")}
-        return {**about, **strict(figures)}
-    model, alone = learned.log_likelihood, learned.independent_log_likelihood
-    gain = None if model is None or alone is None else model - alone
-    figures = {"log_likelihood": model, "independent": alone, "gain": gain, "percentile_rank": None}
-    return {**about, **strict(figures), "on": "train", "n_baskets": learned.n_baskets, "baselines": None}
+        measured: dict[str, Any] = {name: result.get(name) for name in MEASURES}
+        return schemas.ModelScore(**fields, on=result.get("on", "test"), **measured)
+    model, independent = learned.log_likelihood, learned.independent_log_likelihood
+    return schemas.ModelScore(
+        **fields,
+        on="train",
+        n_baskets=learned.n_baskets,
+        log_likelihood=model,
+        independent=independent,
+        gain=None if model is None or independent is None else model - independent,
+        percentile_rank=None,
+        baselines=None,
+    )
 
 
-def analysis_of_model(served: ServedModel) -> Json:
+def analysis_of_model(served: ServedModel) -> schemas.ModelAnalysis:
+    """Return the analysis of a model, computed once."""
+    if "analysis" not in served.cache:
+        served.cache["analysis"] = _analysis(served)
+    found: schemas.ModelAnalysis = served.cache["analysis"]
+    return found
+
+
+def _analysis(served: ServedModel) -> schemas.ModelAnalysis:
     marginals = served.model.marginals()
-    likely = np.sort(np.argsort(-marginals, kind="stable")[:LOOKED_AT])
+    likely = np.sort(np.argsort(-marginals, kind="stable")[:MAX_ITEMS])
     likely = likely[marginals[likely] > 0]
-    p, meet = marginals[likely], pair_table(served.model.distribution, likely, likely)
-    return {
-        "model": served.name,
-        "version": served.version,
-        "title": served.category.name,
-        "segments": _segments(served),
-        **_map(served, likely, p, meet.lift),
-        "calibration": _calibration(served, likely, meet.both / p[:, None]),
-    }
+    p, pairs = marginals[likely], pair_table(served.model.distribution, likely, likely)
+    return schemas.ModelAnalysis(
+        **about(served),
+        title=served.category.name,
+        segments=segments(served, None),
+        **_strongest_pairs(served, likely, p, pairs.lift),
+        calibration=_calibration(served, likely, pairs.both / p[:, None]),
+    )
 
 
-def _segments(served: ServedModel) -> list[Json]:
-    if not isinstance(served.model, Mixture):
-        return []
-    return [
-        {
-            "share": each.weight,
-            "expected_size": each.expected_size,
-            "likes": [{"item": item, "ratio": figure(ratio)} for item, ratio in each.likes],
-        }
-        for each in served.model.segments(LIKES)
-    ]
-
-
-def _map(served: ServedModel, likely: Ints, p: Floats, lift: Floats) -> Json:
-    """The strongest pairs of each kind, and the lifts among their items, alike ones side by side."""
+def _strongest_pairs(served: ServedModel, likely: Ints, p: Floats, lift: Floats) -> dict[str, Any]:
+    """Return the strongest pairs of each kind, and the lifts among their items."""
     labels, training = served.model.items, served.model.training
     n = training.weight if training is not None else np.inf
     first, second = np.triu_indices(len(likely), 1)
-    strength = np.log(np.maximum(lift[first, second], 1e-6))
-    enough = n * p[first] * p[second] * np.maximum(lift[first, second], 1) >= FEWEST
-    order = np.argsort(strength, kind="stable")
+    log_lift = np.log(np.maximum(lift[first, second], 1e-6))
+    enough = n * p[first] * p[second] * np.maximum(lift[first, second], 1) >= MIN_PAIR_COUNT
+    order = np.argsort(log_lift, kind="stable")
     order = order[enough[order]]
-    apart = [each for each in order[:PAIRS] if strength[each] < 0]
-    together = [each for each in order[::-1][:PAIRS] if strength[each] > 0]
-    nodes: dict[int, None] = {}
-    for one, other in zip(apart + [-1] * PAIRS, together + [-1] * PAIRS, strict=False):
-        for each in (one, other):
-            if each >= 0 and len(nodes) < ON_MAP - 1:
-                nodes |= {int(first[each]): None, int(second[each]): None}
-    shown = np.array(sorted(nodes), dtype=np.int64)
-    shown = shown[_side_by_side(lift[np.ix_(shown, shown)])]
+    apart = [each for each in order[:MAX_PAIRS] if log_lift[each] < 0]
+    together = [each for each in order[::-1][:MAX_PAIRS] if log_lift[each] > 0]
+    items: dict[int, None] = {}  # of the pairs in turn, one of each kind at a time
+    for pair in zip(apart + [-1] * MAX_PAIRS, together + [-1] * MAX_PAIRS, strict=False):
+        for each in pair:
+            if each >= 0 and len(items) < MAX_MAP_ITEMS - 1:
+                items |= {int(first[each]): None, int(second[each]): None}
+    shown = np.array(sorted(items), dtype=np.int64)
+    shown = shown[_substitutes_adjacent(lift[np.ix_(shown, shown)])]
 
-    def named(chosen: list[Any]) -> list[Json]:
-        return [
-            {
-                "one": labels[likely[first[each]]],
-                "other": labels[likely[second[each]]],
-                "lift": figure(float(lift[first[each], second[each]])),
-            }
-            for each in chosen
-        ]
+    def pairs(chosen: list[Any]) -> list[schemas.Pair]:
+        places = [(first[each], second[each]) for each in chosen]
+        return [schemas.Pair(one=labels[likely[i]], other=labels[likely[j]], lift=lift[i, j]) for i, j in places]
 
-    return {
-        "substitutes": named(apart),
-        "complements": named(together),
-        "map": {
-            "items": [labels[likely[each]] for each in shown],
-            "lift": [[figure(value) for value in row] for row in lift[np.ix_(shown, shown)].tolist()],
-        },
-    }
+    names = [labels[likely[each]] for each in shown]
+    lifts = schemas.LiftMap(items=names, lift=lift[np.ix_(shown, shown)].tolist())
+    return {"substitutes": pairs(apart), "complements": pairs(together), "map": lifts}
 
 
-def _side_by_side(lift: Floats) -> Ints:
-    """An order in which items that are kept apart from each other are neighbours."""
+def _substitutes_adjacent(lift: Floats) -> Ints:
+    """Return an order of items in which substitutes are neighbours, by hierarchical clustering."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
@@ -125,31 +108,21 @@ def _side_by_side(lift: Floats) -> Ints:
     return np.asarray(leaves_list(linkage(squareform(distance, checks=False), "average")), dtype=np.int64)
 
 
-def _calibration(served: ServedModel, likely: Ints, predicted: Floats) -> Json | None:
-    """Predicted against observed, of fit-all on baskets to test on if it has them; else P(j given i) of every two items
-    on the baskets learned from."""
-    result = served.about.get("result")
+def _calibration(served: ServedModel, likely: Ints, predicted: Floats) -> schemas.Calibration | None:
+    """Return predicted and observed probabilities: as fit-all measured them, else P(j | i) on the training baskets."""
+    result, training = served.about.get("result"), served.model.training
     stored = result.get("calibration") if isinstance(result, Mapping) else None
-    if isinstance(stored, Mapping) and isinstance(stored.get("rows"), list):
-        found: Json = strict({"on": result.get("on", "test"), **stored}) if isinstance(result, Mapping) else {}
-        return found
-    training = served.model.training
+    if isinstance(result, Mapping) and isinstance(stored, Mapping) and isinstance(stored.get("rows"), list):
+        return schemas.Calibration(on=result.get("on", "test"), rows=stored["rows"])
     if training is None:
         return None
     given = np.repeat(training.item_weights[likely][:, None], len(likely), axis=1)
-    met = training.pair_counts_among(likely)
     off = ~np.eye(len(likely), dtype=bool) & (given > 0)
     order = np.argsort(predicted[off], kind="stable")
-    said, weight, came = predicted[off][order], given[off][order], met[off][order]
+    columns = (predicted[off] * given[off], training.pair_counts_among(likely)[off], given[off])
     rows = []
-    for part in np.array_split(np.arange(len(said)), BINS):
-        if len(part) and weight[part].sum() > 0:
-            total = float(weight[part].sum())
-            rows.append(
-                {
-                    "predicted": float(said[part] @ weight[part]) / total,
-                    "observed": float(came[part].sum()) / total,
-                    "weight": total,
-                }
-            )
-    return {"on": "train", "rows": rows}
+    for part in np.array_split(order, N_BINS):
+        expected, observed, weight = (float(column[part].sum()) for column in columns)
+        if weight > 0:
+            rows.append(schemas.CalibrationBin(predicted=expected / weight, observed=observed / weight, weight=weight))
+    return schemas.Calibration(on="train", rows=rows)

@@ -1,207 +1,264 @@
-"""Answers of one model: what was asked, by name, to what goes out as JSON."""
+"""Answers to requests: item names to model calls to response models."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.distributions.distribution import SetDistribution
+from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
 from dpplearn.models.explaining import Explanation, explanation
-from dpplearn.service import schemas as ask
-from dpplearn.service.problems import Problem, shortened
-from dpplearn.service.shelves import ServedModel
+from dpplearn.models.mixture import Mixture
+from dpplearn.service import schemas
+from dpplearn.service.budget import Check
+from dpplearn.service.errors import Problem, quoted
+from dpplearn.service.loader import ServedModel, ServedStore
+from dpplearn.service.middleware import utc
 
-ROUNDING = 1e-6  # of a factor: what is nearer to 1 pushes neither way
-ORDERS = 50  # random orders that influences of large baskets are averaged over
-LIKES = 8  # items named of a segment
-TOLD = 3  # unknown items that are named, with suggestions
-
-Json = dict[str, Any]
-
-
-class Question(NamedTuple):
-    """What can be asked of a model: the request, the answer, and how long it may take. What is quick is answered at
-    once; the rest by threads, so that others need not wait."""
-
-    request: type[Any]
-    reply: type[Any]
-    answer: Callable[[ServedModel, Any], Json]
-    quick: bool
-    about: str
+ROUNDING = 1e-6  # a factor nearer to 1 has no direction
+LIKES = 8  # items named per segment
+MAX_SUGGESTED_NAME = 80  # characters of an unknown item that is compared with the catalogue
 
 
-class Known:
-    """The items of a question that a catalogue knows; others are an error, or ignored and kept here."""
+class Names:
+    """The known items of a request, each once. Unknown ones are an error, or dropped and kept in `dropped`."""
 
     def __init__(self, catalogue: Catalogue, unknown: str) -> None:
-        self._catalogue, self._ignore = catalogue, unknown == "ignore"
-        self.ignored: list[Label] = []
+        self._catalogue, self._drop = catalogue, unknown == "drop"
+        self.dropped: list[Label] = []
 
     def __call__(self, items: Iterable[Label]) -> list[Label]:
-        items = list(items)
+        items = list(dict.fromkeys(items))
         unknown = [item for item in items if item not in self._catalogue]
-        if not unknown:
-            return items
-        if not self._ignore:
+        if unknown and not self._drop:
             raise UnknownItems(self._catalogue, unknown)
-        self.ignored += unknown
-        return [item for item in items if item in self._catalogue]
+        self.dropped += unknown
+        return [item for item in items if item in self._catalogue] if unknown else items
+
+    def ignoring(self, items: Iterable[Label]) -> list[Label]:
+        """Return the known items without an error for the others."""
+        return [item for item in dict.fromkeys(items) if item in self._catalogue]
 
 
 class UnknownItems(Exception):
-    """Some, of a catalogue. What might have been meant takes time to find out, and is found out when it is told."""
+    """Items that a catalogue does not contain."""
 
     def __init__(self, catalogue: Catalogue, items: list[Label]) -> None:
         super().__init__(items)
         self.catalogue, self.items = catalogue, items
 
-    def problem(self) -> Problem:
-        close = [self.catalogue.close_to(item) for item in self.items[:TOLD]]
-        meant = f" did you mean {' or '.join(map(shortened, close[0]))}?" if close[0] else ""
+    def problem(self, *, suggest: bool) -> Problem:
+        """Return the problem, with similar names for the first item if `suggest`; comparing takes milliseconds."""
+        first = self.items[0]
+        close = self.catalogue.close_to(first) if suggest and len(str(first)) <= MAX_SUGGESTED_NAME else ()
+        hint = f"; did you mean {' or '.join(map(quoted, close))}?" if close else ""
         others = f" (and {len(self.items) - 1} more)" if len(self.items) > 1 else ""
-        what = f"item {shortened(self.items[0])}{others} is not known here;{meant}"
-        told = [{"item": item, "suggestions": found} for item, found in zip(self.items, close, strict=False)]
-        detail = f'{what} name other items, or send "unknown": "ignore" to leave it out'
-        return Problem("unknown-item", detail, unknown=told)
+        detail = f'unknown item {quoted(first)}{others}{hint} Send "unknown": "drop" to leave unknown items out'
+        return Problem("unknown-item", detail, unknown=self.items, suggestions=list(close))
 
 
-def figure(value: float) -> float | str | None:
-    """As strict JSON has it."""
-    if math.isfinite(value):
-        return value
-    return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+def one_item(catalogue: Catalogue, item: Label) -> Label:
+    """Return a known item. The text of an integer label is accepted, because addresses are text."""
+    if item not in catalogue and isinstance(item, str) and item.isdecimal() and int(item) in catalogue:
+        return int(item)
+    return Names(catalogue, "error")([item])[0]
 
 
-def recommend(served: ServedModel, asked: ask.AskRecommend) -> Json:
-    known = Known(served.model.catalogue, asked.unknown)
-    basket, deny = known(asked.basket), known(asked.deny)
-    allow = None if asked.allow is None else known(asked.allow)
-    found = served.model.recommend(basket, asked.k, allow=allow, deny=deny)
-    items: list[Json] = [
-        {"item": item, "score": figure(score), "probability": figure(probability)} for item, score, probability in found
-    ]
+def about(served: ServedModel) -> dict[str, Any]:
+    """Return the fields of every answer of one model."""
+    warnings = [served.model.caution] if served.model.caution else []
+    return {"model": served.name, "version": served.version, "warnings": warnings}
+
+
+def about_store(store: ServedStore) -> dict[str, Any]:
+    return {"version": store.version, "versions": store.versions}
+
+
+def recommend(
+    served: ServedModel, basket: Sequence[Label], asked: schemas.AskRecommend, allow: list[Label] | None
+) -> list[schemas.Suggestion]:
+    names = Names(served.model.catalogue, "drop")
+    found = served.model.recommend(basket, asked.k, allow=allow, deny=names.ignoring(asked.deny))
+    items = [schemas.Suggestion(item=item, score=score, probability=p) for item, score, p in found]
     if asked.explain:
         for each in items:
-            each |= _pushed(served.model.explain(basket, each["item"], n_orders=ORDERS))
-    return {"items": items, "ignored": known.ignored}
+            _add_influences(each, served.model.explain(basket, each.item))
+    return items
 
 
-def _pushed(why: Explanation) -> Json:
-    return {"alone": figure(why.alone), "influences": influences(why)}
+def recommend_of_store(
+    store: ServedStore, basket: Sequence[Label], asked: schemas.AskStoreRecommend
+) -> list[schemas.Suggestion]:
+    models, names = store.all_models, Names(store.all_models.catalogue, "drop")
+    categories = chosen(store, asked.categories)
+    found = models.recommend(basket, asked.k, categories=categories, deny=names.ignoring(asked.deny))
+    items = [schemas.Suggestion(item=each, score=score, probability=p, category=c) for each, score, p, c in found]
+    if asked.explain:
+        parts = models.by_category(basket).items
+        for each in items:
+            assert each.category is not None
+            catalogue = store.models[each.category].model.catalogue
+            part = catalogue.positions(parts.get(each.category, ()))
+            item = catalogue.position(each.item)
+            _add_influences(each, explanation(models.distribution(each.category), catalogue, part, item))
+    return items
 
 
-def influences(why: Explanation) -> list[Json]:
+def _add_influences(suggestion: schemas.Suggestion, why: Explanation) -> None:
+    suggestion.alone, suggestion.influences = why.alone, influences(why)
+
+
+def influences(why: Explanation) -> list[schemas.Influence]:
     return [
-        {"item": item, "factor": figure(factor), "direction": _direction(factor)} for item, factor, _ in why.influences
+        schemas.Influence(item=item, factor=factor, direction=_direction(factor)) for item, factor, _ in why.influences
     ]
 
 
-def _direction(factor: float) -> str:
+def _direction(factor: float) -> Any:
     return "none" if abs(factor - 1) < ROUNDING else "up" if factor > 1 else "down"
 
 
-def explained_within(distribution: SetDistribution, catalogue: Catalogue, basket: Iterable[Label], item: Label) -> Json:
-    """Return the influences under another distribution, as that of a store of models."""
-    return _pushed(explanation(distribution, catalogue, catalogue.positions(basket), catalogue.position(item), ORDERS))
+def chosen(store: ServedStore, categories: Sequence[str] | None) -> list[str] | None:
+    """Return the names of the models to choose from, after checking that they exist."""
+    wrong = next((name for name in categories or () if name not in store.models), None)
+    if wrong is not None:
+        raise Problem("invalid-request", f"unknown category {quoted(wrong)}; expected one of {', '.join(store.models)}")
+    return None if categories is None else list(dict.fromkeys(categories))
 
 
-def complete(served: ServedModel, asked: ask.AskComplete) -> Json:
-    known = Known(served.model.catalogue, asked.unknown)
-    basket = known(asked.basket)
+def check_size(k: int, basket: Sequence[Label]) -> None:
+    if k < len(basket):
+        raise Problem("cannot-answer", f"k is {k}, but the basket has {len(basket)} items, which k includes")
+
+
+def complete(served: ServedModel, basket: list[Label], asked: schemas.AskComplete) -> schemas.Completion:
     found = served.model.complete(basket, asked.k)
-    return {
+    added = list(found.items[len(basket) :])
+    fields: dict[str, Any] = {
         "items": list(found.items),
-        "added": list(found.items[len(basket) :]),
-        "log_prob": figure(found.log_prob),
+        "added": added,
+        "log_prob": found.log_prob,
         "note": found.note,
-        "ignored": known.ignored,
     }
+    return schemas.Completion(**about(served), **fields)
 
 
-def sample(served: ServedModel, asked: ask.AskSample) -> Json:
-    known = Known(served.model.catalogue, asked.unknown)
-    basket = known(asked.basket)
-    if asked.k is not None and asked.k < len(basket):
-        raise Problem("cannot-answer", f"k is {asked.k}, but the basket already has {len(basket)} items; k counts them")
+def complete_of_store(
+    store: ServedStore, basket: list[Label], asked: schemas.AskStoreComplete, check_time: Check
+) -> schemas.StoreCompletion:
+    """Add the item with the highest score until there are k: the greedy rule of `complete` for one model."""
+    categories, items, of, note = chosen(store, asked.categories), list(basket), list[str](), ""
+    while len(items) < asked.k:
+        check_time()
+        best = store.all_models.recommend(items, 1, categories=categories)
+        if not best:
+            note = f"stopped at {len(items)} of {asked.k} items: no further item can be added"
+            break
+        items.append(best[0].item)
+        of.append(best[0].category)
+    added = items[len(basket) :]
+    return schemas.StoreCompletion(**about_store(store), items=items, added=added, categories=of, note=note)
+
+
+def sample(served: ServedModel, basket: list[Label], asked: schemas.AskSample) -> schemas.Samples:
+    if asked.k is not None:
+        check_size(asked.k, basket)
     seed = int(np.random.default_rng().integers(2**31)) if asked.seed is None else asked.seed
     model, k = served.model, asked.k
     if basket:
         model, k = model.given(include=basket), None if k is None else k - len(basket)
     sets = [basket + found for found in model.sample(asked.n, k, rng=seed, threads=1)]
-    return {"sets": sets, "seed": seed, "ignored": known.ignored}
+    return schemas.Samples(**about(served), sets=sets, seed=seed)
 
 
-def explain(served: ServedModel, asked: ask.AskExplain) -> Json:
-    known = Known(served.model.catalogue, asked.unknown)
-    basket = known(asked.basket)
-    (item,) = Known(served.model.catalogue, "error")([asked.item])
-    why = served.model.explain(basket, item)
-    return {
-        "item": why.item,
-        "alone": figure(why.alone),
-        "probability": figure(why.given),
-        "score": figure(why.score),
-        "influences": influences(why),
-        "n_orders": why.n_orders,
-        "ignored": known.ignored,
-    }
+def explain(served: ServedModel, basket: list[Label], asked: schemas.AskExplain) -> schemas.Explanation:
+    why = served.model.explain(basket, one_item(served.model.catalogue, asked.item))
+    fields: dict[str, Any] = {"item": why.item, "alone": why.alone, "probability": why.given, "score": why.score}
+    return schemas.Explanation(**about(served), **fields, influences=influences(why), n_orders=why.n_orders)
 
 
-def substitutes(served: ServedModel, asked: ask.AskRelated) -> Json:
+def related(served: ServedModel, item: Label, k: int) -> schemas.RelatedItems:
+    """Return substitutes and complements; a DPP has no complements."""
     model = served.model
-    (item,) = Known(model.catalogue, "error")([asked.item])
-    return _related(item, model.substitutes(item, asked.k), "")
+    item = one_item(model.catalogue, item)
+
+    def rows(found: Iterable[Any]) -> list[schemas.Related]:
+        return [schemas.Related(item=each.item, lift=each.lift, low=each.low, high=each.high) for each in found]
+
+    complements = [] if isinstance(model, DPP) else model.complements(item, k)
+    fields: dict[str, Any] = {"substitutes": rows(model.substitutes(item, k)), "complements": rows(complements)}
+    return schemas.RelatedItems(**about(served), item=item, **fields)
 
 
-def complements(served: ServedModel, asked: ask.AskRelated) -> Json:
+def segments(served: ServedModel, basket: list[Label] | None) -> list[schemas.SegmentOfBasket]:
+    """Return the segments of a mixture, with their probabilities given a basket if there is one."""
     model = served.model
-    (item,) = Known(model.catalogue, "error")([asked.item])
-    if isinstance(model, DPP):
-        return _related(item, [], "this model is a DPP, in which no two items go together; a mixture knows such pairs")
-    return _related(item, model.complements(item, asked.k), "")
-
-
-def _related(item: Label, found: Iterable[Any], note: str) -> Json:
-    items = [
-        {"item": each, "lift": figure(lift), "low": figure(low), "high": figure(high)}
-        for each, lift, _, _, low, high in found
+    if not isinstance(model, Mixture):
+        return []
+    found = model.segments(LIKES)
+    given: Sequence[float | None] = [None] * len(found) if basket is None else model.segment_of(basket).tolist()
+    return [
+        schemas.SegmentOfBasket(
+            share=each.weight,
+            probability=probability,
+            expected_size=each.expected_size,
+            likes=[schemas.Liked(item=item, ratio=ratio) for item, ratio in each.likes],
+        )
+        for each, probability in zip(found, given, strict=True)
     ]
-    return {"item": item, "items": items, "note": note}
 
 
-def segments(served: ServedModel, asked: ask.Ask) -> Json:
-    model, known = served.model, Known(served.model.catalogue, asked.unknown)
-    basket = known(asked.basket)
-    if isinstance(model, DPP):
-        note = "this model is a DPP, which knows one kind of people; a mixture knows several"
-        return {"segments": [], "note": note, "ignored": known.ignored}
-    found = [
-        {
-            "share": kind.weight,
-            "probability": figure(probability),
-            "expected_size": kind.expected_size,
-            "likes": [{"item": item, "ratio": ratio} for item, ratio in kind.likes],
-        }
-        for kind, probability in zip(model.segments(LIKES), model.segment_of(basket).tolist(), strict=True)
-    ]
-    return {"segments": found, "note": "", "ignored": known.ignored}
+def entry(served: ServedModel) -> dict[str, Any]:
+    kind = "mixture" if isinstance(served.model, Mixture) else "dpp"
+    names = {"name": served.name, "title": served.category.name, "version": served.version}
+    return {**names, "kind": kind, "n_items": len(served.model.items)}
 
 
-QUESTIONS: Mapping[str, Question] = {
-    "recommend": Question(ask.AskRecommend, ask.Recommendations, recommend, True, "The best items to add to a basket"),
-    "complete": Question(
-        ask.AskComplete, ask.Completion, complete, False, "A diverse set that holds the basket, or from nothing"
-    ),
-    "sample": Question(ask.AskSample, ask.Samples, sample, False, "Sets drawn from the law, all with the basket"),
-    "explain": Question(
-        ask.AskExplain, ask.Explanation, explain, False, "Which items of the basket push one up or down"
-    ),
-    "substitutes": Question(ask.AskRelated, ask.Relations, substitutes, False, "What stands in for an item"),
-    "complements": Question(ask.AskRelated, ask.Relations, complements, False, "What goes with an item"),
-    "segments": Question(ask.Ask, ask.Segments, segments, False, "Which kinds of people a basket may be of"),
-}
+def listed(store: ServedStore) -> schemas.ModelList:
+    models = [schemas.ModelEntry(**entry(each)) for each in store.models.values()]
+    return schemas.ModelList(**about_store(store), models=models, broken=list(store.broken))
+
+
+def about_model(served: ServedModel) -> schemas.ModelAbout:
+    model, learned = served.model, served.model.learned
+    return schemas.ModelAbout(
+        **entry(served),
+        n_segments=model.n_segments if isinstance(model, Mixture) else 1,
+        expected_size=model.expected_size,
+        share=served.category.share or 1.0,
+        learned_from=learned.n_baskets or 0,
+        learner=learned.learner or "",
+        modified=utc(served.modified),
+        loaded=utc(served.loaded),
+        old=served.category.old and "it could not be fitted again; the log of fit-all gives the reason",
+    )
+
+
+def catalogue_items(served: ServedModel, search: str, limit: int) -> schemas.Items:
+    words, labels = search.lower().split(), served.model.items
+    marginals: Any = served.model.marginals()
+    order = np.argsort(-marginals, kind="stable").tolist()
+    found = (i for i in order if all(word in str(labels[i]).lower() for word in words))
+    items = [schemas.CatalogueItem(item=labels[i], probability=float(marginals[i])) for i in islice(found, limit)]
+    return schemas.Items(**about(served), items=items, n_items=len(labels))
+
+
+def rows_of(
+    baskets: list[list[Label]], answer: Any, catalogue: Catalogue, unknown: str, check_time: Check
+) -> list[schemas.Row]:
+    """Answer each basket by itself. Errors become problems of their row, without suggestions for unknown items."""
+    rows = []
+    for basket in baskets:
+        check_time()
+        names = Names(catalogue, unknown)
+        try:
+            rows.append(schemas.Row(items=answer(names(basket)), dropped=names.dropped))
+        except UnknownItems as error:
+            rows.append(schemas.Row(problem=error.problem(suggest=False).document()))
+        except InputError as error:
+            rows.append(schemas.Row(problem=Problem("cannot-answer", str(error)).document()))
+    return rows

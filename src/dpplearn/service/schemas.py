@@ -1,273 +1,320 @@
-"""What can be asked and what is answered, as the documentation of the service shows it."""
+"""Requests and responses as pydantic models; the OpenAPI document is made from them."""
 
-from typing import Annotated, Any, Literal
+# Annotations are evaluated here, not later: FastAPI reads them.
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, model_validator
 
-LONGEST_NAME = 500  # characters of an item
-LARGEST_SEED = 2**63 - 1
+MAX_NAME = 500  # characters of an item
+MAX_SEED = 2**63 - 1
 
-Item = Annotated[str, Field(max_length=LONGEST_NAME, strict=True)] | Annotated[int, Field(strict=True)]
-Figure = float | Literal["inf", "-inf"] | None  # JSON has no other words for what is no number
+
+def json_float(value: float) -> float | str | None:
+    """Return a float as strict JSON can express it: infinities as strings, NaN as null."""
+    return value if np.isfinite(value) else None if np.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+Item = Annotated[str, Field(max_length=MAX_NAME, strict=True)] | Annotated[int, Field(strict=True)]
+Number = Annotated[float, PlainSerializer(json_float, return_type=float | Literal["inf", "-inf"] | None)]
 Count = Annotated[int, Field(ge=0, strict=True)]
 AtLeastOne = Annotated[int, Field(ge=1, strict=True)]
-
-Basket = Annotated[list[Item], Field(description="The items that are there already.")]
-Unknown = Annotated[
-    Literal["error", "ignore"], Field(description="What to do about items that the model does not know.")
-]
+Flag = Annotated[bool, Field(strict=True)]
 
 
 class Ask(BaseModel):
-    """A question about a basket."""
+    """A request about a basket."""
 
     model_config = ConfigDict(extra="forbid")
 
-    basket: Basket = []
-    unknown: Unknown = "error"
+    basket: Annotated[list[Item], Field(description="Items in the basket; repeated items count once.")] = []
+    unknown: Annotated[
+        Literal["error", "drop"], Field(description="Whether unknown items are an error or left out.")
+    ] = "error"
 
 
-class AskBatchRow(Ask):
-    """A row of a batch: as a question for recommendations, which are not explained."""
+class AskMany(Ask):
+    """A request about one basket or many."""
 
+    baskets: Annotated[
+        list[list[Item]] | None,
+        Field(description="Several baskets instead of one, each answered by itself."),
+    ] = None
     k: Count = 10
-    allow: Annotated[list[Item] | None, Field(description="Choose from these; by default from all.")] = None
-    deny: Annotated[list[Item], Field(description="Leave these out.")] = []
+    deny: Annotated[list[Item], Field(description="Items never to recommend. Unknown ones are ignored.")] = []
+    explain: Annotated[Flag, Field(description="Add the influence of each basket item; for one basket.")] = False
+
+    @model_validator(mode="after")
+    def _one_or_many(self) -> Self:
+        if self.baskets is not None and (self.basket or self.explain):
+            raise ValueError("baskets cannot be combined with basket or explain")
+        return self
 
 
-class AskRecommend(AskBatchRow):
-    """What next?"""
+class AskRecommend(AskMany):
+    """A request for the best items to add."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"basket": ["crib"], "k": 5, "explain": True}]})
 
-    explain: Annotated[bool, Field(strict=True, description="Say which items of the basket push each up or down.")] = (
-        False
-    )
+    allow: Annotated[list[Item] | None, Field(description="Recommend only these items; by default all.")] = None
 
 
-class AskShelfRow(Ask):
-    """A row of a batch over all models."""
+class AskStoreRecommend(AskMany):
+    """A request for the best items to add, over all models."""
 
-    k: Count = 10
     categories: Annotated[list[str] | None, Field(description="Models to choose from; by default all.")] = None
-    deny: Annotated[list[Item], Field(description="Leave these out.")] = []
-
-
-class AskShelf(AskShelfRow):
-    """What next, of all models?"""
-
-    explain: Annotated[bool, Field(strict=True)] = False
-
-
-class AskBatch(BaseModel):
-    """Many baskets at once; each row is checked and answered by itself."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    rows: list[Any]
 
 
 class AskComplete(Ask):
-    """A diverse set of k items that holds the basket."""
+    """A request for a diverse set of k items that contains the basket."""
 
     k: AtLeastOne = 10
 
 
-class AskCompleteShelf(AskComplete):
-    """The same of several models."""
+class AskStoreComplete(AskComplete):
+    """The same over all models."""
 
     categories: list[str] | None = None
 
 
 class AskSample(Ask):
-    """Sets drawn at random that hold the basket."""
+    """A request for random sets that contain the basket."""
 
     n: AtLeastOne = 1
-    k: Annotated[Count | None, Field(description="How many items each has, the basket's included; by default any.")] = (
-        None
-    )
-    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED, strict=True)] | None = None
+    k: Annotated[Count | None, Field(description="Items of each set, including the basket; by default any.")] = None
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED, strict=True)] | None = None
 
 
 class AskExplain(Ask):
-    """Why is this item likely or unlikely beside the basket?"""
+    """A request for the influence of each basket item on another item."""
 
     item: Item
-
-
-class AskRelated(BaseModel):
-    """What stands in for this item, or goes with it?"""
-
-    model_config = ConfigDict(extra="forbid")
-
-    item: Item
-    k: Count = 10
 
 
 class Influence(BaseModel):
     item: Item
-    factor: Annotated[Figure, Field(description="What it multiplies the probability by.")]
+    factor: Annotated[Number, Field(description="Multiplies the probability.")]
     direction: Literal["up", "down", "none"]
 
 
 class Suggestion(BaseModel):
     item: Item
-    score: Annotated[Figure, Field(description="P(basket with the item)/P(basket).")]
-    probability: Annotated[Figure, Field(description="That a basket which holds these items holds this one, too.")]
-    alone: Annotated[Figure, Field(description="The same without a basket; with explain.")] = None
+    score: Annotated[Number, Field(description="P(basket with the item) / P(basket).")]
+    probability: Annotated[
+        Number, Field(description="That a basket which contains the given items also contains this one.")
+    ]
+    category: Annotated[str | None, Field(description="The model, in answers of all models.")] = None
+    alone: Annotated[Number | None, Field(description="The probability without a basket; with explain.")] = None
     influences: list[Influence] | None = None
 
 
-class ShelfSuggestion(Suggestion):
-    category: str
-
-
 class Answer(BaseModel):
-    """`version` is the SHA-256 of the model's file."""
+    """An answer of one model. `version` is the SHA-256 of its file."""
 
     model: str
     version: str
+    warnings: list[str] = []
 
 
-class AboutBasket(Answer):
-    ignored: list[Item]
-
-
-class Recommendations(AboutBasket):
-    items: list[Suggestion]
-
-
-class Completion(AboutBasket):
-    items: list[Item]
-    added: list[Item]
-    log_prob: Figure
-    note: str
-
-
-class Samples(AboutBasket):
-    sets: list[list[Item]]
-    seed: int
-
-
-class Explanation(AboutBasket):
-    item: Item
-    alone: Figure
-    probability: Figure
-    score: Figure
-    influences: list[Influence]
-    n_orders: Annotated[int | None, Field(description="Random orders averaged over; null: all orders.")]
-
-
-class Related(BaseModel):
-    item: Item
-    lift: Figure
-    low: Figure
-    high: Figure
-
-
-class Relations(Answer):
-    item: Item
-    items: list[Related]
-    note: str
-
-
-class Liked(BaseModel):
-    item: Item
-    ratio: Figure
-
-
-class SegmentOfBasket(BaseModel):
-    share: Figure
-    probability: Annotated[Figure, Field(description="Given the basket.")]
-    expected_size: Figure
-    likes: list[Liked]
-
-
-class Segments(AboutBasket):
-    segments: list[SegmentOfBasket]
-    note: str
-
-
-class Row(BaseModel):
-    """Either what was asked for, or a problem."""
-
-    items: list[ShelfSuggestion | Suggestion] | None = None
-    ignored: list[Item] | None = None
-    problem: dict[str, Any] | None = None
-
-
-class Batch(Answer):
-    rows: list[Row]
-
-
-class OfShelf(BaseModel):
-    """`version` tells one shelf from another; `versions` are those of its models."""
+class StoreAnswer(BaseModel):
+    """An answer of all models. `version` identifies the store, `versions` its models."""
 
     version: str
     versions: dict[str, str]
 
 
-class ShelfRecommendations(OfShelf):
-    ignored: list[Item]
-    items: list[ShelfSuggestion]
+class Row(BaseModel):
+    """The answer to one basket of many: recommendations or a problem."""
+
+    items: list[Suggestion] | None = None
+    dropped: Annotated[list[Item], Field(description="Unknown items that were left out.")] = []
+    problem: dict[str, Any] | None = None
 
 
-class ShelfCompletion(OfShelf):
-    ignored: list[Item]
+class RecommendedItems(BaseModel):
+    items: Annotated[list[Suggestion] | None, Field(description="For one basket.")] = None
+    rows: Annotated[list[Row] | None, Field(description="For several baskets, in their order.")] = None
+    dropped: list[Item] = []
+
+
+class Recommendations(Answer, RecommendedItems):
+    """Recommendations of one model."""
+
+
+class StoreRecommendations(StoreAnswer, RecommendedItems):
+    """Recommendations of all models."""
+
+
+class CompletedSet(BaseModel):
     items: list[Item]
     added: list[Item]
-    categories: Annotated[list[str], Field(description="Of those added.")]
     note: str
+    dropped: list[Item] = []
 
 
-class ShelfBatch(OfShelf):
-    rows: list[Row]
+class Completion(Answer, CompletedSet):
+    """A set grown by one model."""
+
+    log_prob: Number
 
 
-class ModelAbout(BaseModel):
-    """Description of a model."""
+class StoreCompletion(StoreAnswer, CompletedSet):
+    """A set grown by all models."""
 
-    name: str
-    version: str
-    title: str
-    kind: str
-    n_items: int
-    n_segments: int
-    expected_size: Figure
-    share: Figure
-    learned_from: Annotated[int, Field(description="How many baskets.")]
-    learner: str
-    modified: str
-    loaded: str
-    old: Annotated[str, Field(description="Why it is older than the rest of the shelf; empty if it is not.")]
+    categories: Annotated[list[str], Field(description="Of the added items.")]
+
+
+class Samples(Answer):
+    sets: list[list[Item]]
+    seed: int
+    dropped: list[Item] = []
+
+
+class Explanation(Answer):
+    item: Item
+    alone: Number
+    probability: Number
+    score: Number
+    influences: list[Influence]
+    n_orders: Annotated[
+        int | None, Field(description="Random orders in the average; absent if all orders were used.")
+    ] = None
+    dropped: list[Item] = []
+
+
+class Related(BaseModel):
+    """How often two items co-occur relative to independence, with a 95 % interval if training data are known."""
+
+    item: Item
+    lift: Number
+    low: Number
+    high: Number
+
+
+class RelatedItems(Answer):
+    item: Item
+    substitutes: list[Related]
+    complements: list[Related]
+
+
+class Liked(BaseModel):
+    item: Item
+    ratio: Annotated[Number, Field(description="Probability relative to the other segments.")]
+
+
+class SegmentOfBasket(BaseModel):
+    share: Number
+    expected_size: Number
+    likes: list[Liked]
+    probability: Annotated[Number | None, Field(description="Given the basket.")] = None
+
+
+class Segments(Answer):
+    """Segments of a mixture; empty for a DPP."""
+
+    segments: list[SegmentOfBasket]
+    dropped: list[Item] = []
 
 
 class ModelEntry(BaseModel):
     name: str
     title: str
     version: str
-    kind: str
+    kind: Literal["mixture", "dpp"]
     n_items: int
 
 
-class ModelList(OfShelf):
+class ModelAbout(ModelEntry):
+    """Description of a model."""
+
+    n_segments: int
+    expected_size: Number
+    share: Annotated[Number, Field(description="Of the baskets, those with items of this model.")]
+    learned_from: Annotated[int, Field(description="Number of training baskets.")]
+    learner: str
+    modified: str
+    loaded: str
+    old: Annotated[str, Field(description="Why the model is older than the rest of the store, or empty.")]
+
+
+class ModelList(StoreAnswer):
     models: list[ModelEntry]
     broken: list[str]
 
 
 class CatalogueItem(BaseModel):
     item: Item
-    probability: Figure
+    probability: Number
 
 
 class Items(Answer):
-    items: Annotated[list[CatalogueItem], Field(description="The likeliest first.")]
+    items: Annotated[list[CatalogueItem], Field(description="Most likely first.")]
     n_items: int
 
 
+class Pair(BaseModel):
+    one: Item
+    other: Item
+    lift: Number
+
+
+class LiftMap(BaseModel):
+    """Lifts between items, ordered so that substitutes are neighbours."""
+
+    items: list[Item]
+    lift: list[list[Number]]
+
+
+class CalibrationBin(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    predicted: Number
+    observed: Number
+    weight: Number
+
+
+class Calibration(BaseModel):
+    on: str
+    rows: list[CalibrationBin]
+
+
+class ModelAnalysis(Answer):
+    title: str
+    segments: list[SegmentOfBasket]
+    substitutes: list[Pair]
+    complements: list[Pair]
+    map: LiftMap
+    calibration: Calibration | None
+
+
+class ModelScore(BaseModel):
+    """Log-likelihood and ranking of one model, compared with baselines."""
+
+    name: str
+    title: str
+    kind: str
+    n_items: int
+    n_baskets: int | None
+    on: Annotated[str, Field(description='"test" for held-out baskets, else "train".')]
+    log_likelihood: Number | None
+    independent: Annotated[Number | None, Field(description="Log-likelihood of independent items.")]
+    gain: Number | None
+    percentile_rank: Number | None
+    baselines: dict[str, Any] | None
+
+
+class StoreAnalysis(BaseModel):
+    version: str
+    models: list[ModelScore]
+
+
 class Health(BaseModel):
-    live: bool | None = None
-    ready: bool | None = None
+    live: bool = True
+
+
+class Readiness(BaseModel):
+    ready: bool
+    broken: list[str] = []
 
 
 class ProblemDocument(BaseModel):

@@ -1,4 +1,4 @@
-"""The server: one process or several, that start, take over a worker that died, and end when told."""
+"""The server: one process or several, which replaces workers that die and finishes requests before it ends."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from uvicorn.supervisors import Multiprocess
 
 from dpplearn.errors import InputError
 from dpplearn.service.app import create_app
-from dpplearn.service.logs import log_to_stderr, tell
-from dpplearn.service.metrics import SHARED_FOLDER
+from dpplearn.service.loader import read_store
+from dpplearn.service.middleware import SHARED_FOLDER, log_event, log_to_stderr
 from dpplearn.service.settings import Settings
-from dpplearn.service.shelves import read_served
 
-LAST_SECONDS = 30  # for what is under way when the server is told to end
+SHUTDOWN_SECONDS = 30  # for running requests when the server ends
 WORKER_START_SECONDS = 60  # a worker that does not respond for this long, also while it starts, is replaced
 BACKLOG = 2048
+SWITCH_SECONDS = 0.001  # of the GIL: how long the event loop waits for a computing thread (Python: 0.005)
 
 
 @dataclass(frozen=True)
@@ -33,31 +33,33 @@ class Address:
 
 
 def serve(settings: Settings, address: Address, workers: int = 1) -> None:
-    """Answer until told to end by a signal; what is under way then is finished."""
+    """Serve until a signal ends the process; running requests are finished."""
     with _listening(address) as listener:
         host, port = listener.getsockname()[:2]
-        told = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
         log_to_stderr(quiet=settings.quiet)
         if workers == 1:
+            sys.setswitchinterval(SWITCH_SECONDS)
             app = create_app(settings)
-            tell("serving", address=told, workers=1)
+            log_event("serving", address=url, workers=1)
             uvicorn.Server(_config(app)).run(sockets=[listener])
             return
-        read_served(settings.source)  # an error is told here, once, and not by each worker again and again
+        read_store(settings.source)  # reports an error once, not in every worker again and again
         with TemporaryDirectory(prefix="dpplearn-metrics-") as shared:
-            os.environ[SHARED_FOLDER] = shared  # the workers find it there
-            tell("serving", address=told, workers=workers)
+            os.environ[SHARED_FOLDER] = shared
+            log_event("serving", address=url, workers=workers)
             config = _config(partial(worker_app, settings), workers=workers, factory=True)
             Multiprocess(config, [listener]).run()
 
 
 def worker_app(settings: Settings) -> FastAPI:
-    """What each worker runs. One that finds nothing to serve ends, and the next tries again."""
+    """Return the application of a worker process. A worker that cannot load any model ends, and is started again."""
     log_to_stderr(quiet=settings.quiet)
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         return create_app(settings)
     except InputError as error:
-        tell("not_started", logging.ERROR, reason=str(error))
+        log_event("not_started", logging.ERROR, reason=str(error))
         sys.exit(1)
 
 
@@ -69,7 +71,7 @@ def _config(app: object, *, workers: int = 1, factory: bool = False) -> uvicorn.
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=LAST_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         timeout_worker_healthcheck=WORKER_START_SECONDS,
         timeout_keep_alive=30,
         lifespan="on",
@@ -77,9 +79,9 @@ def _config(app: object, *, workers: int = 1, factory: bool = False) -> uvicorn.
 
 
 def _listening(address: Address) -> socket.socket:
-    """A socket that every worker takes connections from."""
+    """Return a socket from which every worker accepts connections."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # The protocol is named: only then does asyncio send at once what it has, and does not wait for 40 ms for more.
+    # With an explicit protocol asyncio sets TCP_NODELAY; without it, responses are delayed by 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

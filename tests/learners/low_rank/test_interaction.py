@@ -10,8 +10,7 @@ from dpplearn.arrays import Floats
 from dpplearn.datasets import make_registries
 from dpplearn.distributions.interaction import absorbed_core, repelling_and_attracting, weighted_gram
 from dpplearn.learners.low_rank.interaction import Active, Batch, Segment, gradient
-from dpplearn.learners.low_rank.learner import low_rank
-from dpplearn.learners.low_rank.problem import LowRankProblem
+from dpplearn.learners.low_rank.learner import LowRankProblem, low_rank
 
 RNG = np.random.default_rng(0)
 N = 30

@@ -10,9 +10,8 @@ import pytest
 from dpplearn import Baskets
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Step
-from dpplearn.learners.mixture.learner import mixture
-from dpplearn.learners.mixture.parameters import Parameters, Penalty, Shape
-from dpplearn.learners.mixture.problem import MixtureProblem
+from dpplearn.learners.mixture.learner import MixtureProblem, mixture
+from dpplearn.learners.mixture.objective import Parameters, Penalty, Shape
 from helpers.slopes import assert_slope_two
 
 N = 6

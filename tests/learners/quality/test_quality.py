@@ -11,11 +11,8 @@ import pytest
 import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.data.features import read_features
-from dpplearn.learners.quality.blend import Blend
-from dpplearn.learners.quality.learner import quality
-from dpplearn.learners.quality.problem import QualityProblem
-from dpplearn.learners.quality.standard_errors import standard_errors
-from dpplearn.learners.quality.target import Design, Target, best_weights
+from dpplearn.learners.quality.distribution import Design, Target, best_weights
+from dpplearn.learners.quality.problem import Blend, QualityProblem, quality, standard_errors
 
 N = 6
 KINDS = np.array([0, 0, 1, 1, 2, 2])
@@ -47,7 +44,7 @@ def test_random_starts_end_in_the_one_optimum(design: Design, nonempty: bool) ->
         np.testing.assert_allclose(again.theta, best.theta, atol=1e-10)
         assert again.value == pytest.approx(best.value, abs=1e-12)
     if design.free:
-        assert np.abs(best.law.mean - FREQUENCIES).max() <= 1e-7
+        assert np.abs(best.distribution.mean - FREQUENCIES).max() <= 1e-7
 
 
 def drawn(
@@ -108,7 +105,7 @@ def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
     end = problem.profile(last.parameters["phi"])
     assert (end.phi > 0).all()
     theta = end.optimum.theta
-    found = standard_errors(problem, problem, end, theta)
+    of_weights, of_strengths = standard_errors(problem, problem, end, theta)
     at, n = np.concatenate([theta, end.phi]), problem.number
 
     def likelihood(x: np.ndarray) -> float:
@@ -121,8 +118,8 @@ def test_errors_are_the_curvature_of_weights_and_strengths_together() -> None:
         corners = [likelihood(at + s * a + t * b) * s * t for s in (1, -1) for t in (1, -1)]
         H[i, j] = H[j, i] = sum(corners) / (4 * h * h)
     expected = np.linalg.inv(-H * n)
-    np.testing.assert_allclose(found.of_weights, expected[:N, :N], rtol=0.02, atol=1e-5)
-    np.testing.assert_allclose(found.of_strengths, expected[N:, N:], rtol=0.02)
+    np.testing.assert_allclose(of_weights, expected[:N, :N], rtol=0.02, atol=1e-5)
+    np.testing.assert_allclose(of_strengths, expected[N:, N:], rtol=0.02)
 
 
 def with_features(n_noise: int, seed: int = 0) -> QualityProblem:
@@ -140,12 +137,12 @@ def log_evidence(problem: QualityProblem, ridge: float) -> float:
     """Laplace's: the likelihood and the normal law of the weights at the optimum, and the volume there."""
     target = replace(problem, ridge=ridge).target(np.zeros(0))
     best = best_weights(target)
-    _, volume = np.linalg.slogdet(problem.number * target.information(best.law))
+    _, volume = np.linalg.slogdet(problem.number * target.information(best.distribution))
     return problem.number * best.value + target.design.shrunk.sum() * np.log(ridge) / 2 - volume / 2
 
 
 def test_the_ridge_by_evidence_is_the_one_under_which_the_data_are_likeliest() -> None:
     problem = with_features(8)
-    ridge = problem.with_evidence(np.zeros(0)).ridge
+    ridge = replace(problem, by_evidence=True).with_ridge(np.zeros(0)).ridge
     best = log_evidence(problem, ridge)
     assert all(best > log_evidence(problem, ridge * factor) for factor in (0.5, 0.9, 1.1, 2))

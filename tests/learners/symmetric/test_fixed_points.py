@@ -9,7 +9,7 @@ import pytest
 
 from dpplearn import Baskets
 from dpplearn.learners.loop import Step
-from dpplearn.learners.symmetric.mm import ACCELERATED_STEPS, acceleration, solution
+from dpplearn.learners.symmetric.fixed_points import ACCELERATED_STEPS, acceleration, solution
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers.problems import PROBLEMS, random_kernel

@@ -11,8 +11,7 @@ from scipy.linalg import expm
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood, statistics
-from dpplearn.learners.symmetric.em import e_step
-from dpplearn.learners.symmetric.natural_em import LARGEST_ANGLE, natural_angles, natural_em, rotation
+from dpplearn.learners.symmetric.em import LARGEST_ANGLE, e_step, natural_angles, natural_em, rotation
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import PROBLEMS, random_kernel
 from helpers.slopes import assert_slope

@@ -10,8 +10,13 @@ import pytest
 import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.learners.symmetric.lbfgs import SMALL_ODDS, with_empty_probability, without_small_columns
-from dpplearn.learners.symmetric.problem import FactorLikelihood, SymmetricProblem
+from dpplearn.learners.symmetric.factor import (
+    SMALL_ODDS,
+    FactorLikelihood,
+    with_empty_probability,
+    without_small_columns,
+)
+from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import random_kernel, sampled, shopping
 
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)

@@ -13,13 +13,13 @@ from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import AsJson, Force, Quiet, check_target
 from dpplearn.cli.output import Report, Shown, write
 from dpplearn.models.model_file import MODEL_FILE
-from dpplearn.tools.tables import TextTable
-from dpplearn.tools.words import chance, shown
+from dpplearn.models.store import ModelStore
+from dpplearn.utils.text import TextTable, chance, shown
 
 
 def add_items(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model file, or with --category a shelf of dpplearn fit-all.")
+        Path, typer.Argument(metavar="MODEL", help="A model file, or with --category a store of dpplearn fit-all.")
     ],
     items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The items to add, which the model lacks.")],
     output: Annotated[
@@ -27,7 +27,7 @@ def add_items(
     ] = None,
     category: Annotated[
         str | None,
-        typer.Option(metavar="SLUG", help="The category of the shelf, whose model is replaced on it; no --output."),
+        typer.Option(metavar="SLUG", help="Category of the store whose model is replaced; instead of --output."),
     ] = None,
     like: Annotated[
         str | None,
@@ -49,12 +49,13 @@ def add_items(
     if like is not None and features is not None:
         raise UsageError("--like and --features exclude each other; give one of them, or neither")
     if (output is None) == (category is None):
-        raise UsageError("give --output for a model file, or --category for a shelf, and not both")
+        raise UsageError("give --output for a model file, or --category for a model store, not both")
     if not all(item.strip() for item in items):
         raise UsageError("an ITEM is empty; name every item to add")
     how: dict[str, Any] = {"features": str(features) if features is not None else None, "like": like}
     if category is not None:
-        found = dpplearn.add_to_shelf(model, category, items, **how)[category]
+        store = ModelStore.open(model)
+        found = store.replace(category, store[category].with_items(items, **how))[category]
     else:
         assert output is not None
         check_target("--output", output, (model, features), MODEL_FILE, force=force)

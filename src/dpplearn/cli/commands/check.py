@@ -1,4 +1,4 @@
-"""dpplearn check: whether recent baskets are still what a model expects."""
+"""dpplearn check: test recent baskets for drift."""
 
 from __future__ import annotations
 
@@ -9,46 +9,20 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import DRIFTED
-from dpplearn.cli.options import (
-    AsJson,
-    BasketColumn,
-    Before,
-    Data,
-    Format,
-    ItemColumn,
-    Model,
-    Quiet,
-    Reader,
-    Since,
-    TimeColumn,
-    WeightColumn,
-)
-from dpplearn.cli.output import Shown, busy, show, wants_progress, write_json
-from dpplearn.upkeep.drift import Drift
+from dpplearn.cli.options import Data, Display, Model, Reading
+from dpplearn.cli.output import Shown, busy, show, write_json
+from dpplearn.lifecycle.check import Drift
 
 FixedSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the sets that are drawn from the model.")]
 
 
-def check(
-    model: Model,
-    data: Data,
-    seed: FixedSeed = 0,
-    format: Format = "auto",
-    basket: BasketColumn = "basket",
-    item: ItemColumn = "item",
-    weight: WeightColumn = None,
-    time: TimeColumn = None,
-    since: Since = None,
-    before: Before = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:
+def check(model: Model, data: Data, reading: Reading, display: Display, seed: FixedSeed = 0) -> None:
     """Test recent baskets for drift (exit code 3 if there is any)."""
     known = dpplearn.load(model)
-    with busy(f"reading {data}", wants_progress(quiet)):
-        baskets = Reader(format, basket, item, weight, time=time, since=since, before=before).read(data)
+    with busy(f"reading {data}", display.progress):
+        baskets = reading.reader().read(data)
     found = dpplearn.check(known, baskets, rng=seed)
-    if as_json:
+    if display.as_json:
         write_json({"model": str(model), "data": data, "seed": seed, **found.to_dict()})
     else:
         show(_shown(found))

@@ -1,4 +1,4 @@
-"""dpplearn compare: kinds of models, or ways of learning them, on the same baskets by cross-validation."""
+"""dpplearn compare: cross-validate kinds of models, or learners, on the same baskets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dpplearn.cli.commands.score import FixedSeed, Lengths, described, evaluation_tables
+from dpplearn.cli.commands.score import AllBaskets, FixedSeed, Lengths, described, evaluation_tables
 from dpplearn.cli.errors import UsageError
+from dpplearn.cli.learning import parse_shrinkage
 from dpplearn.cli.options import (
     AsJson,
     BasketColumn,
@@ -26,13 +27,11 @@ from dpplearn.cli.options import (
     TopItems,
     WeightColumn,
     one_of,
-    parse_shrinkage,
 )
 from dpplearn.cli.output import busy, show, wants_progress, write_json
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.symmetric.table import LEARNERS
-from dpplearn.tools.tables import Facts
-from dpplearn.tools.words import listed
+from dpplearn.utils.text import Facts, listed
 
 MIXTURE = "mixture"
 Learners = Annotated[
@@ -41,7 +40,7 @@ Learners = Annotated[
         "--learner",
         metavar="|".join((MIXTURE, *LEARNERS)),
         callback=lambda values: [one_of((MIXTURE, *LEARNERS))(value) for value in values or []],
-        help="A learner to compare; repeat for more. Without --learner, --init or --shrinkage, kinds of models are.",
+        help="A learner to compare; repeat for more. Without --learner, --init and --shrinkage, compare four models.",
     ),
 ]
 Inits = Annotated[
@@ -50,7 +49,7 @@ Inits = Annotated[
         "--init",
         metavar="|".join(INITIALISERS),
         callback=lambda values: [one_of(INITIALISERS)(value) for value in values or []],
-        help="A start to compare; repeat for more. By default moments.",
+        help="An initialisation to compare; repeat for more. Default moments.",
     ),
 ]
 Shrinkages = Annotated[
@@ -62,7 +61,7 @@ Shrinkages = Annotated[
         help="A shrinkage to compare; repeat for more. By default that of the learner.",
     ),
 ]
-# Beside independent items, which are there anyway: each says more than those before it.
+# In addition to independent items, which are always a baseline.
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "symmetric DPP": {"model": "dpp"},
     "nonsymmetric DPP": {"segments": 1},
@@ -70,7 +69,7 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     "mixture": {},
 }
 
-Folds = Annotated[int, typer.Option(min=2, help="How many parts; each is tested by models learned from the others.")]
+Folds = Annotated[int, typer.Option(min=2, help="Number of folds; each is tested by models fitted to the others.")]
 
 
 def compare(
@@ -81,6 +80,7 @@ def compare(
     folds: Folds = 5,
     k: Lengths = None,
     seed: FixedSeed = 0,
+    all_baskets: AllBaskets = False,
     format: Format = "auto",
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
@@ -95,8 +95,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare models, learners and baselines by cross-validation."""
-    from dpplearn.evaluation.cross_validation import cross_validate
-    from dpplearn.evaluation.evaluation import KS
+    from dpplearn.evaluation.evaluation import KS, MAX_BASKETS, cross_validate
 
     check_mixture(learner or [], {"--init": init, "--shrinkage": shrinkage})
     choices = {"learner": learner, "init": init, "shrinkage": shrinkage}
@@ -106,7 +105,8 @@ def compare(
         baskets = Reader(format, basket, item, weight, "error", min_count, top_items, only, time, since, before).read(
             data
         )
-    found = cross_validate(baskets, options, folds=folds, k=k or KS, rng=seed, progress=progress)
+    most = None if all_baskets else MAX_BASKETS
+    found = cross_validate(baskets, options, folds=folds, k=k or KS, max_baskets=most, rng=seed, progress=progress)
     if as_json:
         write_json({"data": data, "folds": folds, "seed": seed, "models": options, **found.to_dict()})
         return
@@ -118,11 +118,11 @@ def check_mixture(learners: Sequence[str], of_dpps: Mapping[str, object]) -> Non
     given = [option for option, values in of_dpps.items() if values]
     if MIXTURE in learners and given:
         verb = "is" if len(given) == 1 else "are"
-        raise UsageError(f"{listed(given)} {verb} for DPPs, and --learner {MIXTURE} learns none; leave out either")
+        raise UsageError(f"{listed(given)} {verb} only valid for DPPs, not for --learner {MIXTURE}")
 
 
 def combinations(choices: Mapping[str, Sequence[Any] | None]) -> dict[str, dict[str, Any]]:
-    """Options of every model by its name: what was chosen for it. Choices that were not made are left to `fit`."""
+    """Return the options of every combination by name. Options that were not given have the defaults of `fit`."""
     made = {name: list(dict.fromkeys(values)) for name, values in choices.items() if values}
     models = {}
     for values in product(*made.values()):

@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import AsJson, Items, Model, Quiet
+from dpplearn.cli.options import AsJson, Items, Model
 from dpplearn.cli.output import Report, Shown, write
-from dpplearn.tools.tables import TextTable
-from dpplearn.tools.words import chance, number, shown
+from dpplearn.utils.text import TextTable, chance, number, shown
 
 FACTOR = (
-    "Items that go well with those before them, one after another. factor: what adding the item multiplies the "
-    "probability of the set by."
+    "Items in the order in which they were added. factor: ratio of the probabilities of the set with and without the "
+    "item."
 )
 
 
@@ -31,10 +30,12 @@ def complete(
             help="Size of the set, including the ITEMs. By default the set grows until no item raises its probability.",
         ),
     ] = None,
-    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Extend a basket to a set of high probability (greedy MAP); without items, the most probable set found."""
+    """Extend a basket to a set of high probability (greedy MAP).
+
+    Without items, the most probable set found.
+    """
     dpp = dpplearn.load(model)
     chosen = dpp.complete(items or [], k)
     given = dpp.catalogue.select(dpp.catalogue.positions(items or []))
@@ -59,7 +60,7 @@ def selection_tables(report: Report) -> Iterator[Shown]:
     ]
     yield TextTable("Set of high probability", FACTOR, [">", "item", "factor>"], rows)
     if any(math.isnan(each["gain"]) for each in report["items"]):
-        yield "The first item has none: the model gives the empty set probability zero."
+        yield "The first item has no factor, because the empty set has probability zero."
     yield f"log-probability of the set: {number(report['log_prob'])}"
     yield report["note"]
     yield report["caution"]

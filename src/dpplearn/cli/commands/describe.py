@@ -23,8 +23,7 @@ from dpplearn.cli.output import Report, Shown, write
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import read_model
-from dpplearn.tools.tables import TextTable
-from dpplearn.tools.words import chance, shown
+from dpplearn.utils.text import TextTable, chance, shown
 
 
 def up_to_one(value: float) -> float:

@@ -11,8 +11,7 @@ from dpplearn.cli.commands.describe_mixture import by_chance, left_out
 from dpplearn.cli.output import Report, Shown
 from dpplearn.data.catalogue import Label
 from dpplearn.models.dpp import DPP
-from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import briefly, chance, count, number, share, shown
+from dpplearn.utils.text import Facts, TextTable, briefly, chance, count, number, share, shown
 
 SHOWN = 12  # items of a group
 ALONE = "What goes together: a DPP cannot tell, as it only keeps items apart; a mixture can (fit --model mixture)."
@@ -72,7 +71,7 @@ def _pair_tables(report: Report) -> Iterator[Shown]:
     ]
     title = "What competes: items that repel each other most"
     yield (
-        TextTable(title, f"{APART}.", ["pair&", "apart>", "met>", "by chance>"], rows) if rows else f"{title}: no two."
+        TextTable(title, f"{APART}.", ["pair", "apart>", "met>", "by chance>"], rows) if rows else f"{title}: no two."
     )
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from dpplearn.cli.output import Report, Shown
 from dpplearn.learners.loop import Stop
-from dpplearn.tools.tables import Facts
-from dpplearn.tools.words import chance, count, likelier, number, share, shown, signed
+from dpplearn.utils.text import Facts, chance, count, number, share, shown, signed, times_as_likely
 
 UNKNOWN = "That is not recorded: the model was not made by fit."
 
@@ -61,7 +60,7 @@ def _sentences(learned: Report, mixture: bool) -> Iterator[str]:
         yield f"{aside}; their log-likelihood is {number(learned.get('validation_log_likelihood'))} per basket."
     if {"unseen_gain", "unseen_error"} <= learned.keys():
         gain = f"{signed(learned['unseen_gain'])} ± {number(2 * learned['unseen_error'])} nats"
-        yield f"A basket that it was not learned from is {likelier(learned['unseen_gain'])} ({gain})."
+        yield f"A basket that it was not learned from is {times_as_likely(learned['unseen_gain'])} ({gain})."
 
 
 def _by(learned: Report, mixture: bool) -> str:
@@ -85,6 +84,6 @@ def _gain(learned: Report) -> str:
         return f"Of the baskets learned from: {figures}."
     gain = model - independent
     return (
-        f"A basket learned from is {likelier(gain)} under it, on average, compared with independent items "
+        f"A basket learned from is {times_as_likely(gain)} under it, on average, compared with independent items "
         f"({signed(gain)} nats: {figures})."
     )

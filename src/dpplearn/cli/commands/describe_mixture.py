@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dpplearn.analysis.relations import RelatedPair, related_pairs
 from dpplearn.cli.output import Report, Shown
 from dpplearn.models.mixture import Mixture
-from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import as_often, briefly, chance, count, number, share, shown
+from dpplearn.utils.text import Facts, TextTable, as_often, briefly, chance, count, number, share, shown
 
 LIKED, SHOWN = 10, 3  # items that are named for a segment, of which so many are shown
 EVERY = 10**9  # more than there are items
@@ -80,7 +79,7 @@ def relations_tables(report: Report) -> Iterator[Shown]:
         sure = ", the surest first" if report["intervals_known"] else ""
         none = "no two that the training baskets are sure of." if report["intervals_known"] else "no two."
         yield (
-            TextTable(f"{title}{sure}", _first(lines), ["pair&", *_columns(report)], _rows(names, report, lines))
+            TextTable(f"{title}{sure}", _first(lines), ["pair", *_columns(report)], _rows(names, report, lines))
             if lines
             else (f"{title}: {none}")
         )

@@ -1,4 +1,4 @@
-"""dpplearn explain: which items of a basket push a candidate up or down."""
+"""dpplearn explain: which items of a basket make a candidate more or less likely."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import AsJson, Items, Model, Quiet
+from dpplearn.cli.options import AsJson, Items, Model
 from dpplearn.cli.output import Report, Shown, write
 from dpplearn.distributions.compiled import few_answers
-from dpplearn.models.explaining import in_words
-from dpplearn.tools.tables import TextTable
-from dpplearn.tools.words import briefly, chance, share, shown
+from dpplearn.models.explaining import N_ORDERS, in_words
+from dpplearn.utils.text import TextTable, briefly, chance, share, shown
 
 
 def explain(
     model: Model,
     candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The item to be added.")],
     items: Items = None,
-    quiet: Quiet = False,
+    orders: Annotated[
+        int, typer.Option(min=4, help="Random orders to average over, for baskets of more than 10 items.")
+    ] = N_ORDERS,
     as_json: AsJson = False,
 ) -> None:
     """Explain why a basket makes an item more or less likely."""
     loaded = dpplearn.load(model)
     with few_answers():
-        found = loaded.explain(items or [], candidate)
+        found = loaded.explain(items or [], candidate, n_orders=orders)
     report = {
         "model": str(model),
         "candidate": found.item,
@@ -50,31 +51,30 @@ def explain_tables(report: Report) -> Iterator[Shown]:
         for each in report["influences"]
     ]
     yield TextTable(
-        f"{briefly([report['candidate']])}: what the basket does to it",
+        f"{briefly([report['candidate']])}: influence of the basket",
         _in_words(report),
         ["", "makes it>", "probability>", "score>"],
         [
             ("alone", "", chance(report["alone"]), chance(report["score_alone"])),
             *influences,
-            ("beside the basket", "", chance(report["given"]), chance(report["score"])),
+            ("given the basket", "", chance(report["given"]), chance(report["score"])),
         ],
     )
     yield (
-        "probability: that a set which holds the basket holds the candidate; score: P(basket with it) / P(basket). "
-        "Each item's factor is its fair share of the way from alone to beside the basket (Shapley value): above 1 it "
-        "goes with the candidate, below 1 it stands in for it."
+        "probability: that a set with the basket contains the candidate; score: P(basket with it) / P(basket). "
+        "Factors are Shapley values: above 1 the item is a complement of the candidate, below 1 a substitute."
     )
     if math.isnan(report["score_alone"]):
-        yield "Scores do not exist here: the model gives the empty set probability zero."
+        yield "Scores alone do not exist, because the empty set has probability zero."
     if report["n_orders"] is not None:
-        yield f"Averages over {report['n_orders']} random orders of the basket, within {share(report['error'])} or so."
+        yield f"Averages over {report['n_orders']} random orders; relative standard error {share(report['error'])}."
     yield report["caution"]
 
 
 def _in_words(report: Report) -> str:
-    """What the basket does, all told."""
-    beside = in_words(report["given"] / report["alone"])
+    """Return the effect of the whole basket in a sentence."""
+    likely = in_words(report["given"] / report["alone"])
     return (
-        f"Beside this basket it is {beside}: {share(report['given'], 1)} of the sets that hold the basket hold it, and "
+        f"Given this basket it is {likely}: {share(report['given'], 1)} of the sets with the basket contain it, and "
         f"{share(report['alone'], 1)} of all sets."
     )

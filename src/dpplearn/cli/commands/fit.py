@@ -1,10 +1,11 @@
-"""dpplearn fit: learn a model from baskets and save it."""
+"""dpplearn fit: fit a model to baskets and save it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -12,36 +13,24 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import dpplearn
-from dpplearn.cli.commands.fit_data import Source, check_holdout, check_targets
+from dpplearn.cli.commands.fit_data import HeldOut, Source, check_targets
 from dpplearn.cli.commands.fit_report import fit_report, fit_tables
 from dpplearn.cli.errors import INTERRUPTS, UsageError, complain
-from dpplearn.cli.learning import DPPS, Learning, with_learning
+from dpplearn.cli.learning import DPPS, Learning
 from dpplearn.cli.options import (
     LEARNING,
     READING,
-    AsJson,
-    BasketColumn,
-    Before,
     ClusterAddress,
     Data,
+    Display,
+    Filtering,
     Force,
-    Format,
-    ItemColumn,
-    MinCount,
     ModelOutput,
-    OnlyItems,
-    Quiet,
-    Reader,
+    Reading,
     Seed,
-    Since,
-    Threads,
-    TimeColumn,
-    TopItems,
-    Unknown,
-    WeightColumn,
     some_seed,
 )
-from dpplearn.cli.output import busy, wants_progress, write
+from dpplearn.cli.output import busy, write
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Checkpoint, ProgressBar
@@ -52,8 +41,8 @@ from dpplearn.learners.settings import Settings, settings_of
 from dpplearn.learners.train import fit_with
 from dpplearn.models.dpp import DPP
 from dpplearn.models.model import SetModel
-from dpplearn.tools.progress import shown_progress
-from dpplearn.tools.words import listed
+from dpplearn.utils.progress import shown_progress
+from dpplearn.utils.text import listed
 
 Start = Annotated[
     Path | None,
@@ -69,18 +58,14 @@ CheckpointFile = Annotated[
         metavar="FILE", help="Save the best model so far to this file every minute. --start FILE continues from it."
     ),
 ]
-Test = Annotated[str | None, typer.Option(metavar="FILE", help="Baskets to report the log-likelihood of, too.")]
-Holdout = Annotated[
-    float | None, typer.Option(metavar="FRACTION", help="Hold this share of DATA out of learning, to report on.")
-]
 FeatureTable = Annotated[
     Path | None,
     typer.Option(
         "--features",
         metavar="FILE",
         rich_help_panel=DPPS,
-        help="Of --learner quality: a CSV or Parquet file with a row per item and columns of numbers and categories, "
-        "from which the quality of items is learned. The items are in the column item, or else in the first.",
+        help="For --learner quality: a CSV or Parquet file with one row per item and columns of numbers and "
+        "categories. Items are in the column item, or else in the first column.",
     ),
 ]
 Similarity = Annotated[
@@ -88,9 +73,8 @@ Similarity = Annotated[
     typer.Option(
         metavar="uniform|FILE",
         rich_help_panel=DPPS,
-        help="Of --learner quality: uniform, the default, for items that are all alike to an extent that is learned; "
-        "or a CSV or Parquet file of each item with its kind, or of a row and a column per item, whose strength is "
-        "learned.",
+        help="For --learner quality: uniform (default), where all pairs are equally similar; or a CSV or Parquet file "
+        "with the kind of each item, or with one row and one column per item. Strengths are fitted.",
     ),
 ]
 InParts = Annotated[
@@ -98,73 +82,65 @@ InParts = Annotated[
     typer.Option(
         "--parts",
         rich_help_panel=READING,
-        help="Every file of DATA is a part of the baskets, and what is learned is the same to the last bit as with "
-        "--cluster, which implies this.",
+        help="Treat every file of DATA as a part. The result is the same to the last bit as with --cluster, which "
+        "implies this option.",
     ),
 ]
 
 
-@with_learning
+@dataclass(frozen=True)
+class Quality:
+    """Options of --learner quality."""
+
+    features: FeatureTable = None
+    similarity: Similarity = None
+
+
 def fit(
     data: Data,
     output: ModelOutput,
     learning: Learning,
+    quality: Quality,
+    held_out: HeldOut,
+    reading: Reading,
+    filtering: Filtering,
+    display: Display,
     start: Start = None,
-    features: FeatureTable = None,
-    similarity: Similarity = None,
-    seed: Seed = None,
-    threads: Threads = None,
     checkpoint: CheckpointFile = None,
-    test: Test = None,
-    holdout: Holdout = None,
+    seed: Seed = None,
     parts: InParts = False,
     cluster: ClusterAddress = None,
-    format: Format = "auto",
-    basket: BasketColumn = "basket",
-    item: ItemColumn = "item",
-    weight: WeightColumn = None,
-    time: TimeColumn = None,
-    since: Since = None,
-    before: Before = None,
-    min_count: MinCount = None,
-    top_items: TopItems = None,
-    only: OnlyItems = None,
-    unknown: Unknown = "error",
     force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
 ) -> None:
     """Fit a mixture (default) or a DPP to baskets and save it.
 
     Ctrl-C and SIGTERM save the best model so far.
     """
     in_parts = parts or cluster is not None
-    check_holdout(holdout, test, seed, checkpoint, in_parts=in_parts)
-    check_targets(output, checkpoint, start, (data, test, only, features), force)
-    progress = wants_progress(quiet)
+    held_out.check(seed, checkpoint, in_parts=in_parts)
+    read = (data, held_out.test, filtering.only, quality.features)
+    check_targets(output, checkpoint, start, read, force)
+    held_out.check_file((*read, output, checkpoint, start), force)
     given = dpplearn.load(start) if start is not None else None
     seed = some_seed(seed)
     kind = None if given is None else "dpp" if isinstance(given, DPP) else "mixture"
-    options = {**learning.checked(start, kind), "threads": threads}
-    check_quality(learning, features, similarity, start)
+    options = {**learning.checked(start, kind), "threads": display.threads}
+    check_quality(learning, quality, start)
     settings: Settings | None = None
-    fitted: Callable[..., FitResult[Any]] = partial(fit_quality, **options_of_quality(options, features, similarity))
+    fitted: Callable[..., FitResult[Any]] = partial(fit_quality, **options_of_quality(options, quality))
     if learning.learner != QUALITY:
         settings = settings_of(**{**options, "model": options["model"] or kind}).like(given)
         fitted = partial(fit_with, settings, start=given, rng=seed)
-    if checkpoint is None:
-        best_so_far = Checkpoint(output, math.inf, force=force)
-    else:
-        best_so_far = Checkpoint(checkpoint, force=force)
-    reader = Reader(format, basket, item, weight, unknown, min_count, top_items, only, time, since, before)
-    source = Source(reader, data, test, holdout, seed, in_parts, cluster)
+    best_so_far = Checkpoint(checkpoint or output, 60.0 if checkpoint else math.inf, force=force)
+    reader = reading.reader(held_out.unknown, filtering)
+    source = Source(reader, data, held_out, seed, in_parts, cluster)
     with ExitStack() as ending:
-        with busy(f"reading {data}", progress):
-            train, held_out = ending.enter_context(source.opened())
+        with busy(f"reading {data}", display.progress):
+            train, test = ending.enter_context(source.opened())
         try:
-            with shown_progress(progress) as shown:
+            with shown_progress(display.progress) as shown:
                 result = fitted(train, callback=[ProgressBar(shown), best_so_far])
-            judge(result.model, held_out)
+            judge(result.model, test)
         except KeyboardInterrupt:
             if not best_so_far.saved:  # the signal came after learning
                 with INTERRUPTS.held():
@@ -173,23 +149,24 @@ def fit(
                 leave_interrupted(best_so_far.path)
             raise
         save_model(result.model, output, checkpoint, force)
-        files = {"model": str(output), "data": data, "test_data": test}
-        report = fit_report(result, settings, train, held_out, **files, seed=seed)
-    write(report, fit_tables, as_json)
+        held_out.write(test, reading)
+        files = {"model": str(output), "data": data, "test_data": held_out.test}
+        report = fit_report(result, settings, train, test, **files, seed=seed)
+    write(report, fit_tables, display.as_json)
     if INTERRUPTS.received is not None:  # while the model was saved
         leave_interrupted(output)
 
 
 def judge(model: SetModel, held_out: Baskets | None) -> None:
-    """Have the model know what it gains on baskets held out."""
+    """Record the gain of the model on held-out baskets."""
     if held_out is not None and model.training is not None:
         judged = with_unseen(model.learned, model.distribution, model.training, held_out, nonempty=model.nonempty)
         model.learned = judged
 
 
-def check_quality(learning: Learning, features: Path | None, similarity: str | None, start: Path | None) -> None:
+def check_quality(learning: Learning, quality: Quality, start: Path | None) -> None:
     """Refuse options that only --learner quality has, and with it options that it does not have."""
-    only = {"--features": features, "--similarity": similarity}
+    only = {"--features": quality.features, "--similarity": quality.similarity}
     never = {"--start": start, "--init": learning.init, "--validation": learning.validation}
     never["--restarts"] = learning.restarts if learning.restarts > 1 else None
     never["--shrinkage"] = learning.shrinkage or None
@@ -199,17 +176,18 @@ def check_quality(learning: Learning, features: Path | None, similarity: str | N
         raise UsageError(f"{listed(wrong)} {valid} --learner {QUALITY}")
 
 
-def options_of_quality(options: dict[str, Any], features: Path | None, similarity: str | None) -> dict[str, Any]:
+def options_of_quality(options: dict[str, Any], quality: Quality) -> dict[str, Any]:
     """Return the options of `fit_quality`; a similarity from a file has the name of the file."""
     names = ("nonempty", "max_iter", "max_seconds", "threads", "tol")
     found = {name: options[name] for name in names if options[name] is not None}
+    similarity = quality.similarity
     if similarity is not None:
         found["similarity"] = similarity if similarity == UNIFORM else {Path(similarity).stem: similarity}
-    return {**found, "features": features, "smooth": options["shrinkage"] is None}
+    return {**found, "features": quality.features, "smooth": options["shrinkage"] is None}
 
 
 def save_model(model: SetModel, output: Path, state: Path | None, force: bool) -> None:
-    """Whatever signal comes. If it fails, as on a full disk, say where else the work of perhaps hours is."""
+    """Save the model, also if a signal arrives. If that fails, say which checkpoint has it."""
     try:
         with INTERRUPTS.held():
             model.save(output, force=force)

@@ -17,8 +17,7 @@ from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chan
 from dpplearn.learners.quality.weights import MAX_ROWS_SHOWN, STRENGTHS, WEIGHTS, QualityWeights
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import MixtureSettings, Settings
-from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import count, likelier, number, share, shown, signed
+from dpplearn.utils.text import Facts, TextTable, count, number, share, shown, signed, times_as_likely
 
 BASELINE = (
     "Independent items have the frequencies of the training data, with half a basket more with and half a basket more "
@@ -199,8 +198,8 @@ def _in_words(name: str, part: Report) -> str:
         return "How likely baskets are under the model, and were items independent of each other."
     which = "that it was not learned from" if name == "test" else "that it was learned from"
     return (
-        f"A basket {which} is {likelier(part['gain'])} under the model, on average, compared with independent items "
-        f"({signed(part['gain'])} nats)."
+        f"A basket {which} is {times_as_likely(part['gain'])} under the model, on average, compared with independent "
+        f"items ({signed(part['gain'])} nats)."
     )
 
 

@@ -36,8 +36,7 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.plots.figures import PICTURE, figure_format
-from dpplearn.tools.tables import Facts
-from dpplearn.tools.words import listed, shown
+from dpplearn.utils.text import Facts, listed, shown
 
 if TYPE_CHECKING:
     from dpplearn.plots.style import Figure

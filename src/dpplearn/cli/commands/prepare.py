@@ -15,9 +15,8 @@ from dpplearn.data.readers import read_items
 from dpplearn.pipeline.manifest import Prepared
 from dpplearn.pipeline.prepare import prepare as prepare_orders
 from dpplearn.pipeline.rules import COUNTS
-from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import count as counted
-from dpplearn.tools.words import share, shown
+from dpplearn.utils.text import Facts, TextTable, share, shown
+from dpplearn.utils.text import count as counted
 
 RULES, SPLIT = "Rules, in this order", "Split"
 COUNTED = ("rows", "baskets", "items", "categories")
@@ -63,9 +62,6 @@ def _rule(help: str) -> Any:
 def prepare(
     inputs: Inputs = None,
     output: Output = Path("prepared"),
-    report: Annotated[
-        bool, typer.Option("--report", help="Show what every rule kept and lost; without ORDERS, of a folder as it is.")
-    ] = False,
     basket: BasketColumn = "basket",
     item: ItemColumn = "item",
     category: CategoryColumn = "auto",
@@ -116,10 +112,9 @@ def prepare(
 ) -> None:
     """Turn raw orders into training and test baskets per category.
 
-    Input that has not changed is not prepared again. An interrupted run continues.
+    Input that has not changed is not prepared again. An interrupted run continues. Without ORDERS, the report of the
+    existing folder is printed.
     """
-    if not inputs and not report:
-        raise UsageError("name the ORDERS to prepare, or --report to see what is in --output")
     if one_category and category != "auto":
         raise UsageError("give --category or --one-category, not both")
     if not inputs:
@@ -152,7 +147,7 @@ def prepare(
             force=force,
             progress=wants_progress(quiet),
         )
-    write(prepare_report(prepared), report_tables if report else prepare_tables, as_json)
+    write(prepare_report(prepared), prepare_tables, as_json)
 
 
 def prepare_report(prepared: Prepared) -> Report:
@@ -171,20 +166,15 @@ def prepare_tables(report: Report) -> Iterator[Shown]:
         ("folder", shown(report["folder"]) + ("" if report["new"] else " (as it was: same input, same rules)")),
     ]
     yield Facts("Prepared", rows)
-    yield _categories(report)
-    yield from _notes(report)
-
-
-def report_tables(report: Report) -> Iterator[Shown]:
     yield _by_rule(report)
     yield _categories(report)
     if report["lost_categories"]:
-        rows = [
+        removed = [
             (shown(each["name"]), each["rule"], counted(each["n_items"]), counted(each["n_baskets"]))
             for each in report["lost_categories"]
         ]
         meaning = "What is not learned of, and by which rule; items and sub-baskets as the rules on items left them."
-        yield TextTable("Categories lost", meaning, ["category", "rule~", "items>", "sub-baskets>"], rows)
+        yield TextTable("Categories lost", meaning, ["category", "rule", "items>", "sub-baskets>"], removed)
     yield from _bad_rows(report)
     yield from _notes(report)
 
@@ -230,7 +220,7 @@ def _bad_rows(report: Report) -> Iterator[Shown]:
     ]
     if rows:
         meaning = "Rows that could not be read, and why; all others were."
-        yield TextTable("Bad rows, for example", meaning, ["reason~", "rows>", "line>", "file", "text"], rows)
+        yield TextTable("Bad rows, for example", meaning, ["reason", "rows>", "line>", "file", "text"], rows)
 
 
 def _notes(report: Report) -> Iterator[Shown]:

@@ -41,8 +41,7 @@ from dpplearn.distributions.compiled import few_answers
 from dpplearn.errors import InputError
 from dpplearn.models.answers import RECOMMENDATION_TABLE, Recommendation
 from dpplearn.models.model import SetModel
-from dpplearn.tools.tables import Facts, TextTable
-from dpplearn.tools.words import briefly, chance, contents, count, shown
+from dpplearn.utils.text import Facts, TextTable, briefly, chance, contents, count, shown
 
 NO_SCORES = "Scores do not exist beside the empty basket: the model gives that probability zero."
 AT_ONCE = 200  # baskets, after which progress is shown

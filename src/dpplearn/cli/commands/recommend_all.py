@@ -15,13 +15,10 @@ from dpplearn.cli.output import Report, Shown, wants_progress, write
 from dpplearn.models.answers import RECOMMENDATION_TABLE
 from dpplearn.pipeline.recommend_all import recommend_all as recommend_baskets
 from dpplearn.pipeline.source import find_files
-from dpplearn.tools.tables import Facts
-from dpplearn.tools.threads import MOST_THREADS
-from dpplearn.tools.words import contents, count, number, shown
+from dpplearn.utils.text import Facts, contents, count, number, shown
+from dpplearn.utils.threads import MOST_THREADS
 
-Models = Annotated[
-    Path, typer.Argument(metavar="SHELF", help="A folder that dpplearn fit-all wrote, or the file of one model.")
-]
+Models = Annotated[Path, typer.Argument(metavar="STORE", help="A model store, a folder of models, or a model file.")]
 Inputs = Annotated[
     list[str],
     typer.Argument(
@@ -45,7 +42,7 @@ Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="How 
 
 
 def recommend_all(
-    shelf: Models,
+    store: Models,
     baskets: Inputs,
     output: Output,
     k: Annotated[int, typer.Option("-k", min=1, help="How many to recommend for each basket.")] = 10,
@@ -59,11 +56,11 @@ def recommend_all(
     as_json: AsJson = False,
 ) -> None:
     """Recommend items for every basket of a table."""
-    sources = [shelf, *map(Path, find_files(baskets, output))]
+    sources = [store, *map(Path, find_files(baskets, output))]
     check_target("--output", output, sources, RECOMMENDATION_TABLE, force=force)
     began = time.perf_counter()
     found = recommend_baskets(
-        shelf,
+        store,
         baskets,
         output,
         k=k,
@@ -77,12 +74,12 @@ def recommend_all(
     )
     seconds = time.perf_counter() - began
     told = {**asdict(found), "output": str(found.output)}
-    write({"shelf": str(shelf), "baskets": baskets, "k": k, **told, "seconds": seconds}, recommended_tables, as_json)
+    write({"store": str(store), "baskets": baskets, "k": k, **told, "seconds": seconds}, recommended_tables, as_json)
 
 
 def recommended_tables(report: Report) -> Iterator[Shown]:
     rows = [
-        ("shelf", shown(report["shelf"])),
+        ("store", shown(report["store"])),
         (
             "baskets",
             f"{count(report['n_baskets'])}, of {count(report['n_items'], 'item')}, in {number(report['seconds'], 1)} s",

@@ -14,8 +14,7 @@ from dpplearn.cli.output import Report, Shown, counted, wants_progress, write
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
 from dpplearn.models.model import SetModel
-from dpplearn.tools.tables import TextTable
-from dpplearn.tools.words import contents, count
+from dpplearn.utils.text import TextTable, contents, count
 
 AT_ONCE = 3200  # sets, after which progress is shown
 
@@ -54,4 +53,4 @@ def sample_tables(report: Report) -> Iterator[Shown]:
     size = "" if report["k"] is None else f" of {count(report['k'], 'item')}"
     title = f"{count(report['n'], 'set')}{size}, seed {report['seed']}"
     meaning = "Drawn at random, each as likely as the model has it."
-    yield TextTable(title, meaning, ["set>", "size>", "items;"], rows)
+    yield TextTable(title, meaning, ["set>", "size>", "items"], rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,16 +11,15 @@ from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import Quiet
 from dpplearn.errors import InputError
 
-LIMITS, ACCESS = "Limits per request", "Access"
-
-
-def _limit(help: str) -> Any:
-    return typer.Option(min=1, rich_help_panel=LIMITS, help=help)
+ACCESS = "Access"
 
 
 def serve(
     source: Annotated[
-        Path, typer.Argument(metavar="SHELF", help="A shelf of dpplearn fit-all, a folder of model files, or one file.")
+        Path,
+        typer.Argument(
+            metavar="STORE", help="A model store of dpplearn fit-all, a folder of model files, or one model file."
+        ),
     ],
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8000,
@@ -42,15 +41,11 @@ def serve(
             help="Pages of this origin, as https://shop.example, may call the service; repeat for more.",
         ),
     ] = None,
-    max_body: Annotated[int, _limit("Bytes of a body.")] = 1 << 20,
-    max_basket: Annotated[int, _limit("Items of a basket.")] = 500,
-    max_k: Annotated[int, _limit("Items of an answer.")] = 100,
-    max_batch: Annotated[int, _limit("Rows of a batch, and sets of a sample.")] = 100,
-    max_explain: Annotated[int, _limit("Items of a basket whose influence is asked for.")] = 50,
-    log_baskets: Annotated[bool, typer.Option("--log-baskets", help="Log what was asked, with its items.")] = False,
-    poll: Annotated[
-        float, typer.Option(min=0.05, help="Seconds between two looks whether the shelf was replaced.")
-    ] = 1.0,
+    max_cost: Annotated[
+        float, typer.Option(min=0.001, help="CPU-seconds that one request may take; more expensive ones are rejected.")
+    ] = 0.5,
+    log_baskets: Annotated[bool, typer.Option("--log-baskets", help="Log requests with their items.")] = False,
+    poll: Annotated[float, typer.Option(min=0.05, help="Seconds between checks whether models were replaced.")] = 1.0,
     quiet: Quiet = False,
 ) -> None:
     """Serve models over HTTP, with web pages.
@@ -59,26 +54,25 @@ def serve(
     JSON per request.
     """
     try:
-        from dpplearn.service.security import is_loopback, read_keys
         from dpplearn.service.server import Address
         from dpplearn.service.server import serve as run
-        from dpplearn.service.settings import Limits, Settings
+        from dpplearn.service.settings import Settings, is_loopback, read_keys
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed; pip install 'dpplearn[serve]'") from None
     if key_file is None and not no_key and not is_loopback(host):
         raise UsageError(
-            f"--host {host} would let others ask without a key; give --key-file, or --no-key if that is meant"
+            f"--host {host} is reachable from other machines without a key; pass --key-file, or --no-key to allow that"
         )
     settings = Settings(
         source,
         read_keys(key_file) if key_file is not None else (),
-        Limits(max_body, max_basket, max_k, max_batch, max_explain),
-        tuple(cors or ()),
-        log_baskets,
-        quiet,
-        poll,
+        max_cost,
+        origins=tuple(cors or ()),
+        log_baskets=log_baskets,
+        quiet=quiet,
+        poll_seconds=poll,
     )
     try:
         run(settings, Address(host, port), workers)
-    except KeyboardInterrupt:  # how uvicorn passes on the signal that ended it, when all is done
+    except KeyboardInterrupt:  # uvicorn raises it again after shutdown
         return

@@ -1,4 +1,4 @@
-"""dpplearn update: learn on from a model with new baskets."""
+"""dpplearn update: fit a model again with new baskets, starting from an old one."""
 
 from __future__ import annotations
 
@@ -9,64 +9,53 @@ import typer
 
 import dpplearn
 from dpplearn.cli.commands.fit import leave_interrupted, save_model
-from dpplearn.cli.commands.fit_data import check_holdout
+from dpplearn.cli.commands.fit_data import HeldOut
 from dpplearn.cli.errors import INTERRUPTS
 from dpplearn.cli.learning import MaxSeconds
 from dpplearn.cli.options import (
-    AsJson,
-    BasketColumn,
-    Before,
     Data,
+    Display,
     Force,
-    Format,
-    ItemColumn,
     Model,
     ModelOutput,
-    Quiet,
-    Reader,
+    Reading,
     Seed,
-    Since,
-    Threads,
-    TimeColumn,
-    WeightColumn,
     check_target,
     some_seed,
 )
-from dpplearn.cli.output import Report, Shown, busy, show, wants_progress, write_json
-from dpplearn.errors import InputError
+from dpplearn.cli.output import Report, Shown, busy, show, write_json
+from dpplearn.lifecycle.update import Update
 from dpplearn.models.model_file import MODEL_FILE
-from dpplearn.tools.tables import Facts
-from dpplearn.tools.words import shown
-from dpplearn.upkeep.update import Update
+from dpplearn.utils.text import Facts, shown
 
-PAST = "What came before"
+PAST = "Old baskets"
 
 Old = Annotated[
     str | None,
     typer.Option(
-        "--with",
+        "--old",
         metavar="FILE",
         rich_help_panel=PAST,
-        help="The baskets that MODEL was learned from, if they are at hand; else sets drawn from it stand in for them.",
+        help="The training baskets of MODEL, if available; otherwise sets drawn from it replace them.",
     ),
 ]
 Forget = Annotated[
     float,
     typer.Option(
-        min=0, max=1, metavar="SHARE", rich_help_panel=PAST, help="How much of the past no longer counts, from 0 to 1."
+        min=0,
+        max=1,
+        metavar="SHARE",
+        rich_help_panel=PAST,
+        help="Fraction of the weight of old baskets to remove, from 0 to 1.",
     ),
 ]
 HalfLife = Annotated[
     str | None,
     typer.Option(
-        metavar="90d", rich_help_panel=PAST, help="With --time: after this time a basket counts half; h, d or w."
+        metavar="90d",
+        rich_help_panel=PAST,
+        help="With --time: the weight of a basket halves after this time; h, d or w.",
     ),
-]
-Test = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Baskets to compare the model before and the one after on.")
-]
-Holdout = Annotated[
-    float | None, typer.Option(metavar="FRACTION", help="Hold this share of DATA out of learning, to compare them on.")
 ]
 
 
@@ -74,54 +63,45 @@ def update(
     model: Model,
     data: Data,
     output: ModelOutput,
+    held_out: HeldOut,
+    reading: Reading,
+    display: Display,
     old: Old = None,
     forget: Forget = 0.0,
     half_life: HalfLife = None,
-    test: Test = None,
-    holdout: Holdout = None,
     seed: Seed = None,
-    threads: Threads = None,
     max_seconds: MaxSeconds = None,
-    format: Format = "auto",
-    basket: BasketColumn = "basket",
-    item: ItemColumn = "item",
-    weight: WeightColumn = None,
-    time: TimeColumn = None,
-    since: Since = None,
-    before: Before = None,
     force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
 ) -> None:
     """Update a model with new baskets and report what changed."""
-    check_holdout(holdout, test, seed, None, in_parts=False)
-    check_target("--output", output, (model, data, old, test), MODEL_FILE, force=force)
-    given, progress, seed = dpplearn.load(model), wants_progress(quiet), some_seed(seed)
-    reader = Reader(format, basket, item, weight, time=time, since=since, before=before)
-    others = Reader(format, basket, item, weight, time=time)  # of any time
-    with busy(f"reading {data}", progress):
+    held_out.check(seed, None, in_parts=False)
+    read = (model, data, old, held_out.test)
+    check_target("--output", output, read, MODEL_FILE, force=force)
+    held_out.check_file((*read, output), force)
+    given, seed = dpplearn.load(model), some_seed(seed)
+    reader = reading.reader()
+    others = reader._replace(since=None, before=None)
+    with busy(f"reading {data}", display.progress):
         new = reader.read(data)
         past = None if old is None else others.read(old)
-        judged = None if test is None else others.read(test)
-    if holdout is not None:
-        new, judged = new.split(1 - holdout, rng=seed)
-        if not judged.total_weight > 0:
-            raise InputError(f"--holdout {holdout:g} of {len(new)} baskets leaves nothing to compare on")
+        test = None if held_out.test is None else others.read(held_out.test)
+    if held_out.holdout is not None:
+        new, test = held_out.split(new, seed)
     found = dpplearn.update(
         given,
         new,
         old=past,
         forget=forget,
         half_life=half_life,
-        test=judged,
+        test=test,
         rng=seed,
-        threads=threads,
         max_seconds=max_seconds,
-        progress=progress,
+        progress=display.progress,
     )
     save_model(found.model, output, None, force)
+    held_out.write(test, reading)
     files = {"before": str(model), "data": data, "model": str(output), "seed": seed}
-    if as_json:
+    if display.as_json:
         write_json({**files, **found.changes.to_dict(), "n_items": len(found.model.items)})
     else:
         show(_shown(files, found))

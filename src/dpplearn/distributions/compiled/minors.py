@@ -14,7 +14,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from dpplearn.data.blocks import LANES
-from dpplearn.distributions.compiled.lanes import INT, constant, load, loop, store
+from dpplearn.distributions.compiled.definite import INT, constant, load, loop, store
 from dpplearn.distributions.compiled.signatures import (
     GROUPS,
     ITEMS,

@@ -1,4 +1,7 @@
-"""Loops over sets for the items that may be added to each, under components √q_c M_c √q_c."""
+"""Loops over sets for the items that may be added to each, under components √q_c M_c √q_c.
+
+With one matrix M for all components, one elimination per set serves all of them.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from dpplearn.distributions.compiled.signatures import COUNTS, ITEMS, MATRIX, NU
 
 MATRICES = types.Array(types.float64, 3, "C", readonly=True)
 CANDIDATES = types.Array(types.int64, 2, "C", readonly=True)
+FLAGS = types.Array(types.boolean, 1, "C", readonly=True)
 OPTIONS: Any = {"nogil": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 inner = njit(**OPTIONS)  # compiled, and cached, with the loop that calls it
 
@@ -37,52 +41,78 @@ def factorise(matrix, basket, factor):  # type: ignore[no-untyped-def]
 
 
 @inner
-def left_of_all(matrix, basket, factor, half, left):  # type: ignore[no-untyped-def]
-    """Write M_ii − M_iA M_A⁻¹ M_Ai for every item i; `half` gets L⁻¹ M_A,all and U⁻ᵀ M_all,Aᵀ."""
-    n, k = len(matrix), len(basket)
-    for i in range(n):
-        left[i] = matrix[i, i]
+def gather(matrix, basket, items, every, half, left):  # type: ignore[no-untyped-def]
+    """Write M_A,i and M_i,Aᵀ of all items or of candidates into the rows of `half`, and M_ii into `left`."""
+    k, j = len(basket), len(left)
+    for i in range(j):
+        left[i] = matrix[i, i] if every else matrix[items[i], items[i]]
     for p in range(k):
         row = matrix[basket[p]]
-        for i in range(n):
-            half[p, i] = row[i]
-            half[k + p, i] = matrix[i, basket[p]]
+        for i in range(j):
+            half[p, i] = row[i if every else items[i]]
+            half[k + p, i] = matrix[i if every else items[i], basket[p]]
+
+
+@inner
+def schur_complements(matrix, basket, items, every, factor, half, left):  # type: ignore[no-untyped-def]
+    """Write M_ii − M_iA M_A⁻¹ M_Ai of all items or of candidates; `half` gets L⁻¹ M_A,i and U⁻ᵀ M_i,Aᵀ."""
+    k, j = len(basket), len(left)
+    gather(matrix, basket, items, every, half, left)
+    for p in range(k):
         for q in range(p):
             down, across = factor[p, q], factor[q, p]
-            for i in range(n):
+            for i in range(j):
                 half[p, i] -= down * half[q, i]
                 half[k + p, i] -= across * half[k + q, i]
         scale = 1 / factor[p, p]
-        for i in range(n):
+        for i in range(j):
             half[k + p, i] *= scale
             left[i] -= half[p, i] * half[k + p, i]
 
 
 @inner
-def left_of_one(matrix, basket, factor, i, down, across):  # type: ignore[no-untyped-def]
-    """Return M_ii − M_iA M_A⁻¹ M_Ai for one item."""
-    left = matrix[i, i]
-    for p in range(len(basket)):
-        d, a = matrix[basket[p], i], matrix[i, basket[p]]
-        for q in range(p):
-            d -= factor[p, q] * down[q]
-            a -= factor[q, p] * across[q]
-        down[p], across[p] = d, a / factor[p, p]
-        left -= down[p] * across[p]
-    return left
+def next_of_one(matrices, log_q, q, bias, log_mass, basket, items, every, factor, half, lefts, log_p, x):  # type: ignore[no-untyped-def]
+    """Write log_p_c = bias_c + Σ_A log q_c + log det M_A, and with w_c = exp(log_mass_c + log_p_c − scale),
+    x_i = Σ_c w_c q_ci (M_ii − M_iA M_A⁻¹ M_Ai). Return the scale."""
+    m, j = len(q), len(x)
+    scale, log_det = -np.inf, 0.0
+    for c in range(m):
+        if c < len(matrices):
+            log_det = factorise(matrices[c], basket, factor)
+            if log_det > -np.inf:
+                schur_complements(matrices[c], basket, items, every, factor, half, lefts[c, :j])
+        log_p[c] = bias[c] + log_det
+        for i in range(len(basket)):
+            log_p[c] += log_q[c, basket[i]]
+        scale = max(scale, log_mass[c] + log_p[c])
+    scale = scale if scale > -np.inf else 0.0
+    for i in range(j):
+        x[i] = 0.0
+    for c in range(m):
+        weight = math.exp(log_mass[c] + log_p[c] - scale)
+        if weight > 0.0:
+            left, own = lefts[min(c, len(matrices) - 1)], q[c]
+            for i in range(j):
+                x[i] += weight * own[i if every else items[i]] * max(left[i], 0.0)
+    return scale
 
 
 @inner
-def left_of(matrix, basket, items, every, factor, half, left):  # type: ignore[no-untyped-def]
-    """Write the Schur complements of all items, or of candidates, of which −1 has none."""
-    if every:
-        left_of_all(matrix, basket, factor, half, left)
-    else:
-        for place in range(len(items)):
-            if items[place] >= 0:
-                left[place] = left_of_one(matrix, basket, factor, items[place], half[0], half[1])
-            else:
-                left[place] = 0.0
+def log_total(log_mass, log_p, scale):  # type: ignore[no-untyped-def]
+    """Return log Σ_c exp(log_mass_c + log_p_c)."""
+    total = 0.0
+    for c in range(len(log_p)):
+        total += math.exp(log_mass[c] + log_p[c] - scale)
+    return scale + math.log(total) if total > 0.0 else -np.inf
+
+
+@inner
+def largest_set(offsets, start, stop):  # type: ignore[no-untyped-def]
+    """Return the size of the largest set, at least 1."""
+    largest = 1
+    for row in range(start, stop):
+        largest = max(largest, offsets[row + 1] - offsets[row])
+    return largest
 
 
 @njit(
@@ -96,56 +126,116 @@ def left_of(matrix, basket, items, every, factor, half, left):  # type: ignore[n
 def next_items(  # type: ignore[no-untyped-def]
     matrices, log_q, q, bias, log_mass, indices, offsets, candidates, every, start, stop, log_p, scales, x
 ):
-    """For the sets from start to stop: log_p[c] = bias_c + Σ_A log q_c + log det M_A, and with
-    w_c = exp(log_mass_c + log_p[c] − scale), x_i = Σ_c w_c q_ci (M_ii − M_iA M_A⁻¹ M_Ai), 0 for the items of A.
+    """Write log_p, the scale and x of `next_of_one` for the sets from start to stop; x is 0 for the items of A.
 
-    With one matrix for all components, one elimination per set serves all of them.
+    Candidates of −1 have x = 0.
     """
-    m, n = q.shape
-    j, largest = x.shape[1], 2
-    for row in range(start, stop):
-        largest = max(largest, offsets[row + 1] - offsets[row])
-    factor, half, left = np.empty((largest, largest)), np.empty((2 * largest, max(n, largest))), np.empty(j)
-    weights, log_dets, lefts = np.empty(m), np.empty(m), np.empty((1 if len(matrices) == 1 else m, j))
-    nothing = np.empty(0, np.int64)
+    j, largest = x.shape[1], largest_set(offsets, start, stop)
+    factor, half = np.empty((largest, largest)), np.empty((2 * largest, j))
+    lefts, items = np.empty((len(matrices), j)), np.empty(j, np.int64)
     for row in range(start, stop):
         basket = indices[offsets[row] : offsets[row + 1]]
-        items = nothing if every else candidates[row]
-        for c in range(m):
-            if c < len(matrices):
-                log_dets[c] = factorise(matrices[c], basket, factor)
-                if log_dets[c] > -np.inf:
-                    left_of(matrices[c], basket, items, every, factor, half, lefts[c])
-            else:
-                log_dets[c] = log_dets[0]
-            log_p[row, c] = bias[c] + log_dets[c]
-            for i in range(len(basket)):
-                log_p[row, c] += log_q[c, basket[i]]
-        scale = -np.inf
-        for c in range(m):
-            weights[c] = log_mass[c] + log_p[row, c]
-            scale = max(scale, weights[c])
-        scales[row] = scale if scale > -np.inf else 0.0
-        for place in range(j):
-            left[place] = 0.0
-        for c in range(m):
-            weight = math.exp(weights[c] - scales[row])
-            if not weight > 0.0:
-                continue
-            own = lefts[min(c, len(matrices) - 1)]
-            if every:
-                for i in range(n):
-                    left[i] += weight * q[c, i] * max(own[i], 0.0)
-            else:
-                for place in range(j):
-                    if items[place] >= 0:
-                        left[place] += weight * q[c, items[place]] * max(own[place], 0.0)
-        for place in range(j):
-            x[row, place] = left[place]
+        if not every:
+            for place in range(j):
+                items[place] = max(candidates[row, place], 0)
+        scales[row] = next_of_one(
+            matrices, log_q, q, bias, log_mass, basket, items, every, factor, half, lefts, log_p[row], x[row]
+        )
         for i in range(len(basket)):
             if every:
                 x[row, basket[i]] = 0.0
-            else:
-                for place in range(j):
-                    if items[place] == basket[i]:
-                        x[row, place] = 0.0
+        if not every:
+            for place in range(j):
+                if candidates[row, place] < 0 or np.any(basket == candidates[row, place]):
+                    x[row, place] = 0.0
+
+
+@inner
+def least_pivot(matrix, basket, items, every, factor, left):  # type: ignore[no-untyped-def]
+    """Return det M_A times the smallest Schur complement of the items that are not in A and have M_ii > 0.
+
+    For M with a unit diagonal, det M_A ≤ e λ, with λ the smallest eigenvalue of M_A: the others have a mean of at most
+    k/(k − 1). The relative error of a Schur complement is about eps divided by λ and by its size.
+    """
+    det, least = 1.0, 1.0
+    for p in range(len(basket)):
+        det *= factor[p, p]
+    for i in range(len(left)):
+        item = i if every else items[i]
+        if left[i] < least and matrix[item, item] > 0.0 and not np.any(basket == item):
+            least = left[i]
+    return det * least
+
+
+@inner
+def comes_before(x, y, items, a, b):  # type: ignore[no-untyped-def]
+    """Return whether candidate a ranks above candidate b: by x, then by y, then by position."""
+    if x[a] != x[b]:
+        return x[a] > x[b]
+    if y[a] != y[b]:
+        return y[a] > y[b]
+    return items[a] < items[b]
+
+
+@njit(
+    types.void(
+        *(MATRICES, MATRIX, MATRIX, NUMBERS, MATRICES, MATRIX, MATRIX, NUMBERS, ITEMS, COUNTS, FLAGS, types.boolean),
+        *(types.int64, types.int64, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS),
+        *(types.int64[:, ::1], OUT_MATRIX, OUT_MATRIX),
+    ),
+    cache=True,
+    **OPTIONS,
+)
+def top_items(  # type: ignore[no-untyped-def]
+    C, log_odds, odds, bias, T, log_q, q, log_mass, indices, offsets, candidate, inclusion,
+    start, stop, least, log_set, log_event, top, scores, probabilities,
+):  # fmt: skip
+    """For the sets from start to stop, write the k candidates with the highest score > 0, best first.
+
+    C, odds and bias give scores, T and q probabilities. Ties are broken by probability, if `inclusion` asks for it,
+    then by position. Unless it is empty, `least` gets the smallest `least_pivot` of each set, for a single component.
+    """
+    (m, n), k, largest = odds.shape, top.shape[1], largest_set(offsets, start, stop)
+    factor, half = np.empty((largest, largest)), np.empty((2 * largest, n))
+    lefts, log_p = np.empty((max(len(C), len(T)), n)), np.empty(m)
+    x, sorted_x, y = np.empty(n), np.empty(n), np.zeros(n)
+    items, order, no_bias = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(m)
+    for row in range(start, stop):
+        basket = indices[offsets[row] : offsets[row + 1]]
+        scale = next_of_one(C, log_odds, odds, bias, log_mass, basket, items, True, factor, half, lefts, log_p, x)
+        log_set[row] = log_total(log_mass, log_p, scale)
+        if len(least):
+            least[row] = least_pivot(C[0], basket, items, True, factor, lefts[0])
+        for i in range(len(basket)):
+            x[basket[i]] = 0.0
+        positive = 0
+        for i in range(n):
+            if candidate[i] and x[i] > 0.0:
+                sorted_x[positive] = x[i]
+                positive += 1
+        last = 0.0
+        if k and k < positive:
+            last = np.partition(sorted_x[:positive], positive - k)[positive - k]
+        j = 0  # candidates that are among the first k, or tie with the last of them
+        for i in range(n):
+            if k and candidate[i] and x[i] > 0.0 and x[i] >= last:
+                items[j], x[j] = i, x[i]
+                j += 1
+        if inclusion:
+            scale_q = next_of_one(
+                T, log_q, q, no_bias, log_mass, basket, items[:j], False, factor, half, lefts, log_p, y[:j]
+            )
+            log_event[row] = log_total(log_mass, log_p, scale_q)
+            if len(least):
+                least[row] = min(least[row], least_pivot(T[0], basket, items, False, factor, lefts[0, :j]))
+        for a in range(j):  # insertion sort
+            b = a
+            while b > 0 and comes_before(x, y, items, a, order[b - 1]):
+                order[b] = order[b - 1]
+                b -= 1
+            order[b] = a
+        for place in range(min(j, k)):
+            a = order[place]
+            top[row, place], scores[row, place] = items[a], x[a] * math.exp(scale - log_set[row])
+            if inclusion:
+                probabilities[row, place] = y[a] * math.exp(scale_q - log_event[row])

@@ -1,8 +1,9 @@
-"""One batch of the interaction: Adam on Z in single precision, and damped steps of the segments' log-odds.
+"""One batch of the low-rank learner, and the log-odds that an E-step asks for.
 
-The gradient of the mean log-likelihood in Z is that of the batch's minors, Σ w (B + Bᵀ) W and so on with B the inverse
-of a minor, minus Σ_c π_c times that of log Z_c, p_c Z (T_c + T_cᵀ), here of some segments in turn. The latter also
-gives the segments' marginals, from which their log-odds move towards their targets.
+A batch is a step of Adam on Z in single precision, and damped steps of the segments' log-odds. The gradient of the mean
+log-likelihood in Z is that of the batch's minors, Σ w (B + Bᵀ) W and so on with B the inverse of a minor, minus
+Σ_c π_c times that of log Z_c, p_c Z (T_c + T_cᵀ), here of some segments in turn. The latter also gives the segments'
+marginals, from which their log-odds move towards their targets.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ DAMPING, MAX_CHANGE = (
 MIN_PROBABILITY = 1e-9  # distance from 0 and 1 of marginals, which rounding may leave there
 NO_LOG_MINORS = np.empty(0)  # for a pass that needs only the gradient
 ALWAYS = 10**9  # nanoseconds of work: a step is always worth all threads
+
+PRIOR_COUNT = 1.0  # baskets with an item, as frequent as in all segments together, added to those of each segment
 
 
 class Active(NamedTuple):
@@ -159,3 +162,11 @@ def damped_step(log_odds: Floats, marginals: Floats, targets: Floats) -> Floats:
     kept = np.clip(marginals, MIN_PROBABILITY, 1 - MIN_PROBABILITY)
     far = targets - (np.log(kept) - np.log1p(-kept))
     return np.asarray(log_odds + DAMPING * np.clip(far, -MAX_CHANGE, MAX_CHANGE))
+
+
+def shrunk_log_odds(counts: Floats, shares: Floats, p: Floats) -> Floats:
+    """Return the log-odds of t_ci = p_i (N_ci + s)/(n_c p_i + s/m_c), m_c the relative basket size of segment c."""
+    size = np.maximum(counts.sum(axis=1) / np.maximum(shares * p.sum(), np.finfo(float).tiny), 1e-6)
+    with_item = counts + PRIOR_COUNT
+    without = shares[:, None] + PRIOR_COUNT / (size[:, None] * p) - with_item
+    return np.asarray(np.log(with_item) - np.log(np.maximum(without, PRIOR_COUNT)))

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from dpplearn.data.features import Features, as_features
+from dpplearn.data.features import as_features
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.data.similarity import read_similarity
-from dpplearn.distributions.independent import independent_log_likelihood
 from dpplearn.errors import InputError
-from dpplearn.learners.checkpoint import Callback, as_callbacks, notify, saved_on_exit
-from dpplearn.learners.data import TrainingData, checked_baskets, resolve_nonempty
-from dpplearn.learners.kernels import Kernel
-from dpplearn.learners.loop import Limits, Run, last_gain, run
-from dpplearn.learners.quality.blend import Blend
-from dpplearn.learners.quality.learner import quality
-from dpplearn.learners.quality.problem import QualityProblem
-from dpplearn.learners.quality.standard_errors import standard_errors
-from dpplearn.learners.quality.target import Design, best_weights
-from dpplearn.learners.quality.weights import QualityWeights
-from dpplearn.learners.result import FitProgress, FitResult, Restart, provenance
-from dpplearn.learners.settings import Settings
+from dpplearn.learners.checkpoint import Callback
+from dpplearn.learners.data import checked_baskets, resolve_nonempty
+from dpplearn.learners.loop import Limits, last_gain
+from dpplearn.learners.problem import Learner
+from dpplearn.learners.quality.distribution import Design
+from dpplearn.learners.quality.problem import Blend, QualityProblem, quality
+from dpplearn.learners.result import FitResult
+from dpplearn.learners.settings import Settings, Task
+from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
-from dpplearn.models.training import Training
-from dpplearn.tools.threads import suitable_blas
 
 LEARNER = "quality"
 UNIFORM, EVIDENCE = "uniform", "evidence"
@@ -103,89 +94,23 @@ def fit_quality(
     settings = Settings(tol=tol, max_iter=max_iter, max_seconds=max_seconds, threads=threads)
     if ridge != EVIDENCE and not (isinstance(ridge, Real) and 0 <= float(ridge) < np.inf):
         raise InputError(f"ridge must be {EVIDENCE!r} or a number, 0 or more, got {ridge!r}")
-    given, callbacks = checked_baskets(baskets), as_callbacks(callback)
+    given = checked_baskets(baskets)
     encoded = None if features is None else as_features(features, given.catalogue)
-    design = None if encoded is None else Design.of_features(encoded)
-    data, blend = TrainingData.of(given), _blend(similarity, given)
-    problem = QualityProblem(data.distinct, threads, resolve_nonempty(nonempty, given), design, blend)
+    problem = QualityProblem(
+        given,
+        threads,
+        resolve_nonempty(nonempty, given),
+        None if encoded is None else Design.of_features(encoded),
+        _blend(similarity, given),
+        ridge=0.0 if ridge == EVIDENCE or encoded is None else float(ridge),
+        by_evidence=ridge == EVIDENCE and encoded is not None,
+        smooth=smooth and encoded is None,
+        notes=() if encoded is None else encoded.notes,
+    )
     problem.check_possible()
-    with suitable_blas(given.n_items, threads), saved_on_exit(callbacks):
-        return QualityFit(problem, data, len(given), settings, ridge, smooth, callbacks).result(encoded)
-
-
-@dataclass(frozen=True, eq=False)
-class QualityFit:
-    """A fit in progress."""
-
-    problem: QualityProblem
-    data: TrainingData
-    n_baskets: int
-    settings: Settings
-    ridge: float | str
-    smooth: bool
-    callbacks: Sequence[Callback]
-    began: float = field(default_factory=time.perf_counter)
-
-    @cached_property
-    def training(self) -> Training:
-        return Training.of(self.data.units)
-
-    def result(self, features: Features | None) -> FitResult[DPP]:
-        """Learn the strengths, and return the model with the weights at their best."""
-        problem, end = self._learned()
-        assert end.stop is not None
-        last = problem.profile(end.step.parameters["phi"], end.step.parameters["theta"])
-        # Smoothing before the strengths are learned would bias them.
-        final = replace(problem, smoothed=problem.design is None and self.smooth)
-        best = best_weights(final.target(last.phi)) if final.smoothed else last.optimum
-        errors, blend = standard_errors(problem, final, last, best.theta), problem.blend
-        weights = QualityWeights(
-            final.whole_design.among(final.items).names,
-            best.theta,
-            errors.of_weights,
-            blend.strength_names,
-            blend.strengths(last.phi)[0] if len(last.phi) else np.zeros(0),
-            errors.of_strengths,
-            None if problem.design is None else problem.ridge,
-            problem.design is None,
-            () if features is None else features.notes,
-        )
-        kernel = final.kernel(last.phi, best.theta)
-        model = self._model(
-            end,
-            kernel,
-            restarts=1,
-            stop=end.stop.name,
-            log_likelihood=problem.log_likelihood(kernel),
-            independent_log_likelihood=independent_log_likelihood(problem.baskets, nonempty=problem.nonempty),
-        )
-        return FitResult(model, end.history, end.stop, (Restart.of(end, START),), weights)
-
-    def _learned(self) -> tuple[QualityProblem, Run]:
-        """Return the run, and the problem with the ridge at its end."""
-        problem, starts = self.problem, self.problem.blend.starts()
-        if problem.design is not None:
-            by_evidence = self.ridge == EVIDENCE
-            problem = problem.with_evidence(starts[0]) if by_evidence else replace(problem, ridge=float(self.ridge))
-        settings = self.settings
-        limits = Limits(last_gain, settings.tol or 0.0, settings.max_iter, settings.max_seconds)
-        end = run(quality(starts, problem), limits, self._clock, self._observe)
-        if problem.ridge and self.ridge == EVIDENCE:  # at the strengths that were learned
-            problem = problem.with_evidence(end.step.parameters["phi"])
-        return problem, end
-
-    def _clock(self) -> float:
-        return time.perf_counter() - self.began
-
-    def _observe(self, now: Run) -> bool:
-        return notify(self.callbacks, FitProgress(0, now, lambda: self._model(now, now.kernel)))
-
-    def _model(self, now: Run, kernel: Kernel, **more: Any) -> DPP:
-        counts = {"n_baskets": self.n_baskets, "n_distinct": len(self.problem.baskets)}
-        known = {"nonempty": self.problem.nonempty, "shrinkage": 0.0, **counts}
-        learned = provenance(now, LEARNER, START, self.training, self._clock(), **known, **more)
-        model: DPP = self.problem.model(kernel, learned, replace(self.training, history=now.history))
-        return model
+    limits = Limits(last_gain, settings.tol or 0.0, settings.max_iter, settings.max_seconds)
+    learner = Learner(LEARNER, quality, last_gain)
+    return fit_task(Task(learner, problem, limits, restarts=1, init=START, validation=0.0), callback=callback)
 
 
 def _blend(similarity: Any, baskets: AnyBaskets) -> Blend:

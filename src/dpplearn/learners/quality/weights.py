@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Floats
-from dpplearn.tools.tables import WIDTH, TextTable, as_plain_text
-from dpplearn.tools.words import count, number
+from dpplearn.utils.text import WIDTH, TextTable, as_plain_text, count, number
 
 Z_95 = 1.959963984540054  # standard errors on either side of a 95 % interval
 MAX_ROWS_SHOWN = 20

@@ -6,13 +6,10 @@ from functools import partial
 
 from dpplearn.learners.loop import relative_change, remaining_gain
 from dpplearn.learners.problem import Learner
-from dpplearn.learners.symmetric.adam import adam
-from dpplearn.learners.symmetric.em import em
+from dpplearn.learners.symmetric.em import em, natural_em
+from dpplearn.learners.symmetric.factor import adam, lbfgs
+from dpplearn.learners.symmetric.fixed_points import mm, picard
 from dpplearn.learners.symmetric.k_ascent import k_ascent
-from dpplearn.learners.symmetric.lbfgs import lbfgs
-from dpplearn.learners.symmetric.mm import mm
-from dpplearn.learners.symmetric.natural_em import natural_em
-from dpplearn.learners.symmetric.picard import picard
 
 LEARNERS: dict[str, Learner] = {
     each.name: each

@@ -31,17 +31,17 @@ function table(id, columns, rows, caption) {
 function showFares(models) {
   const names = [...new Set(models.flatMap((each) => Object.keys(each.baselines ?? {})))];
   const columns = [
-    ["Category", (each) => titled(each.title)],
+    ["Model", (each) => titled(each.title)],
     ["Items", (each) => each.n_items, true],
     ["Baskets", (each) => each.n_baskets ?? "–", true],
-    ["Measured on", (each) => (each.on === "test" ? "baskets set aside" : "baskets learned from")],
-    ["Model", (each) => figure(each.log_likelihood), true],
+    ["Measured on", (each) => (each.on === "test" ? "held-out baskets" : "training baskets")],
+    ["Log-likelihood", (each) => figure(each.log_likelihood), true],
     ["Independent items", (each) => figure(each.independent), true],
     ["Gain", (each) => figure(each.gain), true],
     ["Percentile rank", (each) => figure(each.percentile_rank, 1), true],
     ...names.map((name) => [`Rank of ${name}`, (each) => figure(rank(each.baselines?.[name]), 1), true]),
   ];
-  table("fares", columns, models, "Categories, their models and baselines");
+  table("fares", columns, models, "Models and baselines");
 }
 
 const rank = (baseline) => (typeof baseline === "object" && baseline ? baseline.percentile_rank : baseline);
@@ -53,15 +53,15 @@ function showSegments(segments) {
     return element("li", {},
       element("h3", {}, `Segment ${number + 1}: ${percent(share)} of baskets`),
       element("div", { class: "share", "aria-hidden": "true" }, bar),
-      element("p", { class: "small" }, `${figure(size, 1)} items on average; likes more than others do:`),
+      element("p", { class: "small" }, `${figure(size, 1)} items on average; more likely than in other segments:`),
       element("ul", {}, ...likes.map(({ item, ratio }) =>
         element("li", {}, `${item} (${figure(ratio, 1)} times as likely)`))));
   });
-  const none = element("li", {}, "This model is a DPP, which knows one kind of people.");
+  const none = element("li", {}, "A DPP has no segments.");
   byId("segments").replaceChildren(...(cards.length ? cards : [none]));
 }
 
-// Blue below chance, red above it; a quarter and four times chance are the ends of the scale.
+// Blue below independence, red above it; lifts of 1/4 and 4 are the ends of the scale.
 function colour(lift) {
   const way = Math.max(-1, Math.min(1, Math.log2(Math.max(lift, 1e-6)) / 2));
   const end = way < 0 ? [33, 102, 172] : [214, 96, 77];
@@ -74,7 +74,7 @@ const cut = (name) => (name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…
 function showMap({ items, lift }) {
   const n = items.length;
   const side = n * CELL;
-  const about = `Heat map of ${n} items: how often every two are together, as a multiple of chance. ` +
+  const about = `Heat map of ${n} items: lift of every pair. ` +
     "The strongest pairs are in the tables below.";
   const map = drawn("svg", { role: "img", "aria-label": about, width: NAMES + side + 4, height: side + 4,
     viewBox: `0 0 ${NAMES + side + 4} ${side + 4}` });
@@ -87,20 +87,20 @@ function showMap({ items, lift }) {
         fill: row === column ? "#8a9099" : colour(lift[row][column]) });
       if (row !== column) {
         const words = drawn("title");
-        words.textContent = `${item} and ${other}: ${figure(lift[row][column])} times chance`;
+        words.textContent = `${item} and ${other}: ${figure(lift[row][column])} times as often as under independence`;
         here.append(words);
       }
       map.append(here);
     });
   });
-  byId("map").replaceChildren(n ? map : element("p", {}, "No two items are apart or together more than chance has it."));
+  byId("map").replaceChildren(n ? map : element("p", {}, "No pair differs from independence."));
 }
 
 function showPairs(id, pairs, caption) {
   const columns = [
     ["One", (each) => each.one],
     ["Other", (each) => each.other],
-    ["Times chance", (each) => figure(each.lift), true],
+    ["Lift", (each) => figure(each.lift), true],
   ];
   table(id, columns, pairs, caption);
 }
@@ -110,12 +110,12 @@ function showCalibration(calibration) {
   byId("calibration").replaceChildren();
   byId("calibration-table").replaceChildren();
   if (!calibration?.rows?.length) {
-    about.textContent = "This model does not tell what it was learned from, so there is nothing to compare with.";
+    about.textContent = "The model has no training record, so calibration is unknown.";
     return;
   }
   const { rows, on } = calibration;
-  about.textContent = "The probability that an item is in a basket which holds another, predicted and observed, on " +
-    (on === "test" ? "baskets set aside." : "the baskets that the model was learned from. On the line, predictions come true.");
+  about.textContent = "Probability that a basket with one item contains another, predicted and observed, on " +
+    (on === "test" ? "held-out baskets." : "the training baskets. On the line, predictions are calibrated.");
   byId("calibration").append(reliability(rows));
   table("calibration-table", [
     ["Predicted", (each) => figure(each.predicted, 4), true],
@@ -132,7 +132,7 @@ function reliability(rows) {
   const x = (value) => place(value);
   const y = (value) => PLOT - place(value);
   const plot = drawn("svg", { role: "img", width: PLOT, height: PLOT, viewBox: `0 0 ${PLOT + 20} ${PLOT}`,
-    "aria-label": "Predicted against observed probability; the figures are in the table below." });
+    "aria-label": "Predicted against observed probability; the values are in the table below." });
   plot.append(drawn("path", { class: "axis", d: `M50 10V${PLOT - 50}H${PLOT - 10}` }),
     drawn("line", { class: "ideal", x1: x(10 ** low), y1: y(10 ** low), x2: x(1), y2: y(1) }));
   for (let power = low; power <= 0; power += 1) {
@@ -160,8 +160,8 @@ async function show() {
     if (mine !== asked) return;
     showSegments(found.segments);
     showMap(found.map);
-    showPairs("substitutes", found.substitutes, "Items that stand in for each other");
-    showPairs("complements", found.complements, "Items that go together");
+    showPairs("substitutes", found.substitutes, "Pairs with the smallest lift");
+    showPairs("complements", found.complements, "Pairs with the largest lift");
     showCalibration(found.calibration);
     byId("status").textContent = `Showing ${titled(found.title)}, version ${found.version.slice(0, 12)}.`;
   });

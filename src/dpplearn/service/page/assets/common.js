@@ -1,4 +1,4 @@
-// What the pages share: asking the service, its key, and small pieces of HTML.
+// Shared by the pages: requests, the key, and small pieces of HTML.
 
 const KEY = "dpplearn-key";
 
@@ -6,7 +6,7 @@ export const byId = (id) => document.getElementById(id);
 
 export class ServiceError extends Error {}
 
-// Ask the service; what it calls a problem is thrown with its own words.
+// Send a request; problems are thrown with their own text.
 export async function ask(path, body) {
   const headers = { accept: "application/json" };
   const key = sessionStorage.getItem(KEY);
@@ -25,7 +25,7 @@ export async function ask(path, body) {
   }
   if (response.status === 401) {
     askForKey();
-    throw new ServiceError("This service asks for a key.");
+    throw new ServiceError("This service requires a key.");
   }
   const answer = await response.json();
   if (!response.ok) throw new ServiceError(answer.detail || answer.title);
@@ -44,7 +44,7 @@ function askForKey() {
   });
 }
 
-// Run something for the user, and tell what goes wrong.
+// Run an action and show what goes wrong.
 export async function attempt(work) {
   const trouble = byId("trouble");
   try {

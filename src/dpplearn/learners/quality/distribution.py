@@ -1,0 +1,237 @@
+"""The distribution of sets as an exponential family in item quality, and the best quality for a given similarity.
+
+L = D S D with D = diag(e^{u/2}), u = F θ. For a given S the log-likelihood is concave in θ, and Newton's method finds
+its maximum. [KT11a]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpplearn.arrays import EPSILON, Bools, Floats, Ints
+from dpplearn.data.features import Features
+
+MAX_QUALITY = 300.0  # |u| is clipped here, where e^u is still a number
+SMALL_LOG_DET = 1e-3  # below this, log det(I + L) loses its digits in 1 + L and is taken from eigenvalues
+
+MAX_CHANGE = 4.0  # of a quality in one step
+MAX_STEPS = 100
+GRADIENT_TOL = 1e-11
+MIN_STEP_SIZE = 2.0**-30
+SUFFICIENT = 1e-4  # fraction of the predicted ascent that a step must bring
+INTERCEPT = "(all items)"
+
+
+@dataclass(frozen=True, eq=False)
+class QualityDistribution:
+    """P(Y) ∝ exp(Σ_{i ∈ Y} u_i) det S_Y, over all sets or over those that are not empty.
+
+    log Z is convex in u: its gradient is the mean of the indicators of items, its Hessian their covariance. [KT11a]
+
+    Examples
+    --------
+    >>> distribution = QualityDistribution.of(np.eye(2), np.zeros(2))
+    >>> distribution.mean.round(6).tolist(), round(distribution.log_normaliser, 4)
+    ([0.5, 0.5], 1.3863)
+    """
+
+    d: Floats  # (n_items,) e^{u/2}
+    inverse: Floats  # (n_items, n_items) (L + I)⁻¹
+    K: Floats  # (n_items, n_items) of the distribution over all sets
+    log_normaliser: float
+    share: float  # c: P(Y ≠ ∅) under the distribution over all sets where that is conditioned on, else 1
+
+    @classmethod
+    def of(cls, S: Floats, u: Floats, *, nonempty: bool = False) -> QualityDistribution:
+        """Return the distribution with this similarity and quality.
+
+        Parameters
+        ----------
+        S
+            Symmetric and positive semidefinite.
+        u
+            One per item.
+        nonempty
+            Whether the distribution is conditioned on nonempty sets.
+
+        Returns
+        -------
+        QualityDistribution
+
+        Examples
+        --------
+        >>> QualityDistribution.of(np.eye(2), np.zeros(2), nonempty=True).mean.round(4).tolist()
+        [0.6667, 0.6667]
+        """
+        d = np.exp(np.clip(u, -MAX_QUALITY, MAX_QUALITY) / 2)
+        L = d[:, None] * S * d
+        factor = np.linalg.cholesky(L + np.eye(len(L)))
+        log_det = 2 * float(np.log(factor.diagonal()).sum())
+        if nonempty and log_det < SMALL_LOG_DET:  # P(Y ≠ ∅) is then nearly 0
+            log_det = float(np.log1p(np.linalg.eigvalsh(L)).sum())
+        half = np.linalg.inv(factor)
+        inverse = half.T @ half
+        K = L @ inverse
+        share = -math.expm1(-log_det) if nonempty else 1.0
+        of_share = math.log(share) if share > 0 else -math.inf
+        return cls(d, inverse, np.asarray((K + K.T) / 2), log_det + of_share, share)
+
+    @property
+    def mean(self) -> Floats:
+        """Inclusion probabilities k_i = K_ii/c: the gradient of log Z."""
+        return np.asarray(self.K.diagonal() / self.share)
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance C_ij = (K_ii K_jj − K_ij²)/c − k_i k_j, C_ii = k_i − k_i²: the Hessian of log Z."""
+        own, k = self.K.diagonal(), self.mean
+        C = (np.outer(own, own) - self.K**2) / self.share - np.outer(k, k)
+        np.fill_diagonal(C, k - k**2)
+        return np.asarray(C)
+
+    @property
+    def by_similarity(self) -> Floats:
+        """Derivative ∂ log Z/∂S = D (L + I)⁻¹ D/c."""
+        return np.asarray(self.d[:, None] * self.inverse * self.d / self.share)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The linear map u = F θ from weights to the quality of items.
+
+    The columns of F are a constant and the features; without features, F is the identity.
+    """
+
+    F: Floats  # (n_items, n_weights)
+    names: tuple[str, ...]
+    free: bool = False  # one weight per item: F is the identity
+
+    @classmethod
+    def of_items(cls, labels: tuple[object, ...]) -> Design:
+        """Return a design with one weight per item."""
+        return cls(np.eye(len(labels)), tuple(map(str, labels)), free=True)
+
+    @classmethod
+    def of_features(cls, features: Features) -> Design:
+        """Return a design with a constant and one weight per feature."""
+        ones = np.ones((len(features.matrix), 1))
+        return cls(np.hstack([ones, features.matrix]), (INTERCEPT, *features.names))
+
+    @cached_property
+    def shrunk(self) -> Bools:
+        """Weights with a ridge penalty: those of features."""
+        return np.array([not self.free and name != INTERCEPT for name in self.names], dtype=bool)
+
+    def quality(self, theta: Floats) -> Floats:
+        """Return u = F θ."""
+        return theta if self.free else np.asarray(self.F @ theta)
+
+    def slopes(self, by_item: Floats) -> Floats:
+        """Return Fᵀ x."""
+        return by_item if self.free else np.asarray(self.F.T @ by_item)
+
+    def information(self, C: Floats) -> Floats:
+        """Return Fᵀ C F."""
+        return C if self.free else np.asarray(self.F.T @ C @ self.F)
+
+    def among(self, items: Ints) -> Design:
+        """Return the design of some of the items."""
+        if self.free:
+            return Design.of_items(tuple(self.names[i] for i in items))
+        return Design(self.F[items], self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The objective of the weights: frequencies m of the items, a similarity, a distribution and the ridge penalty."""
+
+    S: Floats  # (n_items, n_items)
+    m: Floats  # (n_items,)
+    design: Design
+    nonempty: bool
+    ridge: float = 0.0  # per basket: the weights of features lose ridge/2 · θ²
+
+    @property
+    def penalty(self) -> Floats:
+        """Ridge penalty of every weight."""
+        return np.asarray(self.ridge * self.design.shrunk)
+
+    def distribution(self, theta: Floats) -> QualityDistribution:
+        """Return the distribution with these weights."""
+        return QualityDistribution.of(self.S, self.design.quality(theta), nonempty=self.nonempty)
+
+    def value(self, theta: Floats, distribution: QualityDistribution) -> float:
+        """Return mᵀu − log Z minus the ridge penalty: all of the likelihood that depends on the weights."""
+        fit = float(self.m @ self.design.quality(theta)) - distribution.log_normaliser
+        return fit - float(self.penalty @ theta**2) / 2
+
+    def gradient(self, theta: Floats, distribution: QualityDistribution) -> Floats:
+        """Return Fᵀ(m − k) minus the derivative of the penalty."""
+        return np.asarray(self.design.slopes(self.m - distribution.mean) - self.penalty * theta)
+
+    def information(self, distribution: QualityDistribution) -> Floats:
+        """Return the negative Hessian, Fᵀ C F plus the ridge."""
+        return np.asarray(self.design.information(distribution.covariance) + np.diag(self.penalty))
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best weights, the distribution and the value there."""
+
+    theta: Floats
+    distribution: QualityDistribution
+    value: float
+    steps: int
+
+
+def first_weights(target: Target) -> Floats:
+    """Return initial weights: logit(m), or its least-squares approximation by features."""
+    m = np.clip(target.m, 1e-6, 1 - 1e-6)
+    u = np.log(m) - np.log1p(-m)
+    if target.design.free:
+        return np.asarray(u)
+    return np.asarray(np.linalg.lstsq(target.design.F, u, rcond=None)[0])
+
+
+def best_weights(target: Target, theta: Floats | None = None) -> Optimum:
+    """Return the optimum by damped Newton steps θ + t H⁻¹ g: t is halved until the objective rises enough.
+
+    The objective is concave, so there is one optimum, whatever the start.
+    """
+    theta = first_weights(target) if theta is None else theta
+    distribution = target.distribution(theta)
+    value = target.value(theta, distribution)
+    for step in range(MAX_STEPS):
+        g = target.gradient(theta, distribution)
+        if np.abs(g).max(initial=0.0) <= GRADIENT_TOL:
+            return Optimum(theta, distribution, value, step)
+        direction = _solved(target.information(distribution), g)
+        direction /= max(1.0, float(np.abs(target.design.quality(direction)).max()) / MAX_CHANGE)
+        slope, t = float(g @ direction), 1.0
+        rounding = 100 * EPSILON * max(1.0, abs(value))
+        while True:
+            there = target.distribution(theta + t * direction)
+            new = target.value(theta + t * direction, there)
+            if new >= value + SUFFICIENT * t * slope - rounding:
+                break
+            t /= 2
+            if t < MIN_STEP_SIZE:
+                return Optimum(theta, distribution, value, step)
+        theta, distribution, value = theta + t * direction, there, new
+    return Optimum(theta, distribution, value, MAX_STEPS)
+
+
+def _solved(H: Floats, g: Floats) -> Floats:
+    """Return H⁻¹ g; where H is singular to rounding, with a small multiple of I added."""
+    scale = max(float(H.diagonal().max()), EPSILON)
+    for more in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
+        try:
+            factor = np.linalg.cholesky(H + more * scale * np.eye(len(H)))
+        except np.linalg.LinAlgError:
+            continue
+        return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, g)))
+    return g / scale

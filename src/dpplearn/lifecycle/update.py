@@ -1,0 +1,526 @@
+"""update: fit a model again with new baskets, and report what changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
+from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.times import decay, known_times
+from dpplearn.data.totals import item_weights
+from dpplearn.distributions.components import Stack
+from dpplearn.distributions.interaction import Dense
+from dpplearn.errors import InputError
+from dpplearn.evaluation.metrics import weighted_mean
+from dpplearn.learners.checkpoint import ProgressBar
+from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
+from dpplearn.learners.result import FitResult
+from dpplearn.learners.settings import settings_of
+from dpplearn.learners.symmetric.table import LEARNERS
+from dpplearn.learners.train import fit_with
+from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
+from dpplearn.models.training import Training
+from dpplearn.utils.progress import shown_progress
+from dpplearn.utils.text import WIDTH, TextTable, as_plain_text, contents, count, number, shown, times_as_likely
+
+SETS_PER_BASKET, MIN_SETS, MAX_SETS = 5, 10_000, 100_000  # with fewer sets an update would fit their sampling noise
+MIN_HOLDERS = 20  # items and pairs in fewer drawn sets are left as they are: few sets would get very large weights
+SETS_PER_PAIR = 4  # drawn sets per pair of items, from which on the frequencies of pairs are fitted as well
+MAX_ROUNDS = 20  # over all items and pairs
+FACTOR_TOL = 1e-6  # stop once no factor differs from 1 by more than this
+
+
+def draw_sets(model: SetModel, n: int, rng: Seed = None, threads: int | None = None) -> Baskets:
+    """Draw n sets from the model."""
+    sets = model.distribution.sample(n, None, rng, threads)
+    rows = np.repeat(np.arange(n), [len(each) for each in sets])
+    return Baskets.from_pairs(rows, np.concatenate([*sets, np.zeros(0, np.int64)]), n, model.catalogue)
+
+
+def training_weight(model: SetModel) -> float:
+    """Return the total weight of the baskets that the model was fitted to."""
+    weight = model.training.weight if model.training is not None else model.learned.weight
+    if weight is None:
+        raise InputError(
+            "the model does not record how many baskets it was fitted to; pass these baskets as well (old=, --old)"
+        )
+    return weight
+
+
+def draw_training_sets(model: SetModel, rng: Seed = None, threads: int | None = None) -> Baskets:
+    """Draw sets with the total weight of the training baskets.
+
+    They also get the item frequencies of the training baskets, and the pair frequencies if there are enough sets.
+    """
+    weight, known = training_weight(model), model.training
+    n_sets = int(np.clip(SETS_PER_BASKET * weight, MIN_SETS, MAX_SETS))
+    drawn = draw_sets(model, n_sets, rng, threads)
+    if known is not None:
+        n_pairs = drawn.n_items * (drawn.n_items - 1) / 2
+        enough = n_sets >= SETS_PER_PAIR * n_pairs and not known.least  # all pairs are known
+        drawn = with_frequencies(drawn, known.frequencies, known.pair_frequencies() if enough else None)
+    return drawn.reweighted(weight / drawn.total_weight)
+
+
+def with_frequencies(baskets: Baskets, items: Floats, pairs: Floats | None = None) -> Baskets:
+    """Reweight the baskets until items, and pairs if given, have these frequencies, by iterative proportional fitting.
+
+    Feature after feature (an item or a pair), the baskets with the feature and those without it are rescaled to the
+    weights f and 1 − f. Only the ratio of the two factors matters, so only the baskets with the feature change.
+    """
+    rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
+    of_items = _holders(rows, baskets.indices.astype(np.int64), items)
+    weights = baskets.weights
+    if pairs is not None:
+        weights = _fitted(weights, [*_holders(*_pairs_held(baskets), pairs.reshape(-1)), *of_items])
+    # No weights may meet all pairs at once; the items are then still met.
+    return baskets.weighted(_fitted(weights, of_items))
+
+
+def _fitted(weights: Floats, features: list[tuple[Ints, float]]) -> Floats:
+    """Return the weights after rescaling by each feature in turn, for several rounds."""
+    for _ in range(MAX_ROUNDS):
+        weights = weights / weights.sum()
+        total, largest = 1.0, 0.0
+        for holders, f in features:
+            held = float(weights[holders].sum())
+            if not FACTOR_TOL * total < held < (1 - FACTOR_TOL) * total:
+                continue  # all baskets hold it, or only baskets that other features exclude
+            factor = f / (1 - f) * (total - held) / held
+            weights[holders] *= factor
+            total += (factor - 1) * held
+            largest = max(largest, abs(factor - 1))
+        if largest <= FACTOR_TOL:
+            break
+    return weights
+
+
+def _holders(rows: Ints, features: Ints, frequencies: Floats) -> list[tuple[Ints, float]]:
+    """Return for each feature in enough baskets the rows of these baskets, and its frequency.
+
+    Frequencies of 0 and 1 are replaced by nearby ones, as they would need infinite factors.
+    """
+    order = np.argsort(features, kind="stable")
+    which, first = np.unique(features[order], return_index=True)
+    wanted = np.clip(frequencies[which], FACTOR_TOL, 1 - FACTOR_TOL).tolist()
+    held_by = np.split(rows[order], first[1:])
+    return [each for each in zip(held_by, wanted, strict=True) if len(each[0]) >= MIN_HOLDERS]
+
+
+def _pairs_held(baskets: Baskets) -> tuple[Ints, Ints]:
+    """Return the row and the number i N + j of every pair of items i < j in a basket."""
+    rows, pairs = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for group in baskets.by_size:
+        first, second = np.triu_indices(group.sets.shape[1], 1)
+        rows.append(np.repeat(group.rows, len(first)))
+        pairs.append((group.sets[:, first].astype(np.int64) * baskets.n_items + group.sets[:, second]).reshape(-1))
+    return np.concatenate(rows), np.concatenate(pairs)
+
+
+MIN_EXPECTED = 5  # expected new baskets with an item that has vanished if there is none
+N_COMPARED, K = 10, 5  # items whose recommendations are compared, and how many of each
+MAX_NAMED = 5  # items in a sentence
+
+
+@dataclass(frozen=True)
+class Counted:
+    """An item and the number of new baskets that contain it."""
+
+    item: Label
+    n_baskets: float
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Recommendations for an item that entered or left the first five."""
+
+    item: Label
+    entered: tuple[Label, ...]
+    left: tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Mean log-likelihood per basket under the old and the new model, over their common items."""
+
+    n_baskets: int
+    n_items: int
+    before: float
+    after: float
+    in_sample: bool  # whether the model after was learned from these baskets
+
+    @property
+    def gain(self) -> float:
+        """In nats per basket."""
+        return self.after - self.before
+
+    def __str__(self) -> str:
+        which = "the new baskets, to which it was fitted" if self.in_sample else count(self.n_baskets, "test basket")
+        if not math.isfinite(self.gain):
+            return f"On {which}, the log-likelihood per basket went from {number(self.before)} to {number(self.after)}."
+        figures = f"log-likelihood {number(self.before)} before, {number(self.after)} after"
+        return f"On {which}, a basket is {times_as_likely(self.gain)}, compared with before, on average ({figures})."
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes made by an update. Printed, it is a summary.
+
+    Examples
+    --------
+    >>> likelihood = Likelihood(40, 12, -3.0, -2.9, in_sample=False)
+    >>> print(Changes(40, 200.0, 40.0, 10000, likelihood, (Counted("mobile", 7.0),), (), ()))
+    Fitted to 40 new baskets and 200 old ones, replaced by 10,000 sets drawn from
+    the model.
+    On 40 test baskets, a basket is 1.11 times as likely, compared with before, on
+    average (log-likelihood -3.0000 before, -2.9000 after).
+    1 new item: mobile (in 7 baskets).
+    No item has vanished.
+    No recommendation for the most frequent items has changed.
+    """
+
+    n_new: int
+    past_weight: float  # how many baskets the past still counts as
+    new_weight: float
+    drawn: int | None  # sets that stood in for the past; None where its baskets were there
+    likelihood: Likelihood
+    new_items: tuple[Counted, ...]
+    vanished: tuple[Label, ...]  # that should have been in five or more of the new baskets, and were in none
+    moved: tuple[Moved, ...]
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """The changes except the recommendations, one sentence each."""
+        replaced = "" if self.drawn is None else f", replaced by {count(self.drawn, 'set')} drawn from the model"
+        weighted = "" if self.new_weight == self.n_new else f" (weight {number(self.new_weight, 1)})"
+        new, past = count(self.n_new, "new basket"), count(self.past_weight)
+        yield f"Fitted to {new}{weighted} and {past} old ones{replaced}."
+        yield str(self.likelihood)
+        yield _of_new(self.new_items)
+        yield _of_vanished(self.vanished)
+        if not self.moved:
+            yield "No recommendation for the most frequent items has changed."
+
+    @property
+    def table(self) -> TextTable:
+        """The recommendations that moved."""
+        return TextTable(
+            "What to add to the most frequent items",
+            f"Items that entered or left the first {K} recommendations.",
+            ["given", "entered", "left"],
+            [(shown(each.item), contents(each.entered), contents(each.left)) for each in self.moved],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON.
+
+        Returns
+        -------
+        dict
+
+        Examples
+        --------
+        >>> Changes(1, 2.0, 1.0, None, Likelihood(1, 2, -1.0, -1.0, True), (), ("cot",), ()).to_dict()["vanished"]
+        ['cot']
+        """
+        plain = asdict(self)
+        return {
+            **plain,
+            "new_items": list(plain["new_items"]),
+            "vanished": list(self.vanished),
+            "moved": list(plain["moved"]),
+        }
+
+    def __str__(self) -> str:
+        lines = [fill(each, WIDTH, break_on_hyphens=False) for each in self.sentences]
+        return "\n".join([*lines, *(as_plain_text(self.table) if self.moved else [])])
+
+
+def check_comparable(before: SetModel, baskets: Baskets) -> None:
+    """Raise an error, before fitting, if there is nothing to compare the models on."""
+    if not known_baskets(baskets, before.catalogue, "drop")[0].total_weight > 0:
+        raise InputError(
+            f"none of {count(len(baskets), 'basket')} holds an item that the model has, to compare both models on; "
+            "pass others for that (test=, --test)"
+        )
+
+
+def likelihoods(before: SetModel, after: SetModel, baskets: Baskets, *, in_sample: bool) -> Likelihood:
+    """Return the log-likelihoods of the old items of baskets. If the old model has no empty baskets, baskets without
+    old items are left out, and both models are conditioned on nonempty sets."""
+    seen, _ = known_baskets(baskets, before.catalogue, "drop")
+    common = after if after.catalogue == before.catalogue else after.restrict(before.items)
+    then, now = (weighted_mean(_log_probs(model, seen, before.nonempty), seen.weights) for model in (before, common))
+    return Likelihood(len(seen), len(before.items), then, now, in_sample)
+
+
+def _log_probs(model: SetModel, baskets: Baskets, nonempty: bool) -> Floats:
+    found = model.log_prob(baskets)
+    return found - np.log1p(-np.exp(model.log_prob([]))) if nonempty else found
+
+
+def changed_items(before: SetModel, new: Baskets) -> dict[str, tuple[Any, ...]]:
+    """Return new items, most frequent first, and vanished items, most expected first."""
+    counts = item_weights(new)
+    unknown = [place for place in np.argsort(-counts, kind="stable") if new.items[place] not in before.catalogue]
+    here = new.catalogue.translation(before.catalogue)
+    seen = np.where(here >= 0, counts[here], 0)
+    expected = before.marginals() * new.total_weight
+    gone = [
+        place for place in np.argsort(-expected, kind="stable") if expected[place] >= MIN_EXPECTED and not seen[place]
+    ]
+    return {
+        "new_items": tuple(Counted(new.items[place], float(counts[place])) for place in unknown if counts[place] > 0),
+        "vanished": before.catalogue.select(gone),
+    }
+
+
+def moved_recommendations(before: SetModel, after: SetModel, new: Baskets) -> tuple[Moved, ...]:
+    """Return the changed recommendations for the most frequent new items that are possible under both models."""
+    order = np.argsort(-item_weights(new), kind="stable")
+    possible = [{*model.catalogue.select(np.flatnonzero(model.marginals() > 0))} for model in (before, after)]
+    looked_at = [new.items[place] for place in order if all(new.items[place] in each for each in possible)][:N_COMPARED]
+    found = []
+    for item in looked_at:
+        first, second = ([each.item for each in model.recommend([item], K)] for model in (before, after))
+        entered, left = (
+            tuple(a for a in these if a not in those) for these, those in ((second, first), (first, second))
+        )
+        if entered or left:
+            found.append(Moved(item, entered, left))
+    return tuple(found)
+
+
+def _of_new(items: tuple[Counted, ...]) -> str:
+    if not items:
+        return "No item is new."
+    named = "; ".join(f"{shown(each.item)} (in {count(each.n_baskets, 'basket')})" for each in items[:MAX_NAMED])
+    more = f"; and {count(len(items) - MAX_NAMED)} more" if len(items) > MAX_NAMED else ""
+    return f"{count(len(items), 'new item')}: {named}{more}."
+
+
+def _of_vanished(items: tuple[Label, ...]) -> str:
+    if not items:
+        return "No item has vanished."
+    more = f"; and {count(len(items) - MAX_NAMED)} more" if len(items) > MAX_NAMED else ""
+    verb, stays = ("has", "it stays") if len(items) == 1 else ("have", "they stay")
+    gone = f"{count(len(items), 'item')} {verb} vanished: no new basket holds {contents(items[:MAX_NAMED])}{more}"
+    return f"{gone}. In the model {stays}, with a decreasing probability."
+
+
+Model = DPP | Mixture
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Update:
+    """The updated model, the old one, and the changes. Printed, it is a summary.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> old = dl.fit_dpp([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1).model
+    >>> dl.update(old, [["cot", "mobile"], ["crib"]] * 5, rng=0).model.items
+    ('bib', 'cot', 'crib', 'mobile')
+    """
+
+    model: Model
+    before: Model
+    fit: FitResult[Any]
+    changes: Changes
+
+    def __repr__(self) -> str:
+        return str(self.changes)
+
+
+class Past(NamedTuple):
+    """The old training baskets, or sets drawn from the model in place of them, and their stored counts."""
+
+    baskets: Baskets
+    training: Training | None  # None where it is that of the baskets
+    drawn: bool
+
+
+def update(
+    model: Model | FitResult[Any],
+    baskets: Baskets | Iterable[Iterable[Any]],
+    *,
+    old: Baskets | Iterable[Iterable[Any]] | None = None,
+    forget: float = 0.0,
+    half_life: Any = None,
+    test: Baskets | Iterable[Iterable[Any]] | None = None,
+    rng: Seed = None,
+    threads: int | None = None,
+    max_seconds: float | None = None,
+    progress: bool = False,
+) -> Update:
+    """Fit a model again with new baskets, starting from the old one, and report what changed.
+
+    A model does not store its training baskets. If you have them, pass them as `old`, which gives the best result.
+    Otherwise sets drawn from the model replace them, with the same total weight and item frequencies, and the same pair
+    frequencies if there are enough sets. New items start at their frequency, without interactions. See
+    docs/guide/updating.md for a comparison with a new fit.
+
+    Parameters
+    ----------
+    model
+        A DPP, a Mixture or the result of a fit.
+    baskets
+        New baskets: `Baskets` or a list of lists.
+    old
+        The training baskets of the model.
+    forget
+        Fraction of the weight of old baskets to remove, from 0 to 1.
+    half_life
+        Time after which the weight of a basket halves: "90d", "12w", "36h" or a number of days; a number if times are
+        numbers. New baskets, and `old` ones, then need times; drawn sets are as old as the oldest new basket.
+    test
+        Baskets to compare both models on. Default: the new baskets, which favour the new model.
+    rng
+        Seed or generator of the draws and of the fit.
+    threads, max_seconds, progress
+        As in `fit`.
+
+    Returns
+    -------
+    Update
+        The model as `model`, over the items of both, and the `changes`.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> old = dl.fit_dpp([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10, shrinkage=0.1).model
+    >>> found = update(old, [["cot", "mobile"], ["crib"]] * 5, rng=0)
+    >>> [(each.item, each.n_baskets) for each in found.changes.new_items]
+    [('mobile', 5.0)]
+    """
+    model = model.model if isinstance(model, FitResult) else model
+    new = as_baskets(baskets)
+    judged = new if test is None else as_baskets(test)
+    _check(model, new, forget)
+    check_comparable(model, judged)
+    rng = np.random.default_rng(rng)
+    catalogue = Catalogue.union([model.catalogue, new.catalogue])
+    with shown_progress(progress and old is None, transient=True) as shown:
+        shown.bar("drawing sets from the model")
+        past = _past(model, old, catalogue, rng, threads)
+    kept, fresh = _aged(past, new, 1 - forget, half_life)
+    both = _joined([kept, fresh], catalogue)
+    options: dict[str, Any] = {"threads": threads, "max_seconds": max_seconds, "nonempty": model.nonempty}
+    share_not_shrunk = fresh.total_weight / both.total_weight if past.drawn else 1.0
+    settings, seed = settings_of(**options, **_as_learned(model, share_not_shrunk)), int(rng.integers(2**63))
+    with shown_progress(progress) as shown:
+        found = fit_with(settings, both, start=model, rng=seed, callback=ProgressBar(shown), as_weighed=True)
+    updated = _with_truth(found.model, model, past, kept, fresh)
+    likelihood = likelihoods(model, updated, judged, in_sample=test is None)
+    return Update(updated, model, found, _changes(model, updated, new, likelihood, past, kept, fresh))
+
+
+def _check(model: Any, new: Baskets, forget: Any) -> None:
+    """Raise an error before fitting."""
+    if not isinstance(model, Model):
+        raise InputError(f"got a {type(model).__name__} as the model; expected a DPP, a Mixture or the result of a fit")
+    if model.learned.learner == QUALITY or isinstance(model.distribution.components, Stack):
+        raise InputError(
+            "models of `fit_weights` and `fit_quality` cannot be updated: refit them to old and new baskets"
+        )
+    if not new.total_weight > 0:
+        raise InputError(f"{len(new)} new baskets of total weight {new.total_weight:g}: nothing to fit")
+    empty = int((new.sizes[new.weights > 0] == 0).sum())
+    if empty and model.nonempty:
+        raise InputError(
+            f"{empty} of {len(new)} new baskets are empty, which is impossible under this model; drop them "
+            "(baskets.subset(baskets.sizes > 0)) or fit a new model to all baskets"
+        )
+    if isinstance(forget, bool | str) or not 0 <= forget <= 1:
+        raise InputError(f"forget must be between 0 and 1, got {forget!r}")
+
+
+def _past(model: Model, old: Any, catalogue: Catalogue, rng: np.random.Generator, threads: int | None) -> Past:
+    if old is None:
+        return Past(draw_training_sets(model, rng, threads), model.training, drawn=True)
+    known = as_baskets(old)
+    _, left_out = known.known_to(catalogue)
+    if left_out:
+        raise InputError(
+            f"{count(left_out.n_baskets, 'old basket')} of {count(len(known))} hold items that neither the model nor "
+            f"the new baskets have (for instance {contents(left_out.examples)}); expected those that the model was "
+            "learned from: leave such items out (old.of_items(model.items))"
+        )
+    return Past(known, None, drawn=False)
+
+
+def _aged(past: Past, new: Baskets, share: float, half_life: Any) -> tuple[Baskets, Baskets]:
+    """Return old and new baskets with their remaining weights."""
+    if half_life is None:
+        return past.baskets.reweighted(share), new
+    times = known_times(new.times)
+    of_past = times.min(keepdims=True) if past.drawn else known_times(past.baskets.times)
+    now = max(times.max(), of_past.max())
+    return (
+        replace(past.baskets, weights=share * past.baskets.weights * decay(of_past, half_life, now)),
+        replace(new, weights=new.weights * decay(times, half_life, now)),
+    )
+
+
+def _joined(parts: list[Baskets], catalogue: Catalogue) -> Baskets:
+    """Return the baskets of positive weight, over all items."""
+    there = [replace(part, ids=None, times=None).subset(part.weights > 0).over(catalogue) for part in parts]
+    return Baskets.together(there)
+
+
+def _as_learned(model: Model, share: float) -> dict[str, Any]:
+    """Return the options of `fit` with which the model was fitted.
+
+    Sets drawn from a shrunk DPP are already shrunk, so that only the share of the new baskets needs shrinkage. No
+    baskets are held out from a low-rank mixture: drawn sets would always favour the model that they were drawn from.
+    """
+    if isinstance(model, DPP):
+        known = model.learned.shrinkage
+        learner = model.learned.learner if model.learned.learner in LEARNERS else "lbfgs"
+        return {"learner": learner, "shrinkage": None if known is None else known * share}
+    interaction = getattr(model.distribution.components, "interaction", None)
+    if not isinstance(interaction, Dense):
+        return {"validation": 0.0}
+    return {"attraction": not np.allclose(interaction.X, interaction.X.swapaxes(1, 2))}
+
+
+def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh: Baskets) -> Model:
+    """Return the model with the training record of the real baskets instead of the drawn sets."""
+    weight = kept.total_weight + fresh.total_weight
+    n_past = training_weight(before) if past.drawn else len(past.baskets)
+    learned = replace(updated.learned, start="update", n_baskets=round(n_past) + len(fresh), weight=weight)
+    learned = replace(learned, n_distinct=None) if past.drawn else learned
+    training = updated.training
+    if past.drawn and past.training is not None and kept.total_weight > 0:
+        share = kept.total_weight / past.training.weight
+        of_new = Training.of(fresh.over(updated.catalogue))
+        of_new = of_new.over(updated.catalogue, updated.catalogue, fresh.total_weight / of_new.weight)
+        known = past.training.over(updated.catalogue, before.catalogue, share) + of_new
+        training = replace(known, history=None if training is None else training.history)
+    if training is not None and before.training is not None:
+        training = replace(training, blend=before.training.blend)
+    found: Model = updated.with_record(learned, training)
+    return found
+
+
+def _changes(
+    before: Model, after: Model, new: Baskets, likelihood: Likelihood, past: Past, kept: Baskets, fresh: Baskets
+) -> Changes:
+    return Changes(
+        n_new=len(new),
+        past_weight=kept.total_weight,
+        new_weight=fresh.total_weight,
+        drawn=len(past.baskets) if past.drawn else None,
+        likelihood=likelihood,
+        **changed_items(before, new),
+        moved=moved_recommendations(before, after, new),
+    )

@@ -1,0 +1,223 @@
+"""Around every request: authentication, the limit on bodies, one log line, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import os
+import re
+import secrets
+import struct
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dpplearn.service.errors import Problem
+from dpplearn.service.loader import LiveModelStore
+from dpplearn.service.settings import digest_of_key
+
+LOGGER = logging.getLogger("dpplearn.service")
+REQUEST_ID = re.compile(r"[\w.-]{1,64}")  # identifiers that a client may choose
+MAX_PATH = 200  # characters of a path in the log
+UNMATCHED = "(unmatched)"  # one label for all unknown addresses
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # environment variable: where several workers keep their counts
+MAX_READS, SECONDS_BETWEEN_READS = 20, 0.05  # of the counters of all workers
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)  # seconds
+
+
+def key_guard(keys: tuple[bytes, ...]) -> Callable[[Request], Awaitable[None]]:
+    """Return a FastAPI dependency that rejects requests without a valid key.
+
+    The key is sent as `Authorization: Bearer KEY` or `X-API-Key: KEY`. The guard belongs to the routes and does not
+    look at the path, so it holds under any root path, mount or prefix.
+
+    Parameters
+    ----------
+    keys
+        Digests of the valid keys, as `read_keys` returns them.
+    """
+
+    async def guard(request: Request) -> None:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+        digest = digest_of_key(given.encode("latin-1"))  # the encoding of header values in ASGI
+        # Constant-time comparison: the time must not depend on how much of the key is right.
+        if not any(hmac.compare_digest(digest, key) for key in keys):
+            raise Problem("no-key", "missing or invalid key; send it as Authorization: Bearer KEY or as X-API-Key: KEY")
+
+    return guard
+
+
+class BodyLimit:
+    """Reads the whole body before anything is done with it, and rejects it as soon as it is too large."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self._app, self._max_bytes = app, max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self._app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "0")
+        too_large = announced.isdecimal() and int(announced[:20]) > self._max_bytes
+        body, more = bytearray(), not too_large
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            too_large = len(body) > self._max_bytes
+            more = message.get("more_body", False) and not too_large
+        if too_large:
+            problem = Problem("too-large", f"the body has more than {self._max_bytes} bytes; send less at a time")
+            await problem.response({"connection": "close"})(scope, receive, send)
+            return
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def receive_whole() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, receive_whole, send)
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line, with the fields given as `extra={"fields": ...}`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: Mapping[str, Any] = getattr(record, "fields", {})
+        line = {"time": utc(record.created), "level": record.levelname.lower(), "event": record.getMessage(), **fields}
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def utc(seconds: float) -> str:
+    """Return a Unix time in ISO format."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def log_to_stderr(*, quiet: bool = False) -> None:
+    """Write the logs of the service and of uvicorn to standard error; with `quiet`, errors only."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for logger in (LOGGER, logging.getLogger("uvicorn")):
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.ERROR if quiet else logging.INFO)
+
+
+def log_event(event: str, level: int = logging.INFO, **fields: Any) -> None:
+    """Log an event that is not a request."""
+    LOGGER.log(level, event, extra={"fields": fields})
+
+
+class RequestLog:
+    """Counts, times and logs every request. Items are logged only if `log_baskets` is set."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        identifier = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        scope["noted"] = {}  # fields that handlers add to the log line
+        began, status = time.perf_counter(), 500
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                more = [(b"x-request-id", identifier.encode()), (b"x-content-type-options", b"nosniff")]
+                message["headers"] = [*message.get("headers", ()), *more]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            self._note(scope, status, time.perf_counter() - began, identifier)
+
+    def _note(self, scope: Scope, status: int, seconds: float, identifier: str) -> None:
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        route = getattr(scope.get("route"), "path", UNMATCHED)
+        self._metrics.requests.labels(route, method, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        if LOGGER.isEnabledFor(logging.INFO):
+            fields = {"id": identifier, "method": method, "path": scope["path"][:MAX_PATH], "status": status}
+            fields |= {"ms": round(1000 * seconds, 3), **scope["noted"]}
+            # Built by hand: finding the line of code that logs would take longer than the rest.
+            record = logging.LogRecord(LOGGER.name, logging.INFO, "", 0, "request", (), None)
+            record.fields = fields
+            LOGGER.handle(record)
+
+
+class Metrics:
+    """Counters of this process. With several workers, prometheus_client adds them up in a shared folder."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+
+        def counter(name: str, about: str, *labels: str) -> Counter:
+            return Counter(f"dpplearn_{name}", about, labels, registry=self.registry)
+
+        self.requests = counter("requests", "Requests answered.", "route", "method", "status")
+        self.unknown = counter("unknown_items", "Requested items that are unknown.", "model")
+        self.loads = counter("store_loads", "Loads of the model store, by event.", "event")
+        self.seconds = Histogram(
+            "dpplearn_request_seconds", "Response time.", ["route"], registry=self.registry, buckets=BUCKETS
+        )
+
+    def text(self, store: LiveModelStore) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
+        of_models = CollectorRegistry()
+        of_models.register(ModelGauges(store))
+        requests = _of_all_workers() if SHARED_FOLDER in os.environ else generate_latest(self.registry)
+        return requests + generate_latest(of_models)
+
+
+def _of_all_workers() -> bytes:
+    """Return the sum of the counters of all workers. A worker that is starting may just be creating its file."""
+    for _ in range(MAX_READS):
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        try:
+            return generate_latest(registry)
+        except struct.error:  # a file without contents
+            time.sleep(SECONDS_BETWEEN_READS)
+    raise OSError(f"a file of counters in {os.environ[SHARED_FOLDER]} has been empty for {MAX_READS} reads")
+
+
+class ModelGauges(Collector):
+    """Versions and ages of the models, and which are broken."""
+
+    def __init__(self, store: LiveModelStore) -> None:
+        self._store = store
+
+    def collect(self) -> Iterator[Metric]:
+        store, now = self._store.now, time.time()
+        version = GaugeMetricFamily("dpplearn_model_info", "1 for the version in use.", labels=["model", "version"])
+        age = GaugeMetricFamily("dpplearn_model_age_seconds", "Since its file was written.", labels=["model"])
+        loaded = GaugeMetricFamily("dpplearn_model_loaded_seconds", "Since it was loaded.", labels=["model"])
+        broken = GaugeMetricFamily("dpplearn_model_broken", "1 if the newest file is broken.", labels=["model"])
+        for name, each in store.models.items():
+            version.add_metric([name, each.version], 1)
+            age.add_metric([name], max(now - each.modified, 0))
+            loaded.add_metric([name], max(now - each.loaded, 0))
+        for name in {**store.models, **store.broken}:
+            broken.add_metric([name], float(name in store.broken))
+        refused = GaugeMetricFamily("dpplearn_store_refused", "1 if the current source is not served as a whole.")
+        refused.add_metric([], float(bool(self._store.failed)))
+        yield from (version, age, loaded, broken, refused)

@@ -1,0 +1,88 @@
+"""Memory limits of this process."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from dpplearn.errors import InputError
+
+NUMBER = 8  # bytes
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+
+def check_memory(needed: float, what: str, instead: str) -> None:
+    """Raise an error if more bytes are needed than this process can have."""
+    limit = memory_limit()
+    if limit is not None and needed > limit:
+        raise InputError(f"{what} needs about {in_bytes(needed)} of memory, and there are {in_bytes(limit)}; {instead}")
+
+
+def memory_limit() -> float | None:
+    """Return the smallest of the limits of the machine, the control groups and `ulimit -v`; None if unknown."""
+    return min((*_of_machine(), *_of_control_groups(), *_of_process()), default=None)
+
+
+def in_bytes(size: float) -> str:
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if size >= scale:
+            return f"{size / scale:,.3g} {unit}" if size < 1e15 else f"{size / scale:,.0f} {unit}"
+    return f"{size / 1e3:.3g} kB"
+
+
+def _of_machine() -> Iterator[float]:
+    try:
+        yield float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # not on every system
+        return
+
+
+def _of_process() -> Iterator[float]:
+    try:
+        import resource
+    except ImportError:  # not on every system
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY:
+        yield float(limit)
+
+
+def _of_control_groups() -> Iterator[float]:
+    """Yield the limits of all control groups of this process, of versions 1 and 2."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            yield from group_limits(CONTROL_GROUPS, path, "memory.max")
+        elif "memory" in controllers.split(","):
+            yield from group_limits(CONTROL_GROUPS / "memory", path, "memory.limit_in_bytes")
+
+
+def group_limits(root: Path, path: str, name: str) -> Iterator[float]:
+    """Yield the limits of a group and its parents. In a container, the root holds the limit of the container."""
+    inside = PurePosixPath(path.lstrip("/"))
+    for group in (inside, *inside.parents):
+        try:
+            text = (root / group / name).read_text(encoding="utf-8").strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            yield float(text)
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Pause the cyclic garbage collector, which takes most of the time of making many small tuples."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,143 @@
+"""One safetensors file: arrays and a JSON document, written atomically, checked when read. Nothing in it can run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.errors import InputError
+from dpplearn.utils.files import OutputKind, replace_file
+from dpplearn.version import __version__
+
+FORMAT_VERSION = 2
+MAPPED = 32_000_000  # bytes of arrays, beyond which they stay in the file until they are used
+NUMPY = {  # by what safetensors calls it
+    **{f"F{bits}": np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
+    **{f"I{bits}": np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
+    **{f"U{bits}": np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
+    "BOOL": np.dtype(bool),
+}
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document: Mapping[str, Any]) -> None:
+    """Write the file whole or not at all."""
+    from safetensors.numpy import save
+
+    versions = {"dpplearn": __version__, "numpy": np.__version__}
+    try:
+        text = json.dumps({**document, "versions": versions}, sort_keys=True, allow_nan=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{fspath(path)} is not written: a {kind} file keeps what JSON has, but {error}") from None
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    metadata = {
+        "kind": f"dpplearn {kind}",
+        "format": str(FORMAT_VERSION),
+        "document": text,
+        "sha256": _digest(text, contiguous),
+        "sha256 of the document": _digest(text, {}),
+        "dpplearn": versions["dpplearn"],
+    }
+    replace_file(Path(path), save(contiguous, metadata=metadata))
+
+
+def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+    """The arrays and the document; a file that is truncated, foreign, newer or changed is an error.
+
+    Of large files the document alone is checked, and arrays are mapped: to read all of it would take longer than to use
+    what is asked for.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = fspath(path)
+    if os.path.isdir(path):
+        raise InputError(f"{path} is a folder; expected a dpplearn {kind} file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            _check_kind(path, kind, metadata)
+            mapped = os.path.getsize(path) > MAPPED
+            arrays = _mapped(path) if mapped else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise InputError(f"no file is called {path}") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    except (
+        SafetensorError,
+        UnicodeDecodeError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
+        raise InputError(
+            f"{path} is not a whole dpplearn {kind} file (truncated, damaged, or of another kind): {error}"
+        ) from None
+    text = metadata.get("document", "")
+    whole, document = metadata.get("sha256"), metadata.get("sha256 of the document")
+    of_document = mapped and document is not None
+    if document != _digest(text, {}) if of_document else whole != _digest(text, arrays):
+        raise InputError(f"{path} was changed after it was written: its checksum does not match; write it again")
+    try:
+        return arrays, dict(json.loads(text))
+    except (TypeError, ValueError, RecursionError):
+        raise InputError(f"{path} does not hold a {kind}: its document is {text[:80]!r}") from None
+
+
+def tensor_file(kind: str) -> OutputKind:
+    """Return the output type of the files that `write_tensors` writes for `kind`."""
+    return OutputKind(f"a dpplearn {kind} file", lambda path: _kind_of(path) == f"dpplearn {kind}")
+
+
+def _kind_of(path: Path) -> str | None:
+    """Return the kind that the metadata names; None if this is no safetensors file. The arrays may be damaged."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > os.path.getsize(path):
+            return None
+        try:
+            kind = json.loads(file.read(length))["__metadata__"]["kind"]
+        except (ValueError, LookupError, TypeError):
+            return None
+    return kind if isinstance(kind, str) else None
+
+
+def _mapped(path: str) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a file that safetensors finds whole, as they lie in it, read-only."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    content = np.memmap(path, np.uint8, "r")[8 + length :]
+    return {
+        name: content[slice(*each["data_offsets"])].view(NUMPY[each["dtype"]]).view(np.ndarray).reshape(each["shape"])
+        for name, each in header.items()
+        if name != "__metadata__"
+    }
+
+
+def _check_kind(path: str, kind: str, metadata: Mapping[str, str]) -> None:
+    found = metadata.get("kind")
+    if found != f"dpplearn {kind}":
+        what = f"a {found} file" if found else "a safetensors file of another program"
+        raise InputError(f"{path} is {what}; expected a dpplearn {kind} file")
+    if metadata.get("format") != str(FORMAT_VERSION):
+        raise InputError(
+            f"{path} has format {metadata.get('format')}, written by dpplearn {metadata.get('dpplearn')}; dpplearn "
+            f"{__version__} reads format {FORMAT_VERSION}: fit the model again, or use the version that wrote it"
+        )
+
+
+def _digest(text: str, arrays: Arrays) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
+        digest.update(arrays[name].data if arrays[name].size else b"")
+    return digest.hexdigest()

@@ -1,0 +1,147 @@
+"""Drift checks: no false alarm, and one for every kind of shift."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import dpplearn as dl
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.lifecycle.check import ALARMS, LEVEL, _count_p_values, _holm
+from dpplearn.models.training import Training
+from helpers.command import parsed, run
+
+N_ITEMS = 12
+
+
+def baskets_of(p: list[float] | np.ndarray, n: int, seed: int) -> dl.Baskets:
+    """Of independent items."""
+    held = np.random.default_rng(seed).random((n, len(p))) < p
+    return dl.Baskets.from_matrix(held, [f"item {number}" for number in range(len(p))])
+
+
+@pytest.fixture(scope="module")
+def p() -> np.ndarray:
+    return np.linspace(0.05, 0.4, N_ITEMS)
+
+
+@pytest.fixture(scope="module")
+def model(p: np.ndarray) -> dl.DPP:
+    """The very law of the first baskets, with what it was learned from."""
+    train = baskets_of(p, 2000, 0)
+    return dl.DPP(SpectralDPP.from_K(np.diag(train.frequencies())), train.items, training=Training.of(train))
+
+
+def test_baskets_of_the_same_law_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
+    found = [dl.check(model, baskets_of(p, 1000, seed)) for seed in range(1, 11)]
+    assert [each.alarms for each in found] == [()] * 10
+
+
+def test_the_levels_of_all_comparisons_add_up_to_the_promised_rate_of_false_alarms() -> None:
+    assert len(ALARMS) == 5
+    assert pytest.approx(0.01) == LEVEL * len(ALARMS)
+
+
+def test_differences_beyond_chance_that_matter_to_nobody_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
+    """With so many baskets 4 % more of every item is far beyond chance."""
+    known = model.training
+    many = Training(1e7, known.frequencies * 1e7, known.pairs, known.pair_weights)
+    sure = dl.DPP(model.kernel, model.items, training=many)
+    found = dl.check(sure, baskets_of(1.04 * known.frequencies, 30_000, 1))
+    assert found.size.significant
+    assert not found.drifted
+
+
+def test_few_training_baskets_are_part_of_the_comparison(p: np.ndarray) -> None:
+    """The model is as wrong as 60 baskets make it, and recent ones are many: as if it were the truth, it would raise an
+    alarm every time."""
+    alarms = {"known": 0, "taken for the truth": 0}
+    for seed in range(10):
+        train, recent = baskets_of(p, 60, seed), baskets_of(p, 3000, 100 + seed)
+        kernel = SpectralDPP.from_K(np.diag(np.clip(train.frequencies(), 0.01, 0.99)))
+        alarms["known"] += dl.check(dl.DPP(kernel, train.items, training=Training.of(train)), recent).drifted
+        alarms["taken for the truth"] += dl.check(dl.DPP(kernel, train.items), recent).drifted
+    assert alarms["known"] == 0
+    assert alarms["taken for the truth"] >= 8
+
+
+def test_items_that_moved_are_named_the_largest_shift_first(model: dl.DPP, p: np.ndarray) -> None:
+    shifted = p.copy()
+    shifted[3], shifted[8] = 2.5 * p[3], 0.4 * p[8]
+    found = dl.check(model, baskets_of(shifted, 1000, 1))
+    assert found.alarms == ("items",)
+    assert [each.item for each in found.moved] == ["item 3", "item 8"]
+    assert "size" in dl.check(model, baskets_of(1.2 * p, 1000, 1)).alarms
+
+
+def test_a_change_in_what_is_bought_together_is_seen_though_all_is_as_frequent_as_before() -> None:
+    repels = dl.DPP.from_K([[0.5, 0.45], [0.45, 0.5]], ["cot", "crib"])
+    found = dl.check(repels, dl.Baskets.from_lists([[], ["cot"], ["crib"], ["cot", "crib"]] * 50))
+    assert found.alarms == ("likelihood",)
+
+
+def test_unknown_items_are_counted_and_raise_an_alarm_where_they_are_many(model: dl.DPP, p: np.ndarray) -> None:
+    known = list(baskets_of(p, 600, 1))
+    few, many = ([[*each, "new"] if row % every == 0 else each for row, each in enumerate(known)] for every in (50, 8))
+    assert dl.check(model, few).alarms == ()
+    found = dl.check(model, many)
+    assert found.alarms == ("unknown",)
+    assert found.unknown == pytest.approx(1 / 8)
+    assert "new" in str(found)
+
+
+def test_impossible_baskets_raise_an_alarm_and_are_not_in_the_mean() -> None:
+    never_both = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])
+    found = dl.check(never_both, [["cot"], ["crib"]] * 100 + [["cot", "crib"]] * 20)
+    assert "impossible" in found.alarms
+    assert found.likelihood.found == pytest.approx(np.log(0.5))
+    assert dl.check(never_both, [["cot", "crib"]] * 20).drifted
+    merged = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "crib"]], weights=[450, 450, 100])
+    assert "impossible" in dl.check(never_both, merged).alarms
+
+
+def test_a_check_needs_a_model_and_baskets_of_its_items(model: dl.DPP) -> None:
+    with pytest.raises(dl.InputError):
+        dl.check(model, [["new"]] * 5)
+    with pytest.raises(dl.InputError):
+        dl.check("model.safetensors", [["item 3"]])
+
+
+def test_baskets_count_as_their_weights_say(model: dl.DPP, p: np.ndarray) -> None:
+    """A tenth with an item that is unknown, a tenth that never was possible: as rows of their own, or merged."""
+    recent = [list(each) for each in baskets_of(p, 400, 1)]
+    recent = [[*each, "unheard of"] if row % 10 == 0 else each for row, each in enumerate(recent)]
+    rows = dl.Baskets.from_lists(recent)
+    merged, nothing = rows.deduplicated(), dl.Baskets.from_lists([["unheard of", "item 1"]] * 900, weights=[0] * 900)
+    found = [dl.check(model, each) for each in (rows, merged, dl.Baskets.together([rows, nothing]))]
+    assert [each.unknown for each in found] == pytest.approx([0.1] * 3)
+    assert [each.alarms for each in found] == [found[0].alarms] * 3
+    assert found[1].n_baskets == 400
+
+
+def test_p_values_are_those_of_an_exact_test_and_corrected_for_all_items() -> None:
+    """Given how often an item was picked in all, of 300 recent baskets and 100 training baskets."""
+    found = _count_p_values(np.array([12, 0, 0]) / 300, 300, np.array([1, 9, 0]) / 100, 100)
+    exact = [2 * binomtest(k, n, 0.75, alternative=tail).pvalue for k, n, tail in ((12, 13, "greater"), (0, 9, "less"))]
+    np.testing.assert_allclose(found, [*exact, 1])
+    certain = _count_p_values(np.array([0.1]), 100, np.array([0.05]), np.inf)
+    np.testing.assert_allclose(certain, 2 * binomtest(10, 100, 0.05, alternative="greater").pvalue)
+    np.testing.assert_allclose(_holm(np.array([0.04, 0.01, 0.03])), [0.06, 0.03, 0.06])
+
+
+def test_the_program_reports_drift_by_its_exit_code(model: dl.DPP, p: np.ndarray, tmp_path: Path) -> None:
+    names = [each.replace(" ", "_") for each in model.items]
+    dl.DPP(model.kernel, names, training=model.training).save(tmp_path / "model")
+    for name, share in (("same", p), ("other", p[::-1])):
+        lines = (" ".join(each).replace("item ", "item_") for each in baskets_of(share, 500, 1))
+        (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+    assert run("check", tmp_path / "model", tmp_path / "same.txt").returncode == 0
+    done = run("check", tmp_path / "model", tmp_path / "other.txt", "--json")
+    report = parsed(done.stdout)
+    assert (done.returncode, done.stderr, report["drifted"]) == (3, "", True)
+    assert "items" in report["alarms"]
+    assert len(report["moved"]) > 3
+    assert run("check", tmp_path / "model", tmp_path / "none.txt").returncode == 1

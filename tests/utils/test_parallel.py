@@ -1,0 +1,170 @@
+"""Jobs over processes: retries, failures, and nothing left running however the loop ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dpplearn.errors import InputError
+from dpplearn.utils.parallel import Failure, run_over_processes, run_with_retries
+
+pytestmark = pytest.mark.slow
+PATIENCE = 60  # seconds
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def make_or_wait_for(mark: Path, makes: bool) -> bool:
+    """One job makes the mark that the other one waits for."""
+    if makes:
+        mark.touch()
+    else:
+        wait_for(mark)
+    return mark.exists()
+
+
+def fail(number: int) -> None:
+    raise ZeroDivisionError(number)
+
+
+def test_results_come_as_jobs_end_each_with_its_job(tmp_path: Path) -> None:
+    run = partial(make_or_wait_for, tmp_path / "mark")
+    assert list(run_over_processes([False, True], run, 2)) == [(True, True), (False, True)]
+
+
+def test_a_failed_job_is_named_and_ends_the_workers(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="7"):
+        list(run_over_processes([7], fail, 1))
+
+
+def test_leaving_the_loop_ends_the_workers(tmp_path: Path) -> None:
+    results = run_over_processes(["", "a", "b"], partial(pid_then_sleep, tmp_path), 3)
+    assert next(results) == ("", None)
+    for name in ("a", "b"):
+        wait_for(tmp_path / name)
+    pids = [int((tmp_path / name).read_text()) for name in ("a", "b")]
+    assert all(map(is_running, pids))
+    results.close()
+    assert_all_end(pids)
+
+
+def touch_then_sleep(mark: Path) -> None:
+    mark.touch()
+    time.sleep(1)
+
+
+SLOW_START = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from dpplearn.utils.parallel import run_over_processes
+from utils.test_parallel import touch_then_sleep
+try:
+    list(run_over_processes([1000.0], time.sleep, 1, begin=partial(touch_then_sleep, Path(sys.argv[1]))))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="this system has no groups of processes")
+def test_ctrl_c_while_workers_start_is_handled_by_the_parent_alone(tmp_path: Path) -> None:
+    """A terminal sends it to all of them; a worker that is not yet ready would die with a traceback."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SLOW_START, tmp_path / "starting"],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as parent:
+        wait_for(tmp_path / "starting")
+        os.killpg(parent.pid, signal.SIGINT)
+        assert parent.communicate(timeout=PATIENCE) == ("interrupted\n", "")
+
+
+def count_and_die(marks: Path, job: str) -> int:
+    """How often it was run; "die" dies every time, "once" the first time."""
+    with open(marks / job, "a") as file:
+        file.write("x")
+    runs = len((marks / job).read_text())
+    if job == "die" or (job == "once" and runs == 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if job == "input":
+        raise InputError("no good")
+    if job == "bug":
+        raise ZeroDivisionError("by nought")
+    return runs
+
+
+def test_a_job_whose_worker_dies_is_run_again_and_the_others_never_notice(tmp_path: Path) -> None:
+    jobs = ["once", "die", "input", "bug", "a", "b", "c"]
+    found = dict(run_with_retries(jobs, partial(count_and_die, tmp_path), 2))
+    died = found.pop("die")
+    assert isinstance(died, Failure)
+    assert died.attempts == 3
+    assert found == {
+        "once": 2,
+        "input": Failure("no good"),
+        "bug": Failure("ZeroDivisionError: by nought"),
+        "a": 1,
+        "b": 1,
+        "c": 1,
+    }
+    assert len((tmp_path / "die").read_text()) == 3
+
+
+def pid_then_sleep(folder: Path, job: str) -> None:
+    if job:
+        (folder / job).write_text(str(os.getpid()))
+        time.sleep(1000)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def assert_all_end(pids: list[int]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, pids))
+
+
+ORPHANS = """
+import sys
+from functools import partial
+from pathlib import Path
+from dpplearn.utils.parallel import run_with_retries
+from utils.test_parallel import pid_then_sleep
+list(run_with_retries(["a", "b"], partial(pid_then_sleep, Path(sys.argv[1])), 2))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells by /proc which processes there are")
+def test_no_worker_outlives_its_killed_parent(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ORPHANS, tmp_path],
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+    ) as parent:
+        for name in ("a", "b"):
+            wait_for(tmp_path / name)
+        parent.kill()
+        parent.communicate(timeout=PATIENCE)
+    assert_all_end([int((tmp_path / name).read_text()) for name in ("a", "b")])
