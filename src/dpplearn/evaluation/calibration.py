@@ -32,7 +32,8 @@ class ReliabilityRow:
 class Reliability:
     """Reliability table for one ranking task.
 
-    `error` is the expected calibration error: the mean absolute difference of `observed` and `predicted`, weighted by `weight`.
+    `error` is the expected calibration error: the mean absolute difference of `observed` and `predicted` over the rows,
+    weighted by `weight`.
     `predicted_items` and `observed_items` are the mean number of further items of a basket: the sum of the predicted
     probabilities, and how many were held out.
     """
