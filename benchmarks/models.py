@@ -27,7 +27,8 @@ SIZES = {"all": None, "2N": 2, "20N": 20}
 DRAWS = {"all": 3, "2N": 10, "20N": 3}
 LITTLE = ("2N", "20N")
 MIXTURE, SYMMETRIC, NONSYMMETRIC, SEGMENTS = "mixture", "symmetric DPP", "nonsymmetric DPP", "segments alone"
-FIGURES = ("log_likelihood", "percentile_rank", "recall@10")
+TASKS = ("given_one", "given_half", "all_but_one")
+RANKING = ("percentile_rank", "recall@10")
 
 Job = tuple[str, str, int]  # data, size, number of the split
 Learn = Callable[[dl.Baskets, int], dl.FitResult]
@@ -36,8 +37,7 @@ MODELS: dict[str, Learn] = {
     MIXTURE: lambda train, seed: dl.fit(train, rng=seed),
     NONSYMMETRIC: lambda train, seed: dl.fit(train, segments=1, rng=seed),
     SEGMENTS: lambda train, seed: dl.fit(train, attraction=False, rank=0, rng=seed),
-    # The shrinkage makes every test basket possible.
-    SYMMETRIC: lambda train, seed: dl.fit_dpp(train, shrinkage=0.01, rng=seed),
+    SYMMETRIC: lambda train, seed: dl.fit_dpp(train, rng=seed),
 }
 OF_LITTLE = (MIXTURE,)
 
@@ -70,23 +70,24 @@ def run(job: Job) -> Row:
         models[model] = MODELS[model](train, number_)
         seconds[model] = time.perf_counter() - began
     found = dl.evaluate(models, test, train=train, k=10, rng=number_)
-    return {
-        each: {
-            **{name: found.estimate(each, name).value for name in FIGURES if _has(found, each, name)},
-            "calibration": found.reliability[each]["given_one"].error if each in found.reliability else None,
-            "sizes": found.size_distance.get(each),
-            "seconds": seconds.get(each),
-        }
-        for each in found.names
+    return {each: {**results(found, each), "seconds": seconds.get(each)} for each in found.names}
+
+
+def results(found: dl.Evaluation, model: str) -> Row:
+    """Return the measures of one model. Baselines that only rank have no likelihood, calibration and sizes."""
+    row: Row = {
+        f"{measure}, {task}": found.estimate(model, measure, task=task).value for measure in RANKING for task in TASKS
     }
+    if "log_likelihood" in found.measures(model):
+        row["log_likelihood"] = found.estimate(model).value
+    if model in found.reliability:
+        row |= {f"calibration, {task}": found.reliability[model][task].error for task in TASKS}
+        row["sizes"] = found.size_distance[model]
+    return row
 
 
-def _has(found: dl.Evaluation, model: str, measure: str) -> bool:
-    return measure != "log_likelihood" or measure in found.measures(model)
-
-
-def mean(rows: Sequence[Row], model: str, figure: str) -> float:
-    return float(np.mean([row[model][figure] for row in rows]))
+def mean(rows: Sequence[Row], model: str, measure: str) -> float:
+    return float(np.mean([row[model][measure] for row in rows]))
 
 
 def gain(rows: Sequence[Row], model: str = MIXTURE) -> float:
@@ -102,22 +103,31 @@ def tables(rows: dict[Job, Row], names: Sequence[str]) -> list[TextTable]:
     little = [name for name in names if (name, "2N") in of]
     return [
         TextTable(
-            "Gain over independent items, in nats per unseen basket",
+            "Gain over independent items, in nats per held-out basket",
             "",
             ("data", *(f"{each}>" for each in models)),
             [(name, *(number(gain(of[name, "all"], each), 3) for each in models)) for name in names],
         ),
-        TextTable(
-            "Mean percentile rank / recall@10 of a random item held out",
-            "",
-            ("data", *(f"{each}>" for each in rankers)),
-            [(name, *(ranking(of[name, "all"], each) for each in rankers)) for name in names],
+        *(
+            TextTable(
+                f"Mean percentile rank / recall@10, {task.replace('_', ' ')}",
+                "",
+                ("data", *(f"{each}>" for each in rankers)),
+                [(name, *(ranking(of[name, "all"], each, task) for each in rankers)) for name in names],
+            )
+            for task in TASKS
         ),
         TextTable(
-            "Calibration error of P(i given a), times 10,000; total variation of the size distribution; seconds",
+            "Calibration error of the mixture, times 10,000",
             "",
-            ("data", "mixture>", "symmetric>", "sizes>", "symmetric>", "s>"),
-            [(name, *quality(of[name, "all"])) for name in names],
+            ("data", *(f"{task.replace('_', ' ')}>" for task in TASKS), "symmetric, given one>"),
+            [(name, *calibration(of[name, "all"])) for name in names],
+        ),
+        TextTable(
+            "Total variation distance of the size distribution; seconds per fit of the mixture",
+            "",
+            ("data", "mixture>", "symmetric>", "seconds>"),
+            [(name, *sizes(of[name, "all"])) for name in names],
         ),
         TextTable(
             "Little data: gain; percentile rank of the mixture and of item-to-item",
@@ -128,18 +138,24 @@ def tables(rows: dict[Job, Row], names: Sequence[str]) -> list[TextTable]:
     ]
 
 
-def ranking(rows: Sequence[Row], model: str) -> str:
-    return f"{mean(rows, model, 'percentile_rank'):.1f}/{100 * mean(rows, model, 'recall@10'):.1f}"
+def ranking(rows: Sequence[Row], model: str, task: str) -> str:
+    rank, recall = (mean(rows, model, f"{measure}, {task}") for measure in RANKING)
+    return f"{rank:.1f}/{100 * recall:.1f}"
 
 
-def quality(rows: Sequence[Row]) -> tuple[str, ...]:
-    errors = [number(1e4 * mean(rows, each, "calibration"), 0) for each in (MIXTURE, SYMMETRIC)]
-    sizes = [number(mean(rows, each, "sizes"), 3) for each in (MIXTURE, SYMMETRIC)]
-    return (*errors, *sizes, number(mean(rows, MIXTURE, "seconds"), 2))
+def calibration(rows: Sequence[Row]) -> list[str]:
+    errors = [mean(rows, MIXTURE, f"calibration, {task}") for task in TASKS]
+    errors.append(mean(rows, SYMMETRIC, "calibration, given_one"))
+    return [number(1e4 * error, 0) for error in errors]
+
+
+def sizes(rows: Sequence[Row]) -> list[str]:
+    distances = [number(mean(rows, model, "sizes"), 3) for model in (MIXTURE, SYMMETRIC)]
+    return [*distances, number(mean(rows, MIXTURE, "seconds"), 2)]
 
 
 def of_little(rows: Sequence[Row]) -> tuple[str, ...]:
-    ranks = (f"{mean(rows, each, 'percentile_rank'):.1f}" for each in (MIXTURE, ITEM_TO_ITEM))
+    ranks = (f"{mean(rows, each, 'percentile_rank, all_but_one'):.1f}" for each in (MIXTURE, ITEM_TO_ITEM))
     return (number(gain(rows), 3), *ranks)
 
 
