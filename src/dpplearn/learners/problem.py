@@ -106,6 +106,10 @@ class Problem:
         """Return the kernel of the last step, with what else is known at the end of a fit."""
         return Finished(step.kernel)
 
+    def facts(self) -> dict[str, Any]:
+        """Return entries of the training record that describe the model."""
+        return {}
+
     def memory(self, learner: Learner) -> float:
         """Return the bytes that learning needs at its peak."""
         return 8.0 * self.baskets.n_items**2 * learner.matrices

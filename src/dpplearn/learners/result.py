@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from textwrap import fill
-from typing import Generic, TypeVar
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,12 @@ from dpplearn.models.history import History
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.provenance import Provenance
 from dpplearn.models.training import Training
-from dpplearn.utils.text import WIDTH, count, signed, times_as_likely
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, share, signed, small, times_as_likely
+
+BASELINE = (
+    "Independent items have the frequencies of the training baskets, with half a basket with and half a basket without "
+    "each item added, so that no item is impossible."
+)
 
 Model = TypeVar("Model", bound=DPP | Mixture, covariant=True)
 
@@ -72,11 +77,10 @@ class Restart:
         seconds = run.entry.seconds - run.entries[0].seconds
         return cls(start, run.entry.log_likelihood, run.n_iter, seconds, run.stop)
 
-    def __str__(self) -> str:
-        return (
-            f"{self.start:<8} {self.log_likelihood:>12.6f}  {self.n_iter:>5} iterations  {self.seconds:>8.2f} s  "
-            f"{self.stop.name.lower().replace('_', ' ')}"
-        )
+    def cells(self) -> tuple[str, ...]:
+        """Return the values as text, for a table."""
+        stop = self.stop.name.lower().replace("_", " ")
+        return self.start, number(self.log_likelihood, 6), count(self.n_iter), number(self.seconds, 2), stop
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,43 +138,181 @@ class FitResult(Generic[Model]):
         """Whether the model is the optimum: the tolerance was met, or it is known in closed form."""
         return self.stop in {Stop.TOLERANCE, Stop.CLOSED_FORM}
 
-    def __repr__(self) -> str:
-        how = self.model.learned
-        gain = self.log_likelihood - self.independent_log_likelihood
-        given = ", given that it is not empty" if how.nonempty else ""
-        given = f", given that it has {count(how.size, 'item')}" if how.size is not None else given
-        compared = f"{signed(gain)} nats{', BELOW independent items' if gain < -1e-9 else ''}"
-        if self.shrinkage == 1:
-            compared = "the model is independent items with smoothed frequencies"
-        chosen = " (chosen by cross-validation)" if how.shrinkage_chosen else ""
-        facts = {
-            "a basket is": f"{times_as_likely(gain)} under the model, compared with independent items ({compared})",
-            "shrinkage": f"{self.shrinkage:.3g}{chosen}" if self.shrinkage else "",
-            "stopped": f"after {self.n_iter} iterations and {self.history.seconds[-1]:.2f} s"
-            f"{' (converged)' if self.converged else ''}: {self.stop.value}",
-            "log-likelihood": f"{self.log_likelihood:.4f} per basket{given}",
-            "independent items": f"{self.independent_log_likelihood:.4f} per basket",
-            "expected size": f"{self.expected_size:.2f} items{given if how.size is None else ''}",
+    def to_dict(self, test: Baskets | None = None) -> dict[str, Any]:
+        """Return the report of the fit as plain values.
+
+        Parameters
+        ----------
+        test : Baskets, optional
+            Held-out baskets to compare the model with independent items on.
+
+        Returns
+        -------
+        dict
+            Values that the model does not have are None.
+        """
+        learned, model = self.model.learned, self.model
+        assert model.training is not None  # every model of a fit has it
+        return {
+            "kind": model.kind,
+            "segments": learned.segments,
+            "rank": learned.rank,
+            "attraction": learned.attraction,
+            "shrinkage": self.shrinkage if model.kind == "dpp" else None,
+            "shrinkage_chosen": bool(learned.shrinkage_chosen) if model.kind == "dpp" else None,
+            "quality": None if self.quality is None else self.quality.to_dict(),
+            "n_baskets": learned.n_baskets,
+            "n_distinct": learned.n_distinct,
+            "n_items": len(model.items),
+            "weight": model.training.weight,
+            "mean_size": float(model.training.frequencies.sum()),
+            "learner": learned.learner,
+            "start": learned.start,
+            "stop": self.stop.name,
+            "stopped_because": self.stop.value,
+            "converged": self.converged,
+            "n_iter": self.n_iter,
+            "evaluations": learned.evaluations,
+            "seconds": learned.seconds,
+            "validation": learned.validation,
+            "validation_log_likelihood": learned.validation_log_likelihood,
+            "nonempty": model.nonempty,
+            "size": learned.size,
+            "to_gain": learned.to_gain,
+            "expected_size": self.expected_size,
+            "train": self._compared_on_training(),
+            "test": None if test is None else self._compared_on(test),
+            "independent": model.independent,
+            "caution": model.caution,
+            "restarts": [{**asdict(each), "stop": each.stop.name} for each in self.restarts],
         }
-        if how.to_gain is not None:
-            facts["still to gain"] = f"{how.to_gain:.1g} at most, by other weights of these models"
-        if how.validation is not None:
-            facts["held out"] = f"{how.validation:.0%}, {how.validation_log_likelihood:.4f} per validation basket"
-        lines = [
-            f"FitResult: {how.learner} from {how.start}, {count(how.n_baskets, 'basket')} "
-            f"({how.n_distinct:,} distinct) of {count(len(self.model.items), 'item')}",
-            *(_fact(name, text) for name, text in facts.items() if text),
-        ]
+
+    def _baseline(self) -> IndependentItems:
+        """Independent items with the smoothed frequencies of the training baskets."""
+        training, nonempty = self.model.training, self.model.nonempty
+        assert training is not None
+        p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
+        return IndependentItems(p, nonempty)
+
+    def _compared_on_training(self) -> dict[str, Any]:
+        learned, training = self.model.learned, self.model.training
+        assert training is not None
+        assert learned.n_baskets is not None
+        if learned.size is not None:
+            return _comparison(learned.n_baskets, self.log_likelihood, self.independent_log_likelihood)
+        # Under independence the mean log-likelihood depends on the item frequencies m alone:
+        # Σ m_i log p_i + (1 − m_i) log(1 − p_i), minus log P(Y ≠ ∅).
+        p, m = self._baseline().p, training.frequencies
+        mean = float(m @ np.log(p) + (1 - m) @ np.log1p(-p))
+        if self.model.nonempty:
+            mean -= float(np.log(-np.expm1(np.log1p(-p).sum())))
+        return _comparison(learned.n_baskets, self.log_likelihood, mean)
+
+    def _compared_on(self, test: Baskets) -> dict[str, Any]:
+        return _comparison(len(test), self.model.log_likelihood(test), self._baseline().mean_log_likelihood(test))
+
+    def tables(self, test: Baskets | None = None) -> Iterator[Part]:
+        """Yield the report of the fit as tables and sentences.
+
+        Parameters
+        ----------
+        test : Baskets, optional
+            Held-out baskets to compare the model with independent items on.
+        """
+        report = self.to_dict(test)
+        given = ", given that it is not empty" if report["nonempty"] else ""
+        given = f", given that it has {count(report['size'], 'item')}" if report["size"] is not None else given
+        parts = [(name, report[name]) for name in ("train", "test") if report[name] is not None]
+        yield Facts("Fit", list(_facts(report, given)))
+        yield TextTable(
+            f"Mean log-likelihood per basket{given}, and gain over independent items",
+            _in_words(*parts[-1]),
+            ["", "baskets>", "gain>", "model>", "independent items>"],
+            [(name, *_cells(part)) for name, part in parts],
+        )
+        yield BASELINE
+        if self.quality is not None:
+            yield from self.quality.tables()
         if len(self.restarts) > 1:
-            lines.append(f"  runs (the best of {len(self.restarts)} is returned)")
-            lines += [f"    {number}  {line}" for number, line in enumerate(self.restarts)]
-        if self.model.independent:
-            lines.append(fill(self.model.caution, WIDTH, initial_indent="  ", subsequent_indent="  "))
-        return "\n".join(lines)
+            columns = ["run>", "start", "log-likelihood>", "iterations>", "seconds>", "stopped"]
+            rows = [(str(number), *each.cells()) for number, each in enumerate(self.restarts, start=1)]
+            yield TextTable("Runs", "The best run is returned.", columns, rows)
+        for name, part in parts:
+            yield _remark(
+                name, part, report["kind"], of_features=self.quality is not None and not self.quality.of_items
+            )
+        yield report["caution"]
+
+    def __repr__(self) -> str:
+        learned = self.model.learned
+        gain = signed(self.log_likelihood - self.independent_log_likelihood)
+        return (
+            f"FitResult({learned.learner} from {learned.start}, log-likelihood {number(self.log_likelihood)}, {gain} "
+            f"compared with independent items, {self.stop.name})"
+        )
+
+    def __str__(self) -> str:
+        return as_text(self.tables())
 
 
-def _fact(name: str, text: str) -> str:
-    return fill(text, WIDTH, initial_indent=f"  {name:<17}  ", subsequent_indent=" " * 21, break_on_hyphens=False)
+def _comparison(n_baskets: int, model: float, baseline: float) -> dict[str, Any]:
+    return {
+        "n_baskets": n_baskets,
+        "log_likelihood": model,
+        "independent_log_likelihood": baseline,
+        "gain": model - baseline,
+    }
+
+
+def _cells(part: dict[str, Any]) -> tuple[str, ...]:
+    values = number(part["log_likelihood"]), number(part["independent_log_likelihood"])
+    return count(part["n_baskets"]), signed(part["gain"]), *values
+
+
+def _facts(report: dict[str, Any], given: str) -> Iterator[tuple[str, str]]:
+    yield (
+        "data",
+        f"{count(report['n_baskets'], 'basket')} ({count(report['n_distinct'])} distinct) of "
+        f"{count(report['n_items'], 'item')}, {number(report['mean_size'], 2)} items per basket on average",
+    )
+    yield "learner", f"{report['learner']} from {report['start']}"
+    if report["segments"] is not None:
+        attraction = "items attract and repel each other" if report["attraction"] else "items repel each other"
+        yield "model", f"mixture of {count(report['segments'], 'segment')}; {attraction} (rank {report['rank']})"
+    if report["shrinkage"] is not None:
+        chosen = ", chosen by cross-validation" if report["shrinkage_chosen"] else ""
+        yield "shrinkage", f"{report['shrinkage']:.3g}{chosen}"
+    converged = " (converged)" if report["converged"] else ""
+    yield "stopped", f"after {count(report['n_iter'], 'iteration')}{converged}: {report['stopped_because']}"
+    yield "learning time", f"{number(report['seconds'], 2)} s"
+    yield "expected size", f"{number(report['expected_size'], 2)} items{given if report['size'] is None else ''}"
+    if report["to_gain"] is not None:
+        yield "still to gain", f"at most {small(report['to_gain'])} nats per basket, by other weights of these models"
+    if report["validation"] is not None:
+        value = number(report["validation_log_likelihood"])
+        yield "held out", f"{share(report['validation'])} of the baskets; log-likelihood of the validation set {value}"
+
+
+def _in_words(name: str, part: dict[str, Any]) -> str:
+    if not math.isfinite(part["gain"]):
+        return "Under the model, and under independent items."
+    which = "held-out" if name == "test" else "training"
+    return f"A {which} basket is {times_as_likely(part['gain'])} under the model as under independent items."
+
+
+def _remark(name: str, part: dict[str, Any], kind: str, *, of_features: bool) -> str:
+    if math.isinf(part["log_likelihood"]):
+        return f"{name}: some basket has probability zero under the model, so the mean log-likelihood is -inf."
+    if part["gain"] >= -1e-9:  # up to rounding: with shrinkage 1 there is no difference
+        return ""
+    below = f"{name}: the model is worse than independent items."
+    if of_features:
+        return (
+            f"{below} Features determine less than the frequency of each item; leave them out to use the frequencies."
+        )
+    if kind == "mixture":
+        return f"{below} Try a smaller tol or more restarts, or fewer segments if there are few baskets."
+    return f"{below} Try a smaller tol, or a mixture: a DPP cannot represent items that attract each other."
 
 
 def with_unseen(

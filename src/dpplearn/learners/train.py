@@ -275,6 +275,7 @@ class Fit:
             n_distinct=len(self.whole.distinct),
             validation=self.task.validation or None,
             validation_log_likelihood=validation,
+            **self.problem.facts(),
             **shrunk.end.facts,
             **more,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,8 @@ class DPP(SetModel):
     >>> [each.item for each in dpp.recommend(["crib"])]
     ['monitor', 'cot']
     """
+
+    kind: ClassVar[str] = "dpp"
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,8 @@ class Mixture(SetModel):
     >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
     [('mattress', 2.4)]
     """
+
+    kind: ClassVar[str] = "mixture"
 
     @classmethod
     def from_arrays(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
-from typing import Any, Self, overload
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,7 @@ class SetModel:
         Item and pair counts of the training baskets.
     """
 
+    kind: ClassVar[str]  # "dpp" or "mixture"
     _details = ""  # further facts for repr
 
     def __init__(

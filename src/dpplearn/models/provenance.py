@@ -33,6 +33,9 @@ class Provenance:
     n_iter: int | None = None  # of the best run
     evaluations: float | None = None  # of the statistics
     stop: str | None = None  # the name of a `Stop`
+    segments: int | None = None  # of a mixture, as asked for
+    rank: int | None = None  # of the repulsive part of the interaction of a mixture
+    attraction: bool | None = None  # whether items of the mixture can attract each other
     shrinkage: float | None = None  # towards independent items, from 0 to 1
     shrinkage_chosen: bool | None = None  # by cross-validation
     nonempty: bool | None = None  # whether it was learned given that baskets are not empty

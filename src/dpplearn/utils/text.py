@@ -228,3 +228,19 @@ def as_plain_text(table: TextTable) -> list[str]:
     """Return title, meaning and indented rows in lines of up to 80 columns."""
     sentences = [fill(text, WIDTH) for text in (table.title, table.meaning) if text]
     return [*sentences, *(f"  {line}" for line in plain_lines(table, WIDTH - 2))]
+
+
+Part = TextTable | Facts | str  # a result is printed as tables and sentences; empty sentences are left out
+
+
+def as_text(parts: Iterable[Part]) -> str:
+    """Return tables and sentences as plain text of at most 80 columns."""
+    lines: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            lines += [fill(part, WIDTH)] if part else []
+        else:
+            table = [part.title, *(f"  {line}" for line in plain_lines(part, WIDTH - 2))]
+            table = as_plain_text(part) if isinstance(part, TextTable) else table
+            lines += ["", *table] if lines else table
+    return "\n".join(lines)

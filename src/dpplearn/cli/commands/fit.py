@@ -14,7 +14,6 @@ import typer
 
 import dpplearn
 from dpplearn.cli.commands.fit_data import HeldOut, Source, check_targets
-from dpplearn.cli.commands.fit_report import fit_report, fit_tables
 from dpplearn.cli.errors import INTERRUPTS, UsageError, complain
 from dpplearn.cli.learning import DPPS, Learning
 from dpplearn.cli.options import (
@@ -30,19 +29,19 @@ from dpplearn.cli.options import (
     Seed,
     some_seed,
 )
-from dpplearn.cli.output import busy, write
+from dpplearn.cli.output import busy, show, write_json
 from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Checkpoint, ProgressBar
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
 from dpplearn.learners.quality.fit_quality import UNIFORM, fit_quality
 from dpplearn.learners.result import FitResult, with_unseen
-from dpplearn.learners.settings import Settings, settings_of
+from dpplearn.learners.settings import settings_of
 from dpplearn.learners.train import fit_with
 from dpplearn.models.dpp import DPP
 from dpplearn.models.model import SetModel
 from dpplearn.utils.progress import shown_progress
-from dpplearn.utils.text import listed
+from dpplearn.utils.text import Facts, listed
 
 Start = Annotated[
     Path | None,
@@ -126,7 +125,6 @@ def fit(
     kind = None if given is None else "dpp" if isinstance(given, DPP) else "mixture"
     options = {**learning.checked(start, kind), "threads": display.threads}
     check_quality(learning, quality, start)
-    settings: Settings | None = None
     fitted: Callable[..., FitResult[Any]] = partial(fit_quality, **options_of_quality(options, quality))
     if learning.learner != QUALITY:
         settings = settings_of(**{**options, "model": options["model"] or kind}).like(given)
@@ -151,8 +149,11 @@ def fit(
         save_model(result.model, output, checkpoint, force)
         held_out.write(test, reading)
         files = {"model": str(output), "data": data, "test_data": held_out.test}
-        report = fit_report(result, settings, train, test, **files, seed=seed)
-    write(report, fit_tables, display.as_json)
+        report = {**files, "seed": seed, **result.to_dict(test)} if display.as_json else {}
+    if display.as_json:
+        write_json(report)
+    else:
+        show([*result.tables(test), Facts("Files", [("data", data), ("model", str(output)), ("seed", str(seed))])])
     if INTERRUPTS.received is not None:  # while the model was saved
         leave_interrupted(output)
 

@@ -169,6 +169,9 @@ class LowRankProblem(Problem):
             Z[self.active] = at.factors.Z
         return Segments.low_rank(at.weights, at.log_odds, Z, self.core[:columns, :columns])
 
+    def facts(self) -> dict[str, Any]:
+        return {"segments": self.segments, "rank": self.repelling, "attraction": self.attracting > 0}
+
     def memory(self, learner: Learner) -> float:
         """Z, its moments and a copy of both; per thread a gradient and a normaliser; some tables per segment."""
         threads = thread_count(self.threads)

@@ -165,6 +165,9 @@ class MixtureProblem(Problem):
     def start_from(self, kernel: Segments) -> MixtureStart:
         return MixtureStart(Parameters.from_kernel(kernel, self.shape, self.penalty))
 
+    def facts(self) -> dict[str, Any]:
+        return {"segments": self.segments, "rank": min(self.rank, self.baskets.n_items), "attraction": self.attraction}
+
     def memory(self, learner: Learner) -> float:
         return 8.0 * self.baskets.n_items**2 * (learner.matrices + MATRICES_PER_SEGMENT * self.segments)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Floats
-from dpplearn.utils.text import WIDTH, TextTable, as_plain_text, count, number
+from dpplearn.utils.text import Part, TextTable, as_text, count, number
 
 Z_95 = 1.959963984540054  # standard errors on either side of a 95 % interval
 MAX_ROWS_SHOWN = 20
@@ -98,19 +98,29 @@ class QualityWeights:
         what = count(len(self.names), "item" if self.of_items else "weight")
         return f"QualityWeights({what}, {count(len(self.strength_names), 'strength')} of similarity)"
 
-    def __str__(self) -> str:
-        order = np.argsort(-self.weights, kind="stable") if self.of_items else np.arange(len(self.weights))
-        rows = self.rows
-        shown = [rows[row] for row in order[:MAX_ROWS_SHOWN]]
-        left = len(rows) - len(shown)
-        lines = as_plain_text(_table("Weights", WEIGHTS, "weight", shown))
-        if left:
-            lines.append(f"  and {count(left, 'weight')} more")
+    def to_dict(self) -> dict[str, Any]:
+        """Return weights, strengths, ridge and notes as plain values; NaN is None."""
+        rows = {"weights": self.rows, "strengths": self.strength_rows}
+        known = {
+            name: [{key: None if value != value else value for key, value in row._asdict().items()} for row in each]
+            for name, each in rows.items()
+        }
+        return {**known, "ridge": self.ridge, "notes": list(self.notes)}
+
+    def tables(self) -> Iterator[Part]:
+        """Yield a table of the weights, the largest first, and a table of the strengths."""
+        rows = sorted(self.rows, key=lambda row: -row.weight)
+        yield _table("Weights of quality", WEIGHTS, rows[:MAX_ROWS_SHOWN])
+        if len(rows) > MAX_ROWS_SHOWN:
+            yield f"{count(len(rows) - MAX_ROWS_SHOWN, 'weight')} more not shown."
         if self.ridge is not None:
-            lines.append(f"ridge on the weights of features: {self.ridge:.3g}")
-        if len(self.strengths):
-            lines += ["", *as_plain_text(_table("Similarities", STRENGTHS, "strength", self.strength_rows))]
-        return "\n".join([*lines, *(fill(note, WIDTH) for note in self.notes)])
+            yield f"Ridge penalty on the weights of features: {self.ridge:.3g}."
+        if self.strength_names:
+            yield _table("Strengths of similarities", STRENGTHS, self.strength_rows)
+        yield from self.notes
+
+    def __str__(self) -> str:
+        return as_text(self.tables())
 
 
 def _rows(names: tuple[str, ...], values: Floats, errors: Floats) -> list[Weight]:
@@ -119,6 +129,6 @@ def _rows(names: tuple[str, ...], values: Floats, errors: Floats) -> list[Weight
     return [Weight(*row) for row in zip(names, *columns, strict=True)]
 
 
-def _table(title: str, meaning: str, what: str, rows: list[Weight]) -> TextTable:
+def _table(title: str, meaning: str, rows: list[Weight]) -> TextTable:
     cells = [(row.name, *(number(value, 3) for value in row[1:])) for row in rows]
-    return TextTable(title, meaning, ["name", f"{what}>", "standard error>", "95% from>", "to>"], cells)
+    return TextTable(title, meaning, ["", "value>", "standard error>", "95% from>", "to>"], cells)
