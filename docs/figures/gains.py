@@ -36,6 +36,6 @@ def draw(theme: str) -> Figure:
     for name, (marker, colour) in LOOKS.items():
         axes.plot(gains[name], names, marker, color=colour, label=name, ms=6)
     axes.axvline(0, color=FAINT[theme], lw=1)
-    axes.set_xlabel("gain over independent items, nats per unseen basket")
+    axes.set_xlabel("gain over independent items, nats per held-out basket")
     axes.legend(loc="lower right")
     return figure

@@ -128,7 +128,9 @@ def test_a_job_whose_worker_dies_is_run_again_and_the_others_never_notice(tmp_pa
 
 def pid_then_sleep(folder: Path, job: str) -> None:
     if job:
-        (folder / job).write_text(str(os.getpid()))
+        temporary = folder / f"{job}.tmp"
+        temporary.write_text(str(os.getpid()))
+        temporary.rename(folder / job)  # nobody sees the file before its content
         time.sleep(1000)
 
 
