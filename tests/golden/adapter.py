@@ -19,8 +19,8 @@ from dpplearn.learners.low_rank.interaction import Active, Batch, Moments, Segme
 from dpplearn.learners.low_rank.learner import LowRankProblem, LowRankState, Schedule
 from dpplearn.learners.mixture.objective import Objective, Parameters, Shape
 from dpplearn.learners.posterior.density import NAMED, Density, ParametricKernel
-from dpplearn.learners.quality.distribution import INTERCEPT, Design, Target
-from dpplearn.learners.quality.problem import STRENGTH_PENALTY, Blend, QualityProblem
+from dpplearn.learners.quality.distribution import Target
+from dpplearn.learners.quality.fit_quality import INTERCEPT, STRENGTH_PENALTY, Blend, QualityProblem
 from dpplearn.learners.slates import Choice, SlatesProblem
 from dpplearn.learners.symmetric.em import e_step
 from dpplearn.learners.symmetric.factor import FactorLikelihood
@@ -227,10 +227,12 @@ def of_quality(parameters: Arrays, data: Arrays) -> Result:
     theta, phi, F, S = parameters["theta"], parameters["phi"], data["design"], data["similarities"]
     per_item = np.array_equal(F, np.eye(len(F)))
     names = tuple(f"feature {column}" for column in range(1, F.shape[1]))
-    design = Design.of_items(tuple(range(len(F)))) if per_item else Design(F, (INTERCEPT, *names))
-    blend = Blend(tuple(S), uniform=True, names=tuple(f"similarity {g}" for g in range(len(S))))
+    blend = Blend(tuple(S), tuple(f"similarity {g}" for g in range(len(S))))
+    design = None if per_item else F
     problem = _problem(data)
-    quality = QualityProblem(problem.baskets, 1, problem.nonempty, design, blend, float(data["ridge"]))
+    quality = QualityProblem(
+        problem.baskets, 1, problem.nonempty, blend, design, (INTERCEPT, *names), float(data["ridge"])
+    )
     target: Target = quality.target(phi)
     law = target.distribution(theta)
     n = problem.baskets.total_weight

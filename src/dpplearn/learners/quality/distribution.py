@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from dpplearn.arrays import EPSILON, Bools, Floats, Ints
-from dpplearn.data.features import Features
+from dpplearn.arrays import EPSILON, Floats
 
 MAX_QUALITY = 300.0  # |u| is clipped here, where e^u is still a number
 SMALL_LOG_DET = 1e-3  # below this, log det(I + L) loses its digits in 1 + L and is taken from eigenvalues
@@ -23,7 +21,6 @@ MAX_STEPS = 100
 GRADIENT_TOL = 1e-11
 MIN_STEP_SIZE = 2.0**-30
 SUFFICIENT = 1e-4  # fraction of the predicted ascent that a step must bring
-INTERCEPT = "(all items)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,23 +46,7 @@ class QualityDistribution:
     def of(cls, S: Floats, u: Floats, *, nonempty: bool = False) -> QualityDistribution:
         """Return the distribution with this similarity and quality.
 
-        Parameters
-        ----------
-        S
-            Symmetric and positive semidefinite.
-        u
-            One per item.
-        nonempty
-            Whether the distribution is conditioned on nonempty sets.
-
-        Returns
-        -------
-        QualityDistribution
-
-        Examples
-        --------
-        >>> QualityDistribution.of(np.eye(2), np.zeros(2), nonempty=True).mean.round(4).tolist()
-        [0.6667, 0.6667]
+        S is symmetric and positive semidefinite; `nonempty` conditions on nonempty sets.
         """
         d = np.exp(np.clip(u, -MAX_QUALITY, MAX_QUALITY) / 2)
         L = d[:, None] * S * d
@@ -100,82 +81,30 @@ class QualityDistribution:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """The linear map u = F θ from weights to the quality of items.
-
-    The columns of F are a constant and the features; without features, F is the identity.
-    """
-
-    F: Floats  # (n_items, n_weights)
-    names: tuple[str, ...]
-    free: bool = False  # one weight per item: F is the identity
-
-    @classmethod
-    def of_items(cls, labels: tuple[object, ...]) -> Design:
-        """Return a design with one weight per item."""
-        return cls(np.eye(len(labels)), tuple(map(str, labels)), free=True)
-
-    @classmethod
-    def of_features(cls, features: Features) -> Design:
-        """Return a design with a constant and one weight per feature."""
-        ones = np.ones((len(features.matrix), 1))
-        return cls(np.hstack([ones, features.matrix]), (INTERCEPT, *features.names))
-
-    @cached_property
-    def shrunk(self) -> Bools:
-        """Weights with a ridge penalty: those of features."""
-        return np.array([not self.free and name != INTERCEPT for name in self.names], dtype=bool)
-
-    def quality(self, theta: Floats) -> Floats:
-        """Return u = F θ."""
-        return theta if self.free else np.asarray(self.F @ theta)
-
-    def slopes(self, by_item: Floats) -> Floats:
-        """Return Fᵀ x."""
-        return by_item if self.free else np.asarray(self.F.T @ by_item)
-
-    def information(self, C: Floats) -> Floats:
-        """Return Fᵀ C F."""
-        return C if self.free else np.asarray(self.F.T @ C @ self.F)
-
-    def among(self, items: Ints) -> Design:
-        """Return the design of some of the items."""
-        if self.free:
-            return Design.of_items(tuple(self.names[i] for i in items))
-        return Design(self.F[items], self.names)
-
-
-@dataclass(frozen=True, eq=False)
 class Target:
-    """The objective of the weights: frequencies m of the items, a similarity, a distribution and the ridge penalty."""
+    """The objective of the weights θ of u = F θ: mᵀu − log Z − ½ Σ_j ρ_j θ_j², with the similarity S given."""
 
     S: Floats  # (n_items, n_items)
-    m: Floats  # (n_items,)
-    design: Design
+    m: Floats  # (n_items,) frequencies
+    F: Floats  # (n_items, n_weights)
+    penalty: Floats  # (n_weights,) ρ, per basket
     nonempty: bool
-    ridge: float = 0.0  # per basket: the weights of features lose ridge/2 · θ²
-
-    @property
-    def penalty(self) -> Floats:
-        """Ridge penalty of every weight."""
-        return np.asarray(self.ridge * self.design.shrunk)
 
     def distribution(self, theta: Floats) -> QualityDistribution:
         """Return the distribution with these weights."""
-        return QualityDistribution.of(self.S, self.design.quality(theta), nonempty=self.nonempty)
+        return QualityDistribution.of(self.S, self.F @ theta, nonempty=self.nonempty)
 
     def value(self, theta: Floats, distribution: QualityDistribution) -> float:
-        """Return mᵀu − log Z minus the ridge penalty: all of the likelihood that depends on the weights."""
-        fit = float(self.m @ self.design.quality(theta)) - distribution.log_normaliser
-        return fit - float(self.penalty @ theta**2) / 2
+        """Return the objective: the part of the mean log-likelihood that depends on the weights, minus the penalty."""
+        return float(self.m @ (self.F @ theta) - self.penalty @ theta**2 / 2) - distribution.log_normaliser
 
     def gradient(self, theta: Floats, distribution: QualityDistribution) -> Floats:
         """Return Fᵀ(m − k) minus the derivative of the penalty."""
-        return np.asarray(self.design.slopes(self.m - distribution.mean) - self.penalty * theta)
+        return np.asarray(self.F.T @ (self.m - distribution.mean) - self.penalty * theta)
 
     def information(self, distribution: QualityDistribution) -> Floats:
-        """Return the negative Hessian, Fᵀ C F plus the ridge."""
-        return np.asarray(self.design.information(distribution.covariance) + np.diag(self.penalty))
+        """Return the negative Hessian, Fᵀ C F plus the penalty."""
+        return np.asarray(self.F.T @ distribution.covariance @ self.F + np.diag(self.penalty))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,12 +118,9 @@ class Optimum:
 
 
 def first_weights(target: Target) -> Floats:
-    """Return initial weights: logit(m), or its least-squares approximation by features."""
+    """Return initial weights: the least-squares approximation of logit(m) by F θ."""
     m = np.clip(target.m, 1e-6, 1 - 1e-6)
-    u = np.log(m) - np.log1p(-m)
-    if target.design.free:
-        return np.asarray(u)
-    return np.asarray(np.linalg.lstsq(target.design.F, u, rcond=None)[0])
+    return np.asarray(np.linalg.lstsq(target.F, np.log(m) - np.log1p(-m), rcond=None)[0])
 
 
 def best_weights(target: Target, theta: Floats | None = None) -> Optimum:
@@ -210,7 +136,7 @@ def best_weights(target: Target, theta: Floats | None = None) -> Optimum:
         if np.abs(g).max(initial=0.0) <= GRADIENT_TOL:
             return Optimum(theta, distribution, value, step)
         direction = _solved(target.information(distribution), g)
-        direction /= max(1.0, float(np.abs(target.design.quality(direction)).max()) / MAX_CHANGE)
+        direction /= max(1.0, float(np.abs(target.F @ direction).max()) / MAX_CHANGE)
         slope, t = float(g @ direction), 1.0
         rounding = 100 * EPSILON * max(1.0, abs(value))
         while True:
@@ -231,7 +157,7 @@ def _solved(H: Floats, g: Floats) -> Floats:
     for more in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
         try:
             factor = np.linalg.cholesky(H + more * scale * np.eye(len(H)))
+            return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, g)))
         except np.linalg.LinAlgError:
             continue
-        return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, g)))
     return g / scale
