@@ -76,9 +76,7 @@ def main():
                 if check:
                     send_requests(address)
                 else:
-                    print(
-                        f"Open {address}/ and {address}/analyst; the API is described at {address}/openapi.json. Press Ctrl-C to stop."
-                    )
+                    print(f"Open {address}/ and {address}/analyst. API: {address}/openapi.json. Press Ctrl-C to stop.")
                     server.communicate()
             except KeyboardInterrupt:
                 print("Stopped.")

@@ -43,13 +43,13 @@ def edit(folder: Path, slug: str, **changes: Any) -> None:
 
 def test_a_replaced_model_is_served_and_unchanged_models_are_kept(folder: Path) -> None:
     with client(folder) as asks:
-        before = asks.app.state.service.now
+        before = asks.app.state.service.store.now
         other().save(folder / "sleep.safetensors")
         edit(folder, "sleep", sha256=digest(folder / "sleep.safetensors"), share=0.9)
         assert best(asks) == pytest.approx(max(three_categories()["sleep"].marginals()))
         asks.refresh()
         assert best(asks) == pytest.approx(max(other().marginals()))
-        now = asks.app.state.service.now
+        now = asks.app.state.service.store.now
         assert now.models["meals"].model is before.models["meals"].model
         assert now.version != before.version
         about = answer_of(asks.get("/v1/models/sleep"))

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints
 from dpplearn.distributions.compiled import loops
-from dpplearn.utils.threads import pool, thread_count
+from dpplearn.utils.threads import map_over_threads
 
 STREAM_LENGTH = 32  # draws from one random stream; fixed, so that draws do not depend on the number of threads
 
@@ -24,7 +24,7 @@ def in_streams(which: Ints, rng: np.random.Generator, draw: Draw, threads: int |
         chosen = which[number * STREAM_LENGTH : (number + 1) * STREAM_LENGTH].tolist()
         return [draw(component, own) for component in chosen]
 
-    return [drawn for part in pool(thread_count(threads)).map(stream, range(len(seeds))) for drawn in part]
+    return [drawn for part in map_over_threads(stream, range(len(seeds)), threads) for drawn in part]
 
 
 def sample(

@@ -46,7 +46,7 @@ from dpplearn.distributions.ranking import top_compiled, top_of_all
 from dpplearn.distributions.statistics import set_minors
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
-from dpplearn.utils.threads import pool, thread_count
+from dpplearn.utils.threads import map_over_threads
 
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
@@ -561,7 +561,7 @@ class SpectralDPP:
             draw_items(self.eigenvectors, self._squared_eigenvectors, chosen, offsets, stream, items)
             return [np.sort(items[start:stop]) for start, stop in pairwise(offsets)]
 
-        return [drawn for part in pool(thread_count(threads)).map(block, range(len(seeds))) for drawn in part]
+        return [drawn for part in map_over_threads(block, range(len(seeds)), threads) for drawn in part]
 
     def take(self, which: Ints) -> SpectralDPP:
         """Return the components `which`; there is one, so this must be [0]."""

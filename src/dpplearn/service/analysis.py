@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.models.relations import pair_table
+from dpplearn.models.relations import evidence, pair_table
 from dpplearn.service import schemas
-from dpplearn.service.answers import about, entry, segments
+from dpplearn.service.answers import OneModel, entry, segments
 from dpplearn.service.loader import ServedModel, ServedStore
 
-MAX_ITEMS = 200  # most likely items that are compared
+MAX_ITEMS = 200  # most likely items, whose pairs are compared
 MAX_MAP_ITEMS = 24  # items of the map, those of the strongest pairs
 MAX_PAIRS = 12  # pairs named of each kind
+MAX_LIFT = 4.0  # in the order of the map, larger lifts count as this
 MIN_PAIR_COUNT = 5  # co-occurrences, observed or expected under independence, of a pair that is named
 N_BINS = 10
 MEASURES = ("log_likelihood", "independent", "gain", "percentile_rank", "n_baskets", "baselines")
 
 
 def analysis_of_store(store: ServedStore) -> schemas.StoreAnalysis:
+    """Return the scores of all models."""
     return schemas.StoreAnalysis(version=store.version, models=[_score(each) for each in store.models.values()])
 
 
@@ -33,33 +35,27 @@ def _score(served: ServedModel) -> schemas.ModelScore:
         measured: dict[str, Any] = {name: result.get(name) for name in MEASURES}
         return schemas.ModelScore(**fields, on=result.get("on", "test"), **measured)
     model, independent = learned.log_likelihood, learned.independent_log_likelihood
+    gain = None if model is None or independent is None else model - independent
     return schemas.ModelScore(
-        **fields,
-        on="train",
-        n_baskets=learned.n_baskets,
-        log_likelihood=model,
-        independent=independent,
-        gain=None if model is None or independent is None else model - independent,
-        percentile_rank=None,
-        baselines=None,
+        **fields, on="train", n_baskets=learned.n_baskets, log_likelihood=model, independent=independent, gain=gain
     )
 
 
-def analysis_of_model(served: ServedModel) -> schemas.ModelAnalysis:
+def analysis_of_model(source: OneModel) -> schemas.ModelAnalysis:
     """Return the analysis of a model, computed once."""
-    if "analysis" not in served.cache:
-        served.cache["analysis"] = _analysis(served)
-    found: schemas.ModelAnalysis = served.cache["analysis"]
+    if "analysis" not in source.served.cache:
+        source.served.cache["analysis"] = _analysis(source)
+    found: schemas.ModelAnalysis = source.served.cache["analysis"]
     return found
 
 
-def _analysis(served: ServedModel) -> schemas.ModelAnalysis:
-    marginals = served.model.marginals()
+def _analysis(source: OneModel) -> schemas.ModelAnalysis:
+    served, marginals = source.served, source.served.model.marginals()
     likely = np.sort(np.argsort(-marginals, kind="stable")[:MAX_ITEMS])
     likely = likely[marginals[likely] > 0]
     p, pairs = marginals[likely], pair_table(served.model.distribution, likely, likely)
     return schemas.ModelAnalysis(
-        **about(served),
+        **source.about,
         title=served.category.name,
         segments=segments(served, None),
         **_strongest_pairs(served, likely, p, pairs.lift),
@@ -69,30 +65,29 @@ def _analysis(served: ServedModel) -> schemas.ModelAnalysis:
 
 def _strongest_pairs(served: ServedModel, likely: Ints, p: Floats, lift: Floats) -> dict[str, Any]:
     """Return the strongest pairs of each kind, and the lifts among their items."""
-    labels, training = served.model.items, served.model.training
+    model, training = served.model, served.model.training
+    labels = [model.items[i] for i in likely]
     n = training.weight if training is not None else np.inf
-    first, second = np.triu_indices(len(likely), 1)
+    enough = n * np.outer(p, p) * np.maximum(lift, 1) >= MIN_PAIR_COUNT
+    first, second = np.nonzero(np.triu(enough, 1))
     log_lift = np.log(np.maximum(lift[first, second], 1e-6))
-    enough = n * p[first] * p[second] * np.maximum(lift[first, second], 1) >= MIN_PAIR_COUNT
     order = np.argsort(log_lift, kind="stable")
-    order = order[enough[order]]
-    apart = [each for each in order[:MAX_PAIRS] if log_lift[each] < 0]
-    together = [each for each in order[::-1][:MAX_PAIRS] if log_lift[each] > 0]
-    items: dict[int, None] = {}  # of the pairs in turn, one of each kind at a time
-    for pair in zip(apart + [-1] * MAX_PAIRS, together + [-1] * MAX_PAIRS, strict=False):
-        for each in pair:
-            if each >= 0 and len(items) < MAX_MAP_ITEMS - 1:
-                items |= {int(first[each]): None, int(second[each]): None}
-    shown = np.array(sorted(items), dtype=np.int64)
-    shown = shown[_substitutes_adjacent(lift[np.ix_(shown, shown)])]
+    substitutes = [each for each in order[:MAX_PAIRS] if log_lift[each] < 0]
+    complements = [each for each in order[::-1][:MAX_PAIRS] if log_lift[each] > 0]
+    low, high = evidence(training, model.independence, likely, likely).interval()
 
-    def pairs(chosen: list[Any]) -> list[schemas.Pair]:
-        places = [(first[each], second[each]) for each in chosen]
-        return [schemas.Pair(one=labels[likely[i]], other=labels[likely[j]], lift=lift[i, j]) for i, j in places]
+    def pair(number: int) -> schemas.Pair:
+        i, j = first[number], second[number]
+        return schemas.Pair(first=labels[i], second=labels[j], lift=lift[i, j], low=low[i, j], high=high[i, j])
 
-    names = [labels[likely[each]] for each in shown]
-    lifts = schemas.LiftMap(items=names, lift=lift[np.ix_(shown, shown)].tolist())
-    return {"substitutes": pairs(apart), "complements": pairs(together), "map": lifts}
+    by_rank = [each for rank in range(MAX_PAIRS) for each in (*substitutes[rank:][:1], *complements[rank:][:1])]
+    shown = list(dict.fromkeys(int(item) for each in by_rank for item in (first[each], second[each])))[:MAX_MAP_ITEMS]
+    shown = np.array(shown, dtype=np.int64)[_substitutes_adjacent(lift[np.ix_(shown, shown)])].tolist()
+    return {
+        "substitutes": list(map(pair, substitutes)),
+        "complements": list(map(pair, complements)),
+        "map": schemas.LiftMap(items=[labels[i] for i in shown], lift=lift[np.ix_(shown, shown)].tolist()),
+    }
 
 
 def _substitutes_adjacent(lift: Floats) -> Ints:
@@ -102,9 +97,8 @@ def _substitutes_adjacent(lift: Floats) -> Ints:
 
     if len(lift) < 3:
         return np.arange(len(lift))
-    distance = np.minimum(np.maximum(lift, 0), 4)
+    distance = np.clip((lift + lift.T) / 2, 0, MAX_LIFT)
     np.fill_diagonal(distance, 0)
-    distance = (distance + distance.T) / 2
     return np.asarray(leaves_list(linkage(squareform(distance, checks=False), "average")), dtype=np.int64)
 
 

@@ -15,14 +15,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError
 from dpplearn.service import answers, schemas
 from dpplearn.service.analysis import analysis_of_model, analysis_of_store
-from dpplearn.service.answers import Names, UnknownItems
+from dpplearn.service.answers import AllModels, Known, OneModel, Source, UnknownItems
 from dpplearn.service.budget import Budget, Check
 from dpplearn.service.errors import Problem, add_error_handlers, problem_responses, quoted
-from dpplearn.service.loader import LiveModelStore, ServedModel, ServedStore
+from dpplearn.service.loader import LiveModelStore, ServedModel
 from dpplearn.service.middleware import LOGGER, BodyLimit, Metrics, RequestLog, key_guard, log_event
 from dpplearn.service.settings import Settings
 from dpplearn.version import __version__
@@ -35,9 +34,7 @@ PAGE_HEADERS = {
     "cache-control": "no-cache",
 }
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-ALL_MODELS = "(all)"  # in logs and metrics
-OF_BODY = ("not-json", "too-large", "invalid-request", "unknown-item", "cannot-answer", "too-expensive", "busy")
-WITHOUT_NULLS = {"response_model_exclude_none": True}  # fields that do not apply are left out
+WITH_BASKET = ("not-json", "too-large", "invalid-request", "unknown-item", "cannot-answer", "too-expensive", "busy")
 OF_MODEL = ("no-such-model", "model-broken")
 
 Found = TypeVar("Found")
@@ -50,12 +47,9 @@ class Service:
         self.settings, self.store, self.metrics = settings, store, metrics
         self.budget = Budget(settings.max_cost)
 
-    @property
-    def now(self) -> ServedStore:
-        return self.store.now
-
     def model(self, name: str) -> ServedModel:
-        store = self.now
+        """Return a model, or raise the problem that it is unknown or broken."""
+        store = self.store.now
         if name in store.models:
             return store.models[name]
         if name in store.broken:
@@ -63,32 +57,38 @@ class Service:
         known = ", ".join(map(quoted, store.models))
         raise Problem("no-such-model", f"unknown model {quoted(name)}; expected one of {known}", models=[*store.models])
 
-    def basket(self, request: Request, name: str, catalogue: Catalogue, asked: schemas.Ask) -> Names:
-        """Return the resolver of names for a request, and note the request in the log."""
+    async def basket(self, request: Request, source: Source, asked: schemas.Ask) -> Known:
+        """Return the known items of the basket, and note the request in the log."""
         noted = request.scope["noted"]
-        noted |= {"model": name, "n_basket": len(asked.basket)}
+        noted |= {"model": source.label, "n_basket": len(asked.basket)}
         if self.settings.log_baskets:
             noted["asked"] = asked.model_dump(exclude_defaults=True)
-        return Names(catalogue, asked.unknown)
-
-    async def run(self, name: str, names: Names, cost: float, work: Callable[[Check], Found]) -> Found:
-        """Run work within the budget; count dropped items, and turn input errors into problems."""
-        try:
-            found = await self.budget.run(cost, work)
-        except InputError as error:
-            raise Problem("cannot-answer", str(error)) from None
-        if names.dropped:
-            self.metrics.unknown.labels(name).inc(len(names.dropped))
-            found.dropped = names.dropped  # type: ignore[attr-defined]
+        found = await self.known(source, lambda: answers.known(source.catalogue, asked.basket, asked.unknown))
+        if found.dropped:
+            self.metrics.unknown.labels(source.label).inc(len(found.dropped))
         return found
 
-    async def known(self, name: str, resolve: Callable[[], Found]) -> Found:
-        """Return resolved names, or raise the problem for unknown items with suggestions found in another thread."""
+    async def known(self, source: Source, look_up: Callable[[], Found]) -> Found:
+        """Return what was looked up, or raise the problem for unknown items, with suggestions within the budget."""
         try:
-            return resolve()
+            return look_up()
         except UnknownItems as error:
-            self.metrics.unknown.labels(name).inc(len(error.items))
-            raise await asyncio.to_thread(error.problem, suggest=True) from None
+            self.metrics.unknown.labels(source.label).inc(len(error.items))
+            unknown = error
+        suggest = source.compare_cost <= self.budget.max_cost
+        raise await self.budget.run(source.compare_cost, lambda _: unknown.problem(suggest=suggest))
+
+    async def run(self, source: Source, cost: float, work: Callable[[Check], schemas.Answer]) -> Response:
+        """Return the response of work within the budget. It is encoded in the thread, not on the event loop."""
+
+        def answer(check_time: Check) -> str:
+            return work(check_time).model_dump_json(exclude_none=True)
+
+        try:
+            content = await self.budget.run(cost, answer)
+        except InputError as error:
+            raise Problem("cannot-answer", str(error)) from None
+        return Response(content, headers={"etag": f'"{source.version}"'}, media_type="application/json")
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -140,8 +140,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.service = service
     # Everything that returns data is a route of this router. A mounted application would not be guarded.
     guarded = APIRouter(dependencies=[Depends(key_guard(settings.keys))] if settings.keys else [])
-    add_model_routes(guarded, service)
-    add_store_routes(guarded, service)
+    add_basket_routes(guarded, service)
     add_descriptions(guarded, service)
     app.include_router(guarded)
     add_health(app, service)
@@ -163,208 +162,140 @@ def create_app(settings: Settings) -> FastAPI:
 Name = Annotated[str, Path(description="Name of the model, as listed by /v1/models.")]
 
 
-def add_model_routes(router: APIRouter, service: Service) -> None:
-    """Add the requests to one model."""
-    errors: Any = {
-        "tags": ["model"],
+def _route(response_model: type[schemas.Part], summary: str, tag: str, *kinds: str) -> dict[str, Any]:
+    """Return the description of a route for the OpenAPI document: its response and its errors."""
+    return {
+        "response_model": response_model,
         "response_model_exclude_none": True,
-        "responses": problem_responses(*OF_BODY, *OF_MODEL),
+        "summary": summary,
+        "tags": [tag],
+        "responses": problem_responses(*kinds),
     }
 
-    @router.post("/v1/models/{name}/recommend", summary="The best items to add to one basket or to many", **errors)
-    async def recommend(
-        request: Request, response: Response, name: Name, asked: schemas.AskRecommend
-    ) -> schemas.Recommendations:
-        served = service.model(name)
-        catalogue, costs = served.model.catalogue, served.costs
-        names = service.basket(request, name, catalogue, asked)
-        allow = None if asked.allow is None else await service.known(name, lambda: names(asked.allow or ()))
-        basket = await service.known(name, lambda: names(asked.basket))
-        about = answers.about(served)
-        k = min(asked.k, len(catalogue))
 
-        def one(known: list[Label]) -> list[schemas.Suggestion]:
-            return answers.recommend(served, known, asked, allow)
+def add_basket_routes(router: APIRouter, service: Service) -> None:
+    """Add the requests about baskets, to one model and to all models together."""
 
-        def work(check_time: Check) -> schemas.Recommendations:
-            if asked.baskets is None:
-                return schemas.Recommendations(**about, items=one(basket))
-            rows = answers.rows_of(asked.baskets, one, catalogue, asked.unknown, check_time)
-            return schemas.Recommendations(**about, rows=rows)
+    async def one_model(name: Name) -> OneModel:
+        return OneModel(service.model(name))
 
-        if asked.baskets is None:
-            cost = service.budget.check(lambda n: costs.of_recommend(n, k, asked.explain), len(basket), "basket items")
-        else:
-            cost = _cost_of_rows(service, asked.baskets, lambda n: costs.of_recommend(n, k))
-        _tag(response, served.version)
-        return await service.run(name, names, cost, work)
+    async def all_models() -> AllModels:
+        return AllModels(service.store.now)
 
-    @router.post("/v1/models/{name}/complete", summary="A diverse set that contains the basket", **errors)
-    async def complete(
-        request: Request, response: Response, name: Name, asked: schemas.AskComplete
-    ) -> schemas.Completion:
-        served = service.model(name)
-        names = service.basket(request, name, served.model.catalogue, asked)
-        basket = await service.known(name, lambda: names(asked.basket))
-        size = min(asked.k, len(served.model.items))
-        cost = service.budget.check(served.costs.complete, size, "items (k)")
-        _tag(response, served.version)
-        return await service.run(name, names, cost, lambda _: answers.complete(served, basket, asked))
+    _add_recommend_and_complete(router, service, "/v1/models/{name}", one_model, "model", OF_MODEL)
+    _add_recommend_and_complete(router, service, "/v1", all_models, "all models", ())
+    Model = Annotated[OneModel, Depends(one_model)]
+    errors = ("model", *WITH_BASKET, *OF_MODEL)
 
-    @router.post("/v1/models/{name}/sample", summary="Random sets that contain the basket", **errors)
-    async def sample(request: Request, response: Response, name: Name, asked: schemas.AskSample) -> schemas.Samples:
-        served = service.model(name)
-        names = service.basket(request, name, served.model.catalogue, asked)
-        basket = await service.known(name, lambda: names(asked.basket))
-        costs = served.costs
-        start = costs.condition + costs.recommend(len(basket)) if basket else 0
-        cost = service.budget.check(lambda n: start + n * costs.draw, asked.n, "sets (n)")
-        _tag(response, served.version)
-        return await service.run(name, names, cost, lambda _: answers.sample(served, basket, asked))
+    @router.post("/v1/models/{name}/sample", **_route(schemas.Samples, "Random sets that contain the basket", *errors))
+    async def sample(request: Request, model: Model, asked: schemas.AskSample) -> Response:
+        basket = await service.basket(request, model, asked)
+        costs = model.served.costs
+        cost = service.budget.check(lambda n: costs.of_sample(len(basket.items), n), asked.n, "sets (n)")
+        return await service.run(model, cost, lambda _: answers.sample(model, basket, asked))
 
-    @router.post("/v1/models/{name}/explain", summary="Influence of each basket item on another item", **errors)
-    async def explain(
-        request: Request, response: Response, name: Name, asked: schemas.AskExplain
-    ) -> schemas.Explanation:
-        served = service.model(name)
-        names = service.basket(request, name, served.model.catalogue, asked)
-        basket = await service.known(name, lambda: names(asked.basket))
-        await service.known(name, lambda: answers.one_item(served.model.catalogue, asked.item))
-        cost = service.budget.check(served.costs.explain, len(basket), "basket items")
-        _tag(response, served.version)
-        return await service.run(name, names, cost, lambda _: answers.explain(served, basket, asked))
+    @router.post(
+        "/v1/models/{name}/explain",
+        **_route(schemas.Explanation, "Influence of each basket item on another item", *errors),
+    )
+    async def explain(request: Request, model: Model, asked: schemas.AskExplain) -> Response:
+        basket = await service.basket(request, model, asked)
+        item = await service.known(model, lambda: answers.one_item(model.catalogue, asked.item))
+        cost = service.budget.check(model.served.costs.explain, len(basket.items), "basket items")
+        return await service.run(model, cost, lambda _: answers.explain(model, basket, item))
 
-    @router.post("/v1/models/{name}/segments", summary="Segments, with their probabilities given the basket", **errors)
-    async def segments(request: Request, response: Response, name: Name, asked: schemas.Ask) -> schemas.Segments:
-        served = service.model(name)
-        names = service.basket(request, name, served.model.catalogue, asked)
-        basket = await service.known(name, lambda: names(asked.basket))
-        cost = service.budget.check(served.costs.recommend, len(basket), "basket items")
-        _tag(response, served.version)
+    @router.post(
+        "/v1/models/{name}/segments",
+        **_route(schemas.Segments, "Segments, with their probabilities given the basket", *errors),
+    )
+    async def segments(request: Request, model: Model, asked: schemas.Ask) -> Response:
+        basket = await service.basket(request, model, asked)
+        cost = service.budget.check(model.served.costs.recommend, len(basket.items), "basket items")
+        return await service.run(model, cost, lambda _: answers.segments_of_basket(model, basket))
 
-        def work(_: Check) -> schemas.Segments:
-            return schemas.Segments(**answers.about(served), segments=answers.segments(served, basket))
+    @router.get(
+        "/v1/models/{name}/related",
+        **_route(schemas.RelatedItems, "Substitutes and complements of an item", "about", *WITH_BASKET[2:], *OF_MODEL),
+    )
+    async def related(
+        model: Model, item: Annotated[str, Query(max_length=schemas.MAX_NAME)], k: Annotated[int, Query(ge=0)] = 10
+    ) -> Response:
+        known = await service.known(model, lambda: answers.one_item(model.catalogue, item))
+        cost = service.budget.check(lambda _: model.served.costs.relate, 1, "item")
+        return await service.run(model, cost, lambda _: answers.related(model, known, k))
 
-        return await service.run(name, names, cost, work)
+    @router.get(
+        "/v1/models/{name}/items",
+        **_route(schemas.Items, "Items of a model, the most likely first", "about", "invalid-request", *OF_MODEL),
+    )
+    async def items(
+        model: Model,
+        search: Annotated[str, Query(max_length=200, description="Words that the item contains.")] = "",
+        limit: Annotated[int, Query(ge=0, le=5000)] = 100,
+    ) -> Response:
+        cost = model.served.costs.compare
+        return await service.run(model, cost, lambda _: answers.catalogue_items(model, search, limit))
+
+    @router.get(
+        "/v1/models/{name}/analysis",
+        **_route(schemas.ModelAnalysis, "Segments, pairs and calibration of a model", "about", "busy", *OF_MODEL),
+    )
+    async def analysis(model: Model) -> Response:
+        # Computed once for each model file, in the thread for expensive requests.
+        cost = 0.0 if model.served.cache else service.budget.max_cost
+        return await service.run(model, cost, lambda _: analysis_of_model(model))
 
 
-def _cost_of_rows(service: Service, baskets: list[list[Label]], cost: Callable[[int], float]) -> float:
-    """Return the cost of all rows, or raise the problem that names how many would pass."""
-    total = sum(cost(len(each)) for each in baskets)
-    mean = total / len(baskets) if baskets else 0.0
-    return service.budget.check(lambda n: n * mean, len(baskets), "baskets of these sizes")
+def _add_recommend_and_complete(
+    router: APIRouter, service: Service, prefix: str, source: Callable[..., Any], tag: str, kinds: tuple[str, ...]
+) -> None:
+    From = Annotated[Source, Depends(source)]
+    errors = (tag, *WITH_BASKET, *kinds)
 
+    @router.post(
+        f"{prefix}/recommend",
+        name=f"recommend {tag}",
+        **_route(schemas.Recommendations, "The best items to add to one basket or to many", *errors),
+    )
+    async def recommend(request: Request, of: From, asked: schemas.AskRecommend) -> Response:
+        await service.known(of, lambda: of.check(asked))
+        basket = await service.basket(request, of, asked)
+        cost = answers.recommend_cost(of, basket.items, asked, service.budget)
+        return await service.run(of, cost, lambda check: answers.recommend(of, basket, asked, check))
 
-def _tag(response: Response, version: str) -> None:
-    response.headers["etag"] = f'"{version}"'
-
-
-def add_store_routes(router: APIRouter, service: Service) -> None:
-    """Add the requests to all models together."""
-    errors: Any = {
-        "tags": ["all models"],
-        "response_model_exclude_none": True,
-        "responses": problem_responses(*OF_BODY),
-    }
-
-    @router.post("/v1/recommend", summary="The best items of all models to add to one basket or to many", **errors)
-    async def recommend(
-        request: Request, response: Response, asked: schemas.AskStoreRecommend
-    ) -> schemas.StoreRecommendations:
-        store = service.now
-        models, about = store.all_models, answers.about_store(store)
-        answers.chosen(store, asked.categories)
-        names = service.basket(request, ALL_MODELS, models.catalogue, asked)
-        basket = await service.known(ALL_MODELS, lambda: names(asked.basket))
-        k = min(asked.k, len(models.catalogue))
-
-        def cost_of(n: int) -> float:
-            each = sum(model.costs.of_recommend(n, k) for model in store.models.values())
-            return each + (k * max(model.costs.explain(n) for model in store.models.values()) if asked.explain else 0)
-
-        def one(known: list[Label]) -> list[schemas.Suggestion]:
-            return answers.recommend_of_store(store, known, asked)
-
-        def work(check_time: Check) -> schemas.StoreRecommendations:
-            if asked.baskets is None:
-                return schemas.StoreRecommendations(**about, items=one(basket))
-            rows = answers.rows_of(asked.baskets, one, models.catalogue, asked.unknown, check_time)
-            return schemas.StoreRecommendations(**about, rows=rows)
-
-        if asked.baskets is None:
-            cost = service.budget.check(cost_of, len(basket), "basket items")
-        else:
-            cost = _cost_of_rows(service, asked.baskets, cost_of)
-        _tag(response, store.version)
-        return await service.run(ALL_MODELS, names, cost, work)
-
-    @router.post("/v1/complete", summary="A diverse set of items of all models that contains the basket", **errors)
-    async def complete(
-        request: Request, response: Response, asked: schemas.AskStoreComplete
-    ) -> schemas.StoreCompletion:
-        store = service.now
-        names = service.basket(request, ALL_MODELS, store.all_models.catalogue, asked)
-        basket = await service.known(ALL_MODELS, lambda: names(asked.basket))
-        answers.check_size(asked.k, basket)
-        size = min(asked.k, len(store.all_models.catalogue))
-        step = sum(each.costs.recommend(size) for each in store.models.values())
-        cost = service.budget.check(lambda k: max(k - len(basket), 0) * step, size, "items (k)")
-        _tag(response, store.version)
-
-        def work(check_time: Check) -> schemas.StoreCompletion:
-            return answers.complete_of_store(store, basket, asked, check_time)
-
-        return await service.run(ALL_MODELS, names, cost, work)
+    @router.post(
+        f"{prefix}/complete",
+        name=f"complete {tag}",
+        **_route(schemas.Completion, "A diverse set that contains the basket", *errors),
+    )
+    async def complete(request: Request, of: From, asked: schemas.AskComplete) -> Response:
+        of.check(asked)
+        basket = await service.basket(request, of, asked)
+        answers.check_size(asked.k, basket.items)
+        cost = service.budget.check(lambda k: of.complete_cost(len(basket.items), k), asked.k, "items (k)")
+        return await service.run(of, cost, lambda check: answers.complete(of, basket, asked, check))
 
 
 def add_descriptions(router: APIRouter, service: Service) -> None:
     """Add what is known of the models, and the metrics, which contain names of models."""
 
-    @router.get("/v1/models", tags=["about"], summary="All models", responses=problem_responses())
+    @router.get("/v1/models", **_route(schemas.ModelList, "All models", "about"))
     async def models(response: Response) -> schemas.ModelList:
-        _tag(response, service.now.version)
-        return answers.listed(service.now)
-
-    errors: Any = {"tags": ["about"], "responses": problem_responses("invalid-request", *OF_MODEL)}
-
-    @router.get("/v1/models/{name}", summary="Description of a model", **errors)
-    async def model(response: Response, name: Name) -> schemas.ModelAbout:
-        served = service.model(name)
-        _tag(response, served.version)
-        return answers.about_model(served)
-
-    @router.get("/v1/models/{name}/items", summary="Items of a model, the most likely first", **errors)
-    async def items(
-        name: Name,
-        search: Annotated[str, Query(max_length=200, description="Words that the item contains.")] = "",
-        limit: Annotated[int, Query(ge=0, le=5000)] = 100,
-    ) -> schemas.Items:
-        return await asyncio.to_thread(answers.catalogue_items, service.model(name), search, limit)
+        response.headers["etag"] = f'"{service.store.now.version}"'
+        return answers.list_models(service.store.now)
 
     @router.get(
-        "/v1/models/{name}/related",
-        tags=["about"],
-        summary="Substitutes and complements of an item",
-        responses=problem_responses(*OF_BODY[2:], *OF_MODEL),
+        "/v1/models/{name}",
+        **_route(schemas.ModelAbout, "Description of a model", "about", "invalid-request", *OF_MODEL),
     )
-    async def related(
-        name: Name,
-        item: Annotated[str, Query(max_length=schemas.MAX_NAME)],
-        k: Annotated[int, Query(ge=0)] = 10,
-    ) -> schemas.RelatedItems:
+    async def model(response: Response, name: Name) -> schemas.ModelAbout:
         served = service.model(name)
-        names = Names(served.model.catalogue, "error")
-        known = await service.known(name, lambda: answers.one_item(served.model.catalogue, item))
-        cost = service.budget.check(lambda _: 2 * served.costs.describe, 1, "item")
-        return await service.run(name, names, cost, lambda _: answers.related(served, known, k))
+        response.headers["etag"] = f'"{served.version}"'
+        return answers.about_model(served)
 
-    @router.get("/v1/models/{name}/analysis", summary="Segments, pairs and calibration of a model", **errors)
-    async def analysis(name: Name) -> schemas.ModelAnalysis:
-        return await asyncio.to_thread(analysis_of_model, service.model(name))
-
-    @router.get("/v1/analysis", tags=["about"], summary="Scores of all models", responses=problem_responses())
+    @router.get("/v1/analysis", **_route(schemas.StoreAnalysis, "Scores of all models", "about"))
     async def analysis_of_all() -> schemas.StoreAnalysis:
-        return analysis_of_store(service.now)
+        return analysis_of_store(service.store.now)
 
     @router.get(
         "/metrics",
@@ -393,7 +324,7 @@ def add_health(app: FastAPI, service: Service) -> None:
         responses={503: {"model": schemas.Readiness}},
     )
     async def ready() -> Response:
-        found = schemas.Readiness(ready=not service.budget.is_stuck(), broken=list(service.now.broken))
+        found = schemas.Readiness(ready=not service.budget.is_stuck(), broken=list(service.store.now.broken))
         return JSONResponse(found.model_dump(), 200 if found.ready else 503)
 
 
@@ -405,17 +336,12 @@ def _page(file: FilePath) -> Any:
 
 
 def _describe_problems(app: FastAPI) -> None:
-    """Replace FastAPI's own errors in the OpenAPI document by problem documents."""
-    made = app.openapi
+    """Replace FastAPI's own errors in the OpenAPI document by problem documents.
 
-    def openapi() -> dict[str, Any]:
-        if not app.openapi_schema:
-            document = made()
-            schemas_ = document["components"]["schemas"]
-            schemas_["ProblemDocument"] = schemas.ProblemDocument.model_json_schema()
-            for name in ("HTTPValidationError", "ValidationError"):
-                schemas_.pop(name, None)
-            app.openapi_schema = document
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    The document is made here, because that takes 0.1 s, for which the first request would stop the event loop.
+    """
+    document = app.openapi()
+    described = document["components"]["schemas"]
+    described["ProblemDocument"] = schemas.ProblemDocument.model_json_schema()
+    for name in ("HTTPValidationError", "ValidationError"):
+        described.pop(name, None)

@@ -28,13 +28,11 @@ from dpplearn.utils.threads import one_blas_thread
 SIZES = (1, 5, 10, 11, 50, 200)  # measured basket sizes; explanations are exact up to 10 items
 MAX_MEASUREMENT = 0.1  # CPU-seconds; a larger size is not measured after one that took longer
 MEASURED_K = 100  # items of an answer in measurements
-MAX_REPEATED = 1.0  # CPU-seconds of a run that is repeated, because the first may include compilation
 CHEAP = 0.02  # CPU-seconds below which a request does not wait behind expensive ones
 MAX_EXPENSIVE = 2  # expensive requests in flight per worker: one runs, one waits
 NICENESS = 10  # of the thread for expensive requests
 STUCK_SECONDS = 30.0  # after which a worker with a request that has not ended is not ready
 OVERRUN = 4.0  # multiple of its limit after which a request is stopped between two rows
-
 
 Check = Callable[[], None]  # called between rows; raises when time is up
 Found = TypeVar("Found")
@@ -69,16 +67,16 @@ class Curve:
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """Return the CPU time of this process, the smaller of two runs; 0 for what the model cannot do.
+    """Return the CPU time of this thread, the smaller of two runs; 0 for what the model cannot do.
 
-    Draws run in a pool, so the time of this thread would miss them. A long first run is not repeated.
+    The first run after an installation includes compilation, which takes seconds. It is therefore always repeated.
     """
     times: list[float] = []
     with suppress(InputError):
-        while len(times) < 2 and (not times or times[0] < MAX_REPEATED):
-            began = time.process_time()
+        for _ in range(2):
+            began = time.thread_time()
             work()
-            times.append(time.process_time() - began)
+            times.append(time.thread_time() - began)
     return min(times, default=0.0)
 
 
@@ -91,7 +89,8 @@ class Costs:
     complete: Curve  # by the size of the result
     condition: float  # one conditioning on a basket
     draw: float  # one set
-    describe: float  # segments or related items
+    relate: float  # substitutes and complements of an item
+    compare: float  # an unknown name with the catalogue
 
     @classmethod
     def measure(cls, model: DPP | Mixture) -> Costs:
@@ -106,21 +105,18 @@ class Costs:
                 Curve.measure(lambda n: model.complete([], n), most + 1),
                 cpu_seconds(lambda: model.given(include=items[:1])),
                 cpu_seconds(lambda: model.sample(1, rng=0, threads=1)),
-                cpu_seconds(lambda: model.substitutes(items[0], 1)),
+                2 * cpu_seconds(lambda: model.substitutes(items[0], 1)),
+                cpu_seconds(lambda: model.catalogue.close_to(f"{items[0]}?")),
             )
 
     def of_recommend(self, n_basket: int, k: int, explain: bool = False) -> float:
+        """Return the cost of k recommendations for one basket."""
         each = self.recommend(n_basket) * max(k / MEASURED_K, 1)
         return each + (k * self.explain(n_basket) if explain else 0)
 
-
-def largest_that_passes(cost: Callable[[int], float], size: int, limit: float) -> int:
-    """Return a size below `size` within the limit, and such that one more is not; by bisection."""
-    low, high = 0, size
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if cost(middle) <= limit else (low, middle)
-    return low
+    def of_sample(self, n_basket: int, n: int) -> float:
+        """Return the cost of n draws."""
+        return n * self.draw + (self.condition + self.recommend(n_basket) if n_basket else 0)
 
 
 class Budget:
@@ -140,17 +136,20 @@ class Budget:
     def check(self, cost: Callable[[int], float], size: int, what: str) -> float:
         """Return cost(size), or raise a problem that names the largest size that would pass."""
         found = cost(size)
-        if found > self.max_cost:
-            passes = largest_that_passes(cost, size, self.max_cost)
-            raise Problem(
-                "too-expensive",
-                f"the request would take about {found:.2g} CPU-seconds for {size} {what}, and {self.max_cost:g} are "
-                f"allowed; up to {passes} {what} would pass, or ask for less at a time",
-                largest=passes,
-                cost=found,
-                limit=self.max_cost,
-            )
-        return found
+        if found <= self.max_cost:
+            return found
+        passes, fails = 0, size
+        while fails - passes > 1:  # bisection
+            middle = (passes + fails) // 2
+            passes, fails = (middle, fails) if cost(middle) <= self.max_cost else (passes, middle)
+        raise Problem(
+            "too-expensive",
+            f"the request would take about {found:.2g} CPU-seconds for {size} {what}, and {self.max_cost:g} are "
+            f"allowed; up to {passes} {what} would pass, or ask for less at a time",
+            largest=passes,
+            cost=found,
+            limit=self.max_cost,
+        )
 
     async def run(self, cost: float, work: Callable[[Check], Found]) -> Found:
         """Run `work` in a thread; it is given a function to call between rows, which raises when time is up."""

@@ -47,6 +47,11 @@ class ServedModel:
         """SHA-256 of the model file."""
         return self.category.sha256
 
+    @property
+    def warnings(self) -> list[str]:
+        """What every answer of this model warns of."""
+        return [self.model.caution] if self.model.caution else []
+
 
 @dataclass(frozen=True)
 class ServedStore:
@@ -152,7 +157,8 @@ def _complete(entry: StoreEntry, model: DPP | Mixture, version: str) -> StoreEnt
 
 
 def _check_answers(model: DPP | Mixture) -> None:
-    """Raise an error if the model gives probabilities that are not finite."""
+    """Raise an error if the model gives probabilities that are not finite. Compute what all requests use."""
+    _ = model.caution
     for basket in ([], list(model.items[:1])):
         if not all(np.isfinite(each.probability) for each in model.recommend(basket, 3)):
             raise InputError("the model gives probabilities that are not finite; fit it again")

@@ -1,25 +1,24 @@
-"""Requests and responses as pydantic models; the OpenAPI document is made from them."""
+"""Requests and responses as pydantic models; the OpenAPI document is generated from them."""
 
 # Annotations are evaluated here, not later: FastAPI reads them.
 from typing import Annotated, Any, Literal, Self
 
-import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MAX_NAME = 500  # characters of an item
+MAX_BASKETS = 5000  # of one request
 MAX_SEED = 2**63 - 1
 
-
-def json_float(value: float) -> float | str | None:
-    """Return a float as strict JSON can express it: infinities as strings, NaN as null."""
-    return value if np.isfinite(value) else None if np.isnan(value) else "inf" if value > 0 else "-inf"
-
-
 Item = Annotated[str, Field(max_length=MAX_NAME, strict=True)] | Annotated[int, Field(strict=True)]
-Number = Annotated[float, PlainSerializer(json_float, return_type=float | Literal["inf", "-inf"] | None)]
+# Without fail_fast a body of 1 MB with one error per element takes seconds to validate.
+ItemList = Annotated[list[Item], Field(fail_fast=True)]
+Number = float | None  # null in JSON if it is not finite
 Count = Annotated[int, Field(ge=0, strict=True)]
 AtLeastOne = Annotated[int, Field(ge=1, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
+Categories = Annotated[
+    list[str] | None, Field(description="Models to choose from, in requests to all models; by default all.")
+]
 
 
 class Ask(BaseModel):
@@ -27,21 +26,27 @@ class Ask(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    basket: Annotated[list[Item], Field(description="Items in the basket; repeated items count once.")] = []
+    basket: Annotated[ItemList, Field(description="Items in the basket; repeated items count once.")] = []
     unknown: Annotated[
         Literal["error", "drop"], Field(description="Whether unknown items are an error or left out.")
     ] = "error"
 
 
-class AskMany(Ask):
-    """A request about one basket or many."""
+class AskRecommend(Ask):
+    """A request for the best items to add to one basket or to many."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"basket": ["crib"], "k": 5, "explain": True}]})
 
     baskets: Annotated[
-        list[list[Item]] | None,
+        Annotated[list[ItemList], Field(fail_fast=True, max_length=MAX_BASKETS)] | None,
         Field(description="Several baskets instead of one, each answered by itself."),
     ] = None
     k: Count = 10
-    deny: Annotated[list[Item], Field(description="Items never to recommend. Unknown ones are ignored.")] = []
+    allow: Annotated[
+        ItemList | None, Field(description="Recommend only these items, in requests to one model; by default all.")
+    ] = None
+    deny: Annotated[ItemList, Field(description="Items never to recommend. Unknown ones are ignored.")] = []
+    categories: Categories = None
     explain: Annotated[Flag, Field(description="Add the influence of each basket item; for one basket.")] = False
 
     @model_validator(mode="after")
@@ -51,30 +56,11 @@ class AskMany(Ask):
         return self
 
 
-class AskRecommend(AskMany):
-    """A request for the best items to add."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"basket": ["crib"], "k": 5, "explain": True}]})
-
-    allow: Annotated[list[Item] | None, Field(description="Recommend only these items; by default all.")] = None
-
-
-class AskStoreRecommend(AskMany):
-    """A request for the best items to add, over all models."""
-
-    categories: Annotated[list[str] | None, Field(description="Models to choose from; by default all.")] = None
-
-
 class AskComplete(Ask):
     """A request for a diverse set of k items that contains the basket."""
 
     k: AtLeastOne = 10
-
-
-class AskStoreComplete(AskComplete):
-    """The same over all models."""
-
-    categories: list[str] | None = None
+    categories: Categories = None
 
 
 class AskSample(Ask):
@@ -91,99 +77,101 @@ class AskExplain(Ask):
     item: Item
 
 
-class Influence(BaseModel):
+class Part(BaseModel):
+    """Part of a response. It can be made from a result object of the library that has the same attributes."""
+
+    model_config = ConfigDict(from_attributes=True, ser_json_inf_nan="null", populate_by_name=True)
+
+
+class Answer(Part):
+    """A response of one model, `model`, or of all, `versions`. A version is the SHA-256 of a model file."""
+
+    model: str | None = None
+    version: str
+    versions: dict[str, str] | None = None
+    warnings: list[str] = []
+    dropped: Annotated[list[Item] | None, Field(description="Unknown items that were left out.")] = None
+
+
+class Influence(Part):
+    """The factor by which an item of the basket multiplies the probability of another item."""
+
     item: Item
-    factor: Annotated[Number, Field(description="Multiplies the probability.")]
-    direction: Literal["up", "down", "none"]
+    factor: Number
 
 
-class Suggestion(BaseModel):
+class Suggestion(Part):
+    """A recommended item."""
+
     item: Item
     score: Annotated[Number, Field(description="P(basket with the item) / P(basket).")]
     probability: Annotated[
         Number, Field(description="That a basket which contains the given items also contains this one.")
     ]
     category: Annotated[str | None, Field(description="The model, in answers of all models.")] = None
-    alone: Annotated[Number | None, Field(description="The probability without a basket; with explain.")] = None
+    alone: Annotated[Number, Field(description="The probability without a basket; with explain.")] = None
     influences: list[Influence] | None = None
 
 
-class Answer(BaseModel):
-    """An answer of one model. `version` is the SHA-256 of its file."""
+class ProblemDocument(BaseModel):
+    """An error (RFC 9457)."""
 
-    model: str
-    version: str
-    warnings: list[str] = []
+    model_config = ConfigDict(extra="allow")
 
-
-class StoreAnswer(BaseModel):
-    """An answer of all models. `version` identifies the store, `versions` its models."""
-
-    version: str
-    versions: dict[str, str]
+    type: str
+    title: str
+    status: int
+    detail: str
 
 
-class Row(BaseModel):
+class Row(Part):
     """The answer to one basket of many: recommendations or a problem."""
 
     items: list[Suggestion] | None = None
-    dropped: Annotated[list[Item], Field(description="Unknown items that were left out.")] = []
-    problem: dict[str, Any] | None = None
-
-
-class RecommendedItems(BaseModel):
-    items: Annotated[list[Suggestion] | None, Field(description="For one basket.")] = None
-    rows: Annotated[list[Row] | None, Field(description="For several baskets, in their order.")] = None
     dropped: list[Item] = []
+    problem: ProblemDocument | None = None
 
 
-class Recommendations(Answer, RecommendedItems):
-    """Recommendations of one model."""
+class Recommendations(Answer):
+    """Recommendations for one basket (`items`) or for many (`rows`)."""
+
+    items: list[Suggestion] | None = None
+    rows: Annotated[list[Row] | None, Field(description="In the order of the baskets.")] = None
 
 
-class StoreRecommendations(StoreAnswer, RecommendedItems):
-    """Recommendations of all models."""
+class Completion(Answer):
+    """A set that contains the basket."""
 
-
-class CompletedSet(BaseModel):
     items: list[Item]
     added: list[Item]
-    note: str
-    dropped: list[Item] = []
-
-
-class Completion(Answer, CompletedSet):
-    """A set grown by one model."""
-
-    log_prob: Number
-
-
-class StoreCompletion(StoreAnswer, CompletedSet):
-    """A set grown by all models."""
-
-    categories: Annotated[list[str], Field(description="Of the added items.")]
+    note: Annotated[str, Field(description="Why there are fewer items than requested, or empty.")]
+    log_prob: Annotated[Number, Field(description="Logarithm of the probability of the set, for one model.")] = None
+    categories: Annotated[list[str] | None, Field(description="Of the added items, for all models.")] = None
 
 
 class Samples(Answer):
+    """Random sets, and the seed that reproduces them."""
+
     sets: list[list[Item]]
     seed: int
-    dropped: list[Item] = []
 
 
 class Explanation(Answer):
+    """The probability of an item alone and given the basket, and the factors between them."""
+
     item: Item
     alone: Number
-    probability: Number
+    probability: Annotated[Number, Field(validation_alias="given")]
     score: Number
     influences: list[Influence]
     n_orders: Annotated[
         int | None, Field(description="Random orders in the average; absent if all orders were used.")
     ] = None
-    dropped: list[Item] = []
+    error: Annotated[Number, Field(description="Largest relative standard error of a factor.")]
 
 
-class Related(BaseModel):
-    """How often two items co-occur relative to independence, with a 95 % interval if training data are known."""
+class Related(Part):
+    """How often two items co-occur relative to independence, with the 90 % interval of the training data if known."""
 
     item: Item
     lift: Number
@@ -192,31 +180,38 @@ class Related(BaseModel):
 
 
 class RelatedItems(Answer):
+    """Substitutes and complements of an item."""
+
     item: Item
     substitutes: list[Related]
     complements: list[Related]
 
 
-class Liked(BaseModel):
+class Liked(Part):
+    """An item that is more likely in a segment than in all baskets."""
+
     item: Item
-    ratio: Annotated[Number, Field(description="Probability relative to the other segments.")]
+    ratio: Number
 
 
-class SegmentOfBasket(BaseModel):
-    share: Number
+class Segment(Part):
+    """A segment of a mixture."""
+
+    share: Annotated[Number, Field(description="Of all baskets.")]
     expected_size: Number
     likes: list[Liked]
-    probability: Annotated[Number | None, Field(description="Given the basket.")] = None
+    probability: Annotated[Number, Field(description="Given the basket.")] = None
 
 
 class Segments(Answer):
     """Segments of a mixture; empty for a DPP."""
 
-    segments: list[SegmentOfBasket]
-    dropped: list[Item] = []
+    segments: list[Segment]
 
 
-class ModelEntry(BaseModel):
+class ModelEntry(Part):
+    """A model in a list."""
+
     name: str
     title: str
     version: str
@@ -235,94 +230,108 @@ class ModelAbout(ModelEntry):
     modified: str
     loaded: str
     old: Annotated[str, Field(description="Why the model is older than the rest of the store, or empty.")]
+    warnings: list[str]
 
 
-class ModelList(StoreAnswer):
+class ModelList(Answer):
+    """All models, and the names of those that cannot be loaded."""
+
     models: list[ModelEntry]
     broken: list[str]
 
 
-class CatalogueItem(BaseModel):
+class CatalogueItem(Part):
+    """An item and the probability that a basket contains it."""
+
     item: Item
     probability: Number
 
 
 class Items(Answer):
-    items: Annotated[list[CatalogueItem], Field(description="Most likely first.")]
+    """Items of a model, the most likely first."""
+
+    items: list[CatalogueItem]
     n_items: int
 
 
-class Pair(BaseModel):
-    one: Item
-    other: Item
+class Pair(Part):
+    """Two items, with lift and interval as in `Related`."""
+
+    first: Item
+    second: Item
     lift: Number
+    low: Number
+    high: Number
 
 
-class LiftMap(BaseModel):
+class LiftMap(Part):
     """Lifts between items, ordered so that substitutes are neighbours."""
 
     items: list[Item]
     lift: list[list[Number]]
 
 
-class CalibrationBin(BaseModel):
-    model_config = ConfigDict(extra="allow")
+class CalibrationBin(Part):
+    """Predictions from `start` to `stop`: their mean, the observed frequency with its interval, and their number."""
 
     predicted: Number
     observed: Number
     weight: Number
+    start: Number = None
+    stop: Number = None
+    low: Number = None
+    high: Number = None
 
 
-class Calibration(BaseModel):
+class Calibration(Part):
+    """Calibration on held-out ("test") or training ("train") baskets."""
+
     on: str
     rows: list[CalibrationBin]
 
 
 class ModelAnalysis(Answer):
+    """Segments, strongest pairs and calibration of a model."""
+
     title: str
-    segments: list[SegmentOfBasket]
+    segments: list[Segment]
     substitutes: list[Pair]
     complements: list[Pair]
     map: LiftMap
     calibration: Calibration | None
 
 
-class ModelScore(BaseModel):
+class ModelScore(Part):
     """Log-likelihood and ranking of one model, compared with baselines."""
 
     name: str
     title: str
     kind: str
     n_items: int
-    n_baskets: int | None
+    n_baskets: int | None = None
     on: Annotated[str, Field(description='"test" for held-out baskets, else "train".')]
-    log_likelihood: Number | None
-    independent: Annotated[Number | None, Field(description="Log-likelihood of independent items.")]
-    gain: Number | None
-    percentile_rank: Number | None
-    baselines: dict[str, Any] | None
+    log_likelihood: Number = None
+    independent: Annotated[Number, Field(description="Log-likelihood of independent items.")] = None
+    gain: Number = None
+    percentile_rank: Number = None
+    baselines: dict[str, Any] | None = None
 
 
-class StoreAnalysis(BaseModel):
+class StoreAnalysis(Part):
+    """Scores of all models."""
+
     version: str
     models: list[ModelScore]
 
 
-class Health(BaseModel):
+class Health(Part):
+    """The process answers."""
+
     live: bool = True
 
 
-class Readiness(BaseModel):
+class Readiness(Part):
+    """Whether requests can be answered, and the models that cannot be loaded."""
+
     ready: bool
     broken: list[str] = []
-
-
-class ProblemDocument(BaseModel):
-    """RFC 9457."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str
-    title: str
-    status: int
-    detail: str

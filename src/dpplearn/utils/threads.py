@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
@@ -45,6 +45,12 @@ def pool(threads: int) -> ThreadPoolExecutor:
     with without_interrupts():
         list(executor.map(lambda _: all_there.wait(), range(threads)))
     return executor
+
+
+def map_over_threads(function: Callable[[Any], Any], values: Iterable[Any], threads: int | None) -> Iterator[Any]:
+    """Return the results in order. One thread is the calling one: its priority and its CPU time are the caller's."""
+    count = thread_count(threads)
+    return map(function, values) if count == 1 else pool(count).map(function, values)
 
 
 if hasattr(os, "register_at_fork"):  # a forked child has none of the threads and would wait forever

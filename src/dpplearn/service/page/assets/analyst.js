@@ -98,8 +98,8 @@ function showMap({ items, lift }) {
 
 function showPairs(id, pairs, caption) {
   const columns = [
-    ["One", (each) => each.one],
-    ["Other", (each) => each.other],
+    ["Item", (each) => each.first],
+    ["Other item", (each) => each.second],
     ["Lift", (each) => figure(each.lift), true],
   ];
   table(id, columns, pairs, caption);
