@@ -28,9 +28,9 @@ from .lifecycle.update import Changes, Update, update
 from .models.answers import Recommendation, Relation, Segment, Selection, StoreRecommendation
 from .models.dpp import DPP
 from .models.explaining import Explanation
-from .models.history import History
 from .models.mixture import Mixture
 from .models.model_file import load
+from .models.record import History
 from .models.slates import SlatesFit
 from .models.store import ModelStore
 from .pipeline.fit_all import fit_all

@@ -23,7 +23,7 @@ from dpplearn.evaluation.baselines import (
 )
 from dpplearn.evaluation.protocol import ALL_BUT_ONE, Predictor, ask
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 from helpers.problems import as_mixture, random_kernel, random_mixture, sampled
 
 TRAIN = Baskets.from_lists([[0, 1], [0, 1], [0, 2], [1], [], [0, 1, 2]], n_items=5, weights=[1, 1, 2, 1, 1, 3])

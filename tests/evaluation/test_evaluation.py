@@ -14,7 +14,7 @@ from dpplearn import DPP, Baskets, Evaluation, InputError
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation.protocol import TASKS
 from dpplearn.learners.kernels import Segments
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 from helpers.problems import as_mixture, random_kernel, random_mixture
 
 ITEMS = ["crib", "cot", "monitor", "stroller", "bib", "bottle", "bear"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpplearn import DPP, Baskets
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.models.provenance import Provenance
+from dpplearn.models.record import Provenance
 
 Lists = list[list[Any]]
 

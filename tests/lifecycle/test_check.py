@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 import dpplearn as dl
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.lifecycle.check import ALARMS, LEVEL, _count_p_values, _holm
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 from helpers.command import parsed, run
 
 N_ITEMS = 12

@@ -17,7 +17,7 @@ from dpplearn.lifecycle.update import (
     moved_recommendations,
     with_frequencies,
 )
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 from helpers.command import answer, run, table
 
 ITEMS = ["bib", "cot", "crib", "cup", "gate"]

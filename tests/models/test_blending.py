@@ -9,7 +9,7 @@ import pytest
 
 from dpplearn import DPP, Baskets, InputError, Mixture
 from dpplearn.models.blending import blend_weight, blended
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 from helpers.problems import as_mixture, random_low_rank
 
 N = 8

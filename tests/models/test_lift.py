@@ -14,8 +14,8 @@ import dpplearn as dl
 from dpplearn.analysis.relations import related_pairs
 from dpplearn.analysis.substitutes import substitute_pairs
 from dpplearn.distributions.independent import before_truncation
+from dpplearn.models.record import Training
 from dpplearn.models.relations import Evidence, Independence, benjamini_hochberg, evidence, pair_table
-from dpplearn.models.training import Training
 from helpers.command import both
 from helpers.problems import as_mixture, random_mixture
 

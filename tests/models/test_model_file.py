@@ -20,9 +20,7 @@ from safetensors.numpy import save as safetensors_bytes
 import dpplearn
 from dpplearn import DPP, Baskets, InputError, Mixture, load
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.models.history import History
-from dpplearn.models.provenance import Provenance
-from dpplearn.models.training import Training
+from dpplearn.models.record import History, Provenance, Training
 from dpplearn.utils.tensor_file import read_tensors, write_tensors
 from helpers.strategies import models
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.models.provenance import Provenance
-from dpplearn.models.training import Training
+from dpplearn.models.record import Provenance, Training
 from helpers.command import both
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 from dpplearn import Baskets, InputError, fit_dpp
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 from helpers import strategies
 
 BASKETS = Baskets.from_lists([[0, 1], [1, 2, 3], [1, 2], [], [3]], n_items=5, weights=[2, 1, 0.5, 1, 3])
@@ -68,9 +68,8 @@ def test_counts_of_some_items_and_of_one_are_those_of_all() -> None:
         np.testing.assert_allclose(training.pair_counts_of(item), whole[item])
 
 
-def test_a_blend_and_what_was_left_out_travel_with_the_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpplearn.models.training.MOST_PAIRS", 2)
-    training = replace(Training.of(Baskets.from_lists([[0, 1], [1, 2, 3], [1, 2]])), blend=0.2)
+def test_a_blend_and_what_was_left_out_travel_with_the_arrays() -> None:
+    training = replace(Training.of(Baskets.from_lists([[0, 1], [1, 2, 3], [1, 2]]), max_pairs=2), blend=0.2)
     again = Training.from_arrays(training.arrays)
     assert again is not None
     assert (training.least, len(training.pairs)) == (2, 1)

@@ -15,7 +15,7 @@ from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chan
 from dpplearn.evaluation.metrics import PERCENTILE_RANK, weighted_mean
 from dpplearn.evaluation.protocol import ALL_BUT_ONE, Predictor, answer, ask, column_name
 from dpplearn.models.blending import blended
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 
 INDEPENDENT, POPULARITY, ITEM_TO_ITEM, EASE = BASELINES = (
     "independent items",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dpplearn.errors import InputError
 from dpplearn.learners.kernels import Kernel
-from dpplearn.models.history import History
+from dpplearn.models.record import History
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 Rule = Callable[[Sequence[float]], float]  # from the objective after each step to what the tolerance is compared with

@@ -13,8 +13,7 @@ from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import independent_log_likelihood
 from dpplearn.learners.kernels import Kernel, distribution_of
 from dpplearn.learners.loop import Arrays, Rule, Step, Stop
-from dpplearn.models.provenance import Provenance
-from dpplearn.models.training import Training
+from dpplearn.models.record import Provenance, Training
 
 
 @dataclass(frozen=True)

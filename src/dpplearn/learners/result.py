@@ -16,10 +16,8 @@ from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chan
 from dpplearn.learners.loop import Arrays, Run, Stop
 from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.models.dpp import DPP
-from dpplearn.models.history import History
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.provenance import Provenance
-from dpplearn.models.training import Training
+from dpplearn.models.record import History, Provenance, Training
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, share, signed, small, times_as_likely
 
 BASELINE = (

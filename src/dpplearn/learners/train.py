@@ -33,8 +33,7 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
-from dpplearn.models.provenance import Provenance
-from dpplearn.models.training import Training
+from dpplearn.models.record import Provenance, Training
 from dpplearn.utils.threads import suitable_blas
 
 ENDS_THE_FIT = {Stop.CALLBACK, Stop.MAX_SECONDS}

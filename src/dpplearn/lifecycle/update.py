@@ -28,7 +28,7 @@ from dpplearn.learners.train import fit_with
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 from dpplearn.utils.progress import shown_progress
 from dpplearn.utils.text import WIDTH, TextTable, as_plain_text, contents, count, number, shown, times_as_likely
 

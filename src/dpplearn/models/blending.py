@@ -11,7 +11,7 @@ from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 
 MOST_ASKED, FEWEST_ASKED = 2000, 300  # baskets that a weight is learned from
 MOST_SCORES = 40_000_000  # that are looked at for it

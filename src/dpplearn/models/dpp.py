@@ -14,8 +14,7 @@ from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError
 from dpplearn.models.model import SetModel
-from dpplearn.models.provenance import Provenance
-from dpplearn.models.training import Training
+from dpplearn.models.record import Provenance, Training
 
 
 class DPP(SetModel):

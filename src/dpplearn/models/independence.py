@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.models.provenance import Provenance
+from dpplearn.models.record import Provenance, Training
 from dpplearn.models.relations import FDR_LEVEL, Evidence, Independence, benjamini_hochberg, evidence, pair_table
-from dpplearn.models.training import Training
 from dpplearn.utils.text import number, signed, times_as_likely
 
 WORTH_HAVING = 0.01  # nats per basket

@@ -23,11 +23,10 @@ from dpplearn.models.blending import blended
 from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.independence import why_independent
 from dpplearn.models.new_items import Like, added
-from dpplearn.models.provenance import Provenance
+from dpplearn.models.record import Provenance, Training
 from dpplearn.models.relations import FDR_LEVEL, Independence, benjamini_hochberg, evidence, pair_table
 from dpplearn.models.reranking import reranked
 from dpplearn.models.slates import SlatesFit
-from dpplearn.models.training import Training
 from dpplearn.utils.memory import NUMBER, in_bytes, paused_collection
 from dpplearn.utils.text import count
 

@@ -11,8 +11,7 @@ from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
-from dpplearn.models.provenance import Provenance
-from dpplearn.models.training import Training
+from dpplearn.models.record import Provenance, Training
 from dpplearn.utils.files import check_replaceable
 from dpplearn.utils.tensor_file import read_tensors, tensor_file, write_tensors
 

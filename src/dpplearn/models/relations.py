@@ -21,7 +21,7 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.errors import InputError
-from dpplearn.models.training import Training
+from dpplearn.models.record import Training
 
 FDR_LEVEL = 0.05
 COVERAGE = 0.9  # of intervals

@@ -9,9 +9,9 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
-from dpplearn.models.history import History
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
+from dpplearn.models.record import History
 from dpplearn.plots.figures import new_figure, styled, whole_numbers
 from dpplearn.plots.style import INDEPENDENT, KA, OURS
 

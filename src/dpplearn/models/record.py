@@ -1,0 +1,356 @@
+"""The record of a fit that a model carries: History, Provenance, and Training, counts of the training baskets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpplearn.arrays import Floats, Ints, Items, read_only
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.pair_counts import pair_counts
+from dpplearn.data.parts import AnyBaskets
+from dpplearn.errors import InputError
+from dpplearn.utils.memory import NUMBER, check_memory
+
+MAX_FLOAT = sys.float_info.max
+TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+ROUNDING = 1e-9  # of sums of weights
+MAX_DOUBLE_PAIRS = 100_000  # pairs up to which a file stores weights in double precision in any case
+MAX_PAIRS = 5_000_000  # pairs that are kept, in 12 bytes each
+
+
+@dataclass(frozen=True)
+class History:
+    """One entry per iteration; the first is the start.
+
+    `log_likelihood` has one meaning for every learner: the mean over the training set, without penalties, under the
+    model of that iteration. Learners of mixtures maximise a penalised likelihood, and may lower it in a step.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> baskets = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]]
+    >>> history = dl.fit_dpp(baskets, "em", init="wishart", rng=0, max_iter=3).history
+    >>> len(history), bool(history.log_likelihood[-1] > history.log_likelihood[0])
+    (4, True)
+    """
+
+    log_likelihood: Floats
+    seconds: Floats  # since the fit began
+    step_size: Floats
+    evaluations: Floats  # of the statistics, so far
+    validation: Floats  # mean log-likelihood of the validation set; NaN without one
+
+    def __len__(self) -> int:
+        return len(self.log_likelihood)
+
+    @property
+    def columns(self) -> dict[str, Floats]:
+        """The columns by name, as they are stored in a model file."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a model was fitted. Unknown values are None; for a model that was not fitted, all are.
+
+    Log-likelihoods are means per basket under the distribution that `nonempty` or `size` determines.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> learned = dl.fit_dpp([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]], "em", max_iter=3).model.learned
+    >>> learned.learner, learned.n_baskets, learned.nonempty
+    ('em', 4, False)
+    """
+
+    learner: str | None = None
+    start: str | None = None  # of the best run
+    restarts: int | None = None
+    n_iter: int | None = None  # of the best run
+    evaluations: float | None = None  # of the statistics
+    stop: str | None = None  # the name of a `Stop`
+    segments: int | None = None  # requested number of segments of a mixture
+    rank: int | None = None  # of the repulsive part of the interaction of a mixture
+    attraction: bool | None = None  # whether items of the mixture can attract each other
+    shrinkage: float | None = None  # towards independent items, from 0 to 1
+    shrinkage_chosen: bool | None = None  # by cross-validation
+    nonempty: bool | None = None  # whether the likelihood was conditioned on nonempty sets
+    size: int | None = None  # number of items that the likelihood was conditioned on
+    to_gain: float | None = None  # upper bound in nats per basket on the gain by other weights of the same models
+    log_likelihood: float | None = None
+    independent_log_likelihood: float | None = None
+    n_baskets: int | None = None
+    n_distinct: int | None = None
+    weight: float | None = None  # effective number of baskets: the weight of the training statistics
+    seconds: float | None = None
+    validation: float | None = None  # fraction of the baskets that were held out
+    validation_log_likelihood: float | None = None
+    added: str | None = None  # describes items that were added later
+    unseen_gain: float | None = None  # over independent items, on baskets that were used for nothing else
+    unseen_error: float | None = None  # its standard error
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Provenance:
+        """Return the record from the values that `to_dict` returned. Unknown names are ignored.
+
+        Examples
+        --------
+        >>> Provenance.of({"learner": "em", "moon": "full"}) == Provenance(learner="em")
+        True
+        """
+        if not isinstance(document, Mapping):
+            raise InputError(f"learned must be a mapping, got {type(document).__name__}")
+        types = {field.name: TYPES[str(field.type).split(" ")[0]] for field in fields(cls)}
+        known = {name: value for name, value in document.items() if name in types}
+        for name, value in known.items():
+            if value is not None and not _has_type(value, types[name]):
+                raise InputError(f"learned.{name} must be {types[name].__name__}, got {value!r}")
+        return cls(**known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values that are not None, by name.
+
+        Examples
+        --------
+        >>> Provenance(learner="em", shrinkage=0.0).to_dict()
+        {'learner': 'em', 'shrinkage': 0.0}
+        """
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def _has_type(value: Any, wanted: type) -> bool:
+    """Return whether a value has a type; integers that a float can represent are floats, too."""
+    if wanted is float and isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < MAX_FLOAT
+    return isinstance(value, wanted) and isinstance(value, bool) == (wanted is bool)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Training:
+    """Counts of the training baskets: in total, with each item, and with each pair of items; and the history.
+
+    Weights that are not counts are scaled to the effective number of baskets. At most five million pairs are kept. If
+    there are more, pairs of less weight than `least` are left out and treated as if they never co-occurred.
+
+    `blend` is the weight of item-to-item in the ranking (`blend_weight`). `schedule` is the state of an unfinished fit
+    of a low-rank mixture, in a checkpoint.
+
+    Examples
+    --------
+    >>> training = Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]]))
+    >>> training.weight, training.item_weights.tolist(), training.pairs.tolist()
+    (2.0, [1.0, 2.0], [[0, 1]])
+    """
+
+    weight: float
+    item_weights: Floats  # (n_items,)
+    pairs: Items  # (n_pairs, 2) pairs of items that co-occur, the first before the second
+    pair_weights: Floats  # (n_pairs,)
+    history: History | None = None
+    blend: float | None = None  # from 0 to 1; None if it was not learned
+    least: float = 0.0  # pairs of less weight are left out
+    schedule: Mapping[str, npt.NDArray[Any]] | None = None
+
+    def __post_init__(self) -> None:
+        _check(0 < self.weight < np.inf, "weight", "positive", f"{self.weight:g}")
+        for name in ("item_weights", "pair_weights"):
+            weights = getattr(self, name)
+            shape = f"{weights.dtype} of shape {weights.shape}"
+            _check(weights.ndim == 1 and weights.dtype.kind == "f", name, "one float each", shape)
+            inside = np.all((weights >= 0) & (weights <= self.weight * (1 + ROUNDING)))
+            expected = f"between 0 and {self.weight:g}, the weight of all baskets"
+            _check(inside, name, expected, f"{weights.min(initial=np.inf):g} to {weights.max(initial=-np.inf):g}")
+        n, pairs = len(self.item_weights), self.pairs
+        whole = pairs.shape == (len(self.pair_weights), 2) and pairs.dtype.kind in "iu"
+        expected = f"two integers for each of the {len(self.pair_weights)} training.pair_weights"
+        _check(whole, "pairs", expected, f"{pairs.dtype} of shape {pairs.shape}")
+        if pairs.size:
+            inside = pairs.min() >= 0 and pairs.max() < n
+            _check(inside, "pairs", f"between 0 and {n - 1}, positions of items", f"{pairs.min()} to {pairs.max()}")
+        _check(self.blend is None or 0 <= self.blend <= 1, "blend", "between 0 and 1", self.blend)
+        _check(0 <= self.least < np.inf, "least", "0 or more", self.least)
+        for array in (self.item_weights, self.pairs, self.pair_weights):
+            read_only(array)
+
+    @classmethod
+    def of(cls, baskets: AnyBaskets, history: History | None = None, max_pairs: int = MAX_PAIRS) -> Training:
+        """Return the counts of baskets. In parts, weights that are not counts must have been scaled before.
+
+        Examples
+        --------
+        >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).frequencies.tolist()
+        [0.5, 1.0]
+        """
+        if isinstance(baskets, Baskets):
+            baskets = baskets.as_counts()
+        total = baskets.total_weight
+        pairs, weights, least = pair_counts(baskets, max_pairs)
+        return cls(total, baskets.frequencies() * total, pairs, weights, history, least=least)
+
+    def over(self, catalogue: Catalogue, own: Catalogue, share: float = 1.0) -> Training:
+        """Return the counts over a catalogue that contains all items of `own`, with weights multiplied by `share`."""
+        there = catalogue.translation(own)
+        item_weights = np.zeros(len(catalogue))
+        item_weights[there] = share * self.item_weights
+        pairs = np.sort(there[self.pairs], axis=1).astype(np.int32)
+        kept = share * self.weight, item_weights, pairs, share * self.pair_weights
+        return Training(*kept, self.history, self.blend, share * self.least)
+
+    def __add__(self, other: Training) -> Training:
+        """Return the counts of both sets of baskets, over one catalogue."""
+        n = len(self.item_weights)
+        pairs = np.concatenate([self.pairs, other.pairs]).astype(np.int64)
+        keys, which = np.unique(pairs[:, 0] * n + pairs[:, 1], return_inverse=True)
+        weights = np.bincount(which, np.concatenate([self.pair_weights, other.pair_weights]), len(keys)).astype(float)
+        items = self.item_weights + other.item_weights
+        both = np.stack(np.divmod(keys, n), axis=1).astype(np.int32)
+        return Training(self.weight + other.weight, items, both, weights, least=self.least + other.least)
+
+    def with_items(self, n: int) -> Training:
+        """Return the counts with n further items that occur in no basket.
+
+        Examples
+        --------
+        >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).with_items(1).item_weights.tolist()
+        [1.0, 2.0, 0.0]
+        """
+        return replace(self, item_weights=np.append(self.item_weights, np.zeros(n)), schedule=None)
+
+    @property
+    def frequencies(self) -> Floats:
+        """m_i, the fraction of baskets that contain item i."""
+        return self.item_weights / self.weight
+
+    @cached_property
+    def _pair_matrix(self) -> Any:
+        """Weights of all pairs as a symmetric sparse matrix, (n_items, n_items), with item weights on the diagonal."""
+        from scipy.sparse import coo_array
+
+        n, (first, second) = len(self.item_weights), self.pairs.T
+        rows, columns = np.concatenate([first, second, np.arange(n)]), np.concatenate([second, first, np.arange(n)])
+        weights = np.concatenate([self.pair_weights, self.pair_weights, self.item_weights])
+        return coo_array((weights.astype(float), (rows, columns)), shape=(n, n)).tocsr()
+
+    def pair_counts_of(self, item: int) -> Floats:
+        """Return the weight of the baskets that contain both this item and each other one, (n_items,)."""
+        counts: Floats = self._pair_matrix[[item]].toarray()[0]
+        return counts
+
+    def pair_counts_among(self, items: Ints) -> Floats:
+        """Return the weight of the baskets that contain both of every two of these items; single items' on the
+        diagonal."""
+        counts: Floats = self._pair_matrix[items][:, items].toarray()
+        return counts
+
+    def item_to_item(self, basket: Ints) -> Floats:
+        """Return the mean of m_ai/m_a over the items a of the basket, m_ai the frequency of baskets with a and i.
+
+        The frequencies m_i replace the ratios of an item that never occurred; they are also the result for an empty
+        basket.
+        """
+        known = basket[self.item_weights[basket] > 0]
+        if not len(basket):
+            return self.frequencies
+        ratios = (1 / self.item_weights[known]) @ self._pair_matrix[known]
+        return np.asarray((ratios + (len(basket) - len(known)) * self.frequencies) / len(basket))
+
+    def pair_frequencies(self) -> Floats:
+        """Return m_ij, the fraction of baskets that contain both i and j; m_i on the diagonal.
+
+        Examples
+        --------
+        >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).pair_frequencies().tolist()
+        [[0.5, 0.5], [0.5, 1.0]]
+        """
+        n = len(self.item_weights)
+        check_memory(NUMBER * n**2, f"a table of all pairs of {n:,} items", "use pair_counts_among some of them")
+        return np.asarray(self._pair_matrix.toarray() / self.weight)
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays by name, as they are stored in a model file."""
+        kept: dict[str, npt.NDArray[Any]] = {
+            "training.weight": np.array([self.weight]),
+            "training.item_weights": self.item_weights,
+            "training.pairs": self.pairs,
+            "training.pair_weights": _compact(self.pair_weights),
+        }
+        if self.blend is not None:
+            kept["training.blend"] = np.array([self.blend])
+        if self.least:
+            kept["training.least"] = np.array([self.least])
+        if self.history is not None:
+            kept |= {f"history.{name}": column for name, column in self.history.columns.items()}
+        if self.schedule is not None:
+            kept |= {f"schedule.{name}": array for name, array in self.schedule.items()}
+        return kept
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, npt.NDArray[Any]]) -> Training | None:
+        """Return the record from the arrays of a model file, or None if it has none. Other arrays are ignored.
+
+        Examples
+        --------
+        >>> training = Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]]))
+        >>> Training.from_arrays(training.arrays).weight
+        2.0
+        """
+        given, columns, schedule = (
+            {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            for prefix in ("training.", "history.", "schedule.")
+        )
+        if not (given or columns or schedule):
+            return None
+        single: dict[str, Any] = {}
+        for name in ("weight", "blend", "least"):
+            if name in given:
+                array = given[name]
+                is_one = array.shape == (1,) and array.dtype.kind == "f"
+                _check(is_one, name, "one float", f"{array.dtype} of shape {array.shape}")
+                single[name] = float(array[0])
+        _check_history(columns)
+        missing = [each for each in ("weight", "item_weights", "pairs", "pair_weights") if each not in given]
+        if missing:
+            raise InputError(f"array training.{missing[0]} is missing")
+        return cls(
+            item_weights=given["item_weights"],
+            pairs=given["pairs"],
+            pair_weights=given["pair_weights"],
+            history=History(**columns) if columns else None,
+            schedule=schedule or None,
+            **single,
+        )
+
+
+def _check(valid: Any, name: str, expected: str, got: Any) -> None:
+    if not valid:
+        raise InputError(f"training.{name} must be {expected}, got {got}")
+
+
+def _check_history(columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    names = [field.name for field in fields(History)]
+    odd = set(columns).symmetric_difference(names)
+    if columns and odd:
+        raise InputError(f"history must have the columns {', '.join(names)}; history.{min(odd)} is missing or unknown")
+    for name, column in columns.items():
+        if column.shape != (columns["log_likelihood"].size,) or column.dtype.kind != "f":
+            raise InputError(
+                f"history.{name} must be one float per iteration, as many as history.log_likelihood, got "
+                f"{column.dtype} of shape {column.shape}"
+            )
+
+
+def _compact(weights: Floats) -> npt.NDArray[Any]:
+    """Return the counts of many pairs in single precision if that represents them exactly."""
+    if len(weights) > MAX_DOUBLE_PAIRS and np.all(weights == weights.astype(np.float32)):
+        return weights.astype(np.float32)
+    return weights
