@@ -36,7 +36,7 @@ ONLY_IN = {
     "rich": ("utils", "cli"),
     "matplotlib": ("plots",),
     "sklearn": ("integrations",),
-    "arviz_stats": ("learners/posterior",),
+    "arviz_stats": ("learners/posterior.py",),
     "dask": ("utils/cluster",),
     "distributed": ("utils/cluster",),
     "fastapi": ("service",),

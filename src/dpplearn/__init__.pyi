@@ -17,7 +17,7 @@ from .integrations.sklearn import DPPEstimator
 from .learners.checkpoint import Checkpoint
 from .learners.fit import fit, fit_dpp
 from .learners.loop import Stop
-from .learners.posterior.posterior import Posterior, posterior
+from .learners.posterior import Posterior, posterior
 from .learners.quality.fit_quality import fit_quality
 from .learners.quality.weights import QualityWeights
 from .learners.result import FitProgress, FitResult

@@ -18,7 +18,7 @@ from dpplearn.distributions.statistics import log_likelihood, statistics, sums_u
 from dpplearn.learners.low_rank.interaction import Active, Batch, Moments, Segment, gradient
 from dpplearn.learners.low_rank.learner import LowRankProblem, LowRankState, Schedule
 from dpplearn.learners.mixture.objective import Objective, Parameters, Shape
-from dpplearn.learners.posterior.density import NAMED, Density, ParametricKernel
+from dpplearn.learners.posterior import NAMED, Density, ParametricKernel
 from dpplearn.learners.quality.distribution import Target
 from dpplearn.learners.quality.fit_quality import INTERCEPT, STRENGTH_PENALTY, Blend, QualityProblem
 from dpplearn.learners.slates import Choice, SlatesProblem

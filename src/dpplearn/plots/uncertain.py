@@ -8,7 +8,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.errors import whole_number
-from dpplearn.learners.posterior.posterior import Posterior
+from dpplearn.learners.posterior import Posterior
 from dpplearn.learners.quality.weights import QualityWeights, Weight
 from dpplearn.plots.figures import new_figure, styled
 from dpplearn.plots.layout import short

@@ -1,0 +1,526 @@
+"""posterior: Bayesian inference of the parameters of a kernel from baskets and item features. [AFAT14]"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpplearn.arrays import Floats, Seed
+from dpplearn.data.baskets import Baskets, as_baskets
+from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.features import Features, as_features
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.distributions.statistics import logdet_under_L, sums_under_L
+from dpplearn.errors import InputError, whole_number
+from dpplearn.learners.data import resolve_nonempty, units_of
+from dpplearn.learners.quality.distribution import QualityDistribution
+from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
+from dpplearn.utils.text import Part, TextTable, as_text, count, number
+from dpplearn.utils.threads import suitable_blas
+
+KernelFunction = Callable[[Floats, Floats], Floats]  # from parameters and features to L
+
+NUGGET = 0.01  # of an RBF kernel: dissimilarity of items with equal features
+L_DIFFERENCE = 1e-5  # of parameters for the derivative of L, in standard deviations of the prior
+CONSTANT_PRIOR, FEATURE_PRIOR, SHAPE_PRIOR = (-2.0, 2.0), (0.0, 1.0), (0.0, 1.0)  # mean and standard deviation
+ASYMMETRY = 1e-8  # of L − Lᵀ relative to L, that rounding may leave
+
+MIN_DRAWS = 100
+MAX_PARETO_K = 0.7  # shape of the tail of the weights up to which they are reliable [VSGYG24]
+FREEDOM = 7  # degrees of the Student distribution: its tails are heavier than those of a posterior
+DIFFERENCE = 1e-3  # of parameters for the curvature, in standard deviations of the prior
+MAX_STEPS = 500
+MAX_SD = 1.0  # standard deviation of any direction, in those of the prior
+WARM_UP = 100  # sweeps that are discarded
+WIDTH = 2.0  # of the first interval, in standard deviations
+MAX_STEPS_OUT = 40  # widths of the largest interval
+
+
+def posterior(
+    baskets: Baskets | Iterable[Iterable[Any]],
+    *,
+    features: Any,
+    kernel: str | KernelFunction = "rbf",
+    prior: tuple[Sequence[float], Sequence[float]] | None = None,
+    names: Sequence[str] | None = None,
+    draws: int = 2000,
+    nonempty: bool | str = "auto",
+    rng: Seed = None,
+    threads: int | None = None,
+) -> Posterior:
+    """Sample the posterior of the parameters of a kernel that is a function of item features. [AFAT14]
+
+    Draws from a Student distribution at the mode get importance weights. Where a few of them would have most of the
+    weight (`pareto_k` above 0.7), slice sampling is used instead, which needs many more evaluations. Needs the extra
+    `bayes`.
+
+    Parameters
+    ----------
+    baskets : Baskets or list of lists
+        Observed sets.
+    features : table
+        One row per item, as `read_features` takes it.
+    kernel : {"rbf", "linear"} or callable, default "rbf"
+        "rbf": q_i q_j exp(−|x_i − x_j|²/(2 ℓ²)); "linear": q_i q_j ((1 − w) I + w cos(x_i, x_j)); in both, log q² is
+        linear in the features. Or a function from parameters and feature matrix to L.
+    prior : pair of lists, optional
+        Means and standard deviations of the normal priors. Default for named kernels: −2 and 2 for (all items), 0 and 1
+        for the others. Required for a function.
+    names : list of str, optional
+        Names of the parameters of a function.
+    draws : int, default 2000
+        Number of draws, at least 100.
+    nonempty : bool or "auto", default "auto"
+        Whether the distribution is conditioned on nonempty sets. By default it is if no basket is empty.
+    rng : int or numpy.random.Generator, optional
+        Seed of the draws.
+    threads : int, optional
+        Number of threads. By default all cores.
+
+    Returns
+    -------
+    Posterior
+        Weighted draws, intervals and the predictive distribution.
+
+    Raises
+    ------
+    InputError
+        If a basket is impossible at the prior mean, or an argument is invalid.
+
+    Examples
+    --------
+    >>> baskets = Baskets.from_lists([["cot"], ["bib"], ["bib", "mug"], []] * 20)
+    >>> table = {"item": ["bib", "cot", "mug"], "price": [3, 90, 9]}
+    >>> found = posterior(baskets, features=table, kernel="linear", draws=100, rng=0)
+    >>> found.names
+    ('(all items)', 'price', 'logit strength')
+    """
+    given = as_baskets(baskets)
+    n = whole_number("draws", draws, MIN_DRAWS)
+    if not given.total_weight > 0:
+        raise InputError("there is nothing to learn from: the baskets have no weight")
+    parameters = parametric(kernel, as_features(features, given.catalogue), names, prior)
+    data = units_of(given).deduplicated()
+    density = Density(parameters, data, resolve_nonempty(nonempty, data), threads)
+    rng = np.random.default_rng(rng)
+    with suitable_blas(given.n_items, threads):
+        around = mode_of(density)
+        every, weights, pareto_k = importance_draws(density, around, n, rng)
+        sampler = "importance"
+        if not pareto_k <= MAX_PARETO_K:
+            sampler, every, weights = "slice", slice_draws(density, around, n, rng), np.full(n, 1 / n)
+    found = (around.mode, every, weights, pareto_k, sampler, density.nonempty)
+    return Posterior(parameters.names, *found, given.catalogue, parameters)
+
+
+class Interval(NamedTuple):
+    """Credible interval of a parameter, and its median."""
+
+    name: str
+    low: float
+    median: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """Weighted draws of the parameters of a kernel, given baskets. Printed, it is a table of intervals.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> baskets = dl.Baskets.from_lists([["cot"], ["bib"], ["bib", "mug"], []] * 20)
+    >>> found = dl.posterior(baskets, features={"item": ["bib", "cot", "mug"], "price": [3, 90, 9]}, draws=100, rng=0)
+    >>> found.names
+    ('(all items)', 'price', 'log length')
+    >>> found.draws.shape
+    (100, 3)
+    """
+
+    names: tuple[str, ...]
+    mode: Floats  # (n_parameters,)
+    draws: Floats  # (n_draws, n_parameters)
+    weights: Floats  # (n_draws,) which sum to 1
+    pareto_k: float  # of the importance weights, whichever sampler was used
+    sampler: str  # "importance" or "slice"
+    nonempty: bool
+    catalogue: Catalogue
+    kernel: ParametricKernel = field(repr=False)
+
+    @property
+    def mean(self) -> Floats:
+        """Posterior means."""
+        return np.asarray(self.weights @ self.draws)
+
+    @property
+    def standard_deviation(self) -> Floats:
+        """Posterior standard deviations."""
+        return np.sqrt(self.weights @ (self.draws - self.mean) ** 2)
+
+    @property
+    def effective_draws(self) -> float:
+        """Effective number of independent draws; for slice sampling, whose draws are dependent, an upper bound."""
+        return float(1 / (self.weights**2).sum())
+
+    def quantiles(self, probabilities: Floats | list[float]) -> Floats:
+        """Return quantiles of every parameter, one row per probability, (n_probabilities, n_parameters).
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> baskets = dl.Baskets.from_lists([["cot"], ["bib"], ["bib", "mug"], []] * 20)
+        >>> table = {"item": ["bib", "cot", "mug"], "price": [3, 90, 9]}
+        >>> dl.posterior(baskets, features=table, draws=100, rng=0).quantiles([0.25, 0.75]).shape
+        (2, 3)
+        """
+        probabilities = np.asarray(probabilities, dtype=float)
+        if probabilities.ndim != 1 or not ((probabilities >= 0) & (probabilities <= 1)).all():
+            raise InputError(f"probabilities are {probabilities.tolist()}; expected a list of numbers from 0 to 1")
+        found = np.empty((len(probabilities), len(self.names)))
+        for row, column in enumerate(self.draws.T):
+            order = np.argsort(column, kind="stable")
+            below = np.cumsum(self.weights[order]) - self.weights[order] / 2
+            found[:, row] = np.interp(probabilities, below, column[order])
+        return found
+
+    def interval(self, probability: float = 0.9) -> list[Interval]:
+        """Return the central credible interval of every parameter.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> baskets = dl.Baskets.from_lists([["cot"], ["bib"], ["bib", "mug"], []] * 20)
+        >>> table = {"item": ["bib", "cot", "mug"], "price": [3, 90, 9]}
+        >>> every = dl.posterior(baskets, features=table, draws=100, rng=0).interval()
+        >>> all(each.low < each.median < each.high for each in every)
+        True
+        """
+        if not isinstance(probability, Real) or not 0 < probability < 1:
+            raise InputError(f"probability is {probability!r}; expected a number between 0 and 1")
+        rows = self.quantiles([(1 - probability) / 2, 0.5, (1 + probability) / 2]).T.tolist()
+        return [Interval(name, *row) for name, row in zip(self.names, rows, strict=True)]
+
+    def predictive(self, components: int = 50, rng: Seed = None) -> Mixture:
+        """Return the posterior predictive distribution: the mean of the distributions of draws.
+
+        Parameters
+        ----------
+        components
+            Number of draws, chosen by their weights.
+        rng
+            Seed or generator.
+
+        Returns
+        -------
+        Mixture
+            Its segments are draws of the parameters, not customer segments.
+
+        Examples
+        --------
+        >>> import dpplearn as dl
+        >>> baskets = dl.Baskets.from_lists([["cot"], ["bib"], ["bib", "mug"], []] * 20)
+        >>> table = {"item": ["bib", "cot", "mug"], "price": [3, 90, 9]}
+        >>> dl.posterior(baskets, features=table, draws=100, rng=0).predictive(20, rng=0).n_segments <= 20
+        True
+        """
+        n = whole_number("components", components, 1)
+        rng = np.random.default_rng(rng)
+        points = (np.arange(n) + rng.random()) / n  # systematic resampling, so that few draws suffice
+        taken = np.minimum(np.searchsorted(np.cumsum(self.weights), points), len(self.weights) - 1)
+        distinct, counts = np.unique(taken, return_counts=True)
+        kernels = [SpectralDPP.from_L(self.kernel.L(self.draws[row])) for row in distinct]
+        return Mixture.of([DPP(each, self.catalogue.labels, nonempty=self.nonempty) for each in kernels], counts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return mean, standard deviation and 90 % credible interval of each parameter as plain values."""
+        moments = zip(self.interval(), self.mean.tolist(), self.standard_deviation.tolist(), strict=True)
+        rows = [{**each._asdict(), "mean": mean, "standard_deviation": sd} for each, mean, sd in moments]
+        return {"parameters": rows, "sampler": self.sampler, "n_draws": len(self.draws), "pareto_k": self.pareto_k}
+
+    def tables(self) -> Iterator[Part]:
+        """Yield a table of the parameters, and how far the draws can be trusted."""
+        values = zip(self.interval(), self.mean.tolist(), strict=True)
+        cells = [(each.name, number(mean, 3), *(number(value, 3) for value in each[1:])) for each, mean in values]
+        meaning = "Posterior of each parameter, with a 90 % credible interval."
+        yield TextTable("Posterior", meaning, ["parameter", "mean>", "5%>", "median>", "95%>"], cells)
+        trust = "the weights are reliable" if self.pareto_k <= MAX_PARETO_K else "too large for importance weights"
+        yield f"{count(len(self.draws), 'draw')} by {self.sampler}; Pareto k {self.pareto_k:.2f}: {trust}."
+
+    def __repr__(self) -> str:
+        return (
+            f"Posterior({count(len(self.names), 'parameter')}, {count(len(self.draws), 'draw')} by {self.sampler}, "
+            f"Pareto k {self.pareto_k:.2f})"
+        )
+
+    def __str__(self) -> str:
+        return as_text(self.tables())
+
+
+@dataclass(frozen=True, eq=False)
+class ParametricKernel:
+    """L as a function of parameters with independent normal priors."""
+
+    function: KernelFunction
+    X: Floats  # (n_items, n_features)
+    names: tuple[str, ...]
+    mean: Floats  # (n_parameters,)
+    sd: Floats  # (n_parameters,)
+
+    def L(self, theta: Floats) -> Floats:
+        return np.ascontiguousarray(self.function(theta, self.X), dtype=float)
+
+    def gradient(self, theta: Floats, by_L: Floats) -> Floats:
+        """Return ⟨∂/∂L, ∂L/∂θ⟩, with ∂L/∂θ by differences, which needs no pass over the baskets."""
+        found = np.empty(len(theta))
+        for row, sd in enumerate(self.sd):
+            move = np.zeros(len(theta))
+            move[row] = L_DIFFERENCE * sd
+            found[row] = np.vdot(by_L, self.L(theta + move) - self.L(theta - move)) / (2 * L_DIFFERENCE * sd)
+        return found
+
+    def log_prior(self, theta: Floats) -> float:
+        """Return the log-density of the prior, up to a constant."""
+        return -float((((theta - self.mean) / self.sd) ** 2).sum()) / 2
+
+
+def with_quality(S: Floats, theta: Floats, X: Floats) -> Floats:
+    """Return D S D; the first parameters are those of quality: a constant and one per feature."""
+    d = np.exp(np.clip(theta[0] + X @ theta[1 : 1 + X.shape[1]], -60, 60) / 2)
+    return np.asarray(d[:, None] * S * d)
+
+
+def rbf(theta: Floats, X: Floats) -> Floats:
+    """S_ij = exp(−|x_i − x_j|²/(2 ℓ²)), for items that differ .99 of it; the last parameter is log ℓ. [AFAT14]"""
+    squares = (X**2).sum(axis=1)
+    apart = np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0)
+    S = (1 - NUGGET) * np.exp(-apart / 2 * np.exp(-2 * np.clip(theta[-1], -20, 20)))
+    np.fill_diagonal(S, 1)
+    return with_quality(S, theta, X)
+
+
+def linear(theta: Floats, X: Floats) -> Floats:
+    """S = (1 − w) I + w cos(x_i, x_j); the last parameter is logit(w)."""
+    lengths = np.sqrt((X**2).sum(axis=1))
+    unit = X / np.maximum(lengths, 1e-12)[:, None]
+    w = 1 / (1 + np.exp(-np.clip(theta[-1], -40, 40)))
+    S = w * (unit @ unit.T)
+    np.fill_diagonal(S, 1)
+    return with_quality(S, theta, X)
+
+
+NAMED: dict[str, tuple[KernelFunction, str]] = {"rbf": (rbf, "log length"), "linear": (linear, "logit strength")}
+
+
+def parametric(
+    kernel: str | KernelFunction,
+    features: Features,
+    names: Sequence[str] | None,
+    prior: tuple[Sequence[float], Sequence[float]] | None,
+) -> ParametricKernel:
+    """Return one of the named kernels, or a function of parameters and features."""
+    X = np.asarray(features.matrix)
+    if isinstance(kernel, str):
+        if kernel not in NAMED:
+            raise InputError(f"kernel must be one of {', '.join(sorted(NAMED))} or a function, got {kernel!r}")
+        if names is not None:
+            raise InputError(f"names are only valid for a function, and kernel is {kernel!r}")
+        function, shape = NAMED[kernel]
+        names = ("(all items)", *features.names, shape)
+        prior = prior or tuple(np.array([CONSTANT_PRIOR, *[FEATURE_PRIOR] * X.shape[1], SHAPE_PRIOR]).T.tolist())
+    elif not callable(kernel):
+        raise InputError(
+            f"kernel must be one of {', '.join(sorted(NAMED))}, or a function from parameters and features to L, got a "
+            f"{type(kernel).__name__}"
+        )
+    else:
+        function = kernel
+    if prior is None:
+        raise InputError("prior=(means, standard deviations), with one of each per parameter, is needed for a function")
+    mean, sd = _checked_prior(prior)
+    names = [names] if isinstance(names, str) else names
+    names = tuple(map(str, names)) if names is not None else tuple(f"parameter {row}" for row in range(len(mean)))
+    if len(names) != len(mean):
+        parameters = count(len(mean), "parameter")
+        raise InputError(f"the prior has {parameters}, but there are {len(names)}: {', '.join(names)}")
+    return ParametricKernel(function, X, names, mean, sd)
+
+
+def _checked_prior(prior: Any) -> tuple[Floats, Floats]:
+    try:
+        mean, sd = (np.array(each, dtype=float) for each in prior)
+    except (TypeError, ValueError):
+        raise InputError("prior must be a pair of lists of numbers: (means, standard deviations)") from None
+    if mean.ndim != 1 or mean.shape != sd.shape or not len(mean):
+        raise InputError(
+            f"prior must have one mean and one standard deviation per parameter, got shapes {mean.shape} and {sd.shape}"
+        )
+    if not (np.isfinite(mean).all() and np.isfinite(sd).all() and (sd > 0).all()):
+        raise InputError(
+            f"prior must be finite with positive standard deviations, got {mean.tolist()} and {sd.tolist()}"
+        )
+    return mean, sd
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """log p(θ given baskets) = Σ w log det L_Y − n log Z + log p(θ), up to a constant."""
+
+    kernel: ParametricKernel
+    baskets: Baskets
+    nonempty: bool
+    threads: int | None = None
+
+    def __call__(self, theta: Floats) -> float:
+        """Return the log-density; −inf where a basket is impossible, or L is not a kernel."""
+        L = self.kernel.L(theta)
+        distribution = self._distribution(L)
+        if distribution is None:
+            return -math.inf
+        logdet = logdet_under_L(L, self.baskets, self.threads)
+        return logdet - self.baskets.total_weight * distribution.log_normaliser + self.kernel.log_prior(theta)
+
+    def with_gradient(self, theta: Floats) -> tuple[float, Floats]:
+        """Return the log-density and its gradient, from ∂/∂L = Δ − n (L + I)⁻¹/c."""
+        L, n = self.kernel.L(theta), self.baskets.total_weight
+        distribution = self._distribution(L)
+        if distribution is None:
+            return -math.inf, np.zeros(len(theta))
+        logdet, delta = sums_under_L(L, self.baskets, self.threads)
+        gradient = self.kernel.gradient(theta, delta - n * distribution.by_similarity)
+        gradient += (self.kernel.mean - theta) / self.kernel.sd**2
+        return logdet - n * distribution.log_normaliser + self.kernel.log_prior(theta), gradient
+
+    def _distribution(self, L: Floats) -> QualityDistribution | None:
+        """Return the distribution of L, a similarity of quality 1; None if L is not a kernel."""
+        n = self.baskets.n_items
+        if L.shape != (n, n):
+            raise InputError(f"the kernel's function gave an array of shape {L.shape}; expected ({n}, {n})")
+        if not np.isfinite(L).all():
+            return None
+        asymmetry = float(np.abs(L - L.T).max())
+        if asymmetry > ASYMMETRY * float(np.abs(L).max()):
+            raise InputError(
+                f"the kernel's function gave an L that is not symmetric, by {asymmetry:.2g}; take (L + Lᵀ)/2"
+            )
+        try:
+            return QualityDistribution.of(L, np.zeros(n), nonempty=self.nonempty)
+        except np.linalg.LinAlgError:
+            return None
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """θ = mode + A z: coordinates in which the posterior is about standard normal."""
+
+    mode: Floats
+    A: Floats  # (n_parameters, n_parameters)
+
+    def at(self, z: Floats) -> Floats:
+        """Return the parameters at coordinates z, one row each or a single one."""
+        return np.asarray(self.mode + z @ self.A.T)
+
+
+def mode_of(density: Density) -> Around:
+    """Find the mode by L-BFGS from the prior mean, and A from the curvature there."""
+    from scipy.optimize import minimize
+
+    mean, sd = density.kernel.mean, density.kernel.sd
+    if not np.isfinite(density(mean)):
+        raise InputError(
+            f"the kernel makes some basket impossible at the prior mean {mean.tolist()}; L must be positive definite "
+            "there: add to its diagonal, or pass another prior"
+        )
+
+    def negative(z: Floats) -> tuple[float, Floats]:
+        value, gradient = density.with_gradient(mean + sd * z)
+        return (-value, -gradient * sd) if np.isfinite(value) else (1e300, np.zeros(len(z)))
+
+    found = minimize(negative, np.zeros(len(mean)), jac=True, method="L-BFGS-B", options={"maxiter": MAX_STEPS})
+    return Around(mean + sd * found.x, _spread(density, mean + sd * found.x))
+
+
+def _spread(density: Density, mode: Floats) -> Floats:
+    """Return A with A Aᵀ = (−H)⁻¹; no direction is wider than the prior."""
+    sd, rows = density.kernel.sd, []
+    for row in range(len(mode)):
+        move = np.zeros(len(mode))
+        move[row] = DIFFERENCE * sd[row]
+        ahead, behind = (density.with_gradient(mode + each)[1] * sd for each in (move, -move))
+        rows.append((ahead - behind) / (2 * DIFFERENCE))
+    H = np.array(rows)
+    values, vectors = np.linalg.eigh(-(H + H.T) / 2)  # in units of the prior
+    return np.asarray(sd[:, None] * vectors / np.sqrt(np.maximum(values, 1 / MAX_SD**2)))
+
+
+def importance_draws(
+    density: Callable[[Floats], float], around: Around, n: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, float]:
+    """Return draws from a Student distribution at the mode, Pareto-smoothed importance weights, and their shape k.
+
+    The draws have shape (n, n_parameters). The weights sum to 1 and are reliable for k up to 0.7. [VSGYG24]
+    """
+    p = len(around.mode)
+    normal, chi = rng.standard_normal((n, p)), rng.chisquare(FREEDOM, n)
+    z = normal * np.sqrt(FREEDOM / chi)[:, None]
+    log_q = -(FREEDOM + p) / 2 * np.log1p((z**2).sum(axis=1) / FREEDOM)
+    draws = around.at(z)
+    ratios = np.array([density(theta) for theta in draws]) - log_q
+    possible = np.isfinite(ratios)
+    weights = np.zeros(n)
+    log_weights, pareto_k = smoothed(ratios[possible])
+    weights[possible] = np.exp(log_weights - log_weights.max())
+    return draws, weights / weights.sum(), pareto_k
+
+
+def smoothed(log_ratios: Floats) -> tuple[Floats, float]:
+    """Return log-weights with the largest replaced by quantiles of a Pareto distribution, and its shape."""
+    try:
+        from arviz_stats.base.array import array_stats
+    except ImportError as error:
+        raise InputError(f'a posterior needs {error.name}: pip install "dpplearn[bayes]"') from None
+    found, shape = array_stats.psislw(log_ratios.max() - log_ratios)  # which takes log-likelihoods left out, not ratios
+    return np.asarray(found, dtype=float), float(shape)
+
+
+def slice_draws(density: Callable[[Floats], float], around: Around, n: int, rng: np.random.Generator) -> Floats:
+    """Return the states after n sweeps over all coordinates, after a warm-up, (n, n_parameters). [Neal03]"""
+    z = np.zeros(len(around.mode))
+    height = density(around.at(z))
+    kept = np.empty((n, len(z)))
+    for sweep in range(WARM_UP + n):
+        directions, _ = np.linalg.qr(rng.standard_normal((len(z), len(z))))  # random orthogonal
+        for direction in directions.T:
+            z, height = slice_move(lambda at: density(around.at(at)), z, height, direction, rng)
+        if sweep >= WARM_UP:
+            kept[sweep - WARM_UP] = z
+    return around.at(kept)
+
+
+def slice_move(
+    density: Callable[[Floats], float], z: Floats, height: float, direction: Floats, rng: np.random.Generator
+) -> tuple[Floats, float]:
+    """Return a point of the slice {density > level} along a line: step out, then shrink to rejected points."""
+    level = height - rng.exponential()
+    low = -WIDTH * rng.random()
+    high = low + WIDTH
+    # At most MAX_STEPS_OUT - 1 steps out in all, divided at random between the sides: the interval is then as likely
+    # from any other point of it, which detailed balance needs. [Neal03, figure 3]
+    left = int(rng.integers(MAX_STEPS_OUT))
+    right = MAX_STEPS_OUT - 1 - left
+    while left > 0 and density(z + low * direction) > level:
+        low, left = low - WIDTH, left - 1
+    while right > 0 and density(z + high * direction) > level:
+        high, right = high + WIDTH, right - 1
+    while True:
+        t = rng.uniform(low, high)
+        there = z + t * direction
+        value = density(there)
+        if value > level:
+            return there, value
+        low, high = (t, high) if t < 0 else (low, t)

@@ -1,1 +1,0 @@
-"""Bayesian inference of parametric kernels."""
