@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpplearn import InputError
 from reproduction.data import CATEGORIES, Source, find_registries
-from reproduction.experiments import FULL, QUICK, QUICK_CATEGORIES
+from reproduction.experiments import FULL, QUICK, QUICK_CATEGORIES, Scale
 from reproduction.run import Results, reproduce
 from reproduction.tables import all_tables
 
@@ -17,12 +17,14 @@ OUTPUT = Path("build/reproduction")
 PRINTED = ("Wishart start, all training data", "Moments start, all training data")  # tables on standard output
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None, quick: Scale = QUICK, quick_categories: Sequence[str] = QUICK_CATEGORIES
+) -> int:
     """Run the experiments, write tables and figures, and return the exit code."""
     options = parse(arguments)
     try:
         source = Source(None if options.generated else find_registries(options.data))
-        scale, categories = (QUICK, QUICK_CATEGORIES) if options.quick else (FULL, CATEGORIES)
+        scale, categories = (quick, quick_categories) if options.quick else (FULL, CATEGORIES)
         results = reproduce(source, options.output, scale, categories, options.processes)
         report(source, results, options.output)
     except InputError as error:

@@ -106,12 +106,11 @@ def test_tables_and_figures_have_our_numbers_next_to_the_papers(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_small_run_on_generated_registries_writes_tables_and_figures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("reproduction.__main__.QUICK", Scale(1, 1, 0, 0, 20 * 50**3))
-    monkeypatch.setattr("reproduction.__main__.QUICK_CATEGORIES", ("safety",))
     command = ["--quick", "--generated", "-o", str(tmp_path / "out"), "--processes", "1"]
-    assert main(command) == 0
+    quick = Scale(1, 1, 0, 0, 20 * 50**3)
+    assert main(command, quick, ["safety"]) == 0
     first = capsys.readouterr()
     assert "| safety " in first.out
     assert "| safety " in (tmp_path / "out" / "tables.md").read_text()
@@ -119,7 +118,7 @@ def test_a_small_run_on_generated_registries_writes_tables_and_figures(
         assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     (row,) = read_rows(tmp_path / "out" / "wishart.parquet")
     assert (row["category"], row["data"]) == ("safety", "generated")
-    assert main(command) == 0
+    assert main(command, quick, ["safety"]) == 0
     assert capsys.readouterr().out == first.out
     assert main(["--data", str(tmp_path)]) == 1  # no registries there
     failed = capsys.readouterr()
