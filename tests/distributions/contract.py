@@ -138,19 +138,18 @@ def check_top(case: Case) -> None:
     _, scale, x = case.components.next(log_mass, sets)
     log_q, scale_q, y = case.components.next_inclusion(log_mass, sets)
     for k in (0, 1, 2, case.n):
-        best = case.components.top(log_mass, sets, k, candidate)
+        best = case.components.top(log_mass, sets, k, candidate, True)
+        np.testing.assert_allclose(np.exp(best.log_q), np.exp(log_q), rtol=case.rtol)
         for row in range(len(sets)):
             of_row = np.where(candidate, np.exp(scale[row]) * x[row], 0)
             expected = np.sort(of_row[of_row > 0])[::-1][:k]
             chosen = best.items[row][best.items[row] >= 0]
             assert len(set(chosen.tolist())) == len(chosen) == len(expected)
             np.testing.assert_allclose(of_row[chosen], expected, rtol=case.rtol)
-            if best.log_set[row] > -np.inf:
-                scores = best.scores[row][: len(chosen)] * np.exp(best.log_set[row])
-                np.testing.assert_allclose(scores, expected, rtol=case.rtol)
-            if best.log_event[row] > -np.inf:
-                including = np.exp(scale_q[row]) * y[row, chosen] / np.exp(log_q[row]).sum()
-                np.testing.assert_allclose(best.probabilities[row][: len(chosen)], including, rtol=case.rtol)
+            found = np.exp(best.scale[row]) * best.x[row][: len(chosen)]
+            np.testing.assert_allclose(found, expected, rtol=case.rtol)
+            including = np.exp(best.scale_q[row]) * best.y[row][: len(chosen)]
+            np.testing.assert_allclose(including, np.exp(scale_q[row]) * y[row, chosen], rtol=case.rtol)
 
 
 def check_next(case: Case) -> None:

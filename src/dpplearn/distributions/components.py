@@ -1,7 +1,8 @@
-"""`Components`, the protocol of a batch of DPPs over the same items; `Sets`, the arguments of queries; and `Stack`."""
+"""`Components`, a batch of DPPs over the same items; `Sets`, the arguments of queries; and `Stack`."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from dpplearn.arrays import Bools, Floats, Ints, Items, read_only
 from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
@@ -19,6 +21,10 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 # For candidates (n_users, n), a function from one candidate of each user, (n_users,), to its row and its column of the
 # similarity matrix of each component, both (m, n_users, n).
 Similarity = Callable[[Ints], tuple[Floats, Floats]]
+
+
+# log P_c(A), (s, m); log scales, (s,); and x, (s, n_items) or one per candidate
+NextItems = tuple[Floats, Floats, Floats]
 
 
 class Sets(Protocol):
@@ -95,150 +101,169 @@ def rows_of(sets: Sets, start: int, stop: int) -> PlainSets:
 
 
 class Best(NamedTuple):
-    """The best next items of each of s sets, best first. Missing items at the end of a row are −1, with NaN."""
+    """The k best next items of each of s sets, best first. Missing items at the end of a row are −1.
 
-    log_set: Floats  # (s,) log Σ_c exp(log_mass_c) P_c(A)
-    log_event: Floats  # (s,) log Σ_c exp(log_mass_c) P_c(A ⊆ Y); NaN if not asked for
+    The other fields are those of `Components.next` (log_p, scale, x) and `next_inclusion` (log_q, scale_q, y).
+    """
+
     items: Ints  # (s, k)
-    scores: Floats  # (s, k) Σ_c exp(log_mass_c) P_c(A ∪ i), divided by the same sum for A
-    probabilities: Floats  # (s, k) the same for P_c(A ∪ i ⊆ Y) and P_c(A ⊆ Y); NaN if not asked for
+    log_p: Floats  # (s, m)
+    scale: Floats  # (s,)
+    x: Floats  # (s, k)
+    log_q: Floats  # (s, m); this and the next two are undefined if not asked for
+    scale_q: Floats  # (s,)
+    y: Floats  # (s, k)
 
     @classmethod
-    def nothing(cls, s: int, k: int) -> Best:
+    def nothing(cls, s: int, k: int, m: int) -> Best:
         """Return lists without items, to be filled."""
-        return cls(np.full(s, -np.inf), np.full(s, np.nan), np.full((s, k), -1), *np.full((2, s, k), np.nan))
+        of_scores, of_probabilities = ((np.zeros((s, m)), np.zeros(s), np.zeros((s, k))) for _ in range(2))
+        return cls(np.full((s, k), -1), *of_scores, *of_probabilities)
 
 
-class Components(Protocol):
+class Components(ABC):
     """A batch of m DPPs P_c over the same items. A value: no method changes it.
 
-    Queries take s sets at a time. Log-probabilities are absolute; −inf is the logarithm of 0.
+    Queries take s sets at a time. Log-probabilities are absolute; −inf is the logarithm of 0. A new kind of component
+    is one subclass that defines the abstract methods.
     """
 
     @property
-    def m(self) -> int: ...
+    @abstractmethod
+    def m(self) -> int:
+        """The number of components."""
 
     @property
-    def n_items(self) -> int: ...
+    @abstractmethod
+    def n_items(self) -> int:
+        """The number of items."""
 
     @property
     def groups(self) -> Ints:
         """The segment of each component, (m,): each its own, or in a stack, each batch of components."""
-        ...
+        return np.arange(self.m)
 
     @property
     def interaction_groups(self) -> Ints:
         """The matrix of `similarity` that belongs to each component, (m,)."""
-        ...
+        return np.arange(self.m)
 
     @property
+    @abstractmethod
     def size_range(self) -> range:
         """Sizes that some component gives a positive probability."""
-        ...
 
+    @abstractmethod
     def log_empty(self) -> Floats:
         """Return log P_c(∅), (m,)."""
-        ...
 
+    @abstractmethod
     def marginals(self) -> Floats:
         """Return P_c(i ∈ Y), (m, n_items)."""
-        ...
 
+    @abstractmethod
     def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
         """Return Σ_c weights_c P_c(i, j ∈ Y) for i in rows and j in columns. Entries with i = j are undefined."""
-        ...
 
+    @abstractmethod
     def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         """Return log P_c(Y), (s, m)."""
-        ...
 
     def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
         """Return log Σ_c exp(log_mass_c) P_c(Y), (s,)."""
-        ...
+        return logsumexp(log_mass + self.log_prob(sets, threads))
 
+    @abstractmethod
     def log_inclusion(self, sets: Sets) -> Floats:
         """Return log P_c(A ⊆ Y), (s, m)."""
-        ...
 
-    def next(
-        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return log P_c(A), (s, m); log scales, (s,); and x, (s, n_items) or as `items`, with
-        exp(scale) x_i = Σ_c exp(log_mass_c) P_c(A ∪ i), and 0 for the items of A.
+    def next(self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None) -> NextItems:
+        """Return log P_c(A), log scales, and x with exp(scale) x_i = Σ_c exp(log_mass_c) P_c(A ∪ i), 0 for i ∈ A.
 
-        `items` are the candidates: (j,) for all sets, or (s, j). Entries of −1 have x = 0.
+        `items` are the candidates: by default all; (j,) for all sets, or (s, j). Entries of −1 have x = 0.
         """
-        ...
+        return self._next(False, log_mass, sets, items, threads)
 
     def next_inclusion(
         self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
+    ) -> NextItems:
         """Return the same for P_c(A ⊆ Y) and P_c(A ∪ i ⊆ Y)."""
-        ...
+        return self._next(True, log_mass, sets, items, threads)
+
+    @abstractmethod
+    def _next(
+        self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
+    ) -> NextItems:
+        """Implement `next` and `next_inclusion`."""
+
+    def nested(self, inclusion: bool, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
+        """Return log P_c(A) and log P_c(A ∪ i), or the same of A ⊆ Y, for all prefixes A of orders of items[:-1] and
+        for i = items[-1]; both (n_orders, len(items), m)."""
+        prefixes = [items[order[:size]] for order in orders for size in range(len(items))]
+        sets, shape = PlainSets.of(prefixes, self.n_items), (len(orders), len(items), self.m)
+        log_p, log_next = np.empty(shape), np.empty(shape)
+        for c in range(self.m):
+            own, scale, x = self.take(np.array([c]))._next(inclusion, np.zeros(1), sets, items[-1:], None)
+            with np.errstate(divide="ignore"):
+                log_p[..., c], log_next[..., c] = own.reshape(shape[:2]), (scale + np.log(x[:, 0])).reshape(shape[:2])
+        return log_p, log_next
 
     def top(
-        self,
-        log_mass: Floats,
-        sets: Sets,
-        k: int,
-        candidate: Bools | None,
-        inclusion: bool = True,
-        threads: int | None = None,
+        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
     ) -> Best:
-        """Return the k candidates with the largest x > 0 of `next`, best first. Ties are broken by the x of
-        `next_inclusion`, if `inclusion` asks for it, then by position."""
-        ...
+        """Return the k candidates with the largest x > 0 of `next`, best first.
 
+        Ties are broken by the x of `next_inclusion`, if `inclusion` is true, then by position.
+        """
+        from dpplearn.distributions.ranking import top_of_all
+
+        return top_of_all(self, log_mass, sets, k, candidate, inclusion, threads)
+
+    @abstractmethod
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, Components]:
         """Return log P_c(include ⊆ Y, exclude ∩ Y = ∅), (m,), and the components of the other items, ascending."""
-        ...
 
+    @abstractmethod
     def tilt(self, log_odds: Floats) -> tuple[Floats, Components]:
         """Return log Σ_Y P_c(Y) exp(g · x_Y), (m,), and P'_c(Y) ∝ P_c(Y) exp(g · x_Y). g_i = −inf excludes an item."""
-        ...
 
+    @abstractmethod
     def restrict(self, items: Ints) -> Components:
         """Return the components of Y ∩ S, over the items of S in the order given."""
-        ...
 
+    @abstractmethod
     def extend(self, p: Floats) -> tuple[Floats, Components]:
         """Return log P_c(no new item | no old item), (m,), and components with further independent items."""
-        ...
 
+    @abstractmethod
     def with_copy(self, item: int) -> tuple[Floats, Components]:
         """Return the same for one further item that has the marginal and the interactions of `item`."""
-        ...
 
+    @abstractmethod
     def log_sizes(self) -> Floats:
         """Return log P_c(|Y| = k), (m, n_items + 1)."""
-        ...
 
+    @abstractmethod
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
         """Return log P_c(|Y| = k), (m,), and P_c(i ∈ Y | |Y| = k), (m, n_items), 0 < k < n_items."""
-        ...
 
+    @abstractmethod
     def sample(
-        self,
-        which: Ints,
-        rng: np.random.Generator,
-        k: int | None = None,
-        nonempty: bool = False,
-        threads: int | None = None,
+        self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
         """Draw one set, ascending, from each of the components `which`: of k items, or nonempty ones."""
-        ...
 
+    @abstractmethod
     def similarity(self, items: Ints) -> Similarity:
         """Return the interaction of candidates (n_users, n), scaled to a unit diagonal."""
-        ...
 
+    @abstractmethod
     def take(self, which: Ints) -> Components:
         """Return some of the components."""
-        ...
 
+    @abstractmethod
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the parameters by name, as a model file stores them."""
-        ...
 
 
 def logsumexp(values: Floats, axis: int = -1) -> Floats:
@@ -272,7 +297,7 @@ def weighted_sum(log_weights: Floats, x: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Stack:
+class Stack(Components):
     """The components of several batches, one batch after the other."""
 
     parts: tuple[Components, ...]
@@ -314,84 +339,61 @@ class Stack:
         ranges = [part.size_range for part in self.parts]
         return range(min(each.start for each in ranges), max(each.stop for each in ranges))
 
+    def _joined(self, name: str, *arguments: Any, axis: int = 0) -> Floats:
+        """Call a method of every part and concatenate the results along the axis of components."""
+        return np.concatenate([getattr(part, name)(*arguments) for part in self.parts], axis=axis)
+
+    def _stacked(self, name: str, *arguments: Any) -> tuple[Floats, Components]:
+        """Call a method that returns logarithms and components of every part, and join both."""
+        logs, parts = zip(*(getattr(part, name)(*arguments) for part in self.parts), strict=True)
+        return np.concatenate(logs), Stack(parts)
+
     def log_empty(self) -> Floats:
-        return np.concatenate([part.log_empty() for part in self.parts])
+        return self._joined("log_empty")
 
     def marginals(self) -> Floats:
-        return np.concatenate([part.marginals() for part in self.parts])
-
-    def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
-        return np.asarray(sum(part.pair_marginals(weights[own], rows, columns) for part, own in self._slices()))
-
-    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
-        return np.concatenate([part.log_prob(sets, threads) for part in self.parts], axis=1)
-
-    def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
-        each = [part.log_mixture(log_mass[own], sets, threads) for part, own in self._slices()]
-        return logsumexp(np.array(each), axis=0)
-
-    def log_inclusion(self, sets: Sets) -> Floats:
-        return np.concatenate([part.log_inclusion(sets) for part in self.parts], axis=1)
-
-    def next(
-        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
-        return self._added([part.next(log_mass[own], sets, items, threads) for part, own in self._slices()])
-
-    def next_inclusion(
-        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
-        return self._added([part.next_inclusion(log_mass[own], sets, items, threads) for part, own in self._slices()])
-
-    def _added(self, each: list[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats, Floats]:
-        log_p, scales, x = zip(*each, strict=True)
-        return np.concatenate(log_p, axis=1), *weighted_sum(np.stack(scales, axis=1), np.stack(x, axis=1))
-
-    def top(
-        self,
-        log_mass: Floats,
-        sets: Sets,
-        k: int,
-        candidate: Bools | None,
-        inclusion: bool = True,
-        threads: int | None = None,
-    ) -> Best:
-        from dpplearn.distributions.ranking import top_of_all
-
-        return top_of_all(self, log_mass, sets, k, candidate, inclusion, threads)
-
-    def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, Components]:
-        return self._each([part.condition(include, exclude) for part in self.parts])
-
-    def tilt(self, log_odds: Floats) -> tuple[Floats, Components]:
-        return self._each([part.tilt(log_odds) for part in self.parts])
-
-    def extend(self, p: Floats) -> tuple[Floats, Components]:
-        return self._each([part.extend(p) for part in self.parts])
-
-    def with_copy(self, item: int) -> tuple[Floats, Components]:
-        return self._each([part.with_copy(item) for part in self.parts])
-
-    def _each(self, found: list[tuple[Floats, Components]]) -> tuple[Floats, Components]:
-        return np.concatenate([log_p for log_p, _ in found]), Stack(tuple(part for _, part in found))
-
-    def restrict(self, items: Ints) -> Components:
-        return Stack(tuple(part.restrict(items) for part in self.parts))
+        return self._joined("marginals")
 
     def log_sizes(self) -> Floats:
-        return np.concatenate([part.log_sizes() for part in self.parts])
+        return self._joined("log_sizes")
+
+    def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
+        return self._joined("log_prob", sets, threads, axis=1)
+
+    def log_inclusion(self, sets: Sets) -> Floats:
+        return self._joined("log_inclusion", sets, axis=1)
+
+    def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, Components]:
+        return self._stacked("condition", include, exclude)
+
+    def tilt(self, log_odds: Floats) -> tuple[Floats, Components]:
+        return self._stacked("tilt", log_odds)
+
+    def extend(self, p: Floats) -> tuple[Floats, Components]:
+        return self._stacked("extend", p)
+
+    def with_copy(self, item: int) -> tuple[Floats, Components]:
+        return self._stacked("with_copy", item)
 
     def marginals_given_size(self, k: int) -> tuple[Floats, Floats]:
         log_p, marginals = zip(*(part.marginals_given_size(k) for part in self.parts), strict=True)
         return np.concatenate(log_p), np.concatenate(marginals)
 
+    def pair_marginals(self, weights: Floats, rows: Ints, columns: Ints) -> Floats:
+        return np.asarray(sum(part.pair_marginals(weights[own], rows, columns) for part, own in self._slices()))
+
+    def _next(
+        self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
+    ) -> NextItems:
+        each = [part._next(inclusion, log_mass[own], sets, items, threads) for part, own in self._slices()]
+        log_p, scales, x = zip(*each, strict=True)
+        return np.concatenate(log_p, axis=1), *weighted_sum(np.stack(scales, axis=1), np.stack(x, axis=1))
+
+    def restrict(self, items: Ints) -> Components:
+        return Stack(tuple(part.restrict(items) for part in self.parts))
+
     def sample(
-        self,
-        which: Ints,
-        rng: np.random.Generator,
-        k: int | None = None,
-        nonempty: bool = False,
-        threads: int | None = None,
+        self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
         found: list[Ints] = [which] * len(which)  # replaced below
         for part, own in self._slices():
@@ -412,16 +414,13 @@ class Stack:
         return rows_and_columns
 
     def take(self, which: Ints) -> Components:
-        kept = []
-        for part, own in self._slices():
-            inside = which[(which >= own.start) & (which < own.stop)] - own.start
-            if len(inside):
-                kept.append(part.take(inside))
+        kept = [
+            part.take(inside - own.start)
+            for part, own in self._slices()
+            if len(inside := which[(which >= own.start) & (which < own.stop)])
+        ]
         return Stack.of(kept)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {
-            f"part.{number}.{name}": array
-            for number, part in enumerate(self.parts)
-            for name, array in part.arrays().items()
-        }
+        parts = enumerate(part.arrays() for part in self.parts)
+        return {f"part.{number}.{name}": array for number, arrays in parts for name, array in arrays.items()}

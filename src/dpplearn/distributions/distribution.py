@@ -4,7 +4,7 @@ P(Y) = Σ_c exp(log_mass_c) P_c(Y) for Y ≠ ∅, and P(∅) = Σ_c exp(log_empt
 is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. The two vectors are
 separate because after `restrict` the probability of the empty set differs between components.
 
-`_log_event` and `_log_set` combine the two. Queries for which the empty set is a special case say so in place.
+`_log_set` and `_log_event` combine the two; all queries go through them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Seed, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.components import (
-    Best,
     Components,
     PlainSets,
     Sets,
@@ -43,6 +42,7 @@ WEIGHT_ROUNDING = 1e-9  # by which weights may miss a sum of 1
 TOTAL_ROUNDING = 1e-6  # by which stored probabilities may miss a sum of 1, which other processors compute otherwise
 MAX_LOG_MASS = 700.0  # exp overflows above 709
 LOG_RARE_SIZE = np.log(1e-4)
+EMPTY = np.array(0)  # the size of the set A = ∅, for events that do not depend on items
 
 IMPOSSIBLE = "the condition has probability zero under this model; leave out one of the items"
 
@@ -122,15 +122,28 @@ class SetDistribution:
             np.concatenate([w + each.log_empty for w, each in zip(log_w, distributions, strict=True)]),
         )
 
-    # The empty set.
+    # The empty set. These two methods are the only code of the queries that treats it differently from other sets.
 
-    def _log_event(self, log_nonempty: Floats) -> Floats:
-        """Return log P(c, E), (..., m), for an event E that contains the empty set, from log P_c(E, Y ≠ ∅)."""
-        return np.logaddexp(self.log_mass + log_nonempty, self.log_empty)
+    def _log_set(self, sizes: Ints, log_p: Floats, *, summed: bool = False) -> Floats:
+        """Return log P(c, Y = A), (..., m), for sets A of some sizes (...) from log P_c(A).
 
-    def _log_set(self, sizes: Ints, log_nonempty: Floats) -> Floats:
-        """Return log P(c, Y = A), (s, m), from log P_c(A) of sets that are not empty."""
-        return np.where(sizes[:, None] == 0, self.log_empty, self.log_mass + log_nonempty)
+        With `summed`, return log P(Y = A), (...), from log Σ_c mass_c P_c(A).
+        """
+        if summed:
+            return np.where(sizes, log_p, logsumexp(self.log_empty))
+        return np.where(sizes[..., None], self.log_mass + log_p, self.log_empty)
+
+    def _log_event(self, sizes: Ints, log_p: Floats) -> Floats:
+        """Return log P(c, A ⊆ Y, E), (..., m), for sets A of some sizes (...) from log P_c(A ⊆ Y, E); ∅ ∈ E.
+
+        For A = ∅ it is the logarithm of mass_c (P_c(E) − P_c(∅)) + P(c, ∅).
+        """
+        if sizes.all():
+            return self.log_mass + log_p
+        possible = log_p > -np.inf
+        ratio = np.minimum(self.components.log_empty() - np.where(possible, log_p, 0), 0)  # log P_c(∅)/P_c(E)
+        log_some = np.where(possible, self.log_mass + log_p + log1mexp(ratio), -np.inf)
+        return np.where(sizes[..., None], self.log_mass + log_p, np.logaddexp(log_some, self.log_empty))
 
     # Sizes and weights.
 
@@ -156,7 +169,7 @@ class SetDistribution:
     @cached_property
     def weights(self) -> Floats:
         """P(c), (m,)."""
-        return read_only(np.exp(self._log_event(log1mexp(self.components.log_empty()))))
+        return read_only(np.exp(self._log_event(EMPTY, np.zeros(self.m))))
 
     @cached_property
     def segment_weights(self) -> Floats:
@@ -175,16 +188,14 @@ class SetDistribution:
 
     def log_sizes(self) -> Floats:
         """Return log P(|Y| = k) for k = 0..n_items."""
-        each = self._log_set(np.arange(self.n_items + 1), self.components.log_sizes().T)
-        return logsumexp(each)
+        return logsumexp(self._log_set(np.arange(self.n_items + 1), self.components.log_sizes().T))
 
     # Probabilities.
 
     def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set."""
         check_items(self.n_items, sets)
-        found = self.components.log_mixture(self.log_mass, sets, threads)
-        return np.where(sets.sizes == 0, logsumexp(self.log_empty), found)
+        return self._log_set(sets.sizes, self.components.log_mixture(self.log_mass, sets, threads), summed=True)
 
     def mean_log_likelihood(self, baskets: AnyBaskets, threads: int | None = None) -> float:
         """Return the weighted mean of log P(Y) over baskets, which may be in parts."""
@@ -217,14 +228,12 @@ class SetDistribution:
 
     def log_inclusion(self, sets: Sets) -> Floats:
         """Return log P(A ⊆ Y) of each set."""
-        found = logsumexp(self.log_mass + self.components.log_inclusion(sets))
-        return np.where(sets.sizes == 0, 0.0, np.minimum(found, 0))
+        return np.minimum(logsumexp(self._log_event(sets.sizes, self.components.log_inclusion(sets))), 0)
 
     def segment_posterior(self, items: Ints) -> Floats:
         """Return P(segment | A ⊆ Y), (n_segments,)."""
-        if not len(items):
-            return self.segment_weights
-        log_joint = self.log_mass + self.components.log_inclusion(self._one(items))[0]
+        one = self._one(items)
+        log_joint = self._log_event(one.sizes, self.components.log_inclusion(one))[0]
         _check_possible(logsumexp(log_joint))
         return np.bincount(self.components.groups, softmax(log_joint)).astype(float)
 
@@ -243,30 +252,18 @@ class SetDistribution:
 
     def _next_probabilities(self, sets: Sets, items: Ints | None, threads: int | None) -> Floats:
         log_p, scale, x = self.components.next_inclusion(self.log_mass, sets, items, threads)
-        log_event = np.where(sets.sizes == 0, 0.0, logsumexp(self.log_mass + log_p))
-        return np.minimum(ratio(x, scale, log_event), 1)
+        return np.minimum(ratio(x, scale, logsumexp(self._log_event(sets.sizes, log_p))), 1)
 
     def next_item_along(self, basket: Ints, orders: Ints, item: int) -> tuple[Floats, Floats]:
         """Return score and probability of one item given each prefix of each order, (n_orders, len(basket) + 1).
 
         `orders` holds positions within the basket, (n_orders, len(basket)).
         """
-        nested = getattr(self.components, "nested", None)
-        if nested is None:
-            prefixes = [basket[order[:size]] for order in orders for size in range(len(basket) + 1)]
-            found = self.next_items(PlainSets.of(prefixes, self.n_items), np.array([item]))
-            scores, probabilities = (each.reshape(len(orders), -1) for each in found)
-            return scores, probabilities
-        items, empty = np.append(basket, item), np.arange(len(basket) + 1)[:, None] == 0
-        log_p, log_factor = nested(False, items, orders)
-        log_set = logsumexp(np.where(empty, self.log_empty, self.log_mass + log_p))
-        log_scores = logsumexp(self.log_mass + log_p + log_factor)
-        log_p, log_factor = nested(True, items, orders)
-        log_event = np.where(empty[:, 0], 0.0, logsumexp(self.log_mass + log_p))
-        log_probabilities = logsumexp(self.log_mass + log_p + log_factor)
-        with np.errstate(invalid="ignore", over="ignore"):
-            scores = np.where(log_set > -np.inf, np.exp(log_scores - log_set), np.nan)
-            probabilities = np.where(log_event > -np.inf, np.exp(log_probabilities - log_event), np.nan)
+        items, sizes = np.append(basket, item), np.arange(len(basket) + 1)
+        log_p, log_next = self.components.nested(False, items, orders)
+        scores = _exp_ratio(logsumexp(self.log_mass + log_next), logsumexp(self._log_set(sizes, log_p)))
+        log_p, log_next = self.components.nested(True, items, orders)
+        probabilities = _exp_ratio(logsumexp(self.log_mass + log_next), logsumexp(self._log_event(sizes, log_p)))
         return scores, np.minimum(probabilities, 1)
 
     def top_next(self, sets: Sets, k: int, candidate: Bools | None = None, threads: int | None = None) -> Top:
@@ -276,33 +273,22 @@ class SetDistribution:
         are NaN.
         """
         check_items(self.n_items, sets)
-        found = self._top(sets, k, candidate, True, threads)
-        without_score = np.flatnonzero(found.log_set == -np.inf)
-        possible = np.ones(len(sets), bool)
+        found = self.components.top(self.log_mass, sets, k, candidate, True, threads)
+        log_set = logsumexp(self._log_set(sets.sizes, found.log_p))
+        log_event = logsumexp(self._log_event(sets.sizes, found.log_q))
+        scores = ratio(found.x, found.scale, log_set)
+        top = Top(found.items, scores, np.minimum(ratio(found.y, found.scale_q, log_event), 1), log_event > -np.inf)
+        without_score = np.flatnonzero(log_set == -np.inf)
         if len(without_score):
             some = subset(sets, without_score)
             items, x = highest(np.nan_to_num(self._next_probabilities(some, None, threads)), k, candidate)
             order = np.argsort(-x, axis=1, kind="stable")[:, :k]
-            items, x = np.take_along_axis(items, order, axis=1), np.take_along_axis(x, order, axis=1)
             missing = ((0, 0), (0, k - order.shape[1]))
-            found.items[without_score] = np.pad(items, missing, constant_values=-1)
-            found.scores[without_score] = np.nan
-            found.probabilities[without_score] = np.pad(x, missing)
-            found.probabilities[found.items < 0] = np.nan
-            possible[without_score] = self.log_inclusion(some) > -np.inf
-        return Top(found.items, found.scores, np.minimum(found.probabilities, 1), possible)
-
-    def _top(self, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None) -> Best:
-        """Return the best items of the components, with log_set = log P(A) and log_event = log P(A ⊆ Y)."""
-        found = self.components.top(self.log_mass, sets, k, candidate, inclusion, threads)
-        rows = np.flatnonzero(sets.sizes == 0)
-        if len(rows):  # P(∅) and P(∅ ⊆ Y) = 1 include what the components do not know of
-            log_empty = logsumexp(self.log_empty)
-            factor = np.exp(found.log_set[rows] - log_empty) if log_empty > -np.inf else np.nan
-            found.scores[rows] *= np.reshape(factor, (-1, 1))
-            found.probabilities[rows] *= np.exp(found.log_event[rows])[:, None]
-            found.log_set[rows], found.log_event[rows] = log_empty, 0.0
-        return found
+            top.items[without_score] = np.pad(np.take_along_axis(items, order, axis=1), missing, constant_values=-1)
+            top.probabilities[without_score] = np.pad(np.take_along_axis(x, order, axis=1), missing)
+        for values in (top.scores, top.probabilities):
+            values[top.items < 0] = np.nan
+        return top
 
     def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats]:
         """Grow a set from `include` by the best next item, to k items, or without k while P(Y) increases.
@@ -325,10 +311,12 @@ class SetDistribution:
 
     def _best_next(self, one: Sets) -> tuple[int, float]:
         """Return the first item with the largest P(A ∪ i), and P(A ∪ i)/P(A); if all are 0, the most probable item."""
-        found = self._top(one, 1, None, False)
-        if found.items[0, 0] < 0:
+        found = self.components.top(self.log_mass, one, 1, None, False)
+        item = int(found.items[0, 0])
+        if item < 0:
             return int(self.top_next(one, 1).items[0, 0]), np.nan
-        return int(found.items[0, 0]), float(found.scores[0, 0])
+        log_set = logsumexp(self._log_set(one.sizes, found.log_p))
+        return item, float(ratio(found.x, found.scale, log_set)[0, 0])
 
     def _gains(self, items: Ints) -> list[float]:
         """Return the factors by which items, added in their order, multiply P(Y)."""
@@ -344,10 +332,9 @@ class SetDistribution:
         """Return the distribution of the other items given include ⊆ Y and exclude ∩ Y = ∅, and which these are."""
         evidence, components = self.components.condition(include, exclude)
         remaining = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
-        log_mass = self.log_mass + evidence
-        # With items included, the rest may be empty as the components say; otherwise Y = ∅ satisfies the condition.
-        log_empty = log_mass + components.log_empty() if len(include) else self.log_empty
-        return SetDistribution(components, log_mass, log_empty)._normalised(), remaining
+        # Of the other items there is none if Y = include.
+        log_empty = self._log_set(np.array(len(include)), evidence + components.log_empty())
+        return SetDistribution(components, self.log_mass + evidence, log_empty)._normalised(), remaining
 
     def tilt(self, log_odds: Floats) -> SetDistribution:
         """Return the distribution P'(Y) ∝ P(Y) exp(g · x_Y); g_i = −inf excludes an item."""
@@ -356,12 +343,8 @@ class SetDistribution:
 
     def restrict(self, items: Ints) -> SetDistribution:
         """Return the distribution of Y ∩ S, over the items of S in the order given."""
-        components, before = self.components.restrict(items), self.components.log_empty()
-        # P_c(Y ∩ S = ∅, Y ≠ ∅) = P_c(Y ∩ S = ∅) − P_c(∅)
-        after = components.log_empty()
-        with np.errstate(invalid="ignore"):
-            gap = np.where(after > -np.inf, after + log1mexp(np.minimum(before - after, 0)), -np.inf)
-        return SetDistribution(components, self.log_mass, self._log_event(gap))
+        components = self.components.restrict(items)
+        return SetDistribution(components, self.log_mass, self._log_event(EMPTY, components.log_empty()))
 
     def extend(self, p: Floats) -> SetDistribution:
         """Return the distribution with further items at the end, independent of all others.
@@ -399,7 +382,7 @@ class SetDistribution:
 
     def _normalised(self) -> SetDistribution:
         """Scale probabilities to sum to 1 and drop components of probability 0."""
-        log_c = self._log_event(log1mexp(self.components.log_empty()))
+        log_c = self._log_event(EMPTY, np.zeros(self.m))
         total = logsumexp(log_c)
         _check_possible(total)
         kept = np.flatnonzero(log_c > -np.inf)
@@ -436,7 +419,7 @@ class SetDistribution:
 
     def log_size(self, k: int) -> float:
         """Return log P(|Y| = k). For rare sizes of low-rank components it is more accurate than `log_sizes`."""
-        return float(logsumexp(self._log_set(np.array([k]), self._log_size(k)[None])[0]))
+        return float(logsumexp(self._log_set(np.array(k), self._log_size(k))))
 
     def _log_size(self, k: int) -> Floats:
         """Return log P_c(|Y| = k), (m,)."""
@@ -509,6 +492,12 @@ def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int, mos
 def _sum_of_logs(distribution: SetDistribution, baskets: Baskets, threads: int | None) -> float:
     weights = baskets.weights
     return float(distribution.log_prob(baskets, threads)[weights > 0] @ weights[weights > 0])
+
+
+def _exp_ratio(log_x: Floats, log_total: Floats) -> Floats:
+    """Return exp(log_x − log_total), NaN where log_total is −inf."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(log_total > -np.inf, np.exp(log_x - log_total), np.nan)
 
 
 def _check_possible(log_p: float | Floats) -> None:

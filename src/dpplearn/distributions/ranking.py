@@ -9,7 +9,7 @@ import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.components import Best, Components, Sets, logsumexp, members, rows_of
+from dpplearn.distributions.components import Best, Components, Sets, members, rows_of
 from dpplearn.distributions.interaction import LowRank, Singles
 from dpplearn.distributions.passes import Share, over_threads
 
@@ -47,8 +47,8 @@ def top_of_all(
     sets: Sets,
     k: int,
     candidate: Bools | None,
-    inclusion: bool = True,
-    threads: int | None = None,
+    inclusion: bool,
+    threads: int | None,
 ) -> Best:
     """Implement `Components.top` by scoring every item."""
     step = max(MAX_SCORES // components.n_items, 1)
@@ -56,7 +56,7 @@ def top_of_all(
     for start in range(0, len(sets), step):
         log_p, scale, x = components.next(log_mass, rows_of(sets, start, min(start + step, len(sets))), None, threads)
         found.append((log_p, scale, *highest(x, k, candidate)))
-    return ranked(components, log_mass, sets, k, *_joined(found, components.m), inclusion, threads)
+    return ranked(components, log_mass, sets, k, found, inclusion, threads)
 
 
 def top_compiled(
@@ -70,7 +70,7 @@ def top_compiled(
     threads: int | None,
 ) -> Best:
     """Implement `Components.top` for L_c = √q_c M_c √q_c, given M, log q, q and −log Z; the first three also of K_c."""
-    found, compiled = Best.nothing(len(sets), k), loops("next_items")
+    found, compiled = Best.nothing(len(sets), k, len(log_mass)), loops("next_items")
     candidate = np.ones(sets.n_items, bool) if candidate is None else candidate
     inclusion = for_probabilities is not None
     given = (*for_scores, *(for_probabilities or for_scores[:3]), log_mass, sets.indices, sets.offsets, candidate)
@@ -88,27 +88,25 @@ def ranked(
     log_mass: Floats,
     sets: Sets,
     k: int,
-    log_p: Floats,
-    scale: Floats,
-    items: Ints,
-    x: Floats,
+    parts: list[tuple[Floats, Floats, Ints, Floats]],
     inclusion: bool,
     threads: int | None,
 ) -> Best:
-    """Order candidates (s, j), of which −1 are none, by x, and keep the first k."""
-    found = Best.nothing(len(sets), k)
-    found.log_set[:] = logsumexp(log_mass + log_p)
-    probabilities = np.full(x.shape, np.nan)
+    """Order candidates by x, given as log P_c(A), log scales, items and x of some sets each, and keep the first k."""
+    width = max((items.shape[1] for _, _, items, _ in parts), default=0)
+    found = Best.nothing(len(sets), k, components.m)
+    items, x, y, start = np.full((len(sets), width), -1), np.zeros((len(sets), width)), np.zeros((len(sets), width)), 0
+    for log_p, scale, of_part, values in parts:
+        rows = slice(start, start + len(of_part))
+        found.log_p[rows], found.scale[rows] = log_p, scale
+        items[rows, : of_part.shape[1]], x[rows, : of_part.shape[1]] = of_part, values
+        start = rows.stop
     if inclusion:
-        log_q, scale_q, y = components.next_inclusion(log_mass, sets, items, threads)
-        found.log_event[:] = logsumexp(log_mass + log_q)
-        probabilities = ratio(y, scale_q, found.log_event)
-    missing, rows = items < 0, np.arange(len(items))[:, None]
-    order = np.lexsort((items, np.where(missing, 1, -probabilities), np.where(missing, 1, -x)))[:, :k]
-    for to, values in zip(found[2:], (items, ratio(x, scale, found.log_set), probabilities), strict=True):
-        to[:, : order.shape[1]] = values[rows, order]
-    for to in found[3:]:
-        to[found.items < 0] = np.nan
+        found.log_q[:], found.scale_q[:], y = components.next_inclusion(log_mass, sets, items, threads)
+    missing = items < 0
+    order = np.lexsort((items, np.where(missing, 1, -y), np.where(missing, 1, -x)))[:, :k]
+    for to, values in ((found.items, items), (found.x, x), (found.y, y)):
+        to[:, : order.shape[1]] = np.take_along_axis(values, order, axis=1)
     return found
 
 
@@ -117,21 +115,6 @@ def ratio(x: Floats, scale: Floats, log_total: Floats) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         factor = np.where(log_total > -np.inf, np.exp(scale - log_total), np.nan)
         return np.asarray(factor[:, None] * x)
-
-
-def _joined(parts: list[tuple[Floats, Floats, Ints, Floats]], m: int) -> tuple[Floats, Floats, Ints, Floats]:
-    """Concatenate results whose lists have different lengths."""
-    if len(parts) == 1:
-        return parts[0]
-    width = max((items.shape[1] for _, _, items, _ in parts), default=0)
-    log_p = np.concatenate([np.zeros((0, m)), *(part[0] for part in parts)])
-    items, x = np.full((len(log_p), width), -1), np.zeros((len(log_p), width))
-    start = 0
-    for _, _, of_part, values in parts:
-        rows = slice(start, start + len(of_part))
-        items[rows, : of_part.shape[1]], x[rows, : of_part.shape[1]] = of_part, values
-        start = rows.stop
-    return log_p, np.concatenate([np.zeros(0), *(part[1] for part in parts)]), items, x
 
 
 class BoundTerms(NamedTuple):
@@ -221,15 +204,15 @@ class Bounds:
 
 def top_pruned(
     bounds: Bounds, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None
-) -> tuple[Floats, Floats, Ints, Floats]:
-    """Return log P_c(A), log scales, and the k candidates with the largest x, found by bounds; see `highest`."""
+) -> list[tuple[Floats, Floats, Ints, Floats]]:
+    """Return log P_c(A), the log scale, and the k candidates with the largest x of each set; see `highest`."""
     found = []
     for basket in members(sets):
         free = np.ones(sets.n_items, bool) if candidate is None else candidate.copy()
         free[basket] = False
         log_p, scale, items, x = bounds.top(log_mass, basket, k, free)
         found.append((log_p[None], np.array([scale]), items[None], x[None]))
-    return _joined(found, len(log_mass))
+    return found
 
 
 def _similar_order(log_odds: Floats) -> Ints:

@@ -17,11 +17,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from dpplearn.arrays import Bools, Floats, Ints, read_only
 from dpplearn.distributions import low_rank_sampling, ranking, sampling, sizes
 from dpplearn.distributions.compiled import loops, worth_loading
-from dpplearn.distributions.components import Best, Sets, Similarity, members, sigmoid, weighted_sum
+from dpplearn.distributions.components import (
+    Best,
+    Components,
+    NextItems,
+    Sets,
+    Similarity,
+    members,
+    sigmoid,
+    weighted_sum,
+)
 from dpplearn.distributions.interaction import Dense, Interaction, LowRank
 from dpplearn.distributions.passes import Share, over_threads
 from dpplearn.errors import InputError
@@ -32,7 +42,7 @@ SMALL = 150  # items of a low-rank catalogue for which dense algorithms are fast
 
 
 @dataclass(frozen=True, eq=False)
-class ScaledDPPs:
+class ScaledDPPs(Components):
     """m DPPs with log-odds of their own and an interaction that is shared, or one for each.
 
     Examples
@@ -80,10 +90,6 @@ class ScaledDPPs:
     @property
     def n_items(self) -> int:
         return int(self.log_odds.shape[1])
-
-    @property
-    def groups(self) -> Ints:
-        return np.arange(self.m)
 
     @property
     def interaction_groups(self) -> Ints:
@@ -164,14 +170,10 @@ class ScaledDPPs:
     def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
         from dpplearn.distributions.segment_statistics import log_segments
 
-        minors, bias = self.interaction.log_minors(sets, threads), log_mass - self.log_Z
-        if self.interaction.g == 1:
-            return np.asarray(minors[:, 0] + log_segments(self._log_odds, bias, sets, threads))
-        each = [
-            minors[:, c] + log_segments(self._log_odds[c : c + 1], bias[c : c + 1], sets, threads)
-            for c in range(self.m)
-        ]
-        return np.asarray(np.logaddexp.reduce(each, axis=0))
+        if self.interaction.g > 1:
+            return super().log_mixture(log_mass, sets, threads)
+        minors = self.interaction.log_minors(sets, threads)[:, 0]  # det C_Y is a factor of every component
+        return np.asarray(minors + log_segments(self._log_odds, log_mass - self.log_Z, sets, threads))
 
     def log_inclusion(self, sets: Sets) -> Floats:
         none = np.zeros(0, dtype=np.int64)
@@ -188,19 +190,9 @@ class ScaledDPPs:
         q = q if items is None else q[:, items]
         return log_p, q * np.maximum(left, 0)
 
-    def next(
-        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
-        return self._next(False, log_mass, sets, items, threads)
-
-    def next_inclusion(
-        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> tuple[Floats, Floats, Floats]:
-        return self._next(True, log_mass, sets, items, threads)
-
     def _next(
         self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
-    ) -> tuple[Floats, Floats, Floats]:
+    ) -> NextItems:
         if isinstance(self.interaction, Dense) and worth_loading():
             return self._next_compiled(inclusion, log_mass, sets, items, threads)
         j = self.n_items if items is None else items.shape[-1]
@@ -250,11 +242,7 @@ class ScaledDPPs:
         return log_p, scale, x
 
     def nested(self, inclusion: bool, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
-        """Return log P_c(A), or log P_c(A ⊆ Y), for all prefixes A of orders of items[:-1], and the log of the factor
-        by which adding items[-1] changes it; both (n_orders, len(items), m).
-
-        Only the minors of these items are needed, so the cost does not depend on the size of the catalogue.
-        """
+        # Only the minors of these items are needed, so the cost does not depend on the size of the catalogue.
         minors = (self.T if inclusion else self.interaction).block(items, items)  # (g or m, k + 1, k + 1)
         if inclusion:
             root = np.sqrt(self._e[:, items])
@@ -265,23 +253,18 @@ class ScaledDPPs:
         log_q = (self._log_p if inclusion else self._log_odds)[:, items]  # (m, k + 1)
         added = np.cumsum(log_q.T[orders], axis=1)  # (n_orders, k, m)
         log_p = np.concatenate([np.zeros((len(orders), 1, self.m)), added], axis=1) + log_dets
+        log_p = log_p if inclusion else log_p - self.log_Z
         with np.errstate(divide="ignore"):
-            return log_p if inclusion else log_p - self.log_Z, np.log(left) + log_q[:, -1]
+            return log_p, log_p + np.log(left) + log_q[:, -1]
 
     def top(
-        self,
-        log_mass: Floats,
-        sets: Sets,
-        k: int,
-        candidate: Bools | None,
-        inclusion: bool = True,
-        threads: int | None = None,
+        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
     ) -> Best:
         if isinstance(self.interaction, LowRank) and self.n_items > ranking.MIN_PRUNED_ITEMS:
             pruned = ranking.top_pruned(self._bounds, log_mass, sets, k, candidate)
-            return ranking.ranked(self, log_mass, sets, k, *pruned, inclusion, threads)
+            return ranking.ranked(self, log_mass, sets, k, pruned, inclusion, threads)
         if not isinstance(self.interaction, Dense) or not worth_loading():
-            return ranking.top_of_all(self, log_mass, sets, k, candidate, inclusion, threads)
+            return super().top(log_mass, sets, k, candidate, inclusion, threads)
         for_scores = (self.interaction.C, self._log_odds, self.odds, -self.log_Z)
         for_probabilities = (self._scaled_T, self._log_p, self.p) if inclusion else None
         return ranking.top_compiled(for_scores, for_probabilities, log_mass, sets, k, candidate, np.empty(0), threads)
@@ -373,12 +356,7 @@ class ScaledDPPs:
         return {}
 
     def sample(
-        self,
-        which: Ints,
-        rng: np.random.Generator,
-        k: int | None = None,
-        nonempty: bool = False,
-        threads: int | None = None,
+        self, which: Ints, rng: Generator, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
         low_rank, needed = self._large_low_rank, np.unique(which)
         if k in (0, self.n_items) and np.isfinite(self.log_odds[needed]).all():

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
 from dpplearn.distributions.compiled import loops, worth_loading
-from dpplearn.distributions.components import Best, Sets, Similarity, sigmoid, subset
+from dpplearn.distributions.components import Best, Components, NextItems, Sets, Similarity, sigmoid, subset
 from dpplearn.distributions.decomposition import checked_eigh, svd_apart, symmetric_product, with_ones
 from dpplearn.distributions.determinants import (
     BATCH_NUMBERS,
@@ -42,7 +42,7 @@ from dpplearn.distributions.eigenvector_choice import (
     log_size_table,
 )
 from dpplearn.distributions.interaction import similarity_of
-from dpplearn.distributions.ranking import top_compiled, top_of_all
+from dpplearn.distributions.ranking import top_compiled
 from dpplearn.distributions.statistics import set_minors
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
@@ -52,8 +52,6 @@ ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
 BISECTIONS = 200
 DRAWS_PER_STREAM = 32  # draws with one random stream: fixed, so that draws do not depend on the number of threads
-
-Answers = tuple[Floats, Floats, Floats]  # log P(A), (s, 1); log scales, (s,); x, (s, j)
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Bordered:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SpectralDPP:
+class SpectralDPP(Components):
     """A symmetric DPP as components of a distribution (m = 1): P(A ⊆ Y) = det K_A with K = V diag(λ) Vᵀ.
 
     Parameters
@@ -207,13 +205,6 @@ class SpectralDPP:
         return len(self.eigenvalues)
 
     @property
-    def groups(self) -> Ints:
-        """The segment of the component."""
-        return np.zeros(1, np.int64)
-
-    interaction_groups = groups
-
-    @property
     def expected_size(self) -> float:
         """The mean of |Y|."""
         return float(self.eigenvalues.sum())
@@ -324,10 +315,6 @@ class SpectralDPP:
                 values[row] += 2 * np.log(singular_values(np.sqrt(1 - lam)[:, None] * W)).sum()
         return values
 
-    def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
-        """Return log_mass_0 + log P(Y) of each set, (s,)."""
-        return np.asarray(log_mass[0] + self.log_prob(sets, threads)[:, 0])
-
     def log_inclusion(self, sets: Sets) -> Floats:
         """Return log P(A ⊆ Y) = log det K_A of each set, (s, 1)."""
         values = np.empty((len(sets.sizes), 1))
@@ -335,37 +322,24 @@ class SpectralDPP:
             values[group.rows, 0] = log_gram(self.factor, group.sets)
         return values
 
-    def next(self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None) -> Answers:
-        """Return log P(A), (s, 1), log scales (s,) and x (s, j) with e^scale x_i = e^log_mass P(A ∪ i).
-
-        `items` are the candidates: (j,) for all sets, or (s, j). Entries of −1 have x = 0.
-        """
+    def _next(
+        self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
+    ) -> NextItems:
+        if inclusion:
+            return self._adjoin(self._inclusion, self.factor, 0, log_mass, sets, items)
         factor = None if self.near_one.any() else self._odds_factor
         return self._adjoin(self._probability, factor, self.size_range.start, log_mass, sets, items)
 
-    def next_inclusion(
-        self, log_mass: Floats, sets: Sets, items: Ints | None = None, threads: int | None = None
-    ) -> Answers:
-        """Return the same as `next` of the events A ⊆ Y and A ∪ i ⊆ Y."""
-        return self._adjoin(self._inclusion, self.factor, 0, log_mass, sets, items)
-
     def top(
-        self,
-        log_mass: Floats,
-        sets: Sets,
-        k: int,
-        candidate: Bools | None,
-        inclusion: bool = True,
-        threads: int | None = None,
+        self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
     ) -> Best:
-        """Return the k candidates with the largest x of `next`."""
         if self.near_one.any() or not worth_loading():
-            return top_of_all(self, log_mass, sets, k, candidate, inclusion, threads)
+            return super().top(log_mass, sets, k, candidate, inclusion, threads)
         least, of_K = np.empty(len(sets)), self._inclusion.components[:3] if inclusion else None
         found = top_compiled(self._probability.components, of_K, log_mass, sets, k, candidate, least, threads)
         doubtful = np.flatnonzero(~(least >= SMALL_PIVOT))
         if len(doubtful):
-            again = top_of_all(self, log_mass, subset(sets, doubtful), k, candidate, inclusion, threads)
+            again = super().top(log_mass, subset(sets, doubtful), k, candidate, inclusion, threads)
             for to, values in zip(found, again, strict=True):
                 to[doubtful] = values
         return found
@@ -378,7 +352,7 @@ class SpectralDPP:
         log_mass: Floats,
         sets: Sets,
         items: Ints | None,
-    ) -> Answers:
+    ) -> NextItems:
         if items is not None and (items.ndim == 2 or (items < 0).any()):
             log_prob, scale, x = self._adjoin(minors, factor, n_certain, log_mass, sets, None)
             items = np.broadcast_to(items, (len(x), items.shape[-1]))
@@ -528,12 +502,7 @@ class SpectralDPP:
         return SpectralDPP(lam, self.eigenvectors)
 
     def sample(
-        self,
-        which: Ints,
-        rng: Seed,
-        k: int | None = None,
-        nonempty: bool = False,
-        threads: int | None = None,
+        self, which: Ints, rng: Seed, k: int | None = None, nonempty: bool = False, threads: int | None = None
     ) -> list[Ints]:
         """Draw a set (ascending positions) per entry of `which`; of k items, or given that it is not empty.
 

@@ -98,15 +98,6 @@ def next_of_one(matrices, log_q, q, bias, log_mass, basket, items, every, factor
 
 
 @inner
-def log_total(log_mass, log_p, scale):  # type: ignore[no-untyped-def]
-    """Return log Σ_c exp(log_mass_c + log_p_c)."""
-    total = 0.0
-    for c in range(len(log_p)):
-        total += math.exp(log_mass[c] + log_p[c] - scale)
-    return scale + math.log(total) if total > 0.0 else -np.inf
-
-
-@inner
 def largest_set(offsets, start, stop):  # type: ignore[no-untyped-def]
     """Return the size of the largest set, at least 1."""
     largest = 1
@@ -180,30 +171,31 @@ def comes_before(x, y, items, a, b):  # type: ignore[no-untyped-def]
 @njit(
     types.void(
         *(MATRICES, MATRIX, MATRIX, NUMBERS, MATRICES, MATRIX, MATRIX, NUMBERS, ITEMS, COUNTS, FLAGS, types.boolean),
-        *(types.int64, types.int64, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS),
-        *(types.int64[:, ::1], OUT_MATRIX, OUT_MATRIX),
+        *(types.int64, types.int64, OUT_NUMBERS, types.int64[:, ::1]),
+        *(OUT_MATRIX, OUT_NUMBERS, OUT_MATRIX, OUT_MATRIX, OUT_NUMBERS, OUT_MATRIX),
     ),
     cache=True,
     **OPTIONS,
 )
 def top_items(  # type: ignore[no-untyped-def]
     C, log_odds, odds, bias, T, log_q, q, log_mass, indices, offsets, candidate, inclusion,
-    start, stop, least, log_set, log_event, top, scores, probabilities,
+    start, stop, least, top, log_p, scales, top_x, log_p_q, scales_q, top_y,
 ):  # fmt: skip
-    """For the sets from start to stop, write the k candidates with the highest score > 0, best first.
+    """For the sets from start to stop, write the k candidates with the highest x > 0 of `next_of_one`, best first.
 
-    C, odds and bias give scores, T and q probabilities. Ties are broken by probability, if `inclusion` asks for it,
+    C, odds and bias give x; T and q give y, the same for P(A ∪ i ⊆ Y). Ties are broken by y, if `inclusion` is true,
     then by position. Unless it is empty, `least` gets the smallest `least_pivot` of each set, for a single component.
     """
     (m, n), k, largest = odds.shape, top.shape[1], largest_set(offsets, start, stop)
     factor, half = np.empty((largest, largest)), np.empty((2 * largest, n))
-    lefts, log_p = np.empty((max(len(C), len(T)), n)), np.empty(m)
+    lefts = np.empty((max(len(C), len(T)), n))
     x, sorted_x, y = np.empty(n), np.empty(n), np.zeros(n)
     items, order, no_bias = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(m)
     for row in range(start, stop):
         basket = indices[offsets[row] : offsets[row + 1]]
-        scale = next_of_one(C, log_odds, odds, bias, log_mass, basket, items, True, factor, half, lefts, log_p, x)
-        log_set[row] = log_total(log_mass, log_p, scale)
+        scales[row] = next_of_one(
+            C, log_odds, odds, bias, log_mass, basket, items, True, factor, half, lefts, log_p[row], x
+        )
         if len(least):
             least[row] = least_pivot(C[0], basket, items, True, factor, lefts[0])
         for i in range(len(basket)):
@@ -222,10 +214,9 @@ def top_items(  # type: ignore[no-untyped-def]
                 items[j], x[j] = i, x[i]
                 j += 1
         if inclusion:
-            scale_q = next_of_one(
-                T, log_q, q, no_bias, log_mass, basket, items[:j], False, factor, half, lefts, log_p, y[:j]
+            scales_q[row] = next_of_one(
+                T, log_q, q, no_bias, log_mass, basket, items[:j], False, factor, half, lefts, log_p_q[row], y[:j]
             )
-            log_event[row] = log_total(log_mass, log_p, scale_q)
             if len(least):
                 least[row] = min(least[row], least_pivot(T[0], basket, items, False, factor, lefts[0, :j]))
         for a in range(j):  # insertion sort
@@ -236,6 +227,4 @@ def top_items(  # type: ignore[no-untyped-def]
             order[b] = a
         for place in range(min(j, k)):
             a = order[place]
-            top[row, place], scores[row, place] = items[a], x[a] * math.exp(scale - log_set[row])
-            if inclusion:
-                probabilities[row, place] = y[a] * math.exp(scale_q - log_event[row])
+            top[row, place], top_x[row, place], top_y[row, place] = items[a], x[a], y[a]
