@@ -31,7 +31,7 @@ from .models.explaining import Explanation
 from .models.mixture import Mixture
 from .models.model_file import load
 from .models.record import History
-from .models.slates import SlatesFit
+from .models.reranking import SlatesFit
 from .models.store import ModelStore
 from .pipeline.fit_all import fit_all
 from .pipeline.manifest import Prepared

@@ -20,8 +20,7 @@ from dpplearn.data.similarity import read_similarity
 from dpplearn.data.slates import Slates, read_slates
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.models.model import SetModel
-from dpplearn.models.reranking import Interaction, of_matrix, similarities_among
-from dpplearn.models.slates import SlateNumber, SlatesFit
+from dpplearn.models.reranking import Interaction, SlateNumber, SlatesFit, of_matrix, similarities_among
 
 BATCH_SIZE = 4_000_000  # numbers in the matrices of the slates that are computed together
 MAX_LOGIT = 30.0  # logits and logarithms beyond which nothing changes
@@ -72,6 +71,8 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
     >>> found.rerank(["item 0", "item 1", "item 2"], [1.0, 0.9, 0.2], k=2)
     ['item 0', 'item 2']
     """
+    from scipy.stats import chi2
+
     read = read_slates(slates)
     if not read.chosen.any():
         raise InputError("nothing is chosen of any slate; check the column chosen")
@@ -87,11 +88,12 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
     best = max(best, without, key=problem.log_likelihood)
     if not converged:
         warnings.warn("the fit of the slates did not converge; the best parameters found are returned", InputWarning, 2)
+    value, baseline = problem.log_likelihood(best), problem.log_likelihood(without)
     return SlatesFit(
         **_reported(problem, best, centre, scale),
-        log_likelihood=problem.log_likelihood(best),
-        independent_log_likelihood=problem.log_likelihood(without),
-        p=_p_value(problem, best, without),
+        log_likelihood=value,
+        independent_log_likelihood=baseline,
+        p=float(chi2.sf(2 * len(read) * max(value - baseline, 0.0), 2)),  # likelihood-ratio test of two parameters
         n_slates=len(read),
         n_chosen=int(read.chosen.sum()),
         evaluations=evaluations,
@@ -199,19 +201,9 @@ def _centre_and_scale(scores: Floats) -> tuple[float, float]:
 
 
 def _without_repulsion(problem: SlatesProblem) -> Choice:
-    """Return the logistic regression of what is chosen on the scores, by Newton's method."""
-    x, y = problem.scores[problem.there], problem.chosen[problem.there].astype(float)
-    X = np.column_stack([np.ones_like(x), x])
-    mean = np.clip(y.mean(), 1e-6, 1 - 1e-6)
-    beta = np.array([np.log(mean / (1 - mean)), 0.0])
-    for _ in range(50):
-        p = np.exp(-np.logaddexp(0, -X @ beta))
-        H = X.T @ ((p * (1 - p))[:, None] * X) + 1e-9 * np.eye(2)
-        step = np.linalg.solve(H, X.T @ (y - p))
-        beta = beta + step * min(1.0, 4.0 / max(float(np.abs(step).max()), 1e-12))
-        if np.abs(step).max() < 1e-10:
-            break
-    return Choice(float(beta[0]), float(beta[1]), NO_STRENGTH, 1.0)
+    """Return the best choice without repulsion: a logistic regression of what is chosen on the scores."""
+    mean = float(np.clip(problem.chosen[problem.there].mean(), 1e-6, 1 - 1e-6))
+    return _maximise(problem, Choice(np.log(mean / (1 - mean)), 0.0, NO_STRENGTH, 1.0), n_free=2)[0]
 
 
 def _start(problem: SlatesProblem, without: Choice) -> Choice:
@@ -221,28 +213,23 @@ def _start(problem: SlatesProblem, without: Choice) -> Choice:
     return without._replace(strength=0.5, reach=max(distance, 1e-2) ** 0.5)
 
 
-def _maximise(problem: SlatesProblem, start: Choice) -> tuple[Choice, int, bool]:
-    """Return the maximum, the number of evaluations, and whether the search converged."""
+def _maximise(problem: SlatesProblem, start: Choice, n_free: int = 4) -> tuple[Choice, int, bool]:
+    """Return the maximum in the first free parameters, the number of evaluations, and whether the search converged."""
     from scipy.optimize import minimize
 
     n_chosen = max(float(problem.chosen.sum()), 1.0) / len(problem.scores)
-    scale = np.sqrt(np.array([n_chosen, n_chosen, n_chosen / 10, n_chosen / 10]))
+    scale = np.sqrt(np.array([n_chosen, n_chosen, n_chosen / 10, n_chosen / 10]))[:n_free]
+
+    def choice(y: Floats) -> Choice:
+        return Choice.of(np.concatenate([y / scale, start.free[n_free:]]))
 
     def negative(y: Floats) -> tuple[float, Floats]:
-        value, gradient = problem.with_gradient(Choice.of(y / scale))
-        return -value, -gradient / scale
+        value, gradient = problem.with_gradient(choice(y))
+        return -value, -gradient[:n_free] / scale
 
     options: Any = {"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-12}
-    end = minimize(negative, start.free * scale, jac=True, method="L-BFGS-B", options=options)
-    return Choice.of(end.x / scale), int(end.nfev), bool(end.success)
-
-
-def _p_value(problem: SlatesProblem, best: Choice, without: Choice) -> float:
-    """Return the p-value of the likelihood-ratio test of repulsion."""
-    from scipy.stats import chi2
-
-    gain = problem.log_likelihood(best) - problem.log_likelihood(without)
-    return float(chi2.sf(2 * len(problem.scores) * max(gain, 0.0), 2))
+    end = minimize(negative, start.free[:n_free] * scale, jac=True, method="L-BFGS-B", options=options)
+    return choice(end.x), int(end.nfev), bool(end.success)
 
 
 def _reported(problem: SlatesProblem, best: Choice, centre: float, scale: float) -> dict[str, SlateNumber]:

@@ -25,8 +25,7 @@ from dpplearn.models.independence import why_independent
 from dpplearn.models.new_items import Like, added
 from dpplearn.models.record import Provenance, Training
 from dpplearn.models.relations import FDR_LEVEL, Independence, benjamini_hochberg, evidence, pair_table
-from dpplearn.models.reranking import reranked
-from dpplearn.models.slates import SlatesFit
+from dpplearn.models.reranking import SlatesFit, reranked
 from dpplearn.utils.memory import NUMBER, in_bytes, paused_collection
 from dpplearn.utils.text import count
 
@@ -485,7 +484,7 @@ class SetModel:
         >>> dpp.rerank(["crib", "cot", "monitor"], [0.9, 0.8, 0.5])
         ['crib', 'monitor', 'cot']
         """
-        return reranked(self.distribution, self.catalogue, items, scores, k, strength, log, unknown)
+        return reranked(self.distribution.similarity, self.catalogue, items, scores, k, strength, log, unknown)
 
     # Draws.
 
