@@ -16,7 +16,7 @@ import dpplearn as dl
 from benchmarks.known_mixture import KnownMixture
 from benchmarks.learners.problems import SHARED
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.learners.low_rank.learner import LowRankProblem
+from dpplearn.learners.low_rank import LowRankProblem
 
 TRAIN_SHARE, FIRST_SEED, SPLITS = 0.887, 31, 3
 N_ITEMS, N_TRAIN, N_TEST = 100_000, 1_000_000, 10_000

@@ -15,9 +15,8 @@ from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_att
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import log_likelihood, statistics, sums_under_L
-from dpplearn.learners.low_rank.interaction import Active, Batch, Moments, Segment, gradient
-from dpplearn.learners.low_rank.learner import LowRankProblem, LowRankState, Schedule
-from dpplearn.learners.mixture.objective import Objective, Parameters, Shape
+from dpplearn.learners.low_rank import Active, Batch, LowRankProblem, LowRankState, Moments, Schedule, Segment, gradient
+from dpplearn.learners.mixture import Objective, Parameters, Shape
 from dpplearn.learners.posterior import NAMED, Density, ParametricKernel
 from dpplearn.learners.quality.distribution import Target
 from dpplearn.learners.quality.fit_quality import INTERCEPT, STRENGTH_PENALTY, Blend, QualityProblem
@@ -204,7 +203,7 @@ def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
     active = Active.of(baskets, np.arange(len(Z)))
     batch = Batch(np.arange(len(baskets)), baskets.weights)
     some = [Segment(each.astype(float), float(weight)) for each, weight in zip(log_odds, weights, strict=True)]
-    by_Z = sum(gradient(single, core, repelling, active, batch, some, 1).parts)
+    by_Z = sum(gradient(single, core, repelling, active, batch, some, 1)[0])
 
     low_rank = LowRankProblem(baskets, 1, problem.nonempty, len(weights), repelling, attracting)
     assert len(low_rank.active) == len(Z)

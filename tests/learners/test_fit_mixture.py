@@ -12,7 +12,7 @@ import pytest
 import dpplearn as dl
 from dpplearn import Baskets, FitProgress, InputError, Stop
 from dpplearn.learners.kernels import Segments, distribution_of
-from dpplearn.learners.mixture.learner import MixtureProblem
+from dpplearn.learners.mixture import MixtureProblem
 from dpplearn.learners.settings import settings_of
 
 N = 8

@@ -200,11 +200,6 @@ def remaining_gain(objective: Sequence[float], min_steps: int = MIN_STEPS) -> fl
     return objective[t] - objective[t // 2] if t >= min_steps else math.inf
 
 
-def last_gain(objective: Sequence[float]) -> float:
-    """Return what the last step gained. Newton's method gains less than that in all later steps together."""
-    return objective[-1] - objective[-2] if len(objective) > 1 else math.inf
-
-
 def never(objective: Sequence[float]) -> float:
     """Return infinity: the learner ends by itself."""
     return math.inf

@@ -14,8 +14,8 @@ from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError, whole_number
 from dpplearn.learners.data import resolve_nonempty
 from dpplearn.learners.loop import Limits, Stop, never, remaining_gain
-from dpplearn.learners.low_rank.learner import LowRankProblem, columns_of, low_rank
-from dpplearn.learners.mixture.learner import MixtureProblem, mixture
+from dpplearn.learners.low_rank import LowRankProblem, columns_of, low_rank
+from dpplearn.learners.mixture import MixtureProblem, mixture
 from dpplearn.learners.problem import Learner, Problem
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.symmetric.problem import SymmetricProblem

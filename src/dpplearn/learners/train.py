@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -82,14 +82,6 @@ def opened_start(start: Any, model_type: type[SetModel]) -> Any:
     return found
 
 
-class Shrunk(NamedTuple):
-    """The end of a fit after shrinkage, the shrinkage, and whether cross-validation chose it."""
-
-    end: Finished
-    shrinkage: float = 0.0
-    chosen: bool = False
-
-
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A fit in progress."""
@@ -150,7 +142,8 @@ class Fit:
         if self.task.shrinkage == 1:
             kernel = independent(self.data.distinct, smoothing=SMOOTHING, nonempty=self.problem.nonempty)
             end = self._run_at(kernel, Stop.CLOSED_FORM)
-            return self._result(end, INDEPENDENT, [Restart.of(end, INDEPENDENT)], Shrunk(Finished(kernel), 1.0))
+            finished = Finished(kernel, {"shrinkage": 1.0, "shrinkage_chosen": False})
+            return self._result(end, INDEPENDENT, [Restart.of(end, INDEPENDENT)], finished)
         runs: list[tuple[Run, str]] = []
         stop = None
         for number in range(self.task.restarts):
@@ -164,7 +157,7 @@ class Fit:
         restarts = [Restart.of(*each) for each in runs]
         best, start = self._not_worse(*max(runs, key=lambda each: each[0].score))  # the first of equally good ones
         best = replace(best, stop=stop or best.stop)
-        return self._result(best, start, restarts, self._shrunk(best))
+        return self._result(best, start, restarts, self._finished(best))
 
     def _one_run(self, number: int) -> Run:
         def observe(now: Run) -> bool:
@@ -228,11 +221,11 @@ class Fit:
         entries = [] if before is None else before.entries[: before.n_iter + 1]
         return Run(step, [*entries, entry_of(step, self.clock(), validation, entries)], len(entries), stop)
 
-    def _shrunk(self, end: Run) -> Shrunk:
-        """Shrink the learned kernel by the shrinkage given, or by the one that cross-validation chooses."""
+    def _finished(self, end: Run) -> Finished:
+        """Return the kernel to return: that of the last step, shrunk as requested or as cross-validation chooses."""
         value, chosen = self.task.shrinkage, None
         if value == 0:
-            return Shrunk(self.problem.finished(end.step))
+            return self.problem.finished(end.step)
         if value == "auto":
             if end.stop not in ENDS_THE_FIT:
                 rng = np.random.default_rng(self.seeds[-2])
@@ -240,7 +233,7 @@ class Fit:
             value = usual_shrinkage(self.data.distinct) if chosen is None else chosen
         value, learned = float(value), cast(SpectralDPP, end.kernel)  # only the settings of a DPP have shrinkage
         kernel = shrink(learned, self.data.distinct, value, nonempty=self.problem.nonempty)
-        return Shrunk(Finished(kernel), value, chosen is not None)
+        return Finished(kernel, {"shrinkage": value, "shrinkage_chosen": chosen is not None})
 
     def _schedule_of(self, now: Run) -> Arrays | None:
         """Return the state of a schedule, as a checkpoint saves it."""
@@ -249,15 +242,16 @@ class Fit:
 
     def _model_so_far(self, number: int, now: Run) -> DPP | Mixture:
         """Return the model of an unfinished run, before shrinkage."""
-        learned = self._learned(now, self._start_name(number), Shrunk(Finished(now.kernel)), restarts=number + 1)
+        learned = self._learned(now, self._start_name(number), Finished(now.kernel), restarts=number + 1)
         model: DPP | Mixture = self.problem.model(now.kernel, learned, replace(self.training, history=now.history))
         return model
 
-    def _learned(self, end: Run, start: str, shrunk: Shrunk, **more: Any) -> Provenance:
-        whole, kernel = replace(self.task.problem, baskets=self.whole.distinct), shrunk.end.kernel
+    def _learned(self, end: Run, start: str, finished: Finished, **more: Any) -> Provenance:
+        whole, kernel = replace(self.task.problem, baskets=self.whole.distinct), finished.kernel
         validation = None
         if self.validate is not None:
-            validation = self.validate(kernel) if shrunk.shrinkage else end.entry.validation
+            validation = end.entry.validation if kernel is end.kernel else self.validate(kernel)
+        facts = {"shrinkage": 0.0, "shrinkage_chosen": False, **self.problem.facts(), **finished.facts, **more}
         return Provenance(
             learner=self.task.learner.name,
             start=start,
@@ -265,8 +259,6 @@ class Fit:
             evaluations=end.entry.evaluations,
             weight=self.training.weight,
             seconds=self.clock(),
-            shrinkage=shrunk.shrinkage,
-            shrinkage_chosen=shrunk.chosen,
             nonempty=self.problem.nonempty,
             log_likelihood=whole.log_likelihood(kernel),
             independent_log_likelihood=whole.independent_log_likelihood(),
@@ -274,22 +266,21 @@ class Fit:
             n_distinct=len(self.whole.distinct),
             validation=self.task.validation or None,
             validation_log_likelihood=validation,
-            **self.problem.facts(),
-            **shrunk.end.facts,
-            **more,
+            **facts,
         )
 
-    def _result(self, end: Run, start: str, restarts: Sequence[Restart], shrunk: Shrunk) -> FitResult[Any]:
+    def _result(self, end: Run, start: str, restarts: Sequence[Restart], finished: Finished) -> FitResult[Any]:
         assert end.stop is not None
-        learned = self._learned(end, start, shrunk, restarts=len(restarts), stop=end.stop.name)
+        learned = self._learned(end, start, finished, restarts=len(restarts), stop=end.stop.name)
         training, nonempty = replace(self.training, history=end.history), self.problem.nonempty
-        law = self.problem.distribution(shrunk.end.kernel)
+        distribution = self.problem.distribution(finished.kernel)
         if isinstance(self.data.validation, Baskets):
             learned_from = Training.of(self.data.units)
             if self.problem.blends:
                 rng = np.random.default_rng(self.split_seed)
-                training = replace(training, blend=blend_weight(law, learned_from, self.data.validation, rng))
+                blend = blend_weight(distribution, learned_from, self.data.validation, rng)
+                training = replace(training, blend=blend)
             if isinstance(self.data.test, Baskets):
-                learned = with_unseen(learned, law, learned_from, self.data.test, nonempty=nonempty)
-        model = self.problem.model(shrunk.end.kernel, learned, training)
-        return FitResult(model, end.history, end.stop, tuple(restarts), shrunk.end.quality)
+                learned = with_unseen(learned, distribution, learned_from, self.data.test, nonempty=nonempty)
+        model = self.problem.model(finished.kernel, learned, training)
+        return FitResult(model, end.history, end.stop, tuple(restarts), finished.quality)

@@ -40,8 +40,8 @@ class SlatesFit:
     """Parameters of the DPP L = D S D over the candidates of each slate, estimated by `fit_slates`.
 
     D² = exp(intercept + slope · score) and S = (1 − strength) I + strength · exp(−(1 − s)/reach²), with s the
-    similarity of candidates. `shown` is the result of a likelihood-ratio test of repulsion with p-value `p`. As the strength of
-    `rerank`, it reranks by these parameters, and by the scores alone if repulsion is not significant.
+    similarity of candidates. `shown` is the result of a likelihood-ratio test of repulsion with p-value `p`. As the
+    strength of `rerank`, it reranks by these parameters, and by the scores alone if repulsion is not significant.
 
     Examples
     --------

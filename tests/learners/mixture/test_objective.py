@@ -10,8 +10,7 @@ import pytest
 from dpplearn import Baskets
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Step
-from dpplearn.learners.mixture.learner import MixtureProblem, mixture
-from dpplearn.learners.mixture.objective import Parameters, Penalty, Shape
+from dpplearn.learners.mixture import MixtureProblem, Parameters, Penalty, Shape, mixture
 from helpers.slopes import assert_slope_two
 
 N = 6
