@@ -138,12 +138,12 @@ def test_the_calibration_of_a_fitted_model_is_on_its_training_data(tmp_path: Pat
     write_models(tmp_path, {"sleep": dl.fit(baskets, segments=1, rng=0).model}, {"sleep": 0.5})
     with client(tmp_path) as asks:
         found = answer_of(asks.get("/v1/models/sleep/analysis"))["calibration"]
-        fares = answer_of(asks.get("/v1/analysis"))["models"][0]
+        score = answer_of(asks.get("/v1/analysis"))["models"][0]
     assert found["on"] == "train"
     # Given an item, another comes along 2 · 80 times among the 200 items of all baskets, each of which has 3 others.
     assert sum(each["observed"] * each["weight"] for each in found["rows"]) == pytest.approx(2 * 80)
     assert sum(each["weight"] for each in found["rows"]) == pytest.approx(3 * 200)
-    assert fares["gain"] == pytest.approx(fares["log_likelihood"] - fares["independent"])
+    assert score["gain"] == pytest.approx(score["log_likelihood"] - score["independent"])
 
 
 def test_related_items_are_those_of_the_model(tmp_path: Path) -> None:
@@ -228,10 +228,10 @@ def test_the_analyst_sees_what_fit_all_measured_on_test_baskets(tmp_path: Path) 
     measured = shelf.results[slug]
     with client(tmp_path / "shelf") as asks:
         found = answer_of(asks.get(f"/v1/models/{slug}/analysis"))["calibration"]
-        fares = next(each for each in answer_of(asks.get("/v1/analysis"))["models"] if each["name"] == slug)
+        score = next(each for each in answer_of(asks.get("/v1/analysis"))["models"] if each["name"] == slug)
     assert (found["on"], found["rows"]) == ("test", measured["calibration"]["rows"])
-    assert fares["baselines"] == measured["baselines"]
-    assert fares["baselines"]["item-to-item"] > 0
+    assert score["baselines"] == measured["baselines"]
+    assert score["baselines"]["item-to-item"] > 0
 
 
 def test_metrics_wait_for_a_worker_that_is_creating_its_file(

@@ -154,7 +154,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(chromium: Any, served: Serv
 
 def test_the_analyst_sees_every_category(tab: Tab) -> None:
     tab.open("/analyst", "#calibration svg")
-    assert [text.split("\t")[0] for text in tab.texts("#fares tbody tr")] == ["Safety", "Carseats"]
+    assert [text.split("\t")[0] for text in tab.texts("#scores tbody tr")] == ["Safety", "Carseats"]
     assert len(tab.texts("#segments > li")) == 2
     assert any("video monitor" in text for text in tab.texts("#substitutes tbody tr"))
     tab.shot("desk-analyst")

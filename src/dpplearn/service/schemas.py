@@ -298,7 +298,7 @@ class ModelAnalysis(Answer):
     substitutes: list[Pair]
     complements: list[Pair]
     map: LiftMap
-    calibration: Calibration | None
+    calibration: Calibration | None = None
 
 
 class ModelScore(Part):

@@ -1,12 +1,13 @@
-// What the models know: figures and pictures of one category, and how all fare.
+// The analysis page: scores of all models; segments, pairs and calibration of one.
 
-import { ask, attempt, byId, element, model, percent, titled } from "./common.js";
+import { ask, attempt, byId, element, interval, model, percent, showWarnings, titled } from "./common.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const CELL = 22;
-const NAMES = 250;    // pixels for the names beside the map
-const LONGEST = 36;   // characters of a name there
+const NAMES = window.innerWidth < 600 ? 130 : 250; // pixels for the names next to the map
+const LONGEST = NAMES / 7; // characters of a name there
 const PLOT = 360;
+const LIKED = 1.1;     // times as likely as in all baskets, for an item to be named
 
 function drawn(name, attributes = {}, ...children) {
   const made = document.createElementNS(SVG, name);
@@ -15,7 +16,7 @@ function drawn(name, attributes = {}, ...children) {
   return made;
 }
 
-const figure = (value, digits = 2) => (typeof value === "number" ? value.toFixed(digits) : value ?? "–");
+const decimal = (value, digits = 2) => (typeof value === "number" ? value.toFixed(digits) : value ?? "–");
 
 // A table of columns [heading, value of a row, whether it is a number].
 function table(id, columns, rows, caption) {
@@ -28,20 +29,20 @@ function table(id, columns, rows, caption) {
     element("tbody", {}, ...body));
 }
 
-function showFares(models) {
+function showScores(models) {
   const names = [...new Set(models.flatMap((each) => Object.keys(each.baselines ?? {})))];
   const columns = [
     ["Model", (each) => titled(each.title)],
     ["Items", (each) => each.n_items, true],
     ["Baskets", (each) => each.n_baskets ?? "–", true],
     ["Measured on", (each) => (each.on === "test" ? "held-out baskets" : "training baskets")],
-    ["Log-likelihood", (each) => figure(each.log_likelihood), true],
-    ["Independent items", (each) => figure(each.independent), true],
-    ["Gain", (each) => figure(each.gain), true],
-    ["Percentile rank", (each) => figure(each.percentile_rank, 1), true],
-    ...names.map((name) => [`Rank of ${name}`, (each) => figure(rank(each.baselines?.[name]), 1), true]),
+    ["Log-likelihood", (each) => decimal(each.log_likelihood), true],
+    ["Independent items", (each) => decimal(each.independent), true],
+    ["Gain", (each) => decimal(each.gain), true],
+    ["Percentile rank", (each) => decimal(each.percentile_rank, 1), true],
+    ...names.map((name) => [`Rank of ${name}`, (each) => decimal(rank(each.baselines?.[name]), 1), true]),
   ];
-  table("fares", columns, models, "Models and baselines");
+  table("scores", columns, models, "Models and baselines");
 }
 
 const rank = (baseline) => (typeof baseline === "object" && baseline ? baseline.percentile_rank : baseline);
@@ -53,9 +54,9 @@ function showSegments(segments) {
     return element("li", {},
       element("h3", {}, `Segment ${number + 1}: ${percent(share)} of baskets`),
       element("div", { class: "share", "aria-hidden": "true" }, bar),
-      element("p", { class: "small" }, `${figure(size, 1)} items on average; more likely than in other segments:`),
-      element("ul", {}, ...likes.map(({ item, ratio }) =>
-        element("li", {}, `${item} (${figure(ratio, 1)} times as likely)`))));
+      element("p", { class: "small" }, `${decimal(size, 1)} items on average; more likely than in all baskets:`),
+      element("ul", {}, ...likes.filter(({ ratio }) => ratio >= LIKED).map(({ item, ratio }) =>
+        element("li", {}, `${item} (${decimal(ratio, 1)} times as likely)`))));
   });
   const none = element("li", {}, "A DPP has no segments.");
   byId("segments").replaceChildren(...(cards.length ? cards : [none]));
@@ -87,7 +88,7 @@ function showMap({ items, lift }) {
         fill: row === column ? "#8a9099" : colour(lift[row][column]) });
       if (row !== column) {
         const words = drawn("title");
-        words.textContent = `${item} and ${other}: ${figure(lift[row][column])} times as often as under independence`;
+        words.textContent = `${item} and ${other}: ${decimal(lift[row][column])} times as often as under independence`;
         here.append(words);
       }
       map.append(here);
@@ -100,7 +101,8 @@ function showPairs(id, pairs, caption) {
   const columns = [
     ["Item", (each) => each.first],
     ["Other item", (each) => each.second],
-    ["Lift", (each) => figure(each.lift), true],
+    ["Lift", (each) => decimal(each.lift), true],
+    ["90% interval", (each) => interval(each), true],
   ];
   table(id, columns, pairs, caption);
 }
@@ -118,8 +120,9 @@ function showCalibration(calibration) {
     (on === "test" ? "held-out baskets." : "the training baskets. On the line, predictions are calibrated.");
   byId("calibration").append(reliability(rows));
   table("calibration-table", [
-    ["Predicted", (each) => figure(each.predicted, 4), true],
-    ["Observed", (each) => figure(each.observed, 4), true],
+    ["Predicted", (each) => decimal(each.predicted, 4), true],
+    ["Observed", (each) => decimal(each.observed, 4), true],
+    ["95% interval", (each) => interval(each, 4), true],
   ], rows, "Averages of groups of predictions");
 }
 
@@ -158,6 +161,7 @@ async function show() {
   await attempt(async () => {
     const found = await ask(`${model(byId("category").value)}/analysis`);
     if (mine !== asked) return;
+    showWarnings(found);
     showSegments(found.segments);
     showMap(found.map);
     showPairs("substitutes", found.substitutes, "Pairs with the smallest lift");
@@ -170,7 +174,7 @@ async function show() {
 async function start() {
   await attempt(async () => {
     const { models } = await ask("/v1/analysis");
-    showFares(models);
+    showScores(models);
     byId("category").replaceChildren(...models.map(({ name, title }) => element("option", { value: name }, titled(title))));
     byId("category").addEventListener("change", show);
     await show();

@@ -1,6 +1,6 @@
 // The basket page: the basket is kept here, everything else comes from the service.
 
-import { ask, attempt, byId, element, model, percent, times, titled } from "./common.js";
+import { ask, attempt, byId, element, interval, model, percent, showWarnings, times, titled } from "./common.js";
 
 const WANTED = 10;      // items of a basket that is filled up
 const SUGGESTED = 8;
@@ -67,6 +67,7 @@ async function suggest(news = "") {
     const answer = await ask("/v1/recommend",
       { basket: basket.map((each) => each.item), k: SUGGESTED, categories: chosen(), explain: true, unknown: "drop" });
     if (mine !== asked) return;
+    showWarnings(answer);
     byId("suggested").replaceChildren(...answer.items.map(suggestion));
     const first = answer.items.length ? `First: ${answer.items[0].item}.` : "Nothing more can be added.";
     byId("status").textContent = `${news} ${answer.items.length} suggestions. ${first}`.trim();
@@ -98,10 +99,10 @@ function reason({ item, factor }) {
     element("span", { class: up ? "text-up" : "text-down" }, up ? "▲ " : "▼ "), words));
 }
 
-// From the middle, a factor of 8 fills one side.
+// From the middle, a factor of 4 fills one side.
 function bar(factor) {
   const made = element("span", { class: "bar", "aria-hidden": "true" });
-  const width = Math.min(Math.abs(Math.log2(Math.max(factor, 1e-6))) / 3, 1) * 50;
+  const width = Math.min(Math.abs(Math.log2(Math.max(factor, 1e-6))) / 2, 1) * 50;
   if (width > 0) {
     const filled = element("span", { class: factor > 1 ? "up" : "down" });
     filled.style.width = `${width}%`;
@@ -110,13 +111,15 @@ function bar(factor) {
   return made;
 }
 
+const bounds = (each) => (typeof each.high === "number" ? ` (90% interval ${interval(each)})` : "");
+
 async function compare(item, of) {
   await attempt(async () => {
     const { substitutes, complements } = await ask(`${model(of)}/related?${new URLSearchParams({ item, k: 5 })}`);
     byId("about-title").textContent = String(item);
-    list("substitutes", substitutes, of, ({ lift }) => `co-occur ${percent(lift)} as often as under independence`,
+    list("substitutes", substitutes, of, (each) => `co-occur ${percent(each.lift)} as often as under independence${bounds(each)}`,
       (other) => button("Swap", `Swap ${item} for ${other}`, () => swap(item, other, of)));
-    list("complements", complements, of, ({ lift }) => `co-occur ${times(lift)} as often as under independence`,
+    list("complements", complements, of, (each) => `co-occur ${times(each.lift)} as often as under independence${bounds(each)}`,
       (other) => button("Add", `Add ${other}`, () => add(other, of)));
     byId("about").hidden = false;
     byId("about-title").focus();

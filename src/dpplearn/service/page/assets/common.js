@@ -76,6 +76,15 @@ export const percent = (share) => {
   return `${value >= 10 ? Math.round(value) : value.toPrecision(2)}%`;
 };
 
+export const interval = ({ low, high }, digits = 2) =>
+  (typeof low === "number" && typeof high === "number" ? `${low.toFixed(digits)} to ${high.toFixed(digits)}` : "–");
+
+// Show the warnings of an answer, such as that a model is not better than independent items.
+export function showWarnings({ warnings }) {
+  byId("warnings").textContent = warnings.join(" ");
+  byId("warnings").hidden = !warnings.length;
+}
+
 export const times = (factor) => `${factor >= 10 ? Math.round(factor) : factor.toFixed(1)} times`;
 
 export const titled = (name) => name.charAt(0).toUpperCase() + name.slice(1);
