@@ -1,6 +1,6 @@
-"""The service under load, on this machine: time to start, latencies and CPU time per request.
+"""The service under load: time to start, and latencies with and without a client that sends expensive requests.
 
-Clients and server share the cores, so latencies are those of a busy machine; `python -m benchmarks service`.
+Server workers and clients are separate processes that share the cores of this machine; `python -m benchmarks service`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -28,10 +27,11 @@ from dpplearn.models.store import FORMAT, KIND
 from dpplearn.utils.files import digest, write_manifest
 from dpplearn.utils.parallel import run_over_processes
 
-SECONDS = 3.0  # of each measurement
-CONNECTIONS = (1, 8, 64)
+SECONDS = 12.0  # of each measurement
+CLIENT_START = 6.0  # seconds until all client processes have started
 CLIENT_PAUSE = 0.02  # seconds between the requests of a client process
-TICK = os.sysconf("SC_CLK_TCK")
+N_ITEMS, N_SEGMENTS, N_WORKERS = 1000, 30, 2
+MAX_RATIO = 5.0  # of latencies with and without the expensive client
 JSON = {"content-type": "application/json"}
 
 
@@ -39,11 +39,6 @@ def small(n: int, seed: int = 0, segments: int = 6) -> dl.Mixture:
     rng = np.random.default_rng(seed)
     U, A = rng.standard_normal((n, 5)) / 3, rng.standard_normal((n, n)) / n
     return mixture(rng, n, U @ U.T + A - A.T, segments)
-
-
-def large(n: int) -> dl.Mixture:
-    rng = np.random.default_rng(0)
-    return mixture(rng, n, (rng.standard_normal((n, 20)) / 3, np.eye(20)))
 
 
 def mixture(
@@ -95,11 +90,6 @@ class Server:
         with open(self.log, encoding="utf-8") as file:
             return [json.loads(line) for line in file if f'"event": "{name}' in line and line.endswith("}\n")]
 
-    def cpu(self) -> float:
-        """Seconds that the server has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
-
 
 @contextmanager
 def served(models: dict[str, dl.Mixture], workers: int = 1) -> Iterator[Server]:
@@ -113,73 +103,20 @@ def served(models: dict[str, dl.Mixture], workers: int = 1) -> Iterator[Server]:
             server.process.wait(30)
 
 
-def load(
-    server: Server,
-    name: str,
-    connections: int,
-    *,
-    explain: bool = False,
-    pace: float = 0,
-    seconds: float = SECONDS,
-) -> tuple[Floats, int]:
-    """Send requests for some seconds over several connections.
-
-    A connection sends its next request when it has an answer; with `pace`, every so many seconds. Return how long each
-    request took, from when it was due, and how many failed.
-    """
-    times: list[float] = []
-    failed: list[str] = []
-    content = json.dumps({"basket": [f"item {i}" for i in range(0, 50, 10)], "k": 10, "explain": explain})
-    until = time.perf_counter() + seconds
-
-    def ask(number: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-        due = time.perf_counter() + pace * number / connections
-        while time.perf_counter() < until:
-            if pace:
-                time.sleep(max(due - time.perf_counter(), 0))
-            began = due if pace else time.perf_counter()
-            due += pace
-            try:
-                connection.request("POST", f"/v1/models/{name}/recommend", content, JSON)
-                response = connection.getresponse()
-                response.read()
-                if response.status != 200:
-                    failed.append(str(response.status))
-            except (OSError, http.client.HTTPException) as error:
-                failed.append(type(error).__name__)
-                connection.close()
-                continue
-            times.append(time.perf_counter() - began)
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(connections)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return np.array(times), len(failed)
+def items(n: int, step: int = 1) -> list[str]:
+    return [f"item {i}" for i in range(0, n * step, step)]
 
 
-def latencies(server: Server, n: int) -> Iterator[Result]:
-    for explain in (False, True):
-        load(server, f"n{n}", 1, explain=explain, seconds=0.5)
-        for connections in CONNECTIONS:
-            before = server.cpu()
-            times, failed = load(server, f"n{n}", connections, explain=explain)
-            cpu = 1e6 * (server.cpu() - before) / max(len(times), 1)
-            p50, p99 = 1000 * np.quantile(times, [0.5, 0.99])
-            what = f"recommend{' with reasons' if explain else ''}, N = {n:,}, {connections} connections"
-            target = 900.0 if n == 100 and not explain else None
-            detail = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(times) / SECONDS:.0f} per second, {failed} failed"
-            yield Result(f"{what}: CPU per request", cpu, "µs", target, at_least=False, detail=detail)
-
-
-def half_load(server: Server) -> Result:
-    times, _ = load(server, "n100", 8)
-    rate = len(times) / SECONDS / 2
-    times, failed = load(server, "n100", 8, pace=8 / rate)
-    detail = f"{rate:.0f} per second over 8 connections, {failed} failed"
-    return Result("p99 at half load, N = 100", 1000 * float(np.quantile(times, 0.99)), "ms", 20, False, detail)
+ORDINARY = ("recommend", {"basket": items(10, 10), "k": 10})
+# The largest of each kind that the service allows: lists are cut as its 422 responses say.
+EXPENSIVE: list[tuple[str, dict[str, Any]]] = [
+    ("recommend", {"basket": items(50), "k": 10, "explain": True}),
+    ("recommend", {"baskets": [items(10, 10)] * 1000, "k": 10}),
+    ("explain", {"basket": items(200), "item": "item 999"}),
+    ("complete", {"k": 300}),
+    ("recommend", {"basket": [f"unknown {i}" for i in range(15_000)]}),  # nearly the largest body
+    ("recommend", {"basket": items(10), "k": N_ITEMS}),
+]
 
 
 class ClientJob(NamedTuple):
@@ -189,28 +126,28 @@ class ClientJob(NamedTuple):
     port: int
     start: float
     seconds: float
-    number: int
 
 
 def run_client(job: ClientJob) -> tuple[list[float], list[int]]:
     """Send requests one after another with a pause, and return latencies and statuses."""
-    path = "/v1/models/n1000/recommend"
-    body: dict[str, Any] = {"basket": [f"item {i}" for i in range(0, 100, 10)], "k": 10}
-    if job.kind == "expensive":
-        body = {"basket": [f"item {i}" for i in range(50)], "k": 4, "explain": True}
+    requests = {"expensive": [(what, dict(body)) for what, body in EXPENSIVE], "recommend": [ORDINARY]}.get(
+        job.kind, []
+    )
     connection = http.client.HTTPConnection("127.0.0.1", job.port, timeout=60)
     times, statuses = list[float](), list[int]()
     time.sleep(max(job.start - time.time(), 0))
     while time.time() < job.start + job.seconds:
+        what, body = requests[len(times) % len(requests)] if requests else ("", {})
         began = time.perf_counter()
-        if job.kind == "health":
-            connection.request("GET", "/healthz")
+        if what:
+            connection.request("POST", f"/v1/models/shop/{what}", json.dumps(body), JSON)
         else:
-            connection.request("POST", path, json.dumps(body), JSON)
+            connection.request("GET", "/healthz")
         response = connection.getresponse()
         answer = json.loads(response.read())
-        if response.status == 422:  # too expensive: from now on the largest basket that is allowed
-            body["basket"] = body["basket"][: answer["largest"]]
+        if response.status == 422 and "largest" in answer:
+            name = "baskets" if "baskets" in body else "basket" if body.get("basket") else "k"
+            body[name] = body[name][: answer["largest"]] if isinstance(body[name], list) else answer["largest"]
             continue
         times.append(time.perf_counter() - began)
         statuses.append(response.status)
@@ -218,33 +155,48 @@ def run_client(job: ClientJob) -> tuple[list[float], list[int]]:
     return times, statuses
 
 
-def beside_an_expensive_client(n: int = 1000, segments: int = 30) -> Iterator[Result]:
-    """p99 of three clients and of health checks, without and with a client that sends the most expensive requests."""
-    with served({f"n{n}": small(n, segments=segments)}, workers=2) as server:
-        for kinds in (["recommend"] * 3, ["recommend"] * 3 + ["expensive"]):
-            start = time.time() + 6
-            jobs = [ClientJob(kind, server.port, start, 4 * SECONDS, i) for i, kind in enumerate(["health", *kinds])]
-            found = [(job.kind, each) for job, each in run_over_processes(jobs, run_client, len(jobs))]
-            beside = "next to an expensive client" if "expensive" in kinds else "alone"
-            for kind, limit in (("recommend", 50.0), ("health", 15.0)):
-                times = np.concatenate([times for of, (times, _) in found if of == kind])
-                statuses = Counter(status for of, (_, all_) in found if of == kind for status in all_)
-                p50, p99 = 1000 * np.quantile(times, [0.5, 0.99])
-                detail = f"p50 {p50:.1f} ms, {len(times)} requests, statuses {dict(statuses)}"
-                what = f"p99 of {kind}, N = {n:,}, {segments} segments, {beside}"
-                yield Result(what, float(p99), "ms", limit, at_least=False, detail=detail)
-            for of, (times, statuses_) in found:
-                if of == "expensive":
-                    detail = f"{len(times)} requests, statuses {dict(Counter(statuses_))}"
-                    yield Result(
-                        "median of the expensive request", 1000 * float(np.median(times)), "ms", None, detail=detail
-                    )
+def latencies(server: Server, clients: list[str]) -> Iterator[tuple[str, Floats, Counter[int]]]:
+    """Run the clients at the same time, and yield the latencies in ms and the statuses of each kind."""
+    start = time.time() + CLIENT_START
+    jobs = [ClientJob(kind, server.port, start, SECONDS) for kind in clients]
+    found = [(job.kind, each) for job, each in run_over_processes(jobs, run_client, len(jobs))]
+    for kind in dict.fromkeys(clients):
+        times = np.concatenate([times for of, (times, _) in found if of == kind])
+        yield kind, 1000 * times, Counter(status for of, (_, all_) in found if of == kind for status in all_)
+
+
+def next_to_an_expensive_client(server: Server) -> Iterator[Result]:
+    """Compare three ordinary clients and a health check, without and with a fourth client with expensive requests."""
+    alone: dict[str, float] = {}
+    for others in ([], ["expensive"]):
+        where = "next to an expensive client" if others else "alone"
+        for kind, times, statuses in latencies(server, ["recommend"] * 3 + ["health", *others]):
+            p50, p99 = (float(each) for each in np.quantile(times, [0.5, 0.99]))
+            detail = f"p50 {p50:.1f} ms, {len(times)} requests, statuses {dict(statuses)}"
+            limit = {"recommend": 50.0, "health": 15.0}.get(kind)
+            yield Result(f"p99 of {kind}, {where}", p99, "ms", limit, at_least=False, detail=detail)
+            if others and kind in alone:
+                ratio = p99 / alone[kind]
+                yield Result(f"p99 of {kind}, ratio of both", ratio, "", MAX_RATIO, at_least=False)
+            alone.setdefault(kind, p99)
+
+
+def explain_cpu(model: dl.Mixture) -> Result:
+    """Measure `explain` for a basket of 50 items with the default of 50 orders."""
+    basket, times = items(50), list[float]()
+    for _ in range(4):  # the first run may compile
+        began = time.process_time()
+        model.explain(basket, "item 999")
+        times.append(time.process_time() - began)
+    return Result("explain, 50 items: CPU", 1000 * min(times), "ms", 150, at_least=False)
 
 
 def run() -> list[Result]:
     found: list[Result] = []
     with served({f"category-{i}": small(100, i) for i in range(13)}) as server:
-        found.append(Result("start to ready, 13 models", server.seconds, "s", 3, at_least=False))
-    with served({"n100": small(100), "n1000": large(1000)}) as server:
-        found += [*latencies(server, 100), *latencies(server, 1000), half_load(server)]
-    return [*found, *beside_an_expensive_client()]
+        found.append(Result("start to ready, 13 models of 100 items", server.seconds, "s", 3, at_least=False))
+    model = small(N_ITEMS, segments=N_SEGMENTS)
+    with served({"shop": model}, N_WORKERS) as server:
+        found.append(Result(f"start to ready, N = {N_ITEMS:,}, {N_SEGMENTS} segments", server.seconds, "s"))
+        found += next_to_an_expensive_client(server)
+    return [*found, explain_cpu(model)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.models.relations import evidence, pair_table
+from dpplearn.models.relations import evidence, pair_table, significant_pairs
 from dpplearn.service import schemas
 from dpplearn.service.answers import OneModel, entry, segments
 from dpplearn.service.loader import ServedModel, ServedStore
@@ -17,7 +17,6 @@ MAX_ITEMS = 200  # most likely items, whose pairs are compared
 MAX_MAP_ITEMS = 24  # items of the map, those of the strongest pairs
 MAX_PAIRS = 12  # pairs named of each kind
 MAX_LIFT = 4.0  # in the order of the map, larger lifts count as this
-MIN_PAIR_COUNT = 5  # co-occurrences, observed or expected under independence, of a pair that is named
 N_BINS = 10
 MEASURES = ("log_likelihood", "independent", "gain", "percentile_rank", "n_baskets", "baselines")
 
@@ -58,23 +57,23 @@ def _analysis(source: OneModel) -> schemas.ModelAnalysis:
         **source.about,
         title=served.category.name,
         segments=segments(served, None),
-        **_strongest_pairs(served, likely, p, pairs.lift),
+        **_strongest_pairs(served, likely, pairs.lift),
         calibration=_calibration(served, likely, pairs.both / p[:, None]),
     )
 
 
-def _strongest_pairs(served: ServedModel, likely: Ints, p: Floats, lift: Floats) -> dict[str, Any]:
-    """Return the strongest pairs of each kind, and the lifts among their items."""
-    model, training = served.model, served.model.training
+def _strongest_pairs(served: ServedModel, likely: Ints, lift: Floats) -> dict[str, Any]:
+    """Return the strongest significant pairs of each kind, and the lifts among their items."""
+    model = served.model
     labels = [model.items[i] for i in likely]
-    n = training.weight if training is not None else np.inf
-    enough = n * np.outer(p, p) * np.maximum(lift, 1) >= MIN_PAIR_COUNT
-    first, second = np.nonzero(np.triu(enough, 1))
+    seen = evidence(model.training, model.independence, likely, likely)
+    low, high = seen.interval()
+    named = significant_pairs(seen)  # all pairs if there is no training record
+    first, second = np.nonzero(np.triu(named, 1))
     log_lift = np.log(np.maximum(lift[first, second], 1e-6))
     order = np.argsort(log_lift, kind="stable")
     substitutes = [each for each in order[:MAX_PAIRS] if log_lift[each] < 0]
     complements = [each for each in order[::-1][:MAX_PAIRS] if log_lift[each] > 0]
-    low, high = evidence(training, model.independence, likely, likely).interval()
 
     def pair(number: int) -> schemas.Pair:
         i, j = first[number], second[number]

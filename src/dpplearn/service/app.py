@@ -21,7 +21,7 @@ from dpplearn.service.analysis import analysis_of_model, analysis_of_store
 from dpplearn.service.answers import AllModels, Known, OneModel, Source, UnknownItems
 from dpplearn.service.budget import Budget, Check
 from dpplearn.service.errors import Problem, add_error_handlers, problem_responses, quoted
-from dpplearn.service.loader import LiveModelStore, ServedModel
+from dpplearn.service.loader import KnownCosts, LiveModelStore, ServedModel
 from dpplearn.service.middleware import LOGGER, BodyLimit, Metrics, RequestLog, key_guard, log_event
 from dpplearn.service.settings import Settings
 from dpplearn.version import __version__
@@ -91,13 +91,15 @@ class Service:
         return Response(content, headers={"etag": f'"{source.version}"'}, media_type="application/json")
 
 
-def create_app(settings: Settings) -> FastAPI:
+def create_app(settings: Settings, costs: KnownCosts | None = None) -> FastAPI:
     """Return the application for a source of models, loaded and watched.
 
     Parameters
     ----------
     settings
         What to serve, to whom, and the cost limit.
+    costs
+        Costs that were measured by another process, by the version of the model.
 
     Returns
     -------
@@ -118,7 +120,7 @@ def create_app(settings: Settings) -> FastAPI:
         broken = event == "store_refused" or fields.get("broken")
         log_event(event, logging.ERROR if broken else logging.INFO, **fields)
 
-    service = Service(settings, LiveModelStore(settings.source, log), metrics)
+    service = Service(settings, LiveModelStore(settings.source, log, costs), metrics)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -26,7 +26,7 @@ from dpplearn.service.errors import Problem
 from dpplearn.utils.threads import one_blas_thread
 
 SIZES = (1, 5, 10, 11, 50, 200)  # measured basket sizes; explanations are exact up to 10 items
-MAX_MEASUREMENT = 0.1  # CPU-seconds; a larger size is not measured after one that took longer
+MAX_MEASUREMENT = 0.02  # CPU-seconds; a larger size is not measured after one that took longer
 MEASURED_K = 100  # items of an answer in measurements
 CHEAP = 0.02  # CPU-seconds below which a request does not wait behind expensive ones
 MAX_EXPENSIVE = 2  # expensive requests in flight per worker: one runs, one waits

@@ -24,6 +24,7 @@ from dpplearn.utils.files import MANIFEST, digest
 MIN_SHARE = 1e-9  # of the baskets with items of a model whose own distribution is almost always empty
 
 Entry = Mapping[str, Any]
+KnownCosts = Mapping[str, Costs]  # by the version of the model
 
 
 @dataclass(frozen=True)
@@ -79,17 +80,18 @@ class ServedStore:
         return found
 
 
-def read_store(source: Path, before: ServedStore | None = None) -> ServedStore:
+def read_store(source: Path, before: ServedStore | None = None, costs: KnownCosts | None = None) -> ServedStore:
     """Load all models that can be loaded.
 
-    Models of `before` are kept if their file is the same, or if their new file is broken.
+    Models of `before` are kept if their file is the same, or if their new file is broken. `costs` has the measured
+    costs of model files by version; others are measured.
     """
     store = ModelStore.open(source)
     known, models, broken = before.models if before else {}, dict[str, ServedModel](), dict[str, str]()
     for entry, about in zip(store.entries, store.manifest["categories"], strict=True):
         name = entry.slug
         try:
-            models[name] = _read_model(store.folder, entry, about, known.get(name))
+            models[name] = _read_model(store.folder, entry, about, known.get(name), costs or {})
         except InputError as error:
             broken[name] = str(error)
             if name in known:
@@ -120,7 +122,9 @@ def _state(path: Path) -> tuple[int, ...]:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _read_model(folder: Path, entry: StoreEntry, about: Entry, known: ServedModel | None) -> ServedModel:
+def _read_model(
+    folder: Path, entry: StoreEntry, about: Entry, known: ServedModel | None, costs: KnownCosts
+) -> ServedModel:
     path = _inside(folder, entry.file)
     expected = entry.sha256
     if known is not None and known.version == expected:
@@ -139,7 +143,8 @@ def _read_model(folder: Path, entry: StoreEntry, about: Entry, known: ServedMode
         raise InputError(f"{path} was written while it was read; replace files as a whole")
     _check_answers(model)
     category = _complete(entry, model, version)
-    return ServedModel(category, model, about, path.stat().st_mtime, time.time(), Costs.measure(model))
+    measured = costs.get(version) or Costs.measure(model)
+    return ServedModel(category, model, about, path.stat().st_mtime, time.time(), measured)
 
 
 def _inside(folder: Path, file: str) -> Path:
@@ -170,9 +175,9 @@ class LiveModelStore:
     `failed` is the reason why the current source could not be loaded as a whole, or empty.
     """
 
-    def __init__(self, source: Path, log: Callable[..., None]) -> None:
+    def __init__(self, source: Path, log: Callable[..., None], costs: KnownCosts | None = None) -> None:
         self._source, self._log = source, log
-        self.now = read_store(source)
+        self.now = read_store(source, costs=costs)
         _ = self.now.all_models
         self._seen = stamp(source, self.now)
         self.failed = "; ".join(self.now.broken.values())

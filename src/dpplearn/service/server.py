@@ -16,7 +16,7 @@ from uvicorn.supervisors import Multiprocess
 
 from dpplearn.errors import InputError
 from dpplearn.service.app import create_app
-from dpplearn.service.loader import read_store
+from dpplearn.service.loader import KnownCosts, read_store
 from dpplearn.service.middleware import SHARED_FOLDER, log_event, log_to_stderr
 from dpplearn.service.settings import Settings
 
@@ -44,20 +44,21 @@ def serve(settings: Settings, address: Address, workers: int = 1) -> None:
             log_event("serving", address=url, workers=1)
             uvicorn.Server(_config(app)).run(sockets=[listener])
             return
-        read_store(settings.source)  # reports an error once, not in every worker again and again
+        # Reports an error once, not in every worker again and again, and measures the costs for all workers.
+        costs = {each.version: each.costs for each in read_store(settings.source).models.values()}
         with TemporaryDirectory(prefix="dpplearn-metrics-") as shared:
             os.environ[SHARED_FOLDER] = shared
             log_event("serving", address=url, workers=workers)
-            config = _config(partial(worker_app, settings), workers=workers, factory=True)
+            config = _config(partial(worker_app, settings, costs), workers=workers, factory=True)
             Multiprocess(config, [listener]).run()
 
 
-def worker_app(settings: Settings) -> FastAPI:
+def worker_app(settings: Settings, costs: KnownCosts) -> FastAPI:
     """Return the application of a worker process. A worker that cannot load any model ends, and is started again."""
     log_to_stderr(quiet=settings.quiet)
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        return create_app(settings)
+        return create_app(settings, costs)
     except InputError as error:
         log_event("not_started", logging.ERROR, reason=str(error))
         sys.exit(1)
