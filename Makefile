@@ -17,7 +17,7 @@ demo-orders: $(VENV)/.installed
 	$(BIN)/python examples/orders.py demo-orders/orders.parquet
 	$(BIN)/dpplearn prepare demo-orders/orders.parquet -o demo-orders/prepared --min-count 50
 	$(BIN)/dpplearn fit-all demo-orders/prepared -o demo-orders/models
-	$(BIN)/dpplearn recommend-all demo-orders/models demo-orders/orders.parquet --unknown drop \
+	$(BIN)/dpplearn recommend demo-orders/models --baskets demo-orders/orders.parquet --unknown drop -k 10 \
 		-o demo-orders/recommendations.parquet
 
 # Fit models of three categories and serve them; with CHECK=1, send one request to each endpoint and stop.

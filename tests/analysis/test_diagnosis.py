@@ -224,7 +224,7 @@ def test_registries_have_monitors_that_compete_and_segments_that_a_dpp_misses(sh
 def test_the_program_reports_what_the_library_finds(tmp_path: Path) -> None:
     rows = [f"{number},item {item}" for number, basket in enumerate(made("bundles", 150)) for item in basket]
     (tmp_path / "orders.csv").write_text("\n".join(["order,product", *rows]))
-    columns = ["--basket", "order", "--item", "product"]
+    columns = ["--columns", "basket=order,item=product"]
     report, out = both("diagnose", tmp_path / "orders.csv", *columns, "--top", 2)
     expected = diagnose(dl.read_baskets(tmp_path / "orders.csv", basket="order", item="product"))
     assert (report["verdict"], report["sentence"]) == (str(expected.verdict), expected.sentence)

@@ -78,7 +78,7 @@ def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) 
     square = [",".join(["item", *KINDS])]
     square += [",".join([item, *(f"{value:g}" for value in row)]) for item, row in zip(KINDS, SAME, strict=True)]
     (tmp_path / "square.csv").write_text("\n".join(square))
-    call = ("diagnose", tmp_path / "b.csv", "--most-items", 2, "--quiet")
+    call = ("diagnose", tmp_path / "b.csv", "--quiet")
     report = answer(*call, "--similarity", tmp_path / "kinds.csv")["similarity"]
     assert report["verdict"] == "repel"
     assert lift_by_similarity(baskets, str(tmp_path / "square.csv")) == lift_by_similarity(baskets, KINDS)

@@ -9,13 +9,12 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, substitute_pairs
-from dpplearn.analysis.relations import related_pairs
 from dpplearn.analysis.substitutes import substitute_groups
 from dpplearn.distributions.independent import before_truncation
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.related_pairs import related_pairs
 from dpplearn.models.relations import pair_table
 from helpers import oracle
-from helpers.command import both
 from helpers.problems import random_kernel
 from helpers.registries import registry
 
@@ -111,24 +110,6 @@ def test_pairs_come_by_how_surely_they_are_apart(dpp: DPP) -> None:
     everything = [frozenset((pair.first, pair.second)) for pair in substitute_pairs(dpp, 1000)]
     assert len(everything) == len(set(everything))  # none a second time, the other way round
     assert np.isnan(substitute_pairs(DPP(dpp.kernel, dpp.items), 1)[0].met)
-
-
-def test_describe_shows_the_substitution_of_the_library_and_groups_with_or_without_training(
-    dpp: DPP, tmp_path: Path
-) -> None:
-    path = tmp_path / "m.safetensors"
-    first, second, substitution, *_ = substitute_pairs(dpp, 1)[0]
-    assert dpp.substitutes(first, 1)[0][:2] == (second, pytest.approx(1 - substitution))
-    for model in (dpp, DPP(dpp.kernel, dpp.items)):
-        model.save(path)
-        report, out = both("describe", path)
-        assert report["repelling_pairs"][0]["substitution"] == pytest.approx(substitution)
-        assert [set(group["items"]) for group in report["groups"]] == KINDS
-        assert all(str(item) in out for group in KINDS for item in group)
-    assert report["groups"][0]["met"] is None  # the second model has no training data
-    of_one, _ = both("describe", path, "--item", first)
-    assert of_one["substitutes"][0]["item"] == second
-    assert of_one["substitutes"][0]["lift"] == pytest.approx(1 - substitution)
 
 
 @pytest.fixture(scope="module")

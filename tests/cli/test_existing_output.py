@@ -19,7 +19,7 @@ BASKETS = ("a", "b", "c", "ab", "bc", "ac", "ab", "abc") * 5
 ORDERS = "basket,item\n" + "".join(f"{number},{item}\n" for number, items in enumerate(BASKETS) for item in items)
 FOREIGN = ("orders.csv", "orders.parquet", "notes.txt")  # what a user may have at the output path
 QUICK_FIT = ("--model", "dpp", "--max-iter", "1", "--seed", "0", "-q")
-RULES = ("--min-products", "1", "--min-count", "1", "--min-items", "2", "--min-baskets-per-item", "1", "-q")
+RULES = ("--min-size", "1", "--min-count", "1", "--min-items", "2", "--min-baskets-per-item", "1", "-q")
 
 
 class Call(NamedTuple):
@@ -42,7 +42,6 @@ CALLS = {
     "update": Call(("update", "{model}", "{data}", "--seed", "0", "-q")),
     "add-items": Call(("add-items", "{model}", "toy")),
     **table_calls("recommend", "{model}", "--baskets", "{data}", "-q"),
-    **table_calls("recommend-all", "{model}", "{data}", "-q"),
     **table_calls("score", "{model}", "{data}", "-q"),
     "plot png": Call(("plot", "{model}", "sizes", "-q"), "out.png"),
     "plot svg": Call(("plot", "{model}", "sizes", "-q"), "out.svg"),
@@ -164,7 +163,7 @@ def test_a_model_store_is_not_replaced_by_prepared_baskets_nor_they_by_it(inputs
 
 
 def test_a_table_of_another_command_is_kept(inputs: Inputs, tmp_path: Path) -> None:
-    for name, other in (("score .csv", "recommend-all .csv"), ("recommend .parquet", "score .parquet")):
+    for name, other in (("score .csv", "recommend .csv"), ("recommend .parquet", "score .parquet")):
         output = tmp_path / str(CALLS[name].output)
         assert run(*arguments(CALLS[name], inputs.sound, output)).returncode == 0
         before = content(tmp_path)

@@ -21,8 +21,7 @@ OVERWRITES: dict[str, list[str]] = {
     "data of a pattern": ["fit", "s*.csv", "-o", "s2.csv"],
     "the data with a checkpoint": ["fit", "s.csv", *NEW, "--checkpoint", "s.csv"],
     "the data with a checkpoint through a link": ["fit", "s.csv", *NEW, "--checkpoint", "soft"],
-    "baskets to test on": ["fit", "s.csv", "-o", "s2.csv", "--test", "s2.csv"],
-    "baskets to test on with a checkpoint": ["fit", "s.csv", *NEW, "--test", "s2.csv", "--checkpoint", "s2.csv"],
+    "the items to keep": ["fit", "s.csv", "-o", "s2.csv", "--keep-items", "s2.csv"],
     "the model to start from": ["fit", "s.csv", "--start", "m.safetensors", "-o", "m.safetensors"],
     "its own checkpoint": ["fit", "s.csv", "-o", "folder/new", "--checkpoint", "folder/../folder/new"],
     "the checkpoint it starts from": ["fit", "s.csv", "-o", "c", "--start", "c", "--checkpoint", "d"],
@@ -30,16 +29,16 @@ OVERWRITES: dict[str, list[str]] = {
     "the features it adds by": ["add-items", "m.safetensors", "toy", "--features", "s.csv", "-o", "s.csv"],
     "the model it draws": ["plot", "m.png", "spectrum", "-o", "m.png"],
     "the model it draws all of": ["plot", "folder/spectrum.png", "all", "-o", "folder"],
-    "the baskets it draws": "plot m.safetensors reliability --data soft.svg --format csv -o soft.svg".split(),
-    "the baskets it recommends for": ["recommend-all", "m.safetensors", "s.csv", "s2.csv", "-o", "s2.csv"],
-    "the model it recommends by": ["recommend-all", "m.csv", "s.csv", "-o", "m.csv"],
+    "the baskets it draws": "plot m.safetensors reliability --data soft.svg -o soft.svg".split(),
+    "the baskets it recommends for": ["recommend", "m.safetensors", "--baskets", "s*.csv", "-o", "s2.csv"],
+    "the model it recommends by": ["recommend", "m.csv", "--baskets", "s.csv", "-o", "m.csv"],
 }
 NOT_FILES: dict[str, list[str]] = {
     "fit": ["fit", "s.csv", "-o", "pipe"],
     "checkpoint": ["fit", "s.csv", *NEW, "--checkpoint", "pipe"],
     "through a link": ["fit", "s.csv", "-o", "to_pipe"],
     "add-items": ["add-items", "m.safetensors", "toy", "-o", "pipe"],
-    "recommend-all": ["recommend-all", "m.safetensors", "s.csv", "-o", "pipe.csv"],
+    "recommend": ["recommend", "m.safetensors", "--baskets", "s.csv", "-o", "pipe.csv"],
     "plot": ["plot", "m.safetensors", "spectrum", "-o", "pipe.png"],
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -98,19 +97,13 @@ def test_commands_filter_items_by_count_rank_and_a_file_with_one_item_per_line(s
         read_items(shop / "none.txt")
     for options, n_items in (
         (("--min-count", 5), 3),
-        (("--items", shop / "keep.txt"), 2),
+        (("--keep-items", shop / "keep.txt"), 2),
         (("--min-count", 5, "--top-items", 2), 2),
     ):
         assert answer("diagnose", shop / "data.txt", *options)["n_items"] == n_items
 
 
-def test_a_test_file_loses_what_training_has_lost_and_the_file_of_items_is_kept(shop: Path) -> None:
-    (shop / "test.txt").write_text("c,a\na\nd\n")
-    call = ("fit", shop / "data.txt", "-o", shop / "m", "--model", "dpp", "--seed", 0, "--test", shop / "test.txt")
-    done = run(*call, "--top-items", 2, "--json")
-    assert done.returncode == 0
-    assert re.search("2 items.*2 baskets.*1 basket", done.stderr, re.DOTALL)
-    assert run(*call, "--top-items", 2, "--parts").returncode != 0
-    done = run("fit", shop / "data.txt", "-o", shop / "keep.txt", "--items", shop / "keep.txt")
+def test_the_file_of_items_is_not_overwritten(shop: Path) -> None:
+    done = run("fit", shop / "data.txt", "-o", shop / "keep.txt", "--keep-items", shop / "keep.txt")
     assert done.returncode != 0
     assert read_items(shop / "keep.txt") == ["c", "d"]

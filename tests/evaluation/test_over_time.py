@@ -61,13 +61,13 @@ def files(tmp_path: Path, baskets: dl.Baskets) -> tuple[Path, Path]:
 def test_the_program_scores_by_month_and_writes_each_basket_with_its_id(
     files: tuple[Path, Path], baskets: dl.Baskets
 ) -> None:
-    report = answer("score", *files, "--time", "time", "--by", "month")
+    report = answer("score", *files, "--columns", "time=time", "--by", "month")
     assert [row["period"] for row in report["over_time"][0]["rows"]] == ["2026-01", "2026-02"]
-    assert answer("score", *files, "--time", "time", "--since", "2026-02-01")["n_baskets"] == 30
-    assert run("score", *files, "--by", "month").returncode != 0  # without --time
+    assert answer("score", *files, "--columns", "time=time", "--since", "2026-02-01")["n_baskets"] == 30
+    assert run("score", *files, "--by", "month").returncode != 0  # without times
     expected = dict(zip(IDS, MODEL.log_prob(baskets).tolist(), strict=True))
     target = files[0].with_name("each.parquet")
-    assert answer("score", *files, "--time", "time", "-o", target)["output"] == str(target)
+    assert answer("score", *files, "--columns", "time=time", "-o", target)["output"] == str(target)
     rows = duckdb.sql(f"SELECT basket, model, log_likelihood, CAST(time AS DATE) FROM '{target}'").fetchall()
     assert {basket: value for basket, _, value, _ in rows} == pytest.approx(expected)
     assert {(model, str(time)) for _, model, _, time in rows} == {("model", "2026-01-05"), ("model", "2026-02-05")}

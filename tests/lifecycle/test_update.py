@@ -222,11 +222,11 @@ def test_the_program_updates_a_model_and_overwrites_none(files: tuple[Path, Path
     model, new, old = files
     call = ("update", model, new, "-o", model.with_name("next.safetensors"), "--seed", 0, "--holdout", 0.2)
     assert "mobile" in table(*call)
-    report = answer(*call, "--old", old, "--time", "time", "--half-life", "30d")
+    report = answer(*call, "--old", old, "--columns", "time=time", "--half-life", "30d")
     assert report["drawn"] is None
     assert report["past_weight"] < 150
     assert dl.load(model.with_name("next.safetensors")).items[-1] == "mobile"
     before = model.read_bytes()
     assert run("update", model, new, "-o", model).returncode == 2
     assert model.read_bytes() == before
-    assert run("update", model, new, "-o", model.with_name("b"), "--holdout", 0.2, "--test", new).returncode == 2
+    assert run("update", model, new, "-o", model.with_name("b"), "--holdout", 2).returncode == 2

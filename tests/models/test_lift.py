@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import binom, false_discovery_control, poisson
 
 import dpplearn as dl
-from dpplearn.analysis.relations import related_pairs
 from dpplearn.analysis.substitutes import substitute_pairs
 from dpplearn.distributions.independent import before_truncation
 from dpplearn.models.record import Training
+from dpplearn.models.related_pairs import related_pairs
 from dpplearn.models.relations import Evidence, Independence, benjamini_hochberg, evidence, pair_table
 from helpers.command import both
 from helpers.problems import as_mixture, random_mixture
@@ -111,7 +111,7 @@ def test_a_pair_that_never_met_where_one_meeting_was_expected_is_no_substitute(k
     model.save(tmp_path / "m.safetensors")
     report, _ = both("describe", tmp_path / "m.safetensors", "--item", "soda")
     assert [each["item"] for each in report["substitutes"]] == ["water"]
-    assert report["by_chance"]["substitutes"] >= 1
+    assert report["not_significant"]["substitutes"] >= 1
 
 
 def test_baskets_at_hand_judge_a_model_that_does_not_tell_what_it_was_learned_from() -> None:

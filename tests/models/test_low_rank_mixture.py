@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.analysis.relations import related_pairs
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.models.model import MANY_ITEMS, MAX_PAIRED_ITEMS
 from dpplearn.models.record import Training
+from dpplearn.models.related_pairs import related_pairs
 from dpplearn.models.relations import benjamini_hochberg, evidence, pair_table
 from helpers.catalogues import catalogue
 from helpers.problems import as_mixture, random_low_rank

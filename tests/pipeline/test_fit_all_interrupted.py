@@ -15,7 +15,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.cli.app import command
-from dpplearn.cli.learning import Learning
+from dpplearn.cli.learning import Learn
 from helpers import program
 from helpers.command import answer, run, table
 from helpers.order_files import random_orders, write_csv
@@ -122,7 +122,7 @@ def test_the_command_reports_fitted_and_failed_categories(prepared: dl.Prepared,
         damaged.write_bytes(content)
     assert (done.returncode, "category-3" in done.stderr, "category-2" in done.stderr) == (1, True, False)
     for name in ("fit", "fit-all"):
-        assert {each.name for each in fields(Learning)} <= signature(command(name)).parameters.keys()
+        assert {each.name for each in fields(Learn)} <= signature(command(name)).parameters.keys()
 
 
 def test_the_command_rejects_invalid_arguments(prepared: dl.Prepared, tmp_path: Path) -> None:

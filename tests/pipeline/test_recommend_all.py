@@ -121,8 +121,9 @@ def test_one_model_has_no_category_and_invalid_rows_and_impossible_baskets_are_c
 
 def test_the_command_writes_the_table_and_tells_of_what_was_left_out(store: dl.ModelStore, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("order,product\n1,cup\n1,crip\n2,cot\n")
-    call = ("recommend-all", store.folder, tmp_path / "a.csv", "-o", tmp_path / "out.csv", "-k", 2, "--unknown", "drop")
-    columns = ("--basket", "order", "--item", "product")
+    call = ("recommend", store.folder, "--baskets", tmp_path / "a.csv", "-o", tmp_path / "out.csv", "-k", 2)
+    call = (*call, "--unknown", "drop")
+    columns = ("--columns", "basket=order,item=product")
     found = answer(*call, *columns)
     assert (found["n_baskets"], found["n_recommendations"], found["unknown"]) == (2, 4, ["crip"])
     assert "crip" in table(*call, *columns)
@@ -133,14 +134,14 @@ def test_the_command_rejects_invalid_arguments(store: dl.ModelStore, tmp_path: P
     rows, out = write_csv(tmp_path / "a.csv", COLUMNS, [("1", "cup")]), tmp_path / "out.csv"
     before = rows.read_bytes()
     for arguments, code, names in (
-        ((store.folder, rows, "-o", tmp_path / "out.txt"), 1, "out.txt"),
-        ((store.folder, rows, "-o", tmp_path / "no" / "out.csv"), 1, str(tmp_path / "no")),
-        ((tmp_path, rows, "-o", out), 1, "manifest.json"),
-        ((store.folder, tmp_path / "none.csv", "-o", out), 1, "none.csv"),
-        ((store.folder, rows, "-o", out, "--unknown", "keep"), 2, "'keep'"),
-        ((store.folder, rows, "-o", out, "--item", "product"), 1, "'product'"),
+        ((store.folder, "--baskets", rows, "-o", tmp_path / "out.txt"), 1, "out.txt"),
+        ((store.folder, "--baskets", rows, "-o", tmp_path / "no" / "out.csv"), 1, str(tmp_path / "no")),
+        ((tmp_path, "--baskets", rows, "-o", out), 1, "manifest.json"),
+        ((store.folder, "--baskets", tmp_path / "none.csv", "-o", out), 1, "none.csv"),
+        ((store.folder, "--baskets", rows, "-o", out, "--unknown", "keep"), 2, "'keep'"),
+        ((store.folder, "--baskets", rows, "-o", out, "--columns", "item=product"), 1, "'product'"),
     ):
-        done = run("recommend-all", *arguments)
+        done = run("recommend", *arguments)
         assert (done.returncode, names in done.stderr) == (code, True), done.stderr
     with pytest.raises(dl.InputError, match=r"a\.csv.*a\.csv"):
         dl.recommend_all(store, tmp_path / "*.csv", rows)

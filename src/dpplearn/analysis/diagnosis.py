@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from dpplearn.errors import whole_number
 from dpplearn.learners.fit import fit_dpp
 from dpplearn.models.dpp import DPP
 from dpplearn.models.independence import WORTH_HAVING
-from dpplearn.utils.text import WIDTH, TextTable, as_plain_text, count, number, shown, signed, times_as_likely
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, shown, signed, times_as_likely
 
 MOST_ITEMS = 200  # looked at by default, as learning takes long for more
 COARSE = 0.1  # nats per basket: data that would not show as much tell nothing
@@ -244,10 +243,11 @@ class Diagnosis:
         }
         return (NO_ROOM if self._no_room else SENTENCES[self.verdict]).format(**numbers)
 
-    def tables(self, top: int = MAX_PAIRS_SHOWN) -> list[TextTable]:
-        """Return tables of the data, the gains, the strongest pairs (`top` of each kind) and the lift by similarity."""
+    def tables(self, top: int = MAX_PAIRS_SHOWN) -> list[Part]:
+        """Return the verdict, and tables of the data, the gains, `top` pairs of each kind and lift by similarity."""
         return [
-            TextTable("Data", "", ["", "value"], self._facts()),
+            self.sentence,
+            Facts("Data", self._facts()),
             TextTable(
                 f"Gain over independent items, {self.unseen.weights.sum():,.6g} held-out baskets",
                 "In nats per basket ± two standard errors.",
@@ -320,13 +320,8 @@ class Diagnosis:
             else {**asdict(self.similarity), "verdict": self.similarity.verdict, "sentence": self.similarity.sentence},
         }
 
-    def text(self, top: int = MAX_PAIRS_SHOWN) -> str:
-        """Return the verdict and the tables as text of at most 80 columns."""
-        lines = [line for table in self.tables(top) for line in as_plain_text(table)]
-        return "\n".join([fill(self.sentence, WIDTH), *lines])
-
     def __str__(self) -> str:
-        return self.text()
+        return as_text(self.tables())
 
 
 def diagnose(

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpplearn.analysis.relations import surely_apart
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.related_pairs import surely_apart
 from dpplearn.models.relations import pair_table
 
 AT_LEAST = 0.4  # of registries this gives the kinds of product: all the bathtubs, all the monitors

@@ -21,7 +21,7 @@ COMMANDS = {
     "fit": "Fit a mixture (default) or a DPP to baskets and save it.",
     "score": "Evaluate a model on held-out baskets, next to baselines.",
     "compare": "Compare models, learners and baselines by cross-validation.",
-    "recommend": "Recommend items to add to a basket.",
+    "recommend": "Recommend items to add to a basket, or to every basket of a table.",
     "explain": "Explain why a basket makes an item more or less likely.",
     "complete": "Extend a basket to a set of high probability (greedy MAP).",
     "sample": "Draw random sets from a model.",
@@ -32,7 +32,6 @@ COMMANDS = {
     "check": "Test recent baskets for drift (exit code 3 if there is any).",
     "prepare": "Turn raw orders into training and test baskets per category.",
     "fit-all": "Fit one model per category of prepared baskets.",
-    "recommend-all": "Recommend items for every basket of a table.",
     "serve": "Serve models over HTTP, with web pages.",
 }
 BRIEF = ("recommend", "complete", "explain")  # finished before a second BLAS thread pays off

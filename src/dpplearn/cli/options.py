@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import inspect
+import secrets
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-import numpy as np
 import typer
 
 from dpplearn.cli.errors import UsageError
 from dpplearn.data.baskets import Baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.data.parts import Parts
-from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_items, read_parts
+from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_items
 from dpplearn.data.unknown import UNKNOWN, LeftOut
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.files import OutputKind, check_replaceable, same_file
 from dpplearn.utils.text import listed
 from dpplearn.utils.threads import MOST_THREADS, set_default_threads
 
+READING, LEARNING = "Reading baskets", "Learning"
+BASKET_COLUMNS = ("basket", "item", "weight", "time")
+NEW_FILE = OutputKind("an earlier output", lambda path: False)  # existing tables are replaced with --force only
+
 
 def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
-    """A check that a value is one of those known, if there is one; typer says whose value it is."""
+    """Return a check that a value is one of those known."""
     names = list(known)
 
     def check(value: str | None) -> str | None:
@@ -36,14 +39,10 @@ def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
     return check
 
 
-def share_of_one(value: float) -> float:
-    """A number above 0 and below 1."""
-    if not 0 < value < 1:
-        raise typer.BadParameter(f"{value:g} is not between 0 and 1")
-    return value
+def choice(known: Iterable[str], *names: str, help: str, panel: str | None = None) -> Any:
+    """Return an option whose value is one of those known."""
+    return typer.Option(*names, metavar="|".join(known), callback=one_of(known), rich_help_panel=panel, help=help)
 
-
-READING, LEARNING = "Reading baskets", "Learning"
 
 Data = Annotated[
     str, typer.Argument(metavar="DATA", help="A file of baskets, or a quoted pattern such as 'orders-*.csv'.")
@@ -55,152 +54,188 @@ Items = Annotated[
 ModelOutput = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write; an old one is replaced.")
 ]
+TableOutput = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Table to write: .csv, .parquet or .jsonl.")
+]
 Force = Annotated[
     bool,
     typer.Option("--force", help="Replace an existing file or folder that is not an earlier output of this type."),
 ]
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the random numbers; by default a new one.")]
+FixedSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="How many items and pairs to show.")]
-Threads = Annotated[
-    int | None,
-    typer.Option("--threads", min=1, max=MOST_THREADS, help="Number of threads; by default one per core."),
+Memory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Memory to use, such as 4GB; by default half of what is free.")
 ]
-
-Format = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join(FORMATS),
-        callback=one_of(FORMATS),
-        rich_help_panel=READING,
-        help="csv and parquet: one row per basket and item. lines: one basket per line. auto: by the file's ending.",
-    ),
-]
-BasketColumn = Annotated[
-    str, typer.Option("--basket", rich_help_panel=READING, help="The column of basket identifiers.")
-]
-ItemColumn = Annotated[str, typer.Option("--item", rich_help_panel=READING, help="The column of items.")]
-WeightColumn = Annotated[
-    str | None, typer.Option("--weight", rich_help_panel=READING, help="The column of weights, one value per basket.")
-]
-
-TimeColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--time", rich_help_panel=READING, help="Column of dates or times, in UTC; a basket has the latest of its rows."
-    ),
-]
-Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since", metavar="DATE", rich_help_panel=READING, help="With --time: leave out baskets before this date."
-    ),
-]
-Before = Annotated[
-    str | None,
-    typer.Option(
-        "--before", metavar="DATE", rich_help_panel=READING, help="With --time: leave out baskets from this date on."
-    ),
-]
-
-Unknown = Annotated[
-    str,
-    typer.Option(
-        "--unknown",
-        metavar="|".join(UNKNOWN),
-        callback=one_of(UNKNOWN),
-        rich_help_panel=READING,
-        help="What to do about items that the model does not have: stop, or leave them out and count them.",
-    ),
-]
-
-MinCount = Annotated[
-    float | None,
-    typer.Option("--min-count", min=0, rich_help_panel=READING, help="Leave out items that are in fewer baskets."),
-]
-TopItems = Annotated[
-    int | None,
-    typer.Option("--top-items", min=1, rich_help_panel=READING, help="Keep this many items, the most frequent."),
-]
-OnlyItems = Annotated[
-    Path | None,
-    typer.Option("--items", metavar="FILE", rich_help_panel=READING, help="Keep the items of a file, one per line."),
-]
-
-ClusterAddress = Annotated[
+Cluster = Annotated[
     str | None,
     typer.Option(
         "--cluster",
         metavar="local:N|tcp://HOST:PORT",
         rich_help_panel=LEARNING,
-        help="Who does the work: N worker processes here, or those of a Dask scheduler.",
+        help="Workers: N processes on this machine, or those of a Dask scheduler.",
     ),
 ]
 
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAME=COLUMN,...",
+        rich_help_panel=READING,
+        help="Columns of the file, such as basket=order,item=sku,weight=n,time=date. Times are in UTC; a basket has "
+        "the latest of its rows.",
+    ),
+]
+Format = Annotated[
+    str,
+    choice(
+        FORMATS,
+        panel=READING,
+        help="Tables have one row per basket and item; lines: one basket per line. auto: by the ending of the file.",
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="DATE", rich_help_panel=READING, help="Ignore baskets before this date."),
+]
+Before = Annotated[
+    str | None,
+    typer.Option("--before", metavar="DATE", rich_help_panel=READING, help="Ignore baskets from this date on."),
+]
+Unknown = Annotated[
+    str,
+    choice(
+        UNKNOWN,
+        "--unknown",
+        panel=READING,
+        help="Items that the model does not have: report an error, or drop and count them.",
+    ),
+]
+KeepItems = Annotated[
+    Path | None,
+    typer.Option("--keep-items", metavar="FILE", rich_help_panel=READING, help="Keep items of a file, one per line."),
+]
+MinCount = Annotated[
+    float | None,
+    typer.Option("--min-count", min=0, rich_help_panel=READING, help="Drop items that are in fewer baskets."),
+]
+TopItems = Annotated[
+    int | None,
+    typer.Option("--top-items", min=1, rich_help_panel=READING, help="Keep this many items, the most frequent."),
+]
+
+
+def named_columns(text: str | None, known: Iterable[str] = BASKET_COLUMNS) -> dict[str, str]:
+    """Return the columns that --columns names.
+
+    >>> named_columns("basket=order,item=sku")
+    {'basket': 'order', 'item': 'sku'}
+    """
+    found = {}
+    for part in text.split(",") if text is not None else ():
+        name, sign, column = part.partition("=")
+        if not sign or name.strip() not in known:
+            raise UsageError(f"--columns {part!r} is not NAME=COLUMN with a NAME out of {', '.join(known)}")
+        found[name.strip()] = column
+    return found
+
 
 @dataclass(frozen=True)
-class Reading:
+class Read:
     """Options for reading baskets."""
 
+    columns: Columns = None
     format: Format = "auto"
-    basket: BasketColumn = "basket"
-    item: ItemColumn = "item"
-    weight: WeightColumn = None
-    time: TimeColumn = None
     since: Since = None
     before: Before = None
 
-    def reader(self, unknown: str = "error", filtering: Filtering | None = None) -> Reader:
-        """Return the reader with these options."""
-        kept = filtering or Filtering()
-        limits = (kept.min_count, kept.top_items, kept.only, self.time, self.since, self.before)
-        return Reader(self.format, self.basket, self.item, self.weight, unknown, *limits)
+    @property
+    def named(self) -> dict[str, str]:
+        """Columns by name, as arguments of `read_baskets`."""
+        return named_columns(self.columns)
+
+    def baskets(self, path: str) -> Baskets:
+        """Read the baskets between --since and --before."""
+        given = {"--since": self.since, "--before": self.before}
+        cut = [f"{option} {value}" for option, value in given.items() if value is not None]
+        if cut and "time" not in self.named:
+            raise UsageError(f"{listed(cut)} needs the column of times: --columns time=COLUMN")
+        baskets = read_baskets(path, **self.named, format=self.format)
+        baskets = baskets if self.since is None else baskets.since(self.since)
+        baskets = baskets if self.before is None else baskets.before(self.before)
+        if cut and not len(baskets):
+            raise InputError(f"no basket is left by {listed(cut)}")
+        return baskets
 
 
 @dataclass(frozen=True)
-class Filtering:
+class ReadKnown(Read):
+    """Options for reading baskets of the items of a model."""
+
+    unknown: Unknown = "error"
+
+    def known(self, path: str, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:
+        """Read baskets of these items."""
+        return known_baskets(self.baskets(path), catalogue, self.unknown)
+
+    def known_for(self, option: str, path: str, catalogue: Catalogue) -> Baskets:
+        """Read the file of an option. Errors and warnings name the option."""
+        try:
+            baskets = read_baskets(path, **self.named, format=self.format)
+            known, dropped = known_baskets(baskets, catalogue, self.unknown)
+        except InputError as error:
+            raise InputError(f"{option} {path}: {error}") from None
+        if dropped:
+            warnings.warn(f"{option} {path}: {dropped.and_emptied}", InputWarning, stacklevel=2)
+        return known
+
+
+@dataclass(frozen=True)
+class Filter:
     """Options that select items of the training data."""
 
+    keep_items: KeepItems = None
     min_count: MinCount = None
     top_items: TopItems = None
-    only: OnlyItems = None
+
+    def filtered(self, baskets: Baskets) -> Baskets:
+        """Keep the items of the file, then those of the minimum count, then the most frequent."""
+        baskets = baskets if self.keep_items is None else baskets.of_items(read_items(self.keep_items))
+        baskets = baskets if self.min_count is None else baskets.min_count(self.min_count)
+        return baskets if self.top_items is None else baskets.most_frequent(self.top_items)
 
 
 @dataclass(frozen=True)
 class Display:
     """Options of every command. `threads` is the default of all computations."""
 
-    quiet: Quiet = False
-    as_json: AsJson = False
-    threads: Threads = None
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, max=MOST_THREADS, help="Number of threads; by default all cores."),
+    ] = None
 
     @property
     def progress(self) -> bool:
+        """Whether to show progress."""
         return not self.quiet
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the options of a dataclass in place of each parameter that has one as its type.
-
-    Every command gets the options of `Display`, also those that do not use them.
-    """
+    """Return the command with the options of a dataclass in place of each parameter that has one as its type."""
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {
         name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)
     }
     own = [each for name, each in signature.parameters.items() if name not in groups]
     added = {name: _options_of(group) for name, group in groups.items()}
-    names = {each.name for each in (*own, *(option for options in added.values() for option in options))}
-    common = [option for option in _options_of(Display) if option.name not in names]
-    options = [*own, *(option for each in added.values() for option in each), *common]
+    options = [*own, *(option for each in added.values() for option in each)]
     ordered = sorted(options, key=lambda each: each.default is not inspect.Parameter.empty)
 
     def expanded(**given: Any) -> None:
-        set_default_threads(given.get("threads"))
-        for each in common:
-            del given[each.name]
+        set_default_threads(given["threads"])
         for name, group in groups.items():
             given[name] = group(**{option.name: given.pop(option.name) for option in added[name]})
         command(**given)
@@ -221,103 +256,20 @@ def _options_of(group: type[Any]) -> list[inspect.Parameter]:
     ]
 
 
-class Reader(NamedTuple):
-    """How to read baskets."""
-
-    format: str
-    basket: str
-    item: str
-    weight: str | None
-    unknown: str = "error"
-    min_count: float | None = None
-    top_items: int | None = None
-    items: Path | None = None
-    time: str | None = None
-    since: str | None = None
-    before: str | None = None
-
-    @property
-    def filtered(self) -> bool:
-        """Whether items are to be left out."""
-        return (self.min_count, self.top_items, self.items) != (None, None, None)
-
-    def read(self, path: str) -> Baskets:
-        """Of the time that is wanted; of the file of items first, then by count, then the most frequent."""
-        baskets = self._of_time(read_baskets(path, *self[:4], self.time))
-        if self.items is not None:
-            baskets = baskets.of_items(read_items(self.items))
-        if self.min_count is not None:
-            baskets = baskets.min_count(self.min_count)
-        return baskets if self.top_items is None else baskets.most_frequent(self.top_items)
-
-    @property
-    def cut(self) -> dict[str, str]:
-        """Where baskets are cut in time, if they are."""
-        given = {"--since": self.since, "--before": self.before}
-        return {option: value for option, value in given.items() if value is not None}
-
-    def _of_time(self, baskets: Baskets) -> Baskets:
-        if self.cut and self.time is None:
-            raise UsageError(f"{listed(list(self.cut))} needs the column of times; name it with --time")
-        baskets = baskets if self.since is None else baskets.since(self.since)
-        baskets = baskets if self.before is None else baskets.before(self.before)
-        if self.cut and not len(baskets):
-            when = " ".join(f"{option} {value}" for option, value in self.cut.items())
-            raise InputError(f"no basket is left: all are outside of {when}")
-        return baskets
-
-    def read_parts(self, path: str, cluster: str | None) -> Parts:
-        if self.filtered or self.cut:
-            raise UsageError(
-                "--min-count, --top-items, --items, --since and --before are not for baskets in parts; see dpplearn "
-                "prepare"
-            )
-        return read_parts(path, *self[:4], cluster=cluster)
-
-    def read_known(self, path: str, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:
-        """Baskets of these items, to be judged."""
-        return known_baskets(self.read(path), catalogue, self.unknown)
-
-    def read_for(self, option: str, path: str, catalogue: Catalogue) -> Baskets:
-        """The same of another file than DATA; an error or a warning names the option that it was given with. Items that
-        were left out of DATA are left out of it."""
-        unknown = "drop" if self.filtered else self.unknown
-        try:
-            return Reader(*self[:4], unknown).read_warned(path, catalogue, f"{option} {path}: ")
-        except InputError as error:
-            raise InputError(f"{option} {path}: {error}") from None
-
-    def read_warned(self, path: str, catalogue: Catalogue, where: str = "") -> Baskets:
-        """Baskets of these items, with a warning of what was left out."""
-        known, left_out = self.read_known(path, catalogue)
-        if left_out:
-            warnings.warn(f"{where}{left_out.and_emptied}", InputWarning, stacklevel=2)
-        return known
-
-
-def ids_of(baskets: Baskets) -> list[Any]:
-    """What baskets are called, or their numbers, as JSON has them."""
-    ids: list[Any] = [*range(len(baskets))] if baskets.ids is None else baskets.ids.tolist()
-    return ids
-
-
-def heading_of_ids(ids: Iterable[Any]) -> str:
-    """Of a column of a table: numbers are never cut, and other identifiers are names, which may be long."""
-    return "basket>" if all(isinstance(each, int | float) for each in ids) else "basket"
-
-
 def some_seed(seed: int | None) -> int:
-    """One that can be reported, and so used again."""
-    return int(np.random.default_rng().integers(2**31)) if seed is None else seed
+    """Return the seed, or a new one that can be reported."""
+    return secrets.randbelow(2**31) if seed is None else seed
+
+
+def check_exclusive(options: Mapping[str, object], why: str) -> None:
+    """Raise an error that names the options that were given."""
+    given = [name for name, value in options.items() if not (value is None or value is False or value == [])]
+    if given:
+        raise UsageError(f"{listed(given)} {why}")
 
 
 def check_target(
-    option: str,
-    target: Path | None,
-    sources: Iterable[str | Path | None],
-    kind: OutputKind,
-    *,
-    force: bool,
+    option: str, target: Path | None, sources: Iterable[str | Path | None], kind: OutputKind, *, force: bool
 ) -> None:
     """Check, before anything is read, that a command can write `target` and may replace what is there.
 
@@ -327,15 +279,7 @@ def check_target(
     if target is None:
         return
     for source in sources:
-        for file in _files(source):
-            if same_file(target, file):
-                raise UsageError(
-                    f"{option} {target} would overwrite {file}, which this call reads or writes, too; name another file"
-                )
+        for file in matching_files(source) if isinstance(source, str) else [source]:
+            if file is not None and same_file(target, file):
+                raise UsageError(f"{option} {target} would overwrite {file}, which this call also uses")
     check_replaceable(target, kind, force=force)
-
-
-def _files(source: str | Path | None) -> list[str]:
-    if source is None:
-        return []
-    return matching_files(source) if isinstance(source, str) else [str(source)]

@@ -1,86 +1,58 @@
-"""Output of commands: JSON or tables on standard output, progress on standard error."""
+"""Output of commands: JSON or text on standard output, progress on standard error."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
+from dpplearn.cli.options import Display
 from dpplearn.utils.files import json_safe
 from dpplearn.utils.progress import shown_progress
-from dpplearn.utils.text import Facts, TextTable, rich_table
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-Report = dict[str, Any]
-Shown = TextTable | Facts | str  # an empty sentence is left out
+from dpplearn.utils.text import Facts, Part, as_text
 
 
-def write_json(report: Report, *, lines: bool = False) -> None:
-    """Print JSON, indented on a terminal, otherwise on one line. ASCII, which every encoding can express."""
-    indent = 2 if sys.stdout.isatty() and not lines else None
-    sys.stdout.write(json.dumps(json_safe(report), indent=indent, allow_nan=False) + "\n")
+@dataclass(frozen=True)
+class Report:
+    """A result that only a command has."""
+
+    values: dict[str, Any]
+    parts: Sequence[Part]
+
+    def tables(self) -> Sequence[Part]:
+        """Return the text."""
+        return self.parts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values."""
+        return self.values
 
 
-def write(report: Report, tables: Callable[[Report], Iterable[Shown]], as_json: bool) -> None:
-    """Print a report as JSON or as tables."""
-    if as_json:
-        write_json(report)
-    else:
-        show(tables(report))
+def write(result: Any, display: Display, *asked: Any, **where: Any) -> None:
+    """Print a result, with `tables(*asked)` as text or with `to_dict(*asked)` as JSON.
 
-
-def show(parts: Iterable[Shown]) -> None:
-    """Print tables and sentences, one after another."""
-    from rich.console import Console
-
-    class Output(Console):
-        def on_broken_pipe(self) -> None:  # rich would exit silently
-            raise BrokenPipeError
-
-    console = Output(highlight=False, markup=False, emoji=False)
-    for part in parts:
-        if part:
-            console.print(*_drawn(part), sep="\n", crop=False)
-
-
-def _drawn(part: Shown) -> Iterator[RenderableType]:
-    from rich import box
-    from rich.text import Text
-
-    if isinstance(part, str):
-        yield Text(part)
+    `where` are the files and the seed of the call. JSON has all of them, text the output and the seed.
+    """
+    if display.as_json:
+        print(as_json({**where, **result.to_dict(*asked)}))
         return
-    yield Text(part.title)
-    if isinstance(part, TextTable) and part.meaning:
-        yield Text(part.meaning)
-    yield rich_table(part, box=box.SIMPLE if isinstance(part, Facts) else box.SIMPLE_HEAD)
+    shown = [(name, str(where[name])) for name in ("seed", "output") if where.get(name) is not None]
+    parts: list[Part] = [*result.tables(*asked), *([Facts("", shown)] if shown else [])]
+    print(as_text(parts, shutil.get_terminal_size().columns))
 
 
-def wants_progress(quiet: bool) -> bool:
-    return not quiet
+def as_json(values: dict[str, Any]) -> str:
+    """Return JSON, indented on a terminal, otherwise on one line. ASCII, which every encoding can express."""
+    return json.dumps(json_safe(values), indent=2 if sys.stdout.isatty() else None, allow_nan=False)
 
 
 @contextmanager
-def busy(what: str, show: bool) -> Iterator[None]:
+def busy(what: str, display: Display) -> Iterator[None]:
     """Show a spinner for work of unknown length."""
-    with shown_progress(show, transient=True) as shown:
+    with shown_progress(not display.quiet, transient=True) as shown:
         shown.bar(what)
         yield
-
-
-@contextmanager
-def counted(what: str, total: int, show: bool) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar with a rate. Call the yielded function with the number of newly finished units."""
-    with shown_progress(show, transient=True) as shown:
-        bar, began = shown.bar(what, total), time.monotonic()
-
-        def advance(done: int) -> None:
-            elapsed = time.monotonic() - began
-            bar.advance(done, f"{(bar.done + done) / elapsed:,.0f}/s" if elapsed > 0 else "")
-
-        yield advance

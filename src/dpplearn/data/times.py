@@ -121,7 +121,7 @@ def _number_of(text: str, otherwise: Time) -> Time:
 def known_times(times: Times | None) -> Times:
     if times is None:
         raise InputError(
-            "the baskets have no times; name the column that has them with time= (--time), or pass times= to from_lists"
+            "the baskets have no times; name their column with time= (--columns time=), or pass times= to from_lists"
         )
     return times
 

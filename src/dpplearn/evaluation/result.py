@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from dpplearn.evaluation.metrics import (
     weighted_mean,
 )
 from dpplearn.evaluation.protocol import ALL_BUT_ONE, column_name
-from dpplearn.utils.text import MISSING, WIDTH, TextTable, as_plain_text, count, number, signed
+from dpplearn.utils.text import MISSING, Part, TextTable, as_text, count, number, signed
 
 MAX_KS_ABREAST, MAX_FOLDS_ABREAST = 3, 5  # columns of a table of 80 characters
 # The columns of `to_table`: time is optional, and the measures depend on the models, the tasks and k.
@@ -105,7 +104,7 @@ class OverTime:
         return {"model": self.model, "by": self.by, "rows": [asdict(each) for each in self.rows]}
 
     def __repr__(self) -> str:
-        return "\n".join(line for table in self.tables() for line in as_plain_text(table))
+        return as_text(self.tables())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -314,11 +313,11 @@ class Evaluation:
             "folds": self.fold_means(name).tolist() if in_folds else None,
         }
 
-    def tables(self) -> list[TextTable]:
-        """Return likelihoods, one table per ranking task, means by fold, differences, and calibration."""
+    def tables(self) -> list[Part]:
+        """Return likelihoods, one table per ranking task, means by fold, differences, calibration, and remarks."""
         ranked = [self._ranking(task) for task in self.tasks if self.n_ranked]
         folds = [] if self.folds is None else list(self._folds())
-        return [self._likelihoods(), *ranked, *folds, self._differences(), self._calibration()]
+        return [self._likelihoods(), *ranked, *folds, self._differences(), self._calibration(), *self.remarks()]
 
     def remarks(self) -> list[str]:
         """Return the notes, and which models gave probability zero to a basket."""
@@ -340,8 +339,7 @@ class Evaluation:
         return found
 
     def __repr__(self) -> str:
-        lines = [line for table in self.tables() for line in (*as_plain_text(table), "")]
-        return "\n".join([*lines, *(fill(remark, WIDTH) for remark in self.remarks())])
+        return as_text(self.tables())
 
     def _likelihoods(self) -> TextTable:
         rows = []

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from dpplearn.errors import InputError
 from dpplearn.learners.result import FitResult
 from dpplearn.lifecycle.update import draw_sets
 from dpplearn.models.model import SetModel
-from dpplearn.utils.text import WIDTH, TextTable, as_plain_text, count, number, share, shown, times_as_likely
+from dpplearn.utils.text import Part, TextTable, as_text, count, number, share, times_as_likely
 
 FALSE_ALARM_RATE = 0.01  # of all comparisons together, by the union bound
 ALARMS = ("likelihood", "impossible", "size", "items", "unknown")
@@ -132,15 +131,17 @@ class Drift:
         if self.n_baskets < MIN_BASKETS:
             yield f"With {count(self.n_baskets, 'basket')}, only large shifts can be detected."
 
-    @property
-    def table(self) -> TextTable:
-        """The items that moved most."""
+    def tables(self) -> Iterator[Part]:
+        """Yield the verdict, the comparisons and the items that changed most."""
+        yield self.verdict
+        yield from self.sentences
         rows = [
-            (shown(each.item), share(each.expected, 1), share(each.found, 1), _times(each))
+            (str(each.item), share(each.expected, 1), share(each.found, 1), _times(each))
             for each in self.moved[:MAX_ROWS_SHOWN]
         ]
         meaning = "Expected and observed share of the baskets that contain the item."
-        return TextTable("Largest changes of items", meaning, ["item", "expected>", "observed>", "ratio>"], rows)
+        if rows:
+            yield TextTable("Largest changes of items", meaning, ["item", "expected>", "observed>", "ratio>"], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON.
@@ -170,8 +171,7 @@ class Drift:
         }
 
     def __str__(self) -> str:
-        lines = [fill(each, WIDTH, break_on_hyphens=False) for each in (self.verdict, *self.sentences)]
-        return "\n".join([*lines, *(as_plain_text(self.table) if self.moved else [])])
+        return as_text(self.tables())
 
 
 def _of_likelihood(shift: Shift) -> str:

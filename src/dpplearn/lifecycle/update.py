@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from textwrap import fill
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.record import Training
 from dpplearn.utils.progress import shown_progress
-from dpplearn.utils.text import WIDTH, TextTable, as_plain_text, contents, count, number, shown, times_as_likely
+from dpplearn.utils.text import Part, TextTable, as_text, contents, count, number, shown, times_as_likely
 
 SETS_PER_BASKET, MIN_SETS, MAX_SETS = 5, 10_000, 100_000  # with fewer sets an update would fit their sampling noise
 MIN_HOLDERS = 20  # items and pairs in fewer drawn sets are left as they are: few sets would get very large weights
@@ -210,15 +209,16 @@ class Changes:
         if not self.moved:
             yield "No recommendation for the most frequent items has changed."
 
-    @property
-    def table(self) -> TextTable:
-        """The recommendations that moved."""
-        return TextTable(
-            "What to add to the most frequent items",
-            f"Items that entered or left the first {K} recommendations.",
-            ["given", "entered", "left"],
-            [(shown(each.item), contents(each.entered), contents(each.left)) for each in self.moved],
-        )
+    def tables(self) -> Iterator[Part]:
+        """Yield the summary and the recommendations that changed."""
+        yield from self.sentences
+        if self.moved:
+            yield TextTable(
+                "What to add to the most frequent items",
+                f"Items that entered or left the first {K} recommendations.",
+                ["given", "entered", "left"],
+                [(str(each.item), contents(each.entered), contents(each.left)) for each in self.moved],
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON.
@@ -241,8 +241,7 @@ class Changes:
         }
 
     def __str__(self) -> str:
-        lines = [fill(each, WIDTH, break_on_hyphens=False) for each in self.sentences]
-        return "\n".join([*lines, *(as_plain_text(self.table) if self.moved else [])])
+        return as_text(self.tables())
 
 
 def check_comparable(before: SetModel, baskets: Baskets) -> None:
@@ -250,7 +249,7 @@ def check_comparable(before: SetModel, baskets: Baskets) -> None:
     if not known_baskets(baskets, before.catalogue, "drop")[0].total_weight > 0:
         raise InputError(
             f"none of {count(len(baskets), 'basket')} holds an item that the model has, to compare both models on; "
-            "pass others for that (test=, --test)"
+            "pass others for that (test=)"
         )
 
 
@@ -336,6 +335,14 @@ class Update:
     before: Model
     fit: FitResult[Any]
     changes: Changes
+
+    def tables(self) -> Iterator[Part]:
+        """Yield the changes."""
+        yield from self.changes.tables()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the changes as plain data for JSON."""
+        return {**self.changes.to_dict(), "n_items": len(self.model.items)}
 
     def __repr__(self) -> str:
         return str(self.changes)

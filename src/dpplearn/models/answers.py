@@ -6,12 +6,29 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import fill
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpplearn.data.catalogue import Label
 from dpplearn.data.writing import result_table
-from dpplearn.utils.text import WIDTH, as_often, count, number, share, shortened, shown, without_middle
+from dpplearn.utils.text import (
+    WIDTH,
+    Part,
+    TextTable,
+    as_often,
+    as_text,
+    briefly,
+    chance,
+    count,
+    number,
+    share,
+    shortened,
+    shown,
+    without_middle,
+)
 
+PROBABILITY = "probability: that a basket with these items also contains this one"
+RANKED = f"{PROBABILITY}. score: P(basket with the item) / P(basket)."
+BLENDED = f"{PROBABILITY}, under the model alone. score: mean of the shares by the model and by item-to-item."
 NAME, SHORT = 40, 22  # columns of a name in a line, and of one beside much else
 
 
@@ -50,6 +67,64 @@ class StoreRecommendation(NamedTuple):
     category: str
 
 
+@dataclass(frozen=True)
+class Recommendations:
+    """Items to add to one basket, as a command prints them.
+
+    Examples
+    --------
+    >>> print(Recommendations(("crib",), (Recommendation("monitor", 0.4, 0.3),), k=1))
+    To add to: crib
+    probability: that a basket with these items also contains this one. score:
+    P(basket with the item) / P(basket).
+      item     probability   score
+      monitor       0.3000  0.4000
+    """
+
+    basket: tuple[Label, ...]
+    found: tuple[Recommendation | StoreRecommendation, ...]  # best first
+    k: int  # how many were asked for
+    unknown: tuple[Label, ...] = ()  # items of the basket that the model does not have
+    caution: str = ""
+    blended: bool = False  # whether item-to-item was blended into the scores
+
+    @property
+    def note(self) -> str:
+        """Why there are fewer items than asked for; empty otherwise."""
+        if len(self.found) >= self.k:
+            return ""
+        return f"{len(self.found)} instead of {self.k}: no other allowed item can be added to this basket."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "basket": list(self.basket),
+            "recommendations": [each._asdict() for each in self.found],
+            "note": self.note,
+            "unknown": list(self.unknown),
+            "independent": bool(self.caution),
+            "caution": self.caution,
+        }
+
+    def tables(self) -> Iterator[Part]:
+        """Yield one table, and remarks."""
+        rows, columns = [], ["item", "probability>", "score>"]
+        for each in self.found:
+            category = [each.category] if isinstance(each, StoreRecommendation) else []
+            rows.append((str(each.item), chance(each.probability), chance(each.score), *category))
+        if rows and len(rows[0]) > len(columns):
+            columns.append("category")
+        yield TextTable(f"To add to: {briefly(self.basket)}", BLENDED if self.blended else RANKED, columns, rows)
+        if any(math.isnan(each.score) for each in self.found):
+            yield "There are no scores, because the empty basket has probability zero under this model."
+        yield self.note
+        yield self.caution
+        yield f"Unknown items, ignored: {briefly(self.unknown)}." if self.unknown else ""
+
+    def __str__(self) -> str:
+        return as_text(self.tables())
+
+
 RECOMMENDATION_TABLE = result_table(
     "a table of recommendations",
     lambda columns: columns in [("basket", "rank", *each._fields) for each in (Recommendation, StoreRecommendation)],
@@ -71,6 +146,28 @@ class Selection:
     gains: tuple[float, ...]
     log_prob: float
     note: str = ""  # why there are fewer items than asked for, or why the set is impossible; empty otherwise
+    n_given: int = 0  # the first items are those of the basket
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        items = [
+            {"item": item, "gain": gain, "given": place < self.n_given}
+            for place, (item, gain) in enumerate(zip(self.items, self.gains, strict=True))
+        ]
+        return {"items": items, "log_prob": self.log_prob, "note": self.note}
+
+    def tables(self) -> Iterator[Part]:
+        """Yield the items in the order in which they were added, with their factors."""
+        rows = [
+            (str(place + 1), f"{item}{' (given)' if place < self.n_given else ''}", chance(gain))
+            for place, (item, gain) in enumerate(zip(self.items, self.gains, strict=True))
+        ]
+        meaning = "factor: probability of the set with the item divided by its probability without it."
+        yield TextTable(f"Set of {count(len(self), 'item')}", meaning, [">", "item", "factor>"], rows)
+        if any(map(math.isnan, self.gains)):
+            yield "The first item has no factor, because the empty set has probability zero."
+        yield f"Log-probability of the set: {number(self.log_prob)}."
+        yield self.note
 
     def __len__(self) -> int:
         return len(self.items)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import comb, log
-from typing import NamedTuple
+from math import comb, isnan, log
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,8 @@ from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
 from dpplearn.errors import InputError, whole_number
-from dpplearn.utils.text import shortened, shown, times_as_likely, without_middle
+from dpplearn.utils.text import Part, TextTable, as_text, briefly, chance, share, times_as_likely
 
-MAX_NAME = 40  # columns of a name in a line
 MAX_EXACT = 10  # items of a basket up to which all 2^10 subsets are evaluated
 N_ORDERS = 50  # random orders for larger baskets
 
@@ -66,16 +65,41 @@ class Explanation:
     n_orders: int | None = None  # random orders averaged over; None: all orders
     error: float = 0.0  # the largest standard error of a logarithm of a factor of the probability
 
-    def __str__(self) -> str:
-        lines = [
-            f"{without_middle(shown(self.item), MAX_NAME)}: {in_words(self.given / self.alone)} given this basket",
-            f"  probability {self.alone:.4g} alone, {self.given:.4g} given the basket",
-        ]
-        names = shortened([each.item for each in self.influences], MAX_NAME)
-        lines += [f"  × {each.factor:.4f}  {name}" for each, name in zip(self.influences, names, strict=True)]
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "candidate": self.item,
+            "alone": self.alone,
+            "given": self.given,
+            "score_alone": self.score_alone,
+            "score": self.score,
+            "influences": [each._asdict() for each in self.influences],
+            "n_orders": self.n_orders,
+            "error": self.error,
+        }
+
+    def tables(self) -> Iterator[Part]:
+        """Yield the factors between the probability alone and given the basket."""
+        rows = [("alone", chance(self.alone), chance(self.score_alone))]
+        rows += [(f"× {each.item}", chance(each.factor), chance(each.score_factor)) for each in self.influences]
+        rows += [("given the basket", chance(self.given), chance(self.score))]
+        meaning = (
+            f"Given this basket it is {in_words(self.given / self.alone)}: {share(self.given, 1)} of the sets with the "
+            f"basket contain it, and {share(self.alone, 1)} of all sets."
+        )
+        columns = ["", "probability>", "score>"]
+        yield TextTable(f"{briefly([self.item])}: effect of the basket", meaning, columns, rows)
+        yield (
+            "score: P(basket with it) / P(basket). Factors are Shapley values: above 1 the item is a complement of the "
+            "candidate, below 1 a substitute."
+        )
+        if isnan(self.score_alone):
+            yield "There are no scores alone, because the empty set has probability zero."
         if self.n_orders is not None:
-            lines.append(f"  (averages over {self.n_orders} orders, within {100 * self.error:.2g}% or so)")
-        return "\n".join(lines)
+            yield f"Means over {self.n_orders} random orders; relative standard error {share(self.error, 1)}."
+
+    def __str__(self) -> str:
+        return as_text(self.tables())
 
 
 def in_words(factor: float) -> str:

@@ -420,7 +420,7 @@ class SetModel:
                 "all items are in the set" if len(items) == len(self.items) else "larger sets have probability zero"
             )
             note = f"stopped at {len(items)} of {k} items: {reason}"
-        return Selection(items, tuple(gains.tolist()), log_prob, note)
+        return Selection(items, tuple(gains.tolist()), log_prob, note, n_given=len(A))
 
     def greedy_map(self, k: int | None = None) -> Selection:
         """Return `complete` of the empty basket: the most probable set found greedily."""

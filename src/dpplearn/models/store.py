@@ -35,9 +35,16 @@ from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import Basket, SetModel
 from dpplearn.models.model_file import load
+from dpplearn.utils import text
 from dpplearn.utils.files import MANIFEST, digest, manifest_folder, only_one, read_manifest, write_manifest
+from dpplearn.utils.text import Facts, Part, TextTable
 
 KIND, FORMAT = "store", 1
+RESULTS = (
+    "On test baskets. gain: log-likelihood per basket minus that of independent items, in nats. rank: percentile rank "
+    "of a held-out item, 100 is best. loglik: mean log-likelihood. vs last: loglik minus that of the previous "
+    "model, on the items of both."
+)
 WRITTEN_BY = "dpplearn fit-all"
 SUFFIX = ".safetensors"
 MODELS, WORK, LOCK = "models", ".fit-all", "lock"
@@ -240,6 +247,48 @@ class ModelStore(Mapping[str, Model]):
             return path.is_file() and each.sha256 in ("", digest(path))
 
         return [each.slug for each in self.entries if not intact(each)]
+
+    # Reports.
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the manifest, with the categories fitted by this call of `fit_all`, as plain data for JSON."""
+        internal = {"kind", "format", "previous"}
+        found = {name: value for name, value in self.manifest.items() if name not in internal}
+        return {"folder": str(self.folder), "fitted": list(self.fitted), **found}
+
+    def tables(self) -> Iterator[Part]:
+        """Yield the models with their evaluation by `fit_all`, and the categories that could not be fitted."""
+        categories = self.manifest["categories"]
+        n_old = sum(bool(each.get("old")) for each in categories)
+        unchanged = len(categories) - len(self.fitted) - n_old
+        fitted = f"{len(self.fitted):,} fitted, {unchanged:,} unchanged, {len(self.failed):,} failed"
+        yield Facts("Model store", [("folder", str(self.folder)), ("categories", fitted)])
+        columns = ["category", "items>", "baskets>", "gain>", "rank>", "loglik>", "vs last>", "model"]
+        yield TextTable("Models", RESULTS, columns, [self._row(each) for each in categories if "result" in each])
+        if any(each["on"] == "train" for each in self.results.values()):
+            yield "* There are no test baskets: measured on the training baskets, which favours the model."
+        for slug, reason in self.failed.items():
+            kept = "its previous model is kept" if slug in self else "it has no model"
+            yield f"{slug} could not be fitted; {kept}: {reason}"
+        for each in categories:
+            for note in each.get("notes", ()) if each["slug"] in self.fitted else ():
+                yield f"{each['slug']}: {note}"
+
+    def _row(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        def value(name: str) -> float | None:  # minus infinity is text in a manifest
+            return None if entry["result"][name] is None else float(entry["result"][name])
+
+        last = entry["result"]["last"]
+        return (
+            entry["slug"],
+            text.count(entry["n_items"]),
+            text.count(entry["n_baskets"]["train"]),
+            text.signed(value("gain"), 3),
+            text.number(value("percentile_rank"), 1),
+            text.number(value("log_likelihood"), 3) + ("*" if entry["result"]["on"] == "train" else ""),
+            text.signed(float(last["difference"]), 3) if last and last["difference"] is not None else "",
+            "old" if entry.get("old") else "new" if entry["slug"] in self.fitted else "kept",
+        )
 
     # Items.
 

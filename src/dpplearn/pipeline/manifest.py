@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,7 @@ from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError
 from dpplearn.utils.files import digest, manifest_folder, read_manifest
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, share
 
 FORMAT = 1
 WORK = ".prepare"  # the folder of an unfinished run within the output
@@ -201,3 +202,67 @@ class Prepared:
         files = [self.folder / file.file for each in self.categories for file in each.files.values()]
         known = [file.sha256 for each in self.categories for file in each.files.values()]
         return all(path.is_file() for path in files) and list(map(digest, files)) == known
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the manifest as plain data for JSON."""
+        internal = {"setting", "kind", "format"}
+        found = {name: value for name, value in self.manifest.items() if name not in internal}
+        return {"folder": str(self.folder), "new": self.new, **found}
+
+    def tables(self) -> Iterator[Part]:
+        """Yield what was kept, what each rule dropped, the categories, and examples of bad rows."""
+        report = self.to_dict()
+        yield Facts("Prepared", [("folder", f"{self.folder}{'' if self.new else ' (unchanged)'}")])
+        yield _dropped(report)
+        rows = [
+            (
+                each["name"],
+                each["slug"],
+                count(each["n_items"]),
+                *(count(each["n_baskets"][side]) for side in ("train", "test")),
+            )
+            for each in report["categories"]
+        ]
+        columns = ["category", "name of its files", "items>", "train>", "test>"]
+        yield TextTable("Categories", "Numbers of items, and of training and test baskets.", columns, rows)
+        lost = [
+            (each["name"], each["rule"], count(each["n_items"]), count(each["n_baskets"]))
+            for each in report["lost_categories"]
+        ]
+        if lost:
+            meaning = "Items and baskets after the rules on items."
+            yield TextTable("Dropped categories", meaning, ["category", "rule", "items>", "baskets>"], lost)
+        bad = [
+            (each["reason"], "" if place else count(each["rows"]), str(row["line"]), row["file"], row["text"])
+            for each in report["bad_rows"]
+            for place, row in enumerate(each["examples"])
+        ]
+        if bad:
+            meaning = "Rows that could not be read, with examples."
+            yield TextTable("Bad rows", meaning, ["reason", "rows>", "line>", "file", "text"], bad)
+        for each in report["nearly_everywhere"]:
+            yield (
+                f"{each['item']} is in {share(each['share'])} of all baskets; if it is not a product, such as postage, "
+                "drop it with --drop."
+            )
+        for each in report["dropped_items"]:
+            yield f"{each['item']} was dropped: {count(each['rows'], 'row')}."
+
+    def __str__(self) -> str:
+        return as_text(self.tables())
+
+
+def _dropped(report: Mapping[str, Any]) -> TextTable:
+    """Return a table in which each row of the input is counted once."""
+    names = ("rows", "baskets", "items", "categories")
+    *lost, kept = report["account"]
+    n_bad = sum(each["rows"] for each in report["bad_rows"])
+    totals = [sum(each[name] for each in report["account"]) for name in names[1:]]
+    rows = [("read", count(report["n_rows"]), *map(count, totals)), ("bad rows", _minus(n_bad), "", "", "")]
+    rows += [(each["what"], *(_minus(each[name]) for name in names)) for each in lost]
+    rows += [("kept", *(count(kept[name]) for name in names))]
+    return TextTable("Rows that were dropped, by rule", "", ["", *(f"{name}>" for name in names)], rows)
+
+
+def _minus(n: int) -> str:
+    return f"-{count(n)}" if n else ""

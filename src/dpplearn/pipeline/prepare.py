@@ -147,7 +147,7 @@ def prepare(
         items=tuple(dict.fromkeys(map(str, [items] if isinstance(items, str | int) else items))),
     )
     if split_time is not None and time is None:
-        raise InputError("split_time needs the column of times; name it with time= (--time)")
+        raise InputError("split_time needs the column of times; name it with time= (--columns time=)")
     if threads is not None:
         whole_number("threads", threads, 1)
     check_replaceable(Path(output), PREPARED_FOLDER, force=force)

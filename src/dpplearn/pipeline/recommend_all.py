@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,7 +30,7 @@ from dpplearn.pipeline.stage import within_means
 from dpplearn.pipeline.writing import LONGEST_INTEGER
 from dpplearn.utils.files import check_replaceable, same_file
 from dpplearn.utils.progress import Progress, shown_progress
-from dpplearn.utils.text import count
+from dpplearn.utils.text import Facts, Part, contents, count
 from dpplearn.utils.threads import thread_count
 
 if TYPE_CHECKING:
@@ -60,6 +60,27 @@ class Recommended:
     n_bad_rows: int = 0  # rows that cannot be used, left out
     n_impossible: int = 0  # baskets to which nothing can be added, as they have no probability
     impossible: tuple[Any, ...] = ()  # some of them
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {**asdict(self), "output": str(self.output)}
+
+    def tables(self) -> Iterator[Part]:
+        """Yield the numbers, and what was left out."""
+        yield Facts(
+            "Recommended",
+            [
+                ("baskets", f"{count(self.n_baskets)} with {count(self.n_items, 'item')}"),
+                ("recommendations", count(self.n_recommendations)),
+            ],
+        )
+        if self.n_unknown:
+            yield f"{count(self.n_unknown, 'row')} dropped: unknown items such as {contents(self.unknown)}."
+        if self.n_bad_rows:
+            yield f"{count(self.n_bad_rows, 'bad row')} dropped."
+        if self.n_impossible:
+            n = count(self.n_impossible, "basket")
+            yield f"{n} of probability zero without recommendations, such as {contents(self.impossible)}."
 
 
 def recommend_all(

@@ -75,7 +75,7 @@ class Rules:
     def words(self, rule: str) -> str:
         """A rule as people read it."""
         if rule == "drop" and self.items:
-            return f"{RULES[rule]}, or not with --items" if self.drop else "not named with --items"
+            return f"{RULES[rule]}, or not with --keep-items" if self.drop else "not named with --keep-items"
         return RULES[rule].format(**asdict(self))
 
     def as_document(self) -> dict[str, Any]:

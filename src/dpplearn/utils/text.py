@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
-from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -186,16 +185,64 @@ class Facts(NamedTuple):
     rows: Sequence[tuple[str, str]]
 
 
-def rich_table(part: TextTable | Facts, **style: Any) -> Table:
-    """Return the rows as a rich table that fits any width. `style` is passed on to `rich.table.Table`."""
+Part = TextTable | Facts | str  # a result is printed as tables and sentences; empty sentences are left out
+
+
+class Result(Protocol):
+    """What a command prints: `tables` as text, `to_dict` as JSON."""
+
+    def tables(self) -> Iterable[Part]: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
+    """Return tables and sentences as plain text of at most `width` columns.
+
+    Control characters are escaped, so that a name in the data cannot control a terminal. A line break within a cell
+    is kept.
+
+    >>> print(as_text([TextTable("Items", "", ["item", "baskets>"], [("crib", "7"), ("monitor", "12")]), "Two items."]))
+    Items
+      item     baskets
+      crib           7
+      monitor       12
+    <BLANKLINE>
+    Two items.
+    """
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
+    after_table, first = False, True
+    with console.capture() as capture:
+        for part in parts:
+            if not part:
+                continue
+            is_table = not isinstance(part, str)
+            if not first and (is_table or after_table):
+                console.print()
+            sentences = [part] if isinstance(part, str) else [part.title, *part[1:2] * isinstance(part, TextTable)]
+            for sentence in filter(None, sentences):
+                console.print(Text(shown(sentence)))
+            if not isinstance(part, str):
+                console.print(Padding(_rich_table(part), (0, 0, 0, 2)), crop=False)
+            after_table, first = is_table, False
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def _rich_table(part: TextTable | Facts) -> Table:
+    """Return the rows as a rich table that fits any width."""
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
     columns = ["", ""] if isinstance(part, Facts) else part.columns
-    table = Table(show_header=isinstance(part, TextTable), pad_edge=False, **style)
+    rows = [["\n".join(map(shown, cell.split("\n"))) for cell in row] for row in part.rows]
+    table = Table(show_header=isinstance(part, TextTable), pad_edge=False, box=None, padding=(0, 2, 0, 0))
     for place, heading in enumerate(columns):
-        widest = max((cell_len(line) for row in part.rows for line in row[place].split("\n")), default=0)
+        widest = max((cell_len(line) for row in rows for line in row[place].split("\n")), default=0)
         numbers = heading.endswith(">")
         table.add_column(
             Text(heading.removesuffix(">")),
@@ -203,44 +250,17 @@ def rich_table(part: TextTable | Facts, **style: Any) -> Table:
             min_width=widest if numbers or (isinstance(part, Facts) and place == 0) else min(widest, MIN_CELL),
             overflow="fold",
         )
-    for row in part.rows:
+    for row in rows:
         table.add_row(*map(Text, row))
     return table
 
 
 def plain_lines(part: TextTable | Facts, width: int = WIDTH) -> Iterator[str]:
-    """Yield the headings and rows as plain text.
-
-    >>> print(*plain_lines(TextTable("", "", ["item", "baskets>"], [("crib", "7"), ("monitor", "12")])), sep="|\\n")
-    item     baskets|
-    crib           7|
-    monitor       12
-    """
-    from rich.console import Console
-
-    console = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
-    with console.capture() as capture:
-        console.print(rich_table(part, box=None, padding=(0, 2, 0, 0)), crop=False)
-    yield from (line.rstrip() for line in capture.get().splitlines())
+    """Yield the headings and rows of a table without its title, not indented."""
+    untitled = part._replace(title="", meaning="") if isinstance(part, TextTable) else part._replace(title="")
+    yield from (line.removeprefix("  ") for line in as_text([untitled], width + 2).splitlines())
 
 
 def as_plain_text(table: TextTable) -> list[str]:
-    """Return title, meaning and indented rows in lines of up to 80 columns."""
-    sentences = [fill(text, WIDTH) for text in (table.title, table.meaning) if text]
-    return [*sentences, *(f"  {line}" for line in plain_lines(table, WIDTH - 2))]
-
-
-Part = TextTable | Facts | str  # a result is printed as tables and sentences; empty sentences are left out
-
-
-def as_text(parts: Iterable[Part]) -> str:
-    """Return tables and sentences as plain text of at most 80 columns."""
-    lines: list[str] = []
-    for part in parts:
-        if isinstance(part, str):
-            lines += [fill(part, WIDTH)] if part else []
-        else:
-            table = [part.title, *(f"  {line}" for line in plain_lines(part, WIDTH - 2))]
-            table = as_plain_text(part) if isinstance(part, TextTable) else table
-            lines += ["", *table] if lines else table
-    return "\n".join(lines)
+    """Return the lines of one table."""
+    return as_text([table]).splitlines()

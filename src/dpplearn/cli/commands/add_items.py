@@ -1,8 +1,7 @@
-"""dpplearn add-items: a model with items that no basket has held."""
+"""dpplearn add-items: add items without data to a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,20 +9,21 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import AsJson, Force, Quiet, check_target
-from dpplearn.cli.output import Report, Shown, write
+from dpplearn.cli.options import Display, Force, check_target
+from dpplearn.cli.output import Report, write
 from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.models.store import ModelStore
-from dpplearn.utils.text import TextTable, chance, shown
+from dpplearn.utils.text import TextTable, chance
 
 
 def add_items(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A model file, or with --category a store of dpplearn fit-all.")
     ],
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The items to add, which the model lacks.")],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The new items.")],
+    display: Display,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write the model to.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")
     ] = None,
     category: Annotated[
         str | None,
@@ -31,27 +31,27 @@ def add_items(
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(metavar="ITEM", help="An item of the model that they are like: as likely, and to others as that."),
+        typer.Option(metavar="ITEM", help="Existing item whose popularity and interactions the new items copy."),
     ] = None,
     features: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A table (CSV or Parquet) with a row for every item, old and new, that says how likely new ones are; "
-            "where it predicts no better than their average, that is taken.",
+            help="CSV or Parquet file with one row per item, old and new, to predict the popularity of the new items.",
         ),
     ] = None,
     force: Force = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
 ) -> None:
-    """Add items without data to a model."""
+    """Add items without data to a model.
+
+    By default a new item has the mean popularity and is independent of all others.
+    """
     if like is not None and features is not None:
-        raise UsageError("--like and --features exclude each other; give one of them, or neither")
+        raise UsageError("--like and --features are mutually exclusive")
     if (output is None) == (category is None):
-        raise UsageError("give --output for a model file, or --category for a model store, not both")
+        raise UsageError("give --output for a model file, or --category for a model store")
     if not all(item.strip() for item in items):
-        raise UsageError("an ITEM is empty; name every item to add")
+        raise UsageError("an ITEM is empty")
     how: dict[str, Any] = {"features": str(features) if features is not None else None, "like": like}
     if category is not None:
         store = ModelStore.open(model)
@@ -61,17 +61,13 @@ def add_items(
         check_target("--output", output, (model, features), MODEL_FILE, force=force)
         found = dpplearn.load(model).with_items(items, **how)
         found.save(output, force=force)
-    p = dict(zip(found.items, found.marginals().tolist(), strict=True))
-    report = {
-        "model": str(output or model),
+    n = len(found.items) - len(items)
+    added = list(zip(found.items[n:], found.marginals()[n:].tolist(), strict=True))
+    values = {
         "n_items": len(found.items),
-        "added": [{"item": item, "probability": p[item]} for item in found.items[-len(items) :]],
+        "added": [{"item": item, "probability": p} for item, p in added],
         "note": found.learned.added,
     }
-    write(report, add_items_tables, as_json)
-
-
-def add_items_tables(report: Report) -> Iterator[Shown]:
-    rows = [(shown(each["item"]), chance(each["probability"])) for each in report["added"]]
-    yield TextTable("Added", report["note"], ["item", "probability>"], rows)
-    yield f"model: {shown(report['model'])}, of {report['n_items']} items"
+    rows = [(str(item), chance(p)) for item, p in added]
+    table = TextTable("New items", found.learned.added or "", ["item", "probability>"], rows)
+    write(Report(values, [table]), display, model=str(model), output=str(output or model))

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
+import numpy as np
 import typer
 
 import dpplearn
-from dpplearn.cli.commands.fit_data import HeldOut, Source, check_targets
 from dpplearn.cli.errors import INTERRUPTS, UsageError, complain
-from dpplearn.cli.learning import DPPS, Learning
+from dpplearn.cli.learning import DPPS, Learn
 from dpplearn.cli.options import (
     LEARNING,
-    READING,
-    ClusterAddress,
+    NEW_FILE,
+    Cluster,
     Data,
     Display,
-    Filtering,
+    Filter,
     Force,
     ModelOutput,
-    Reading,
+    Read,
     Seed,
+    check_exclusive,
+    check_target,
     some_seed,
 )
-from dpplearn.cli.output import busy, show, write_json
+from dpplearn.cli.output import busy, write
 from dpplearn.data.baskets import Baskets
+from dpplearn.data.parts import AnyBaskets
+from dpplearn.data.readers import read_parts
+from dpplearn.data.writing import check_format, write_table
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Checkpoint, ProgressBar
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
@@ -38,107 +43,156 @@ from dpplearn.learners.quality.fit_quality import UNIFORM, fit_quality
 from dpplearn.learners.result import FitResult, with_unseen
 from dpplearn.learners.settings import settings_of
 from dpplearn.learners.train import fit_with
-from dpplearn.models.dpp import DPP
 from dpplearn.models.model import SetModel
+from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.utils.progress import shown_progress
-from dpplearn.utils.text import Facts, listed
 
-Start = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="MODEL",
-        rich_help_panel=LEARNING,
-        help="Start the first run from this model or checkpoint, instead of --init.",
-    ),
-]
-CheckpointFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Save the best model so far to this file every minute. --start FILE continues from it."
-    ),
-]
-FeatureTable = Annotated[
-    Path | None,
-    typer.Option(
-        "--features",
-        metavar="FILE",
-        rich_help_panel=DPPS,
-        help="For --learner quality: a CSV or Parquet file with one row per item and columns of numbers and "
-        "categories. Items are in the column item, or else in the first column.",
-    ),
-]
-Similarity = Annotated[
-    str | None,
-    typer.Option(
-        metavar="uniform|FILE",
-        rich_help_panel=DPPS,
-        help="For --learner quality: uniform (default), where all pairs are equally similar; or a CSV or Parquet file "
-        "with the kind of each item, or with one row and one column per item. Strengths are fitted.",
-    ),
-]
-InParts = Annotated[
-    bool,
-    typer.Option(
-        "--parts",
-        rich_help_panel=READING,
-        help="Treat every file of DATA as a part. The result is the same to the last bit as with --cluster, which "
-        "implies this option.",
-    ),
-]
+CHECKPOINT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Quality:
     """Options of --learner quality."""
 
-    features: FeatureTable = None
-    similarity: Similarity = None
+    features: Annotated[
+        Path | None,
+        typer.Option(
+            "--features",
+            metavar="FILE",
+            rich_help_panel=DPPS,
+            help="For --learner quality: a CSV or Parquet file with one row per item and columns of numbers and "
+            "categories. Items are in the column item, or else in the first column.",
+        ),
+    ] = None
+    similarity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="uniform|FILE",
+            rich_help_panel=DPPS,
+            help="For --learner quality: uniform (default), where all pairs are equally similar; or a CSV or Parquet "
+            "file with the group of each item, or with one row and one column per item. Strengths are fitted.",
+        ),
+    ] = None
+
+    def checked(self, learn: Learn, start: Path | None) -> None:
+        """Raise an error for options that only --learner quality has, or that it does not have."""
+        if learn.learner != QUALITY:
+            check_exclusive({"--features": self.features, "--similarity": self.similarity}, "needs --learner quality")
+            return
+        restarts = learn.restarts if learn.restarts > 1 else None
+        never = {"--start": start, "--init": learn.init, "--validation": learn.validation, "--restarts": restarts}
+        check_exclusive({**never, "--shrinkage": learn.shrinkage or None}, f"is not valid with --learner {QUALITY}")
+
+    def options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of `fit_quality`; a similarity from a file has the name of the file."""
+        names = ("nonempty", "max_iter", "max_seconds", "threads", "tol")
+        found = {name: given[name] for name in names if given[name] is not None}
+        if self.similarity is not None:
+            own = {Path(self.similarity).stem: self.similarity}
+            found["similarity"] = UNIFORM if self.similarity == UNIFORM else own
+        return {**found, "features": self.features, "smooth": given["shrinkage"] is None}
+
+
+HoldoutShare = Annotated[
+    float | None, typer.Option("--holdout", metavar="FRACTION", help="Hold out this fraction of DATA to evaluate on.")
+]
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Options for baskets that are not used for fitting."""
+
+    holdout: HoldoutShare = None
+    holdout_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--holdout-file", metavar="FILE", help="Write the held-out baskets to a .csv, .parquet or .jsonl file."
+        ),
+    ] = None
+
+    def check(self, sources: Sequence[str | Path | None], force: bool) -> None:
+        """Raise an error if the options are not valid."""
+        if self.holdout is not None and not 0 < self.holdout < 1:
+            raise UsageError(f"--holdout must be between 0 and 1, got {self.holdout:g}")
+        if self.holdout_file is not None:
+            if self.holdout is None:
+                raise UsageError("--holdout-file needs --holdout")
+            check_format(self.holdout_file)
+            check_target("--holdout-file", self.holdout_file, sources, NEW_FILE, force=force)
+
+    def split(self, baskets: Baskets, seed: int) -> tuple[Baskets, Baskets | None]:
+        """Return the training and the held-out part."""
+        if self.holdout is None:
+            return baskets, None
+        train, test = baskets.split(1 - self.holdout, rng=seed)
+        if not test.total_weight > 0:
+            raise InputError(f"--holdout {self.holdout:g} of {len(baskets)} baskets leaves nothing to evaluate on")
+        return train, test
+
+    def write(self, baskets: Baskets | None, read: Read) -> None:
+        """Write held-out baskets with the columns that they were read with. Empty baskets have no rows."""
+        if self.holdout_file is None or baskets is None:
+            return
+        names = {"basket": "basket", "item": "item", **read.named}
+        ids = np.arange(len(baskets)) if baskets.ids is None else np.array(baskets.ids)
+        columns = {names["basket"]: np.repeat(ids, baskets.sizes)}
+        columns[names["item"]] = np.array(baskets.catalogue.labels, dtype=object)[baskets.indices]
+        if "weight" in names:
+            columns[names["weight"]] = np.repeat(baskets.weights, baskets.sizes)
+        write_table(columns, self.holdout_file)
 
 
 def fit(
     data: Data,
     output: ModelOutput,
-    learning: Learning,
+    learn: Learn,
     quality: Quality,
-    held_out: HeldOut,
-    reading: Reading,
-    filtering: Filtering,
+    holdout: Holdout,
+    read: Read,
+    filter: Filter,
     display: Display,
-    start: Start = None,
-    checkpoint: CheckpointFile = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", rich_help_panel=LEARNING, help="Start the first run from this model or checkpoint."
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Save the best model so far to this file every minute. --start FILE continues from it."
+        ),
+    ] = None,
     seed: Seed = None,
-    parts: InParts = False,
-    cluster: ClusterAddress = None,
+    cluster: Cluster = None,
     force: Force = False,
 ) -> None:
     """Fit a mixture (default) or a DPP to baskets and save it.
 
     Ctrl-C and SIGTERM save the best model so far.
     """
-    in_parts = parts or cluster is not None
-    held_out.check(seed, checkpoint, in_parts=in_parts)
-    read = (data, held_out.test, filtering.only, quality.features)
-    check_targets(output, checkpoint, start, read, force)
-    held_out.check_file((*read, output, checkpoint, start), force)
-    given = dpplearn.load(start) if start is not None else None
-    seed = some_seed(seed)
-    kind = None if given is None else "dpp" if isinstance(given, DPP) else "mixture"
-    options = {**learning.checked(start, kind), "threads": display.threads}
-    check_quality(learning, quality, start)
-    fitted: Callable[..., FitResult[Any]] = partial(fit_quality, **options_of_quality(options, quality))
-    if learning.learner != QUALITY:
-        settings = settings_of(**{**options, "model": options["model"] or kind}).like(given)
+    sources = (data, filter.keep_items, quality.features)
+    holdout.check((*sources, output, checkpoint, start), force)
+    if holdout.holdout is not None and checkpoint is not None and seed is None:
+        raise UsageError("--holdout with --checkpoint needs --seed, so that --start holds out the same baskets")
+    check_target("--output", output, (*sources, checkpoint, start), MODEL_FILE, force=force)
+    check_target("--checkpoint", checkpoint, sources, MODEL_FILE, force=force)
+    quality.checked(learn, start)
+    options, seed = {**learn.checked(), "threads": display.threads}, some_seed(seed)
+    fitted: Callable[..., FitResult[Any]] = partial(fit_quality, **quality.options(options))
+    if learn.learner != QUALITY:
+        given = dpplearn.load(start) if start is not None else None
+        if given is not None and learn.kind not in (None, given.kind):
+            raise UsageError(f"--start {start} is a {given.kind}, and the other options are for a {learn.kind}")
+        kind = learn.kind if given is None else given.kind
+        settings = settings_of(**{**options, "model": kind}).like(given)
         fitted = partial(fit_with, settings, start=given, rng=seed)
-    best_so_far = Checkpoint(checkpoint or output, 60.0 if checkpoint else math.inf, force=force)
-    reader = reading.reader(held_out.unknown, filtering)
-    source = Source(reader, data, held_out, seed, in_parts, cluster)
-    with ExitStack() as ending:
-        with busy(f"reading {data}", display.progress):
-            train, test = ending.enter_context(source.opened())
+    best_so_far = Checkpoint(checkpoint or output, CHECKPOINT_SECONDS if checkpoint else math.inf, force=force)
+    with opened(data, read, filter, holdout, cluster, seed, display) as (train, test):
         try:
             with shown_progress(display.progress) as shown:
                 result = fitted(train, callback=[ProgressBar(shown), best_so_far])
-            judge(result.model, test)
+            record_holdout(result.model, test)
         except KeyboardInterrupt:
             if not best_so_far.saved:  # the signal came after learning
                 with INTERRUPTS.held():
@@ -147,48 +201,41 @@ def fit(
                 leave_interrupted(best_so_far.path)
             raise
         save_model(result.model, output, checkpoint, force)
-        held_out.write(test, reading)
-        files = {"model": str(output), "data": data, "test_data": held_out.test}
-        report = {**files, "seed": seed, **result.to_dict(test)} if display.as_json else {}
-    if display.as_json:
-        write_json(report)
-    else:
-        show([*result.tables(test), Facts("Files", [("data", data), ("model", str(output)), ("seed", str(seed))])])
+        holdout.write(test, read)
+    write(result, display, test, data=data, seed=seed, output=str(output))
     if INTERRUPTS.received is not None:  # while the model was saved
         leave_interrupted(output)
 
 
-def judge(model: SetModel, held_out: Baskets | None) -> None:
+@contextmanager
+def opened(
+    data: str, read: Read, filter: Filter, holdout: Holdout, cluster: str | None, seed: int, display: Display
+) -> Iterator[tuple[AnyBaskets, Baskets | None]]:
+    """Yield training and held-out baskets. With a cluster, every file is a part, which workers hold until the end."""
+    if cluster is None:
+        with busy(f"reading {data}", display):
+            both = holdout.split(filter.filtered(read.baskets(data)), seed)
+        yield both
+        return
+    options = {"--holdout": holdout.holdout, "--since": read.since, "--before": read.before}
+    filters = {"--keep-items": filter.keep_items, "--min-count": filter.min_count, "--top-items": filter.top_items}
+    check_exclusive({**options, **filters}, "is not valid with --cluster; see dpplearn prepare")
+    columns = {name: column for name, column in read.named.items() if name != "time"}
+    with busy(f"reading {data}", display):
+        parts = read_parts(data, **columns, format=read.format, cluster=cluster)
+    with parts:
+        yield parts, None
+
+
+def record_holdout(model: SetModel, held_out: Baskets | None) -> None:
     """Record the gain of the model on held-out baskets."""
     if held_out is not None and model.training is not None:
-        judged = with_unseen(model.learned, model.distribution, model.training, held_out, nonempty=model.nonempty)
-        model.learned = judged
-
-
-def check_quality(learning: Learning, quality: Quality, start: Path | None) -> None:
-    """Refuse options that only --learner quality has, and with it options that it does not have."""
-    only = {"--features": quality.features, "--similarity": quality.similarity}
-    never = {"--start": start, "--init": learning.init, "--validation": learning.validation}
-    never["--restarts"] = learning.restarts if learning.restarts > 1 else None
-    never["--shrinkage"] = learning.shrinkage or None
-    wrong = [name for name, value in (never if learning.learner == QUALITY else only).items() if value is not None]
-    if wrong:
-        valid = "is not for" if learning.learner == QUALITY else "needs"
-        raise UsageError(f"{listed(wrong)} {valid} --learner {QUALITY}")
-
-
-def options_of_quality(options: dict[str, Any], quality: Quality) -> dict[str, Any]:
-    """Return the options of `fit_quality`; a similarity from a file has the name of the file."""
-    names = ("nonempty", "max_iter", "max_seconds", "threads", "tol")
-    found = {name: options[name] for name in names if options[name] is not None}
-    similarity = quality.similarity
-    if similarity is not None:
-        found["similarity"] = similarity if similarity == UNIFORM else {Path(similarity).stem: similarity}
-    return {**found, "features": quality.features, "smooth": options["shrinkage"] is None}
+        nonempty = model.nonempty
+        model.learned = with_unseen(model.learned, model.distribution, model.training, held_out, nonempty=nonempty)
 
 
 def save_model(model: SetModel, output: Path, state: Path | None, force: bool) -> None:
-    """Save the model, also if a signal arrives. If that fails, say which checkpoint has it."""
+    """Save the model, also if a signal arrives. If that fails, name the checkpoint that has it."""
     try:
         with INTERRUPTS.held():
             model.save(output, force=force)

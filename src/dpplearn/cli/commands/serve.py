@@ -1,4 +1,4 @@
-"""dpplearn serve: models over HTTP."""
+"""dpplearn serve: serve models over HTTP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import Quiet
+from dpplearn.cli.options import Display
 from dpplearn.errors import InputError
 
 ACCESS = "Access"
@@ -21,24 +21,25 @@ def serve(
             metavar="STORE", help="A model store of dpplearn fit-all, a folder of model files, or one model file."
         ),
     ],
+    display: Display,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="How many processes.")] = 1,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of processes.")] = 1,
     key_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", rich_help_panel=ACCESS, help="A file of keys, one per line; every client must send one."
+            metavar="FILE", rich_help_panel=ACCESS, help="File of keys, one per line; clients must send one of them."
         ),
     ] = None,
     no_key: Annotated[
-        bool, typer.Option("--no-key", rich_help_panel=ACCESS, help="Listen beyond this machine without a key.")
+        bool, typer.Option("--no-key", rich_help_panel=ACCESS, help="Allow other machines to connect without a key.")
     ] = False,
     cors: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ORIGIN",
             rich_help_panel=ACCESS,
-            help="Pages of this origin, as https://shop.example, may call the service; repeat for more.",
+            help="Allow pages of this origin, such as https://shop.example; repeat for more.",
         ),
     ] = None,
     max_cost: Annotated[
@@ -46,7 +47,6 @@ def serve(
     ] = 0.5,
     log_baskets: Annotated[bool, typer.Option("--log-baskets", help="Log requests with their items.")] = False,
     poll: Annotated[float, typer.Option(min=0.05, help="Seconds between checks whether models were replaced.")] = 1.0,
-    quiet: Quiet = False,
 ) -> None:
     """Serve models over HTTP, with web pages.
 
@@ -69,7 +69,7 @@ def serve(
         max_cost,
         origins=tuple(cors or ()),
         log_baskets=log_baskets,
-        quiet=quiet,
+        quiet=display.quiet,
         poll_seconds=poll,
     )
     try:

@@ -9,7 +9,6 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
-from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import MANY_ITEMS, SetModel
 from dpplearn.models.relations import (
     FDR_LEVEL,
@@ -45,7 +44,7 @@ class RelatedPairs(NamedTuple):
     complements: list[RelatedPair]
 
 
-def related_pairs(model: Mixture, k: int = 10) -> RelatedPairs:
+def related_pairs(model: SetModel, k: int = 10) -> RelatedPairs:
     """The pairs that most surely stand in for each other, and those that most surely go together.
 
     What is sure is the end of the interval that is nearer to 1, or the lift where that is nearer still. A pair that
@@ -60,7 +59,7 @@ def related_pairs(model: Mixture, k: int = 10) -> RelatedPairs:
     Parameters
     ----------
     model
-        A mixture.
+        A DPP or a Mixture.
     k
         How many pairs of each kind at most.
 
@@ -112,7 +111,7 @@ class _Candidates(NamedTuple):
         return _Candidates(self.first[rows], self.second[rows], self.met[rows], self.expected[rows])
 
 
-def _of_frequent(model: Mixture) -> _Candidates:
+def _of_frequent(model: SetModel) -> _Candidates:
     """All pairs, or of many items those of the most frequent."""
     known = model.training
     by = model.marginals() if known is None else known.item_weights
@@ -127,7 +126,7 @@ def _of_frequent(model: Mixture) -> _Candidates:
     return found.of((met < found.expected) & (found.expected > SURE_OF_NONE))
 
 
-def _that_met(model: Mixture) -> _Candidates:
+def _that_met(model: SetModel) -> _Candidates:
     known = model.training
     assert known is not None
     first, second = known.pairs.T.astype(np.int64)
@@ -135,14 +134,14 @@ def _that_met(model: Mixture) -> _Candidates:
     return found.of((found.met > found.expected) & (found.met >= model.min_cooccurrences))
 
 
-def _expected(model: Mixture, first: Ints, second: Ints) -> Floats:
+def _expected(model: SetModel, first: Ints, second: Ints) -> Floats:
     known = model.training
     assert known is not None
     scale = model.independence.scale_of(known.frequencies)
     return np.asarray(scale * known.item_weights[first] * known.frequencies[second])
 
 
-def _surest(model: Mixture, pairs: _Candidates, k: int, side: np.ufunc) -> list[RelatedPair]:
+def _surest(model: SetModel, pairs: _Candidates, k: int, side: np.ufunc) -> list[RelatedPair]:
     """The k pairs that are most surely on one side of 1: below it for `np.negative`.
 
     No pair is surer than the baskets alone make it, so that lifts are looked up in that order until k are found that
@@ -177,7 +176,7 @@ def _kth(values: Floats, k: int) -> float:
     return float(np.partition(values, -k)[-k]) if 0 < k <= len(values) else np.inf if k == 0 else -np.inf
 
 
-def _lifts(model: Mixture, first: Ints, second: Ints) -> Floats:
+def _lifts(model: SetModel, first: Ints, second: Ints) -> Floats:
     if len(model.items) <= MANY_ITEMS:
         return np.asarray(model.lift[first, second])
     items = np.unique(np.concatenate([first, second]))
