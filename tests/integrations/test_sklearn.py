@@ -222,9 +222,6 @@ def test_a_fit_that_did_not_converge_warns_and_names_the_limit() -> None:
         model = estimator(max_iter=2, tol=1e-9).fit(draws())
     assert caught[0].filename == __file__
     assert (model.n_iter_, model.converged_, model.stop_) == (2, False, Stop.MAX_ITER)
-    with pytest.warns(ConvergenceWarning, match="max_seconds"):
-        model = estimator(max_seconds=1e-9).fit(draws())
-    assert model.stop_ is Stop.MAX_SECONDS
 
 
 def test_a_grid_search_can_choose_the_shrinkage() -> None:

@@ -1,4 +1,4 @@
-"""DPPEstimator: scikit-learn's conventions over `fit`; rows are baskets, columns are items."""
+"""DPPEstimator: `fit` and `fit_dpp` with the conventions of scikit-learn; rows are baskets, columns are items."""
 
 from __future__ import annotations
 
@@ -34,44 +34,44 @@ RandomState = int | np.random.RandomState | np.random.Generator | None
 
 REMEDIES = {
     Stop.MAX_ITER: "raise max_iter or tol",
-    Stop.MAX_SECONDS: "raise max_seconds or tol",
     Stop.NO_ASCENT: "raise tol, or try another init or more restarts",
     Stop.NOT_BETTER: "try another init, or more restarts",
 }
 
 
 class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """Learn a determinantal point process from a 0/1 matrix: one row per basket, one column per item.
+    """Estimator of a mixture or a DPP from a 0/1 matrix: one row per basket, one column per item.
 
-    Lists of items become such a matrix by `MultiLabelBinarizer`, in a pipeline as
-    `make_pipeline(FunctionTransformer(MultiLabelBinarizer().fit(lists).transform), DPPEstimator())`: scikit-learn
-    does not take the binarizer itself as a step, for it transforms targets.
+    `MultiLabelBinarizer` converts lists of items to such a matrix. In a pipeline, use
+    `make_pipeline(FunctionTransformer(MultiLabelBinarizer().fit(lists).transform), DPPEstimator())`, because the
+    binarizer transforms targets and cannot be a step itself.
 
     Parameters
     ----------
-    model, learner, init, segments, attraction, rank, restarts, tol, max_iter, max_seconds, shrinkage
-        Options of `dpplearn.fit` and `dpplearn.fit_dpp`. A DPP is fitted if `model` is "dpp", or if `learner`, `init`
-        or `shrinkage` is given; by default a mixture.
-    validation, nonempty
-        As `dpplearn.fit` takes them.
+    learner, init, shrinkage
+        Options of `dpplearn.fit_dpp`. If one of them is given, a DPP is fitted, otherwise a mixture.
+    segments, attraction, rank
+        Options of `dpplearn.fit` for mixtures.
+    restarts, tol, max_iter, validation, nonempty
+        Options of both.
     threads : int or None
-        How many threads `fit` and `sample` use; None for all cores.
+        Number of threads of `fit` and `sample`; None for all cores.
     random_state : int, RandomState, Generator or None
-        Of the random starts. An integer gives the model that `dpplearn.fit` gives with `rng` set to it; None draws
-        from numpy's global state, as in scikit-learn.
+        Seed of random starts. An integer gives the same model as `rng` of `dpplearn.fit`; None draws from numpy's
+        global state, as in scikit-learn.
 
     Attributes
     ----------
     model_ : Mixture or DPP
-        The model. Column labels of a DataFrame (strings or integers) are its items; otherwise they are numbers.
+        The model. Its items are the column labels of a DataFrame (strings or integers), otherwise column numbers.
     log_likelihood_ : float
-        Of the training data under `model_`, the mean per basket.
+        Mean log-likelihood of the training baskets under `model_`.
     n_iter_ : int
         Iterations of the best run.
     converged_ : bool
-        Whether the model is the optimum: the tolerance was met, or the shrinkage is 1.
+        Whether the tolerance was met, or the shrinkage is 1.
     stop_ : Stop
-        Why learning stopped.
+        Why the fit stopped.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if all columns of X had names.
@@ -93,7 +93,6 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: str | None = None,
         learner: str | None = None,
         init: str | None = None,
         segments: int | None = None,
@@ -102,14 +101,12 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         restarts: int = 1,
         tol: float | None = None,
         max_iter: int = 1000,
-        max_seconds: float | None = None,
         shrinkage: float | str | None = None,
         validation: float | None = None,
         nonempty: bool | str = "auto",
         threads: int | None = None,
         random_state: RandomState = None,
     ) -> None:
-        self.model = model
         self.learner = learner
         self.init = init
         self.segments = segments
@@ -118,7 +115,6 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.restarts = restarts
         self.tol = tol
         self.max_iter = max_iter
-        self.max_seconds = max_seconds
         self.shrinkage = shrinkage
         self.validation = validation
         self.nonempty = nonempty
@@ -132,24 +128,24 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: None = None, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Learn from the rows of X.
+        """Fit the model to the rows of X.
 
-        Warns if learning stopped before it converged. Ctrl-C is raised again, so that it also ends a grid search;
-        `model_` is then the best model so far.
+        Warns if the fit did not converge. Ctrl-C is raised again, so that it also ends a grid search; `model_` is then
+        the best model so far.
 
         Parameters
         ----------
         X
             Dense or sparse, 0 and 1 or bool.
         y
-            Not looked at.
+            Ignored.
         sample_weight
-            One per row: 2 counts a row twice, and 0 leaves it out.
+            Weight of each row: 2 counts a row twice, and 0 leaves it out.
 
         Returns
         -------
         DPPEstimator
-            Itself.
+            The estimator itself.
 
         Examples
         --------
@@ -174,16 +170,16 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def score(self, X: Any, y: None = None, sample_weight: npt.ArrayLike | None = None) -> float:
-        """The weighted mean log-likelihood of the rows, given that they are not empty if it was learned so.
+        """Return the weighted mean log-likelihood of the rows; of nonempty rows, if the model excludes the empty set.
 
         Parameters
         ----------
         X
-            As `fit` takes it, with the same columns.
+            As in `fit`, with the same columns.
         y
-            Not looked at.
+            Ignored.
         sample_weight
-            One per row.
+            Weight of each row.
 
         Returns
         -------
@@ -201,12 +197,12 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self.model_.log_likelihood(baskets)
 
     def score_samples(self, X: Any) -> Floats:
-        """log P of every row, given that it is not empty if learned so.
+        """Return the log-probability of each row; of nonempty rows, if the model excludes the empty set.
 
         Parameters
         ----------
         X
-            As `fit` takes it, with the same columns.
+            As in `fit`, with the same columns.
 
         Returns
         -------
@@ -226,14 +222,14 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def sample(
         self, n_samples: int = 1, k: int | None = None, random_state: RandomState = None
     ) -> npt.NDArray[np.int64] | csr_array[np.int64]:
-        """Independent draws from the model.
+        """Draw independent sets from the model.
 
         Parameters
         ----------
         n_samples
-            How many.
+            Number of draws.
         k
-            How many items each has; by default as it comes.
+            Number of items of each; by default random.
         random_state
             A seed or a generator; None draws from numpy's global state, as in scikit-learn.
 
@@ -256,26 +252,26 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def dpp_(self) -> DPP:
-        """The model, where it is a DPP."""
+        """The model, if it is a DPP."""
         check_is_fitted(self)
         if not isinstance(self.model_, DPP):
-            raise AttributeError("the model learned is a Mixture: use model_, or learn a DPP with model='dpp'")
+            raise AttributeError("the fitted model is a Mixture: use model_, or fit a DPP with learner='lbfgs'")
         return self.model_
 
     def recommend(self, X: Any, k: int = 10) -> list[list[Recommendation]]:
-        """The best items to add to every row.
+        """Return the best items to add to each row.
 
         Parameters
         ----------
         X
             Partial baskets, one per row.
         k
-            How many items at most.
+            Maximum number of items.
 
         Returns
         -------
         list of list of Recommendation
-            One list per row, best first; items are the column names of the fit.
+            One list per row, best first. Items are the column names of the fit.
 
         Examples
         --------
@@ -291,9 +287,9 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return _baskets(self._validated(X, reset=False), self.model_.items, sample_weight)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        """X as an array or CSR matrix of finite numbers, with the columns of the fit unless `reset`."""
+        """Return X as an array or CSR matrix of finite numbers, with the columns of the fit unless `reset`."""
         matrix = validate_data(self, X, accept_sparse="csr", reset=reset)
-        if matrix.min() < 0:  # scikit-learn's words, and then what to do
+        if matrix.min() < 0:  # a check of scikit-learn expects the first words of the message
             raise InputError(
                 f"Negative values in data passed to X, the least of them {matrix.min()}; "
                 "expected 0 or 1 (binarise first, for instance with X > 0)"
@@ -301,7 +297,7 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return matrix
 
     def _labels(self, X: Any) -> list[Any] | None:
-        """The names that scikit-learn has found, else the integer column labels that it does not look at."""
+        """Return the names that scikit-learn has found, else integer column labels, which it ignores."""
         columns = getattr(self, "feature_names_in_", getattr(X, "columns", None))
         return None if columns is None else list(columns)
 
@@ -315,12 +311,12 @@ class DPPEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 def _baskets(matrix: Any, items: Any, sample_weight: npt.ArrayLike | None) -> Baskets:
     baskets = Baskets.from_matrix(matrix, items, weights=sample_weight)
     if not baskets.weights.any():
-        raise InputError(f"all {len(baskets)} values of sample_weight are zero; at least one row has to count")
+        raise InputError(f"all {len(baskets)} values of sample_weight are zero; at least one must be positive")
     return baskets
 
 
 def _generator(random_state: RandomState) -> np.random.Generator:
-    """A generator seeded from what scikit-learn takes as a random state."""
+    """Return a generator seeded from a random state of scikit-learn."""
     if isinstance(random_state, Integral | np.random.Generator):
         return np.random.default_rng(random_state)
     return np.random.default_rng(check_random_state(random_state).randint(2**32, size=4, dtype=np.uint32))
