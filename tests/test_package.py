@@ -115,8 +115,8 @@ import dpplearn as dl
 dl.fit_dpp([[0], [1], [0, 1]], "k-ascent", rng=0, max_iter=3).model.sample(2, rng=0)
 dl.DPP.from_K([[1.0, 0], [0, 0.5]]).log_prob([0])
 dl.DPP.from_K([[0.5, 0], [0, 0.5]]).sample(2, k=1, rng=0)
-from dpplearn.distributions.compiled import bordered, definite, eigenvector_sampling
-loops = [definite.definite, bordered.bordered, eigenvector_sampling.choose_k, eigenvector_sampling.draw_items]
+from dpplearn.distributions.compiled import bordered, definite, sampling
+loops = [definite.definite, bordered.bordered, sampling.choose_k, sampling.draw_items]
 print([(sum(loop.stats.cache_hits.values()), sum(loop.stats.cache_misses.values())) for loop in loops])
 """
     for _ in range(2):

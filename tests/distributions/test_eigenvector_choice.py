@@ -15,9 +15,9 @@ from scipy import fft, stats
 
 from distributions.contract import LEVEL
 from dpplearn.arrays import Ints
-from dpplearn.distributions import eigenvector_choice as choice
+from dpplearn.distributions import sampling as choice
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.eigenvector_choice import choice_given_size, inclusion_table, log_size_table
+from dpplearn.distributions.sampling import choice_given_size, inclusion_table, log_size_table
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers import oracle
 from helpers.spectra import rotation
@@ -79,7 +79,7 @@ def test_no_uniform_number_leaves_a_draw_short_of_eigenvectors() -> None:
     lam = np.random.default_rng(0).permutation(np.concatenate([np.geomspace(1e-15, 0.5, 50), np.zeros(10)]))
     for k in range(1, 51):
         chosen = np.full((1, k), -1)
-        loops("eigenvector_sampling").choose_k(inclusion_table(lam, k), np.full((1, 60), np.nextafter(1, 0)), chosen)
+        loops("sampling").choose_k(inclusion_table(lam, k), np.full((1, 60), np.nextafter(1, 0)), chosen)
         assert chosen[0, 0] >= 0
         assert np.all(np.diff(chosen[0]) > 0)
         assert np.all(lam[chosen[0]] > 0)

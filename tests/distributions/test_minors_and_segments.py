@@ -10,9 +10,9 @@ import pytest
 from dpplearn import Baskets, InputError
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense
-from dpplearn.distributions.passes import WORK_WORTH_A_THREAD
+from dpplearn.distributions.minors import WORK_WORTH_A_THREAD
 from dpplearn.distributions.scaled import ScaledDPPs
-from dpplearn.distributions.segment_statistics import (
+from dpplearn.distributions.statistics import (
     INVERSE,
     MINOR,
     SEGMENT,

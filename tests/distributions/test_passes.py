@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpplearn import InputError
-from dpplearn.distributions.passes import WORK_WORTH_A_THREAD, Share, over_threads
+from dpplearn.distributions.minors import WORK_WORTH_A_THREAD, Share, over_threads
 
 
 def shares(work: int, threads: int | None) -> list[Share]:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from dpplearn import InputError
 from dpplearn.arrays import Floats
-from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers.spectra import SPECTRA, every_spectrum, exact, floats, product, rotation, transposed
 

@@ -9,11 +9,12 @@ import pytest
 
 from dpplearn import Baskets
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.distributions.segment_statistics import minor_sums, segment_sums
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import (
     logdet_under_L,
     mean_log_likelihood,
+    minor_sums,
+    segment_sums,
     statistics,
     sums_under_L,
 )

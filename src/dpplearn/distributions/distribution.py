@@ -31,7 +31,7 @@ from dpplearn.distributions.components import (
     softmax,
     subset,
 )
-from dpplearn.distributions.passes import check_items
+from dpplearn.distributions.minors import check_items
 from dpplearn.distributions.ranking import highest, ratio
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from dpplearn.arrays import EPSILON, Floats, Ints, read_only
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import Sets, Similarity
-from dpplearn.distributions.passes import Share, over_threads
+from dpplearn.distributions.minors import Share, over_threads
 from dpplearn.errors import InputError
 
 SLACK = 1e-6  # relative rounding error allowed in the smallest eigenvalue of a symmetric part
@@ -169,7 +169,7 @@ class Dense:
         return read_only(self.X + np.eye(self.n_items))
 
     def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
-        from dpplearn.distributions.segment_statistics import log_minors
+        from dpplearn.distributions.statistics import log_minors
 
         return np.stack([log_minors(C, sets, threads) for C in self.C], axis=1)
 
@@ -291,8 +291,8 @@ class LowRank:
 
     def _minors(self, left: Floats, sets: Sets, each: Floats, share: Share) -> None:
         rows = share.among(len(sets))
-        compiled = loops("low_rank_log_minors")
-        compiled.log_minors(left, self.Z, sets.indices, sets.offsets, rows.start, rows.stop, each)
+        compiled = loops("elimination")
+        compiled.low_rank_log_minors(left, self.Z, sets.indices, sets.offsets, rows.start, rows.stop, each)
 
     def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
         Z = self.Z[basket].astype(float)

@@ -1,15 +1,17 @@
-"""The minors of baskets under a symmetric kernel.
+"""The minors of baskets under a symmetric kernel, and passes over baskets that are shared by threads.
 
-Those of a positive semidefinite L are factored by Cholesky. Where eigenvalues are near 1, those of the indefinite
-bordered matrix are factored by LU with row pivots.
+The minors of a positive semidefinite L are factored by Cholesky. Where eigenvalues are near 1, those of the indefinite
+bordered matrix are factored by LU with row pivots. In a pass every thread takes the same share of the sets of every
+size. So the threads end together, and the result is reproducible for a given number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property, lru_cache, partial, reduce
 from operator import add, iadd
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,20 +19,55 @@ from dpplearn.arrays import Floats, Items, read_only
 from dpplearn.data.blocks import LANES
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import Sets
-from dpplearn.distributions.determinants import doubtful_pivot, two_smallest
-from dpplearn.distributions.passes import NO_DELTA, Share, check_items, one_by_one, over_threads
+from dpplearn.distributions.determinants import doubtful_pivot
+from dpplearn.errors import InputError
+from dpplearn.utils.text import count
+from dpplearn.utils.threads import one_blas_thread, pool, thread_count
 
 if TYPE_CHECKING:
     from dpplearn.distributions.spectral import Bordered
 
-LARGE = 100  # sets of more items are solved one at a time by LAPACK
-LARGE_BORDERED = 32  # the same for the bordered matrix
+WORK_WORTH_A_THREAD = 300_000  # in nanoseconds, about; below, handing over costs more than it saves
+NO_NUMBERS, NO_DELTA = np.empty(0), np.empty((0, 0))  # for results that a pass does not want
 
-NO_LOGDETS = np.empty(0)  # for a pass that does not want them
-NO_BORDER = np.empty(0, np.int64)
-
+Part = TypeVar("Part")
 Limit = Callable[[int, int], float]  # from the numbers of all items and of a set's to the smallest pivot allowed
 LogdetSums = tuple[float, float]  # Σ w log det over the sets whose pivots are above the limit, and Σ w over the others
+
+
+def check_items(n_items: int, baskets: Sets) -> None:
+    """Raise `InputError` if sets are over another number of items; compiled loops check no bounds."""
+    if baskets.n_items != n_items:
+        raise InputError(f"the distribution has {count(n_items, 'item')}, but the baskets have {baskets.n_items}")
+
+
+class Share(NamedTuple):
+    """The share of one of several threads."""
+
+    thread: int
+    of: int
+
+    def among(self, n: int) -> slice:
+        """Return its part of n sets, or blocks of sets, of one size."""
+        return slice(n * self.thread // self.of, n * (self.thread + 1) // self.of)
+
+
+ALL, NO_LIMIT = Share(0, 1), nullcontext()
+
+
+def over_threads(part: Callable[[Share], Part], work: int, threads: int | None, *, with_blas: bool) -> list[Part]:
+    """Return what `part` returns for each share, in order; `work` is the length of the pass in nanoseconds.
+
+    If the work calls BLAS, BLAS is limited to one thread, because these threads share the cores already.
+    """
+    most = 1 + work // WORK_WORTH_A_THREAD
+    if threads is not None or most > 1:
+        most = min(most, thread_count(threads))
+    with one_blas_thread() if with_blas else NO_LIMIT:
+        if most == 1:
+            return [part(ALL)]
+        others = [pool(most).submit(part, Share(thread, most)) for thread in range(1, most)]
+        return [part(Share(0, most)), *(other.result() for other in others)]
 
 
 class DefiniteMinors:
@@ -45,19 +82,19 @@ class DefiniteMinors:
         self.baskets, self.blocks, self.threads, self.loops = baskets, blocks, threads, loops("definite")
         self.C, self.inverse, self.log_scale = np.empty((n_items, n_items)), np.empty(n_items), np.empty(n_items)
         self.of_scale = self.loops.scale(L, blocks.item_weights, self.C, self.inverse, self.log_scale)
-        smallest = _smallest_pivots(limit, n_items, LARGE)
+        smallest = _smallest_pivots(limit, n_items, blocks.largest)
         self.given = (self.C, self.inverse, blocks.alone, blocks.items, blocks.weights, blocks.groups, smallest, rank)
-        self.rank, self.limit, self.large = rank, limit, blocks.largest > LARGE
+        self.rank = rank
 
     def sums(self) -> tuple[float, float, Floats]:
         """Return Σ w log det L_Y, the weight of the sets left out, and Delta without them."""
-        parts = over_threads(self._part_with_delta, self.blocks.work, self.threads, with_blas=self.large)
+        parts = over_threads(self._part_with_delta, self.blocks.work, self.threads, with_blas=False)
         logdet, left_out, delta = reduce(_added, parts)
         return logdet + self.of_scale, left_out, delta
 
     def logdet(self) -> LogdetSums:
         """Return Σ w log det L_Y and the weight of the sets left out, in about half the time."""
-        return self._logdet(NO_LOGDETS)
+        return self._logdet(NO_NUMBERS)
 
     def each(self) -> Floats:
         """Return log det L_Y of every basket, −inf where it is left out."""
@@ -70,37 +107,19 @@ class DefiniteMinors:
 
     def _logdet(self, logdets: Floats) -> LogdetSums:
         part = partial(self._part, NO_DELTA, logdets)
-        parts = over_threads(part, self.blocks.work, self.threads, with_blas=self.large)
+        parts = over_threads(part, self.blocks.work, self.threads, with_blas=False)
         logdet, left_out = reduce(_added, parts)
         return logdet + self.of_scale, left_out
 
     def _part_with_delta(self, share: Share) -> tuple[float, float, Floats]:
         delta = np.zeros(self.C.shape)
-        return *self._part(delta, NO_LOGDETS, share), delta
+        return *self._part(delta, NO_NUMBERS, share), delta
 
     def _part(self, delta: Floats, logdets: Floats, share: Share) -> LogdetSums:
         """Return a share of both sums over C_Y; add to `delta`, or write log det C_Y of each set to `logdets`."""
-        k = min(self.blocks.largest, self.rank, LARGE)
+        k = min(self.blocks.largest, self.rank)
         work = np.empty(LANES * (2 + (k * (k + 3) if k > self.loops.SMALL else 0)))
-        large = self._large_sets(delta, logdets, share) if self.large else (0.0, 0.0)
-        small = self.loops.definite(*self.given, share.thread, share.of, delta, logdets, work)
-        return large[0] + small[0], large[1] + small[1]
-
-    def _large_sets(self, delta: Floats, logdets: Floats, share: Share) -> LogdetSums:
-        """Return the same sums over the sets that go through LAPACK."""
-        logdet = left_out = 0.0
-        for group in self.baskets.by_size:
-            n, k = group.sets.shape
-            if LARGE < k <= self.rank:
-                part = share.among(n)
-                rows, solve = group.rows[part], partial(_cholesky, self.limit(len(self.C), k))
-                weights = self.baskets.weights[rows]
-                values = one_by_one(self.C, group.sets[part], NO_BORDER, weights, delta, solve)
-                trusted = np.isfinite(values)
-                logdet += float(weights[trusted] @ values[trusted])
-                left_out += float(weights[~trusted].sum())
-                if logdets.size:
-                    logdets[self.blocks.places[rows]] = values
+        logdet, left_out = self.loops.definite(*self.given, share.thread, share.of, delta, logdets, work)
         return logdet, left_out
 
 
@@ -113,17 +132,6 @@ def _added(one: Any, other: Any) -> Any:
 def _smallest_pivots(limit: Limit, n_items: int, largest: int) -> Floats:
     """Return the limits for sets of 0 to `largest` items."""
     return read_only(np.array([limit(n_items, k) for k in range(largest + 1)]))
-
-
-def _cholesky(smallest: float, minor: Floats, want_inverse: bool) -> tuple[float, Floats]:
-    """Return log det and the upper triangle of the inverse; −inf and nothing where a pivot is too small."""
-    from scipy.linalg import lapack
-
-    factor, info = lapack.dpotrf(minor, lower=1)
-    pivots = np.diag(factor) ** 2
-    if info != 0 or not pivots.min() >= smallest:
-        return -np.inf, NO_DELTA
-    return np.log(pivots).sum(), np.triu(lapack.dpotri(factor, lower=1)[0].T) if want_inverse else NO_DELTA
 
 
 class BorderedMinors:
@@ -185,8 +193,7 @@ class BorderedMinors:
             return delta
 
         work = sum(len(group.rows) * (group.sets.shape[1] + len(self.border)) ** 3 for group in groups)
-        large = any(group.sets.shape[1] > LARGE_BORDERED for group in groups)
-        return values, over_threads(part, work, self.threads, with_blas=large)
+        return values, over_threads(part, work, self.threads, with_blas=False)
 
     def _sets_of_one_size(self, sets: Items, weights: Floats, delta: Floats) -> Floats:
         """Return log|det| of each set, whose weighted inverses are added into delta unless it is empty."""
@@ -197,21 +204,6 @@ class BorderedMinors:
             if delta.size:  # the inverse of the border alone, −D⁻¹
                 delta[self.border, self.border] += float(weights.sum()) / self.C[self.border, self.border]
             return np.full(n, self.log_empty)
-        smallest = doubtful_pivot(self.n_items, len(self.border) + k)
-        if k > LARGE_BORDERED:
-            values = one_by_one(self.C, sets, self.border, weights, delta, partial(_lu, smallest))
-            return np.asarray(values + self.log_scale[sets].sum(axis=1))
-        values = np.empty(n)
+        values, smallest = np.empty(n), doubtful_pivot(self.n_items, len(self.border) + k)
         self.loop(self.C, self.log_scale, sets, weights, smallest, values, delta, delta.size > 0)
         return values
-
-
-def _lu(smallest: float, minor: Floats, want_inverse: bool) -> tuple[float, Floats]:
-    """Return log|det| and the upper triangle of the inverse; −inf and nothing where two pivots leave it in doubt."""
-    from scipy.linalg import lapack
-
-    factor, swaps, info = lapack.dgetrf(minor)
-    pivots = np.abs(np.diag(factor))
-    if info != 0 or not two_smallest(pivots) >= smallest:
-        return -np.inf, NO_DELTA
-    return np.log(pivots).sum(), np.triu(lapack.dgetri(factor, swaps)[0]) if want_inverse else NO_DELTA

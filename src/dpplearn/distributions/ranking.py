@@ -11,7 +11,7 @@ from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import Best, Components, Sets, members, rows_of
 from dpplearn.distributions.interaction import LowRank, Singles
-from dpplearn.distributions.passes import Share, over_threads
+from dpplearn.distributions.minors import Share, over_threads
 
 MAX_SCORES = 4_000_000  # numbers held at a time
 NEXT_COST = 10_000  # nanoseconds that the next items of a set take, about

@@ -1,15 +1,38 @@
-"""Exact draws from dense components: item after item, in or out."""
+"""Exact draws. Every kind of component has a sampler that never rejects without bound.
+
+Symmetric: choose eigenvector j with probability λ_j, independently, then as many items from the span of those chosen
+[KT12]. So |Y| is distributed as a sum of independent Bernoulli variables. These functions work with logarithms and with
+λ_j = 1, for which elementary symmetric polynomials do not exist.
+
+Dense: item after item is in or out [Poulson20, Launay20].
+
+Low-rank, without a matrix of size n_items × n_items:
+det(D² + A)_Y = Σ_S det A_S Π_{Y∖S} d² with A = D Z Ω Zᵀ D. So Y is the union of T, in which items are independent with
+probabilities p, and S, a draw from the DPP with L = B Ω Bᵀ, b_i = √p_i z_i. Once items X have been decided,
+
+    P(S ∩ X = A) = det(I + S_R Ω)/det(I + S Ω) · det(B_A Ω_R B_Aᵀ),   S_R = B_Rᵀ B_R over the other items R,
+
+with Ω_R = Ω (I + S_R Ω)⁻¹. Ω_R is stored for blocks of items. Most blocks are passed over at once: a binary search
+finds the next block that S enters. Within it, halves that S does not enter are excluded, with probability
+det(I − B_Hᵀ B_H Ω') given the decisions so far, until a few items are left, which are decided one by one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import EPSILON, Bools, Floats, Ints
 from dpplearn.distributions.compiled import loops
-from dpplearn.utils.threads import map_over_threads
+from dpplearn.distributions.components import sigmoid
+from dpplearn.distributions.interaction import LowRank, absorbed_core
+from dpplearn.utils.threads import map_over_threads, one_blas_thread
 
+MAX_SEQUENTIAL = 64  # items that are decided one by one
+MAX_BLOCKS = 64
+MAX_BYTES = 2**28  # for the Ω_R of all components
 STREAM_LENGTH = 32  # draws from one random stream; fixed, so that draws do not depend on the number of threads
 
 Draw = Callable[[int, np.random.Generator], Ints]  # a set of one component
@@ -27,7 +50,7 @@ def in_streams(which: Ints, rng: np.random.Generator, draw: Draw, threads: int |
     return [drawn for part in map_over_threads(stream, range(len(seeds)), threads) for drawn in part]
 
 
-def sample(
+def sample_dense(
     K: Mapping[int, Floats],
     which: Ints,
     rng: np.random.Generator,
@@ -41,22 +64,25 @@ def sample(
     [Poulson 2020; Launay et al. 2020]. For nonempty sets the first item is drawn from p_j Π_{i<j} (1 − p_i). For k
     items, draw until a set has k; choose K with E|Y| = k.
     """
-    compiled = loops("dense_sampling")
-    first_items: dict[int, Floats] = {}
-    if nonempty and k is None:
-        for c, each in K.items():
-            chances = np.empty(len(each))
-            compiled.first_item_probabilities(each, np.empty(each.shape), chances)
-            first_items[c] = np.cumsum(chances)
+    first_items = {c: first_item_probabilities(each) for c, each in K.items()} if nonempty and k is None else {}
 
     def draw(c: int, stream: np.random.Generator) -> Ints:
-        n = len(K[c])
-        first = draw_place(first_items[c], stream) if first_items else -1
-        taken = np.empty(n, np.int64)
-        size = compiled.draw(K[c], -1 if k is None else k, first, stream, np.empty((n, n)), taken)
-        return taken[:size]
+        return draw_one(K[c], stream, draw_place(first_items[c], stream) if first_items else -1, k)
 
     return in_streams(which, rng, draw, threads)
+
+
+def first_item_probabilities(K: Floats) -> Floats:
+    """Return the cumulative sums over items p of P(p ∈ Y, no item before p ∈ Y)."""
+    found = np.empty(len(K))
+    loops("sampling").first_item_probabilities(K, np.empty(K.shape), found)
+    return np.cumsum(found)
+
+
+def draw_one(K: Floats, rng: np.random.Generator, first: int, k: int | None = None) -> Ints:
+    """Draw a set of the DPP with marginal kernel K; with first ≥ 0, given that `first` is its first item."""
+    taken = np.empty(len(K), np.int64)
+    return taken[: loops("sampling").draw(K, -1 if k is None else k, first, rng, np.empty(K.shape), taken)]
 
 
 def marginal_kernel(L: Floats, t: float) -> Floats:
@@ -69,3 +95,258 @@ def draw_place(cumulative: Floats, rng: np.random.Generator) -> int:
     place = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
     # Rounding can put the product at the total itself: then take the place at which the total is reached.
     return int(min(place, np.searchsorted(cumulative, cumulative[-1])))
+
+
+def log_size_table(lam: Floats, largest: int) -> Floats:
+    """Return log P(k of the first n eigenvectors are chosen), for n = 0..N and k = 0..largest."""
+    table = np.full((len(lam) + 1, largest + 1), -np.inf)
+    table[0, 0] = 0
+    with np.errstate(divide="ignore"):
+        log_in, log_out = np.log(lam), np.log1p(-lam)
+    for n in range(len(lam)):
+        table[n + 1] = table[n] + log_out[n]
+        table[n + 1, 1:] = np.logaddexp(table[n + 1, 1:], table[n, :-1] + log_in[n])
+    return table
+
+
+def choice_given_size(lam: Floats, k: int) -> tuple[float, Floats]:
+    """Return log P(k are chosen), and for each eigenvector P(it is chosen | k are): λ_j P(k − 1 of the others) / P(k).
+
+    The second is 0 where k cannot be chosen.
+    """
+    log_k = float(log_size_table(lam, k)[-1, k])
+    if k == 0 or log_k == -np.inf:
+        return log_k, np.zeros(len(lam))
+    before = log_size_table(lam, k - 1)
+    after = log_size_table(lam[::-1], k - 1)[::-1]
+    others = np.logaddexp.reduce(before[:-1] + after[1:, ::-1], axis=1)
+    with np.errstate(divide="ignore"):
+        return log_k, np.exp(np.log(lam) + others - log_k)
+
+
+def choose(lam: Floats, draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Choose each eigenvector with probability λ_j. [KT12, Algorithm 1]
+
+    Like the functions below, return the choices of all draws as one list, and the offsets of the draws in it.
+    """
+    return _listed(rng.random((draws, len(lam))) < lam)
+
+
+def choose_at_least_one(lam: Floats, draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Choose each eigenvector with probability λ_j, given that at least one is chosen.
+
+    The first one is j with probability ∝ λ_j Π_{i<j} (1 − λ_i). Those after it stay independent.
+    """
+    with np.errstate(divide="ignore"):
+        log_none_before = np.concatenate([[0.0], np.cumsum(np.log1p(-lam[:-1]))])
+    cumulative = np.cumsum(lam * np.exp(log_none_before))
+    first = np.searchsorted(cumulative, rng.random((draws, 1)) * cumulative[-1], side="right")
+    # Rounding can put the product at the total itself, which is past the last eigenvector that can be chosen.
+    first = np.minimum(first, np.flatnonzero(lam)[-1])
+    place = np.arange(len(lam))
+    return _listed((place == first) | ((place > first) & (rng.random((draws, len(lam))) < lam)))
+
+
+def choose_k(inclusion: Floats, draws: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Choose k eigenvectors by the probabilities of `inclusion_table`. [KT12, Algorithm 8]"""
+    n, k = inclusion.shape[0], inclusion.shape[1] - 1
+    chosen = np.empty((draws, k), dtype=np.int64)
+    loops("sampling").choose_k(inclusion, rng.random((draws, n)), chosen)
+    return chosen.reshape(-1), np.arange(draws + 1, dtype=np.int64) * k
+
+
+def inclusion_table(lam: Floats, k: int) -> Floats:
+    """Return P(eigenvector n is chosen | l of the eigenvectors 0..n are): λ_n P_n(l − 1) / P_{n+1}(l), l = 0..k."""
+    table = log_size_table(lam, k)
+    inclusion = np.zeros((len(lam), k + 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(lam)[:, None] + table[:-1, :-1] - table[1:, 1:]
+    inclusion[:, 1:] = np.exp(np.where(np.isnan(logs), -np.inf, logs))
+    # Where all that can still be chosen are needed, rounding must not skip one.
+    possible = np.cumsum(lam > 0)[:, None]
+    inclusion[(np.arange(k + 1) >= possible) & (lam > 0)[:, None]] = 1
+    inclusion[:, 0] = 0
+    return inclusion
+
+
+def _listed(chosen: Bools) -> tuple[Ints, Ints]:
+    rows, columns = np.nonzero(chosen)
+    counts = np.bincount(rows, minlength=len(chosen))
+    return np.ascontiguousarray(columns), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def samplers(log_odds: Floats, interaction: LowRank, tilts: Mapping[int, float]) -> dict[int, Sampler]:
+    """Return samplers of some components, with log-odds raised by tilts[c]."""
+    n_blocks = int(np.clip(MAX_BYTES // (8 * len(log_odds) * max(interaction.rank, 1) ** 2), 4, MAX_BLOCKS))
+    with one_blas_thread():
+        return {c: Sampler.of(log_odds[c] + tilt, interaction, c, n_blocks) for c, tilt in tilts.items()}
+
+
+def sample_low_rank(
+    samplers: Mapping[int, Sampler],
+    which: Ints,
+    rng: np.random.Generator,
+    k: int | None,
+    nonempty: bool,
+    threads: int | None,
+) -> list[Ints]:
+    """Draw one set from each component c in `which`: of k items, or nonempty ones."""
+    with one_blas_thread():
+
+        def draw(component: int, stream: np.random.Generator) -> Ints:
+            sampler = samplers[component]
+            if k is None:
+                return sampler.draw_nonempty(stream) if nonempty else sampler.draw(stream)
+            while True:  # about one in 2.5 standard deviations of |Y| draws has k items
+                drawn = sampler.draw(stream)
+                if len(drawn) == k:
+                    return drawn
+
+        return in_streams(which, rng, draw, threads)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """What draws from one component need. Items with the most interaction come first."""
+
+    Z: Floats
+    rates: Floats  # cumulative rates of a Poisson process that has a point at item i with probability p_i
+    order: Ints  # the items with interaction
+    roots: Floats  # √p of these
+    starts: Ints  # where blocks start in the order, and where the last one ends
+    log_left: Floats  # log det(I + S_R Ω) at these places
+    left: Floats  # Ω_R there
+
+    @classmethod
+    def of(cls, log_odds: Floats, interaction: LowRank, component: int, n_blocks: int) -> Sampler:
+        Z, active = interaction.Z, interaction.active
+        core = interaction.core[component if interaction.g > 1 else 0]
+        p = sigmoid(log_odds[active])
+        strength = p * np.einsum("ij,ij->i", Z[active], Z[active])
+        by_strength = np.argsort(-strength, kind="stable")
+        order, roots = active[by_strength], np.sqrt(p[by_strength])
+        starts = _block_starts(strength[by_strength], n_blocks)
+        r, last = len(core), len(starts) - 1
+        S, log_left, left = np.zeros((r, r)), np.empty(last + 1), np.empty((last + 1, r, r))
+        for at in range(last, -1, -1):
+            if at < last:
+                inside = slice(starts[at], starts[at + 1])
+                S += _gram(Z[order[inside]] * roots[inside, None])
+            log_left[at], left[at] = absorbed_core(core, S)
+        return cls(Z, np.cumsum(np.logaddexp(0, log_odds)), order, roots, starts, log_left, left)
+
+    def draw(self, rng: np.random.Generator) -> Ints:
+        """Draw a set."""
+        return np.asarray(np.union1d(self._independent(rng), self.order[self._interacting(rng)]))
+
+    def draw_nonempty(self, rng: np.random.Generator) -> Ints:
+        """Draw from the distribution given Y ≠ ∅: T ≠ ∅ and any S, or T = ∅ and S ≠ ∅."""
+        log_no_S = self.log_left[-1] - self.log_left[0]
+        some_T, some_Y = -np.expm1(-self.rates[-1]), -np.expm1(-self.rates[-1] + log_no_S)
+        if rng.random() * some_Y < some_T or not log_no_S < 0:
+            return np.asarray(np.union1d(self._some_independent(rng), self.order[self._interacting(rng)]))
+        return np.sort(self.order[self._interacting(rng, some=True)])
+
+    def _independent(self, rng: np.random.Generator) -> Ints:
+        return self._items_at(rng.random(rng.poisson(self.rates[-1])) * self.rates[-1])
+
+    def _some_independent(self, rng: np.random.Generator) -> Ints:
+        """Draw T given T ≠ ∅: first the first point of the process given that there is one."""
+        rate = self.rates[-1]
+        first = -np.log1p(rng.random() * np.expm1(-rate))
+        others = first + rng.random(rng.poisson(max(rate - first, 0.0))) * (rate - first)
+        return self._items_at(np.append(others, first))
+
+    def _items_at(self, points: Floats) -> Ints:
+        return np.asarray(np.minimum(np.searchsorted(self.rates, points, side="right"), len(self.rates) - 1))
+
+    def _interacting(self, rng: np.random.Generator, some: bool = False) -> Ints:
+        """Draw S, as places in the order; with `some`, given S ≠ ∅."""
+        taken, at, last = np.zeros(0, dtype=np.int64), 0, len(self.starts) - 1
+        while at < last:
+            B = self._rows(taken)
+            now, end = self._log_probability(at, B), self._log_probability(last, B)
+            if some and not len(taken):
+                least = now + np.log1p(rng.random() * np.expm1(end - now))
+            else:
+                least = now + np.log(1 - rng.random())
+                if end >= least:
+                    break
+            at = self._next_block(at, least, B)
+            places = np.arange(self.starts[at - 1], self.starts[at])
+            taken = np.append(taken, self._within(places, _given_included(self.left[at - 1], B), rng))
+        return taken
+
+    def _rows(self, places: Ints) -> Floats:
+        return np.asarray(self.Z[self.order[places]] * self.roots[places, None])
+
+    def _log_probability(self, at: int, B: Floats) -> float:
+        """Return log P(S has exactly these items in the blocks before), up to a constant."""
+        sign, log_det = np.linalg.slogdet(B @ self.left[at] @ B.T)
+        return float(self.log_left[at] + log_det) if sign > 0 else -np.inf
+
+    def _next_block(self, at: int, least: float, B: Floats) -> int:
+        """Return the end of the first block at which the probability of no further item falls below `least`."""
+        low, high = at, len(self.starts) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._log_probability(middle, B) < least:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _within(self, places: Ints, core: Floats, rng: np.random.Generator) -> Ints:
+        """Draw the items of S in a block that S enters; `core` is Ω' given the decisions before the block."""
+        found = np.zeros(0, dtype=np.int64)
+        while True:
+            few, core = self._narrow(places, core, rng)
+            B = self._rows(few)
+            K = B @ core @ B.T
+            inside = draw_one(K, rng, draw_place(first_item_probabilities(K), rng))
+            found, places = np.append(found, few[inside]), places[places > few[-1]]
+            if not len(places):
+                return found
+            K[np.arange(len(few)), np.arange(len(few))] -= ~np.isin(np.arange(len(few)), inside)
+            core = core - core @ B.T @ np.linalg.solve(K, B @ core)
+            if rng.random() < _probability_of_none(_gram(self._rows(places)), core):
+                return found
+
+    def _narrow(self, places: Ints, core: Floats, rng: np.random.Generator) -> tuple[Ints, Floats]:
+        """Return the first few places that S enters, given that it enters some, and Ω' given that it skips those
+        before."""
+        if len(places) <= MAX_SEQUENTIAL:
+            return places, core
+        of_all = _gram(self._rows(places))
+        while len(places) > MAX_SEQUENTIAL:
+            half = len(places) // 2
+            of_half = _gram(self._rows(places[:half]))
+            none, none_of_half = _probability_of_none(of_all, core), _probability_of_none(of_half, core)
+            if rng.random() * (1 - none) < none_of_half - none:
+                core = np.asarray(np.linalg.solve((np.eye(len(core)) - of_half @ core).T, core.T).T, dtype=float)
+                places, of_all = places[half:], of_all - of_half
+            else:
+                places, of_all = places[:half], of_half
+        return places, core
+
+
+def _block_starts(strength: Floats, n_blocks: int) -> Ints:
+    """Return the starts of blocks with similar sums of strength and number of items."""
+    n = len(strength)
+    share = np.cumsum(strength / max(strength.sum(), EPSILON) + 1 / max(n, 1)) / 2
+    inner = np.searchsorted(share, np.arange(1, n_blocks) / n_blocks)
+    return np.unique(np.concatenate([[0], inner, [n]]))
+
+
+def _gram(rows: Floats) -> Floats:
+    return np.asarray(rows.T @ rows)
+
+
+def _probability_of_none(S: Floats, core: Floats) -> float:
+    """Return the probability that S has no item of a block with gram matrix B_Hᵀ B_H: det(I − B_Hᵀ B_H Ω')."""
+    return float(np.linalg.det(np.eye(len(S)) - S @ core))
+
+
+def _given_included(core: Floats, B: Floats) -> Floats:
+    """Return Ω' given that the items with rows B are in S."""
+    return np.asarray(core - core @ B.T @ np.linalg.solve(B @ core @ B.T, B @ core)) if len(B) else core

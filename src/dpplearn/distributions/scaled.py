@@ -20,7 +20,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from dpplearn.arrays import Bools, Floats, Ints, read_only
-from dpplearn.distributions import low_rank_sampling, ranking, sampling, sizes
+from dpplearn.distributions import ranking, sampling, sizes
 from dpplearn.distributions.compiled import loops, worth_loading
 from dpplearn.distributions.components import (
     Best,
@@ -33,7 +33,7 @@ from dpplearn.distributions.components import (
     weighted_sum,
 )
 from dpplearn.distributions.interaction import Dense, Interaction, LowRank
-from dpplearn.distributions.passes import Share, over_threads
+from dpplearn.distributions.minors import Share, over_threads
 from dpplearn.errors import InputError
 
 MAX_LOG_ODDS = 700.0  # exp overflows above 709
@@ -168,7 +168,7 @@ class ScaledDPPs(Components):
         return of_items + self.interaction.log_minors(sets, threads) - self.log_Z
 
     def log_mixture(self, log_mass: Floats, sets: Sets, threads: int | None = None) -> Floats:
-        from dpplearn.distributions.segment_statistics import log_segments
+        from dpplearn.distributions.statistics import log_segments
 
         if self.interaction.g > 1:
             return super().log_mixture(log_mass, sets, threads)
@@ -249,7 +249,7 @@ class ScaledDPPs(Components):
             minors = root[:, :, None] * minors * root[:, None, :]
         minors = np.ascontiguousarray(minors + np.eye(len(items)))
         log_dets, left = (np.empty((len(orders), len(items), len(minors))) for _ in range(2))
-        loops("nested_minors").nested_minors(minors, np.ascontiguousarray(orders, np.int64), log_dets, left)
+        loops("elimination").nested_minors(minors, np.ascontiguousarray(orders, np.int64), log_dets, left)
         log_q = (self._log_p if inclusion else self._log_odds)[:, items]  # (m, k + 1)
         added = np.cumsum(log_q.T[orders], axis=1)  # (n_orders, k, m)
         log_p = np.concatenate([np.zeros((len(orders), 1, self.m)), added], axis=1) + log_dets
@@ -351,7 +351,7 @@ class ScaledDPPs(Components):
         return np.array(log_p), np.array(marginals)
 
     @cached_property
-    def _samplers(self) -> dict[int, low_rank_sampling.Sampler]:
+    def _samplers(self) -> dict[int, sampling.Sampler]:
         """The samplers made so far."""
         return {}
 
@@ -367,17 +367,17 @@ class ScaledDPPs(Components):
         if low_rank is not None:
             of_size = {c: sizes.low_rank_tilt(self._log_odds[c], low_rank, c, k) for c in needed} if k else {}
             missing = of_size if k else {c: 0.0 for c in needed if c not in self._samplers}
-            found = low_rank_sampling.samplers(self._log_odds, low_rank, missing)
+            found = sampling.samplers(self._log_odds, low_rank, missing)
             if not k:
                 self._samplers.update(found)
-            return low_rank_sampling.sample(found if k else self._samplers, which, rng, k, nonempty, threads)
+            return sampling.sample_low_rank(found if k else self._samplers, which, rng, k, nonempty, threads)
         dense = self.dense()
         if k is None:
             K = {c: dense.K(c) for c in needed}
         else:
             mu = {c: dense._eigenvalues[c] for c in needed}
             K = {c: sampling.marginal_kernel(dense.L(c), sizes.tilt_to_size(mu[c], k)) for c in needed}
-        return sampling.sample(K, which, rng, k, nonempty, threads)
+        return sampling.sample_dense(K, which, rng, k, nonempty, threads)
 
     def similarity(self, items: Ints) -> Similarity:
         return self.interaction.similarity(items)

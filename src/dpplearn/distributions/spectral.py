@@ -21,19 +21,24 @@ import numpy.typing as npt
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
 from dpplearn.distributions.compiled import loops, worth_loading
 from dpplearn.distributions.components import Best, Components, NextItems, Sets, Similarity, sigmoid, subset
-from dpplearn.distributions.decomposition import checked_eigh, svd_apart, symmetric_product, with_ones
 from dpplearn.distributions.determinants import (
     BATCH_NUMBERS,
     SMALL_PIVOT,
     SetMinors,
     adjoin_rows,
+    checked_eigh,
     log_gram,
     orthonormalised,
     singular_values,
     split_space,
+    svd_apart,
+    symmetric_product,
+    with_ones,
     zero_pivot,
 )
-from dpplearn.distributions.eigenvector_choice import (
+from dpplearn.distributions.interaction import similarity_of
+from dpplearn.distributions.ranking import top_compiled
+from dpplearn.distributions.sampling import (
     choice_given_size,
     choose,
     choose_at_least_one,
@@ -41,8 +46,6 @@ from dpplearn.distributions.eigenvector_choice import (
     inclusion_table,
     log_size_table,
 )
-from dpplearn.distributions.interaction import similarity_of
-from dpplearn.distributions.ranking import top_compiled
 from dpplearn.distributions.statistics import set_minors
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
@@ -519,7 +522,7 @@ class SpectralDPP(Components):
             draw_eigenvectors = partial(choose_at_least_one, self.eigenvalues)
         else:
             draw_eigenvectors = partial(choose, self.eigenvalues)
-        draw_items, n = loops("eigenvector_sampling").draw_items, len(which)
+        draw_items, n = loops("sampling").draw_items, len(which)
         seeds = np.random.default_rng(rng).integers(2**63, size=-(-n // DRAWS_PER_STREAM))
 
         def block(number: int) -> list[Ints]:

@@ -22,8 +22,8 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.interaction import Singles, absorbed_core, repelling_and_attracting, weighted_gram
-from dpplearn.distributions.passes import Share, over_threads
-from dpplearn.distributions.segment_statistics import segment_sums
+from dpplearn.distributions.minors import Share, over_threads
+from dpplearn.distributions.statistics import segment_sums
 from dpplearn.learners.kernels import Segments
 from dpplearn.learners.loop import Arrays, Step
 from dpplearn.learners.mixture import independent_log_odds
@@ -134,7 +134,7 @@ def gradient(
     def part(share: Share) -> tuple[Singles, list[Floats]]:
         into, rows = np.zeros_like(Z), share.among(len(batch.chosen))
         given = (active.indices, active.offsets, *batch[::-1], rows.start, rows.stop, into, NO_LOG_MINORS)
-        loops("low_rank_minors").minors_of(Z, repelling, *given)
+        loops("low_rank").minors_of(Z, repelling, *given)
         into /= total
         return into, [_subtract(into, Z, omega, each) for each in segments[share.thread :: share.of]]
 
@@ -171,8 +171,11 @@ def adam(at: Moments, parts: list[Singles], ridge: float, step: int, steps: int)
     total = parts[0]
     for other in parts[1:]:
         total += other
-    numbers = np.array([ridge, DECAY, SQUARE_DECAY, rate / of_mean, 1 / of_square], dtype=np.float32)
-    loops("adam").adam(*(each.ravel() for each in (at.Z, at.mean, at.square, total)), numbers)
+    Z, mean, square = at.Z, at.mean, at.square  # changed in place
+    slope = total - np.float32(ridge) * Z
+    mean += np.float32(1 - DECAY) * (slope - mean)
+    square += np.float32(1 - SQUARE_DECAY) * (slope**2 - square)
+    Z += np.float32(rate / of_mean) * mean / (np.sqrt(square / np.float32(of_square)) + np.float32(1e-8))
     return float(rate)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats, Ints
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.independent import SMOOTHING, chances
-from dpplearn.distributions.segment_statistics import (
+from dpplearn.distributions.statistics import (
     Normalisers,
     OfItems,
     minor_sums,

@@ -24,7 +24,7 @@ import numpy as np
 from dpplearn.arrays import EPSILON, Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of

@@ -10,7 +10,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.parts import AnyBaskets
-from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.spectral import BORDER, SpectralDPP
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.text import count

@@ -11,8 +11,8 @@ formula, and a Python loop over `range(k)` is unrolled. Loops that must exist at
 these change are a `Sum`.
 
 Sizes. For each size from 2 to SMALL a separate function without loops is written, in which all numbers stay in
-registers or on the stack. Larger sizes share `_any_sets`, with loops at run time and a work array. Sets above
-`distributions.minors.LARGE` items go through LAPACK and never come here. Sets of one item need only their weights.
+registers or on the stack. Larger sizes share `_any_sets`, with loops at run time and a work array. Sets of one item
+need only their weights.
 
 Guards. C is L scaled to a unit diagonal, so pivots lie between 0 and 1. A pivot below `smallest` cannot be
 distinguished from 0: the set is left out, and its weight is summed separately. Lanes cannot branch one by one, so the

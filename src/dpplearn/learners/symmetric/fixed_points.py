@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from dpplearn.arrays import EPSILON, Floats
-from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import Step
 from dpplearn.learners.starts import prepared

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpplearn.arrays import Floats
-from dpplearn.distributions.decomposition import eigh_apart
+from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import Statistics, log_likelihood, mean_log_likelihood, statistics
 from dpplearn.learners.loop import Step

@@ -1,4 +1,4 @@
-"""The compiled inner loops of the samplers. Imported only when first used: numba is slow to load."""
+"""Compiled loops of the samplers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from dpplearn.distributions.compiled.signatures import COUNTS, MATRIX
+from dpplearn.distributions.compiled.signatures import COUNTS, MATRIX, OUT_MATRIX
 
 OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 
@@ -87,3 +87,73 @@ def draw_items(vectors, squares, chosen, offsets, rng, items):  # type: ignore[n
                 basis[taken, a] = v[a] / length
             items[offsets[draw] + taken] = i
             taken += 1
+
+
+@njit(types.void(OUT_MATRIX, types.int64, types.float64), **OPTIONS)
+def eliminate(work, p, pivot):  # type: ignore[no-untyped-def]
+    """Replace what comes after p by its Schur complement."""
+    row = work[p]
+    for i in range(p + 1, len(work)):
+        below = work[i]
+        by = below[p] / pivot
+        for j in range(p + 1, len(work)):
+            below[j] -= by * row[j]
+
+
+@njit(types.float64(MATRIX, OUT_MATRIX, types.float64[::1]), **OPTIONS)
+def first_item_probabilities(K, work, chances):  # type: ignore[no-untyped-def]
+    """Write P(p ∈ Y, no item before p ∈ Y) into `chances` and return the sum, P(Y ≠ ∅)."""
+    work[:] = K
+    none = 1.0
+    total = 0.0
+    for p in range(len(K)):
+        inside = min(max(work[p, p], 0.0), 1.0)
+        chances[p] = none * inside
+        total += chances[p]
+        none *= 1.0 - inside
+        if none == 0.0:  # p is certain given that no item before it is in: no later item can be the first
+            chances[p + 1 :] = 0.0
+            break
+        eliminate(work, p, work[p, p] - 1.0)
+    return total
+
+
+@njit(types.int64(MATRIX, types.int64, types.int64, types.npy_rng, OUT_MATRIX, types.int64[::1]), **OPTIONS)
+def draw(K, k, first, rng, work, taken):  # type: ignore[no-untyped-def]
+    """Draw a set of the DPP with marginal kernel K into `taken` and return its size.
+
+    With k ≥ 0, draw until a set has k items. With first ≥ 0, that item is in and those before it are not.
+
+    Item after item is in with probability K_jj, given those before; then K of the others becomes its Schur complement,
+    of K_jj or, where the item is out, of K_jj − 1. [Poulson20, Launay20]
+    """
+    n = len(K)
+    while True:
+        for i in range(n):
+            for j in range(n):
+                work[i, j] = K[i, j]
+        size = 0
+        for p in range(n):
+            if p == first or (p > first and rng.random() < work[p, p]):
+                taken[size] = p
+                size += 1
+            else:
+                work[p, p] -= 1
+            scale = 1 / work[p, p]
+            pivot = work[p]
+            four = p + 1 + (n - p - 1) // 4 * 4
+            for i in range(p + 1, four, 4):  # at a time: what is read of the pivot's row serves all of them
+                a, b, c, d = work[i], work[i + 1], work[i + 2], work[i + 3]
+                at_a, at_b, at_c, at_d = a[p] * scale, b[p] * scale, c[p] * scale, d[p] * scale
+                for j in range(p + 1, n):
+                    x = pivot[j]
+                    a[j] -= at_a * x
+                    b[j] -= at_b * x
+                    c[j] -= at_c * x
+                    d[j] -= at_d * x
+            for i in range(four, n):
+                factor = work[i, p] * scale
+                for j in range(p + 1, n):
+                    work[i, j] -= factor * pivot[j]
+        if k < 0 or size == k:
+            return size
