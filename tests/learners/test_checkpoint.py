@@ -153,16 +153,6 @@ def test_a_full_disk_keeps_the_old_file_warns_once_and_does_not_end_the_fit(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_weights_and_quality_are_saved_too(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    models = [dl.fit_dpp(BASKETS, "em", init=init, rng=0, max_iter=3).model for init in ("moments", "wishart")]
-    for fit in (partial(dl.fit_weights, models=models), dl.fit_quality):
-        result = fit(BASKETS, callback=Checkpoint(path))
-        saved = dl.load(path)
-        assert (saved.learned.learner, saved.items) == (result.model.learned.learner, BASKETS.items)
-        assert saved.log_likelihood(BASKETS) == pytest.approx(result.history.log_likelihood[-1], abs=0.01)
-
-
 # Low-rank fits follow a schedule: 60 passes of EM, then 200 batches, of which every 20 make an iteration.
 
 

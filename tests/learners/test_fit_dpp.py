@@ -62,16 +62,6 @@ def test_likelihoods_and_evaluations_of_the_result_are_those_of_its_models(learn
     assert result.model.learned.evaluations == evaluations[-1]
 
 
-def test_history_starts_with_the_start_and_has_one_entry_an_iteration() -> None:
-    start = DPP(random_kernel(np.random.default_rng(1)))
-    result = fit_dpp(BASKETS, start=start, max_iter=7, tol=0)
-    assert result.history.log_likelihood[0] == pytest.approx(start.log_likelihood(BASKETS))
-    assert result.history.step_size[0] == 0
-    assert {len(column) for column in result.history.columns.values()} == {8}
-    assert np.all(np.diff(result.history.seconds) > 0)
-    assert (result.n_iter, result.stop, result.converged) == (7, Stop.MAX_ITER, False)
-
-
 def test_no_iteration_returns_the_start_even_below_independent_items() -> None:
     start = DPP(random_kernel(np.random.default_rng(1)))
     result = fit_dpp(BASKETS, "em", start=start, max_iter=0)
@@ -199,11 +189,6 @@ def test_the_kernel_that_the_baskets_were_drawn_from_is_recovered(learner: str) 
     np.testing.assert_allclose(found.K**2, truth.K**2, atol=0.02)
 
 
-def test_the_default_is_lbfgs_from_moments_with_shrinkage() -> None:
-    learned = dl.fit_dpp(BASKETS, rng=0).model.learned
-    assert (learned.learner, learned.start, learned.shrinkage_chosen) == ("lbfgs", "moments", True)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("category", ["safety", "carseats", "furniture"])
 def test_the_default_is_near_the_best_model_of_the_registries_in_40_evaluations(shared: Path, category: str) -> None:
@@ -295,15 +280,3 @@ def test_work_that_exceeds_the_memory_is_refused(monkeypatch: pytest.MonkeyPatch
     ):
         with pytest.raises(InputError):
             work()
-
-
-def test_the_memory_needed_grows_with_the_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 40 items, 10 segments fit into a megabyte, and 100 do not."""
-    baskets = dl.Baskets.from_lists([[i, (i + 1) % 40] for i in range(40)])
-    monkeypatch.setattr(memory, "memory_limit", lambda: 1e6)
-    assert dl.fit(baskets, segments=10, rng=0, max_iter=0).n_iter == 0
-    with pytest.raises(InputError, match="40"):
-        dl.fit(baskets, segments=100, rng=0, max_iter=0)
-    monkeypatch.setattr(memory, "memory_limit", lambda: 1000.0)
-    with pytest.raises(InputError):
-        dl.fit(baskets, attraction=3)

@@ -95,11 +95,3 @@ def test_a_start_with_other_items_is_taken_up() -> None:
     assert again.model.n_segments == 2
     np.testing.assert_array_equal(components(again.model).interaction.Z[:N], components(first.model).interaction.Z)
     np.testing.assert_allclose(components(again.model).log_odds[:, :N], components(first.model).log_odds)
-
-
-def test_a_dense_start_gives_its_segments() -> None:
-    dense = dl.fit(FEW, segments=2, rng=0, max_iter=20)
-    there = dl.fit(FEW, start=dense.model, attraction=2, rng=0, max_iter=0)
-    np.testing.assert_allclose(components(there.model).log_odds, components(dense.model).log_odds, rtol=1e-6)
-    back = dl.fit(FEW, start=there.model, rank=2, rng=0, max_iter=0)
-    np.testing.assert_allclose(components(back.model).log_odds, components(there.model).log_odds, rtol=1e-6)

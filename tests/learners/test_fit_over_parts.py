@@ -30,14 +30,6 @@ def test_every_learner_takes_the_same_steps_over_parts(learner: str) -> None:
     assert (parts.model.learned.n_baskets, parts.model.learned.weight) == (300, 300.0)
 
 
-@pytest.mark.parametrize("baskets", [BASKETS, NOT_EMPTY], ids=["some empty", "none empty"])
-def test_nonempty_is_decided_by_all_parts(baskets: Baskets) -> None:
-    parts, whole = (dl.fit(data, rng=0, segments=2, max_iter=3) for data in (in_parts(baskets), baskets))
-    assert parts.model.nonempty == whole.model.nonempty == (baskets is NOT_EMPTY)
-    with pytest.raises(InputError, match="300"):
-        dl.fit(PARTS, nonempty=True)
-
-
 def test_what_the_model_keeps_of_its_data_is_of_all_parts() -> None:
     kept, expected = (dl.fit_dpp(data, "em", max_iter=1).model.training for data in (PARTS, BASKETS))
     assert kept is not None
@@ -79,14 +71,6 @@ def test_the_validation_set_is_a_fraction_of_every_part() -> None:
     single = Parts.of([Baskets.from_lists([[0]], n_items=2)] * 3)
     with pytest.raises(InputError, match=r"0.*3"):
         dl.fit_dpp(single, "em", validation=0.2)
-
-
-def test_restarts_are_the_same_for_any_number_of_threads() -> None:
-    one, two = (dl.fit(PARTS, rng=0, segments=2, restarts=2, max_iter=3, threads=threads) for threads in (1, 2))
-    for name, array in one.model.distribution.arrays().items():
-        np.testing.assert_array_equal(array, two.model.distribution.arrays()[name])
-    np.testing.assert_array_equal(one.history.log_likelihood, two.history.log_likelihood)
-    assert len(one.restarts) == 2
 
 
 def test_options_that_need_all_baskets_in_one_piece_are_refused() -> None:

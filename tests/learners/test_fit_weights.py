@@ -63,13 +63,6 @@ def test_the_weights_are_the_optimum_and_the_model_is_their_mixture(given: str) 
     assert fit.converged
 
 
-def test_a_kernel_that_explains_nothing_better_gets_no_weight_at_all() -> None:
-    repels = dl.DPP.from_K([[0.5, 0.5], [0.5, 0.5]], ["cot", "crib"])
-    apart = dl.DPP.from_K([[0.5, 0.0], [0.0, 0.5]], ["cot", "crib"])
-    fit = dl.fit_weights([["cot"], ["crib"]] * 20, [apart, repels], nonempty=False)
-    np.testing.assert_allclose(fit.model.distribution.weights, [0, 1], atol=1e-8)
-
-
 def problem(seed: int, n: int = 200, m: int = 6) -> WeightsProblem:
     rng = np.random.default_rng(seed)
     return WeightsProblem.of(3 * rng.standard_normal((n, m)), rng.random(n))

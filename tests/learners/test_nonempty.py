@@ -73,13 +73,6 @@ def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> N
     np.testing.assert_allclose(p / (1 - np.prod(1 - p)), BASKETS.frequencies(), rtol=1e-9)
 
 
-def test_the_other_learners_refuse_nonempty() -> None:
-    assert sorted(ABLE) == ["adam", "lbfgs"]
-    for learner in set(LEARNERS) - set(ABLE):
-        with pytest.raises(InputError, match=learner):
-            fit_dpp(BASKETS, learner, nonempty=True)
-
-
 def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:
     with pytest.raises(InputError, match=r"1 of 2"):
         fit_dpp([[0], []], nonempty=True)

@@ -184,16 +184,3 @@ def test_scores_that_are_all_the_same_have_no_slope_that_is_told() -> None:
     assert fit.slope.value == pytest.approx(0, abs=1e-9)
     assert np.isnan(fit.slope.standard_error)
     assert np.isfinite(fit.intercept.value)
-
-
-def test_items_of_a_model_whose_labels_are_integers_are_found_by_label() -> None:
-    model = dl.DPP.from_K(np.eye(3) * 0.4 + 0.05, [10, 20, 30])
-    slates = [([10, 30], [0.5, 0.1], [10]), ([30, 20], [0.7, 0.2], [])] * 5 + [([20, 10], [0.3, 0.2], [20, 10])]
-    assert model.rerank([30, 20], [0.1, 0.2], strength=fit_slates(slates, model)) == [20, 30]
-    with pytest.raises(dl.InputError, match="40"):
-        fit_slates([*slates, ([40], [0.1], [])], model)
-
-
-def test_blanks_around_items_of_a_file_are_no_part_of_them(tmp_path: Path) -> None:
-    (tmp_path / "slates.csv").write_text("slate,item,score,chosen\n1, cot ,0.5,1\n2,cot,0.4, 0\n")
-    assert dl.read_slates(tmp_path / "slates.csv").catalogue.labels == ("cot",)

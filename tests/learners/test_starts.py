@@ -10,7 +10,7 @@ import pytest
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, InputWarning
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.distributions.independent import before_truncation, independent
+from dpplearn.distributions.independent import independent
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.starts import INITIALISERS, adapted, moments, prepared, wishart
@@ -58,18 +58,6 @@ def test_moments_says_that_it_is_diagonal_when_no_pair_repels() -> None:
     with pytest.warns(InputWarning):
         start = moments(baskets, RNG)
     np.testing.assert_allclose(start.K, np.diag([0.5, 0.5]))
-
-
-def test_truncation_gives_the_frequencies_back() -> None:
-    for frequencies in ([0.6, 0.5], [0.5, 0.5, 0.001], [0.01] * 1000, [0.999, 0.2], [1.0, 0.3], [1.0], [0.9] * 400):
-        m = np.array(frequencies)
-        p = before_truncation(m)
-        np.testing.assert_allclose(p / -np.expm1(np.log1p(-np.minimum(p, 1 - 1e-16)).sum()), m, rtol=1e-8)
-        assert np.all((p >= 0) & (p <= m))
-    for frequencies in ([0.25, 0.5, 0.25], [0.1], [0.2, 0.3]):  # of sum 1 or less: the rarer the items, the better
-        p = before_truncation(np.array(frequencies))
-        assert 0 < p.sum() <= 1e-5
-        np.testing.assert_allclose(p / p.sum(), np.array(frequencies) / sum(frequencies), rtol=1e-12)
 
 
 def named(names: str, seed: int = 0) -> tuple[DPP, Baskets]:
@@ -138,15 +126,6 @@ def test_preparing_couples_independent_items_that_repel() -> None:
     assert np.count_nonzero(repelling) > 5
     lam, V = np.linalg.eigh(repelling)
     np.testing.assert_allclose(K, V * np.where(lam <= 1e-12, 0.001, lam) @ V.T, atol=1e-12)
-
-
-def test_preparing_couples_a_single_independent_item_and_leaves_the_others() -> None:
-    K = with_spectrum(0.4, 0.45, 0.5, 0.55, 0.6).K.copy()
-    K[0, 1:] = K[1:, 0] = 0
-    found = prepared(SpectralDPP.from_K(K), REPELLING).K
-    m = REPELLING.frequencies()
-    assert found[0, 1] == pytest.approx(np.sqrt(m[0] * m[1]))  # which never meet
-    np.testing.assert_allclose(found[1:, 1:], K[1:, 1:], atol=1e-12)
 
 
 @pytest.mark.parametrize("learner", ["lbfgs", "natural-em", "picard", "mm", "adam"])

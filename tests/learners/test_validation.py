@@ -45,12 +45,6 @@ def test_the_model_is_the_iteration_with_the_highest_validation_likelihood(learn
     assert (learned.validation, learned.validation_log_likelihood) == (0.25, pytest.approx(max(likelihoods)))
 
 
-def test_a_run_that_ends_with_its_best_iteration_has_converged_by_its_tolerance() -> None:
-    result = fit_dpp(sampled(0, n=2000), "em", init="wishart", validation=0.5, rng=1, tol=0.01)
-    assert result.history.validation.argmax() == result.n_iter
-    assert (result.stop, result.converged) == (Stop.TOLERANCE, True)
-
-
 @pytest.mark.parametrize("kind", ["dpp", "mixture", "low-rank"])
 def test_the_gain_is_measured_on_baskets_that_chose_nothing(kind: str) -> None:
     """Baskets that choose the iteration, or the weight of the blend, would favour the model that they chose."""
@@ -101,13 +95,6 @@ def test_the_weight_of_the_record_is_that_of_the_training_statistics(weights: st
         assert model.learned.weight == pytest.approx(
             each.sum() if weights == "counts" else (each.sum() ** 2) / (each @ each)
         )
-
-
-def test_a_weight_is_as_good_as_repetition() -> None:
-    doubled = Baskets.from_lists([*BASKETS, *BASKETS], n_items=6)
-    one, other = fit_dpp(BASKETS.reweighted(2.0), **SETTINGS), fit_dpp(doubled, **SETTINGS)
-    np.testing.assert_array_equal(one.model.kernel.K, other.model.kernel.K)
-    np.testing.assert_array_equal(one.history.validation, other.history.validation)
 
 
 def test_the_restart_with_the_highest_validation_likelihood_is_returned() -> None:

@@ -60,11 +60,6 @@ def test_the_weight_learned_is_that_under_which_the_items_held_out_are_likeliest
     assert 0 < best < 1
 
 
-def test_without_a_basket_of_two_there_is_no_weight() -> None:
-    small = Baskets.from_lists([[1], []], n_items=N)
-    assert blend_weight(MODEL.distribution, TRAINING, small, np.random.default_rng(0)) is None
-
-
 def test_an_impossible_basket_is_refused_with_and_without_a_blend() -> None:
     baskets = Baskets.from_lists([["a"], ["b"], ["c"], ["a", "c"]])
     never = DPP.from_K([[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0.5]], ["a", "b", "c"])

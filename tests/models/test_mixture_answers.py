@@ -66,10 +66,3 @@ def test_independent_items_are_neither_substitutes_nor_complements(n_segments: i
     model = dl.Mixture.from_arrays(np.full(n_segments, 1 / n_segments), log_odds, np.zeros((30, 30)))
     assert [model.substitutes(i) + model.complements(i) for i in range(30)] == [[]] * 30
     assert [each.likes for each in model.segments()] == [()] * n_segments
-
-
-def test_a_set_larger_than_the_catalogue_ends_with_the_catalogue_and_says_so() -> None:
-    model = dl.Mixture.from_arrays([1.0], np.zeros((1, 3)), np.zeros((3, 3)), items=["a", "b", "c"])
-    found = model.complete(["a"], k=9)
-    assert set(found) == {"a", "b", "c"}
-    assert "3 of 9" in found.note

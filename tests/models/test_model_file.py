@@ -130,13 +130,6 @@ def test_an_invalid_value_with_a_valid_checksum_is_refused_by_name(
         load(path)
 
 
-def test_a_mixture_of_one_given_model_is_loaded(tmp_path: Path) -> None:
-    Mixture.of([MODEL]).save(tmp_path / "m")
-    found = load(tmp_path / "m")
-    assert isinstance(found, Mixture)
-    assert found.log_prob(["crib"]) == pytest.approx(MODEL.log_prob(["crib"]), abs=1e-12)
-
-
 def test_the_file_is_ordinary_safetensors_and_names_the_versions_that_wrote_it(saved: Path) -> None:
     with safe_open(saved, framework="numpy") as file:
         assert set(file.keys()) == {"eigenvalues", "eigenvectors", "log_mass", "log_empty"}

@@ -82,14 +82,6 @@ def test_a_copy_of_an_independent_item_is_independent_of_it_and_one_of_a_duplica
     np.testing.assert_allclose(twins.marginals(), 0.25)
 
 
-def test_several_items_may_be_like_one_or_each_like_its_own() -> None:
-    model = models()["mixture"]
-    both = model.with_items(["a", "b"], like="cot").marginals()
-    np.testing.assert_allclose(both[[N, N + 1]], both[1], rtol=1e-9)
-    each = model.with_items(["a", "b"], like={"a": "cot", "b": "crib"}).marginals()
-    np.testing.assert_allclose(each[[N, N + 1]], each[[1, 2]], rtol=1e-9)
-
-
 @pytest.mark.parametrize("kind", ["dpp", "mixture, nonempty", "low-rank", "weighted"])
 def test_the_model_is_kept_with_what_was_added(kind: str, tmp_path: Path) -> None:
     more = models()[kind].with_items(["toy"], like="bib").with_items(["pram"])

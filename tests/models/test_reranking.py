@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dpplearn import DPP, InputError, Mixture
@@ -125,14 +124,6 @@ def test_where_no_set_is_empty_by_the_kernel_itself_it_is_the_limit() -> None:
     assert DPP(SpectralDPP(lam, V)).rerank([range(6)] * 20, scores, 4) == expected
 
 
-def test_logarithms_are_taken_as_they_are() -> None:
-    model, logits = MODELS["dpp"](), np.linspace(-3, 2, N)
-    expected = model.rerank(NAMES, np.exp(logits), 5)
-    assert model.rerank(NAMES, logits, 5, log=True) == expected
-    assert model.rerank(NAMES, logits + 100, 5, log=True) == expected
-    assert model.rerank(NAMES[:2], [-np.inf, -5], log=True) == NAMES[1::-1]
-
-
 def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
     model = MODELS["dpp"]()
     items, scores = ["new", "item 1", "item 2"], [0.2, 0.5, 0.1]
@@ -163,24 +154,3 @@ def test_unknown_candidates_are_refused_or_left_out_with_their_scores() -> None:
 def test_what_cannot_be_reranked_is_refused(items: object, scores: object, more: dict[str, float]) -> None:
     with pytest.raises(InputError):
         MODELS["dpp"]().rerank(items, scores, **more)  # type: ignore[call-overload]
-
-
-def test_candidates_come_as_anything_that_has_an_order() -> None:
-    model, items, scores = MODELS["dpp"](), ["item 1", "item 2", "item 3"], [0.2, 0.9, 0.4]
-    expected = model.rerank(items, scores)
-    index = [7, 8, 9]
-    assert model.rerank(pd.Series(items, index), pd.Series(scores, index)) == expected  # type: ignore[arg-type]
-    assert model.rerank(iter(items), scores) == expected  # type: ignore[call-overload]
-    numbered = DPP(random_kernel(np.random.default_rng(0), N))
-    ids, ranks = np.array([[3, 1, 4], [1, 5, 0]]), np.array([[3, 2, 1], [3, 2, 1]], dtype=np.float32)
-    assert numbered.rerank(ids, ranks, 3, strength=0) == ids.tolist()
-
-
-def test_a_mixture_of_mixtures_reranks() -> None:
-    """Segments that share an interaction count with their common weight."""
-    mixture, dpp = MODELS["mixture"](), MODELS["dpp"]()
-    both = Mixture.of([mixture, dpp], [0.7, 0.3])
-    np.testing.assert_allclose(both.distribution.similarity(np.arange(N)[None])[0], [0.7, 0.3])
-    scores = np.linspace(1, 2, N)
-    assert sorted(both.rerank(NAMES, scores, k=N)) == sorted(NAMES)
-    assert Mixture.of([mixture, mixture]).rerank(NAMES, scores, k=3) == mixture.rerank(NAMES, scores, k=3)

@@ -314,7 +314,7 @@ def _remark(name: str, part: dict[str, Any], kind: str, *, of_features: bool) ->
 
 
 def with_unseen(
-    learned: Provenance, law: SetDistribution, training: Training, baskets: Baskets, *, nonempty: bool
+    learned: Provenance, distribution: SetDistribution, training: Training, baskets: Baskets, *, nonempty: bool
 ) -> Provenance:
     """Return the record with the gain over independent items on baskets that the model was not learned from.
 
@@ -325,7 +325,7 @@ def with_unseen(
     if len(baskets) < 2 or not weights.sum() > 0:
         return learned
     p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
-    each = law.log_prob(baskets) - IndependentItems(p, nonempty).log_prob(baskets)
+    each = distribution.log_prob(baskets) - IndependentItems(p, nonempty).log_prob(baskets)
     if not np.isfinite(each[weights > 0]).all():
         return learned
     each = np.where(weights > 0, each, 0)

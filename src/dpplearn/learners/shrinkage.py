@@ -130,8 +130,8 @@ def choose_shrinkage(
             return None
         kernel = cast(SpectralDPP, end.kernel)
         test = baskets.weighted(weights)
-        laws = (distribution_of(shrink(kernel, train, s, nonempty=nonempty), nonempty=nonempty) for s in PATH)
-        return np.array([test.weights @ law.log_prob(test, 1) for law in laws])
+        shrunk = (distribution_of(shrink(kernel, train, s, nonempty=nonempty), nonempty=nonempty) for s in PATH)
+        return np.array([test.weights @ each.log_prob(test, 1) for each in shrunk])
 
     workers = min(thread_count(task.problem.threads), n_used)
     with one_blas_thread(), ThreadPoolExecutor(workers, thread_name_prefix="dpplearn-fold") as executor:

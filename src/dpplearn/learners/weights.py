@@ -164,8 +164,8 @@ class GivenModels(Problem):
     def independent_log_likelihood(self) -> float:
         if self.k is None:
             return super().independent_log_likelihood()
-        law = IndependentItems(self.baskets.frequencies())
-        return float(law.mean_log_likelihood(self.baskets) - law.log_sizes()[self.k])
+        items = IndependentItems(self.baskets.frequencies())
+        return float(items.mean_log_likelihood(self.baskets) - items.log_sizes()[self.k])
 
     def finished(self, step: Step) -> Finished:
         to_gain = self.likelihoods.excess(step.parameters["weights"])

@@ -426,28 +426,6 @@ class SetModel:
         """Return `complete` of the empty basket: the most probable set found greedily."""
         return self.complete((), k)
 
-    @overload
-    def rerank(  # type: ignore[overload-overlap]
-        self,
-        items: Sequence[Label],
-        scores: npt.ArrayLike,
-        k: int = 10,
-        strength: float | SlatesFit = 1.0,
-        *,
-        log: bool = False,
-        unknown: str = "error",
-    ) -> list[Label]: ...
-    @overload
-    def rerank(
-        self,
-        items: Sequence[Sequence[Label]] | npt.NDArray[Any],
-        scores: Sequence[npt.ArrayLike] | npt.NDArray[Any],
-        k: int = 10,
-        strength: float | SlatesFit = 1.0,
-        *,
-        log: bool = False,
-        unknown: str = "error",
-    ) -> list[list[Label]]: ...
     def rerank(
         self,
         items: Any,
@@ -457,7 +435,7 @@ class SetModel:
         *,
         log: bool = False,
         unknown: str = "error",
-    ) -> list[Label] | list[list[Label]]:
+    ) -> list[Any]:
         """Choose k candidates of another recommender by its scores and by the interactions of this model.
 
         A greedy search for the set Y with the largest Σ log(score) + strength · log det S_Y, where S is the interaction
@@ -495,17 +473,9 @@ class SetModel:
 
     # Draws.
 
-    @overload
-    def sample(
-        self, n: None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
-    ) -> list[Label]: ...
-    @overload
-    def sample(
-        self, n: int, k: int | None = None, rng: Seed = None, *, threads: int | None = None
-    ) -> list[list[Label]]: ...
     def sample(
         self, n: int | None = None, k: int | None = None, rng: Seed = None, *, threads: int | None = None
-    ) -> list[Label] | list[list[Label]]:
+    ) -> list[Any]:
         """Draw sets exactly from the distribution.
 
         Parameters

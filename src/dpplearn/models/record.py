@@ -59,7 +59,7 @@ class History:
 
 @dataclass(frozen=True)
 class Provenance:
-    """How a model was fitted. Unknown values are None; for a model that was not fitted, all are.
+    """Record of how a model was fitted. Unknown values are None; for a model that was not fitted, all are.
 
     Log-likelihoods are means per basket under the distribution that `nonempty` or `size` determines.
 

@@ -52,13 +52,6 @@ def test_the_gradient_is_the_slope(repelling: int, attracting: int, threads: int
     assert sum(float(np.vdot(part, direction)) for part in parts) == pytest.approx(slope, abs=1e-4 * size)
 
 
-def test_items_that_do_not_interact_are_left_out_of_the_baskets() -> None:
-    active = Active.of(BASKETS, np.arange(0, N, 3))
-    for row, basket in enumerate(LISTS):
-        seen = active.items[active.indices[active.offsets[row] : active.offsets[row + 1]]]
-        assert sorted(seen.tolist()) == sorted(item for item in basket if item % 3 == 0)
-
-
 def test_batches_divide_the_weight_of_every_basket_evenly() -> None:
     weights = np.array([1.0, 1, 1, 0.4, 2.5, 40, 41.3, 1000])
     parts = [Batch.of(weights, number, 40, np.random.default_rng(3)) for number in range(40)]

@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.linalg import expm
 
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
@@ -14,7 +13,6 @@ from dpplearn.distributions.statistics import mean_log_likelihood, statistics
 from dpplearn.learners.symmetric.em import LARGEST_ANGLE, e_step, natural_angles, natural_em, rotation
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import PROBLEMS, random_kernel
-from helpers.slopes import assert_slope
 
 BASKETS = PROBLEMS["sampled from a DPP"]
 
@@ -62,11 +60,6 @@ def test_the_rotation_is_orthogonal(scale: float) -> None:
     R = rotation(scale * random_skew())
     np.testing.assert_allclose(R.T @ R, np.eye(6), atol=1e-13)
     assert np.linalg.det(R) == pytest.approx(1)
-
-
-def test_the_rotation_is_the_exponential_up_to_the_third_order() -> None:
-    S = random_skew()
-    assert_slope(lambda eta: float(np.linalg.norm(rotation(eta * S) - expm(eta * S))), 3, first=0.1)
 
 
 def test_one_evaluation_a_step_where_there_is_enough_data() -> None:

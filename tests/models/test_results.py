@@ -1,0 +1,91 @@
+"""Results print their tables and return plain values; edge cases of models that once gave NaN or other bits."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain, combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpplearn as dl
+from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.utils.files import json_safe
+
+ITEMS = ["bib", "cot", "crib", "mug"]
+BASKETS = [["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["mug", "cot"], []] * 20
+FEATURES = {"item": ITEMS, "price": [3.0, 90.0, 120.0, 7.0]}
+
+
+def results() -> dict[str, object]:
+    slates = [(ITEMS, [0.4, 0.3, 0.2, 0.1], ["bib"]), (ITEMS, [0.1, 0.3, 0.2, 0.4], ["mug", "cot"])] * 20
+    models = [dl.fit_dpp(BASKETS, shrinkage=s).model for s in (0.1, 1)]
+    return {
+        "fit": dl.fit(BASKETS, segments=2, rng=0, validation=0.2),
+        "fit_dpp": dl.fit_dpp(BASKETS, rng=0, restarts=2),
+        "fit_quality": dl.fit_quality(BASKETS, features=FEATURES),
+        "fit_weights": dl.fit_weights(BASKETS, models),
+        "quality": dl.fit_quality(BASKETS).quality,
+        "posterior": dl.posterior(BASKETS, features=FEATURES, draws=100, rng=0),
+        "slates": dl.fit_slates(slates, {item: item[0] for item in ITEMS}),
+    }
+
+
+def test_results_are_tables_of_80_columns_and_plain_values() -> None:
+    for name, result in results().items():
+        lines = str(result).splitlines()
+        assert max(map(len, lines)) <= 80, name
+        assert len(lines) > 3
+        assert json.loads(json.dumps(json_safe(result.to_dict()), allow_nan=False))  # type: ignore[attr-defined]
+        assert "\n" not in repr(result)
+
+
+def test_the_report_of_a_fit_compares_with_independent_items_on_both_sets() -> None:
+    train, test = dl.Baskets.from_lists(BASKETS).split(0.7, rng=0)
+    result = dl.fit_dpp(train, "em", rng=0)
+    report = result.to_dict(test)
+    assert report["kind"] == "dpp"
+    assert report["train"]["log_likelihood"] == result.log_likelihood
+    assert report["test"]["log_likelihood"] == pytest.approx(result.model.log_likelihood(test), abs=1e-12)
+    assert report["test"]["n_baskets"] == len(test)
+    assert result.to_dict()["test"] is None
+
+
+def test_a_certain_eigenvalue_and_an_excluded_item_leave_no_nan() -> None:
+    V = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    model = dl.DPP(SpectralDPP(np.array([1.0, 0.6, 0.3, 0.2]), V), ITEMS, nonempty=True)
+    part = model.restrict(["bib", "cot", "crib"])  # which may be empty, although the model never is
+    assert part.log_prob([]) > -np.inf
+    rest = part.given(exclude=["bib"])
+    sets = list(chain.from_iterable(combinations(["cot", "crib"], k) for k in range(3)))
+    p = np.exp([part.log_prob(each) for each in sets])
+    expected = [sum(q for q, each in zip(p, sets, strict=True) if item in each) / p.sum() for item in rest.items]
+    np.testing.assert_allclose(rest.marginals(), expected, atol=1e-12)
+    assert np.isfinite(part.with_items(["pram"]).marginals()).all()
+
+
+def test_inclusion_probabilities_of_extreme_odds_are_those_of_enumeration_and_never_negative() -> None:
+    rng = np.random.default_rng(1)
+    log_odds = rng.uniform(-18, 18, (2, 5))
+    A = rng.standard_normal((5, 5))
+    model = dl.Mixture.from_arrays([0.4, 0.6], log_odds, 0.3 * A @ A.T + A - A.T)
+    sets = list(chain.from_iterable(combinations(range(5), k) for k in range(6)))
+    p = np.exp([model.log_prob(each) for each in sets])
+    assert p.sum() == pytest.approx(1, abs=1e-12)
+    for chosen in sets:
+        expected = sum(q for q, each in zip(p, sets, strict=True) if set(chosen) <= set(each))
+        assert model.inclusion_prob(chosen) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def test_marginals_of_a_low_rank_model_are_the_same_after_save_and_load(tmp_path: Path) -> None:
+    model = dl.fit(BASKETS, segments=2, rank=1, attraction=2, rng=0, validation=0.0).model
+    model.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(dl.load(tmp_path / "model.safetensors").marginals(), model.marginals())
+
+
+def test_substitutes_of_both_kinds_of_models_are_relations() -> None:
+    for model in (dl.fit_dpp(BASKETS, shrinkage=0).model, dl.fit(BASKETS, segments=1, rng=0).model):
+        found = model.substitutes("cot", level=None)
+        assert [type(each) for each in found] == [dl.Relation] * len(found)
+        assert "crib" in {each.item for each in found}
