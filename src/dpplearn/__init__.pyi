@@ -34,8 +34,8 @@ from .models.record import History
 from .models.reranking import SlatesFit
 from .models.store import ModelStore
 from .pipeline.fit_all import fit_all
-from .pipeline.manifest import Prepared
 from .pipeline.prepare import prepare
+from .pipeline.prepared import Prepared
 from .pipeline.recommend_all import Recommended, recommend_all
 from .version import __version__
 

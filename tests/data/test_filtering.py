@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 from dpplearn import Baskets, InputError, InputWarning
-from dpplearn.data.readers import read_items
+from dpplearn.data.files import read_items
 from helpers.command import answer, run
 
 BASKETS = Baskets.from_lists([["c", "b"], ["c"], ["b", "a", "d"], ["d"], ["c", "d"]], ["a", "b", "c", "d", "never"])

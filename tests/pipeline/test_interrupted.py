@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import dpplearn as dl
-from dpplearn.pipeline.stage import DATABASE, WORK
+from dpplearn.pipeline.prepared import WORK
 from helpers import program
 from helpers.command import answer, run, table
 from helpers.order_files import random_orders, write_csv
@@ -36,33 +36,37 @@ def state(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {name: content for name, (_, content) in state(folder).items() if name != "manifest.json"}
+    return {
+        name: content for name, (_, content) in state(folder).items() if name not in ("manifest.json", f"{WORK}/lock")
+    }
 
 
 def begin(orders: Path, out: Path) -> AbstractContextManager[subprocess.Popen[str]]:
     return program.begin("prepare", orders, "-o", out, *OPTIONS)
 
 
-def test_killed_it_leaves_the_old_result_or_the_new_one_and_continues(orders: Path, tmp_path: Path) -> None:
+def leftovers(out: Path) -> list[str]:
+    return [path.name for path in (out / WORK).iterdir() if path.name != "lock"]
+
+
+def test_killed_it_leaves_the_old_result_or_the_new_one(orders: Path, tmp_path: Path) -> None:
     """Killed while it reads, and while it writes; into an empty folder, and over a result of another seed."""
     dl.prepare(orders, tmp_path / "whole", **RULES)
-    for number, moment in enumerate((f"{WORK}/{DATABASE}", "baskets-*/*.parquet")):
+    for number, moment in enumerate((f"{WORK}/work.duckdb", f"{WORK}/new/*.parquet")):
         out, old = tmp_path / f"out {number}", None
         if number:
             old = dl.prepare(orders, out, **RULES, seed=1)
-        before = set(out.glob(moment))
         with begin(orders, out) as process:
-            program.wait_for(lambda: len(set(out.glob(moment)) - before) >= 1 + 2 * number, process)  # noqa: B023
+            program.wait_for(lambda: len(set(out.glob(moment))) >= 1 + 2 * number, process)  # noqa: B023
             process.kill()
         assert process.returncode == -signal.SIGKILL
         assert (out / "manifest.json").exists() == (old is not None)
         if old is not None:
             assert dl.Prepared.open(out).manifest == old.manifest
             assert old.is_whole()
-        written = {path: path.stat().st_mtime_ns for path in sorted(set(out.glob("baskets-*/*.parquet")) - before)[:2]}
         assert dl.prepare(orders, out, **RULES).new
-        assert {path: path.stat().st_mtime_ns for path in written} == written
         assert contents(out) == contents(tmp_path / "whole")
+        assert leftovers(out) == []
 
 
 def test_only_changed_input_rules_or_files_are_prepared_again(tmp_path: Path) -> None:
@@ -75,18 +79,20 @@ def test_only_changed_input_rules_or_files_are_prepared_again(tmp_path: Path) ->
     assert state(tmp_path / "out") == before
     (tmp_path / "out" / first.categories[0].files["train"].file).write_bytes(b"damaged")
     assert dl.prepare(tmp_path, tmp_path / "out", **RULES).new
-    assert contents(tmp_path / "out") == {name: found for name, (_, found) in before.items() if name != "manifest.json"}
+    assert contents(tmp_path / "out") == {
+        name: found for name, (_, found) in before.items() if name not in ("manifest.json", f"{WORK}/lock")
+    }
     assert dl.prepare(tmp_path, tmp_path / "out", **RULES, seed=3).new
-    assert len(list((tmp_path / "out").iterdir())) == 2  # the files of the run before are gone
+    assert len(list((tmp_path / "out").iterdir())) == 3  # the files of the run before are gone
     write_csv(orders, COLUMNS, random_orders(101))
     assert dl.prepare(tmp_path, tmp_path / "out", **RULES, seed=3).new
 
 
 def test_two_runs_in_one_folder_do_not_mix(orders: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / WORK).mkdir(parents=True)
-    (tmp_path / "out" / WORK / DATABASE).write_bytes(b"not a database" * 1000)  # is replaced
+    stage = tmp_path / "out" / WORK / "work.duckdb"
+    stage.write_bytes(b"not a database" * 1000)  # is replaced
     with begin(orders, tmp_path / "out") as process:
-        stage = tmp_path / "out" / WORK / DATABASE
         program.wait_for(lambda: stage.exists() and b"not a database" not in stage.read_bytes()[:100], process)
         os.kill(process.pid, signal.SIGSTOP)
         try:
@@ -97,7 +103,7 @@ def test_two_runs_in_one_folder_do_not_mix(orders: Path, tmp_path: Path) -> None
     assert (done.returncode, str(tmp_path / "out") in done.stderr) == (1, True)
     assert process.returncode == 0
     assert dl.Prepared.open(tmp_path / "out").is_whole()
-    assert not (tmp_path / "out" / WORK).exists()
+    assert leftovers(tmp_path / "out") == []
 
 
 def test_the_command_reports_the_rows_that_every_rule_removed(orders: Path, tmp_path: Path) -> None:

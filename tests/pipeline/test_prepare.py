@@ -13,7 +13,6 @@ import duckdb
 import pytest
 
 import dpplearn as dl
-from dpplearn.pipeline import filtering
 from helpers.order_files import LENIENT, random_orders, write_csv, write_json_lines, write_parquet
 from reproduction.data import PREFIX, SETS
 
@@ -80,10 +79,10 @@ def sixty(tmp_path_factory: pytest.TempPathFactory) -> dl.Prepared:
             split_time="2026-02-01",
             min_products=2,
             max_products=4,
-            min_count=3,
+            min_count=6,  # every basket counts twice, by its weight
             top_items=3,
             min_items=2,
-            min_baskets_per_item=2,
+            min_baskets_per_item=4,
             drop=["postage"],
         )
 
@@ -193,13 +192,42 @@ def test_every_kind_of_file_gives_the_same_baskets(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_parts_of_the_baskets_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(60))
-    whole = dl.prepare(orders, tmp_path / "whole", min_count=3, min_items=2)
-    monkeypatch.setattr(filtering, "ROWS_PER_PART", 100)
-    parts = dl.prepare(orders, tmp_path / "parts", min_count=3, min_items=2)
-    assert hashes(parts) == hashes(whole)
-    assert parts.manifest["account"] == whole.manifest["account"]
+def test_threads_memory_and_the_order_of_rows_make_no_difference(tmp_path: Path) -> None:
+    rows = random_orders(2000)
+    found = []
+    for number, options in enumerate(({}, {"threads": 1}, {"threads": 3, "memory": "500MB"})):
+        orders = write_csv(tmp_path / f"{number}.csv", COLUMNS, rows[:: -1 if number else 1])
+        found.append(dl.prepare(orders, tmp_path / f"out {number}", min_count=3, min_items=2, **options))
+    assert len({str((hashes(each), each.manifest["account"])) for each in found}) == 1
+
+
+def test_baskets_count_with_their_weight_in_the_rules_and_in_the_shares(tmp_path: Path) -> None:
+    rows = [(1, "bib", 5), (2, "cot", 1), (3, "cot", 1), (4, "bib", 5), (4, "cup", 5)]
+    orders = write_csv(tmp_path / "orders.csv", ("basket", "item", "weight"), rows)
+    found = dl.prepare(orders, tmp_path / "out", weight="weight", train=1, **{**LENIENT, "min_count": 5})
+    assert found.categories[0].items == ("bib", "cup")  # cot is in two baskets, of weight 2 in all
+    assert (found.categories[0].files["train"].weight, found.manifest["total_weight"]) == (10, 10)
+
+
+def test_a_column_of_later_json_lines_is_read(tmp_path: Path) -> None:
+    lines = [{"basket": n, "item": "bib"} for n in range(1100)] + [{"basket": 9999, "item": "cot", "category": "sleep"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    with pytest.warns(dl.InputWarning, match=r"1100 of 1101.*'category'"):
+        found = dl.prepare(tmp_path / "a.jsonl", tmp_path / "out", train=1, **LENIENT)
+    assert [each.name for each in found.categories] == ["sleep"]
+
+
+def test_labels_that_differ_in_case_and_charges_are_reported(tmp_path: Path) -> None:
+    rows = [(1, "Bib"), (1, "bib"), (2, "POSTAGE"), (2, "cot"), (3, "gift wrap large")]
+    orders = write_csv(tmp_path / "orders.csv", ("basket", "item"), rows)
+    with pytest.warns(dl.InputWarning, match=r"'Bib' and 'bib'|POSTAGE"):
+        found = dl.prepare(orders, tmp_path / "out", train=1, **LENIENT)
+    assert found.manifest["case_variants"] == [["Bib", "bib"]]
+    assert found.manifest["no_products"] == ["POSTAGE", "gift wrap large"]
+    with pytest.warns(dl.InputWarning):
+        found = dl.prepare(orders, tmp_path / "out", train=1, drop=["POST*", "gift*"], **LENIENT)
+    assert found.manifest["dropped_items"] == [{"item": "POST*", "rows": 1}, {"item": "gift*", "rows": 1}]
+    assert found.categories[0].items == ("Bib", "bib", "cot")
 
 
 @pytest.mark.slow
@@ -264,9 +292,9 @@ def test_items_are_renamed_dropped_and_selected_by_identifier_or_name(tmp_path: 
 
 
 def test_items_in_nearly_every_basket_are_listed(tmp_path: Path) -> None:
-    rows = [(basket, item, "x") for basket in range(10) for item in ("postage", f"thing {basket % 3}")]
+    rows = [(basket, item, "x") for basket in range(10) for item in ("parcel", f"thing {basket % 3}")]
     found = dl.prepare(write_csv(tmp_path / "orders.csv", COLUMNS, rows[:-2]), tmp_path / "out", **LENIENT)
-    assert found.manifest["nearly_everywhere"] == [{"item": "postage", "share": 1.0}]
+    assert found.manifest["nearly_everywhere"] == [{"item": "parcel", "share": 1.0}]
 
 
 def test_bad_rows_of_json_lines_parquet_and_broken_encodings_leave_the_rest(tmp_path: Path) -> None:
@@ -309,7 +337,8 @@ def test_an_unreadable_file_stops_the_run_before_anything_is_written(tmp_path: P
             with pytest.raises(dl.InputError, match=re.escape(name)):
                 dl.prepare([good, bad], tmp_path / out, **LENIENT)
         assert not (tmp_path / "new").exists()
-    assert {each.name.partition("-")[0] for each in (tmp_path / "out").iterdir()} == {"manifest.json", "baskets"}
+    left = {each.name.partition("-")[0] for each in (tmp_path / "out").iterdir()}
+    assert left == {".prepare", "manifest.json", "baskets"}
     assert dl.Prepared.open(tmp_path / "out").manifest == before.manifest
     assert before.is_whole()
 

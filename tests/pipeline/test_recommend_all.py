@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.pipeline import recommend_all as module
 from helpers.command import answer, run, table
 from helpers.order_files import write_csv, write_json_lines, write_parquet
 from helpers.problems import as_mixture, random_mixture
@@ -50,9 +49,7 @@ def expected(store: dl.ModelStore, baskets: dict[str, list[str]], k: int = 3) ->
     ]
 
 
-def test_every_basket_of_every_kind_of_file_gets_what_recommend_gives(
-    store: dl.ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_basket_of_every_kind_of_file_gets_what_recommend_gives(store: dl.ModelStore, tmp_path: Path) -> None:
     baskets = baskets_of(store)
     rows = [*rows_of(baskets), rows_of(baskets)[0]]  # an item that is there twice is there once
     inputs = [
@@ -66,7 +63,6 @@ def test_every_basket_of_every_kind_of_file_gets_what_recommend_gives(
         assert read(tmp_path / "out.parquet") == expected(store, baskets)
         assert (found.n_baskets, found.n_items) == (30, len(rows) - 1)
         assert found.n_recommendations == len(expected(store, baskets))
-    monkeypatch.setattr(module, "MOST_AT_ONCE", 7)  # several batches
     half = len(rows) // 2
     parts = [
         write_csv(tmp_path / "one.csv", COLUMNS, rows[:half]),

@@ -15,7 +15,8 @@ import typer
 from dpplearn.cli.errors import UsageError
 from dpplearn.data.baskets import Baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.data.readers import FORMATS, matching_files, read_baskets, read_items
+from dpplearn.data.files import FORMATS, find_files, read_items
+from dpplearn.data.readers import read_baskets
 from dpplearn.data.unknown import UNKNOWN, LeftOut
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.files import OutputKind, check_replaceable, same_file
@@ -279,7 +280,7 @@ def check_target(
     if target is None:
         return
     for source in sources:
-        for file in matching_files(source) if isinstance(source, str) else [source]:
+        for file in find_files(source) if isinstance(source, str) else [source]:
             if file is not None and same_file(target, file):
                 raise UsageError(f"{option} {target} would overwrite {file}, which this call also uses")
     check_replaceable(target, kind, force=force)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -116,23 +117,19 @@ class Baskets(FilteredSets):
     def from_table(
         cls,
         table: Any,
-        basket: str = "basket",
-        item: str = "item",
+        basket: str | None = None,
+        item: str | None = None,
         weight: str | None = None,
         time: str | None = None,
     ) -> Baskets:
-        """A long table: one row per (basket, item) pair.
+        """Return the baskets of a table in memory with one row per item of a basket.
 
         Parameters
         ----------
         table
             A pandas or polars DataFrame, or an Arrow table.
-        basket, item
-            The columns that tell which basket, and which item.
-        weight
-            The column of the weight of a basket, the same in all its rows; 1 by default.
-        time
-            The column of dates, times or numbers. The time of a basket is the latest of its rows, when it was complete.
+        basket, item, weight, time
+            Columns, as for `read_baskets`.
 
         Returns
         -------
@@ -142,12 +139,16 @@ class Baskets(FilteredSets):
         Examples
         --------
         >>> import pandas
-        >>> list(Baskets.from_table(pandas.DataFrame({"order": [7, 7, 3], "item": ["crib", "bib", "bib"]}), "order"))
+        >>> table = pandas.DataFrame({"order": [7, 7, 3], "item": ["crib", "bib", "bib"]})
+        >>> list(Baskets.from_table(table, basket="order"))
         [('bib',), ('bib', 'crib')]
         """
-        from dpplearn.data.tables import Columns, pairs_of_table
+        from dpplearn.data.transactions import Columns, Transactions
 
-        return cls.from_pairs(*pairs_of_table(table, Columns(basket, item, weight, time=time)))
+        if isinstance(table, str | PathLike | list | tuple):
+            raise InputError(f"got a {type(table).__name__}; expected a DataFrame or an Arrow table (see read_baskets)")
+        with Transactions.open(table, Columns(basket, item, weight, time=time)) as transactions:
+            return transactions.to_baskets()
 
     @classmethod
     def together(cls, parts: Sequence[Baskets]) -> Baskets:

@@ -20,7 +20,6 @@ Label = str | int
 
 LARGEST = 10_000_000  # items of a numbered catalogue; beyond, the integers are more likely to be labels than positions
 MOST_COMPARED = 2000  # labels that one is compared with in full, which takes a quarter of a second
-LONGEST_INTEGER = 38  # digits; what the 128-bit integers of the table readers hold
 
 
 @dataclass(frozen=True)
@@ -144,6 +143,6 @@ def labels_from_text(texts: Sequence[str]) -> list[Label]:
 
 
 def is_plain_integer(text: str) -> bool:
-    """Whether text and integer say the same: "12" does, "012", "+1" and "1.0" do not."""
+    """Return whether a text is a 64-bit integer in its usual form: "12" is, "012", "+1" and "1.0" are not."""
     digits = text.removeprefix("-")
-    return len(digits) <= LONGEST_INTEGER and digits.isdecimal() and str(int(text)) == text
+    return digits.isdecimal() and len(digits) < 20 and -(2**63) <= int(text) < 2**63 and str(int(text)) == text

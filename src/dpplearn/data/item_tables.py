@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
 from typing import Any
 
 from dpplearn.data.catalogue import Catalogue, Label, as_label
 from dpplearn.data.checks import is_null
-from dpplearn.data.readers import DELIMITERS, format_of, matching_files
-from dpplearn.data.tables import explained, names_of_table, sql_files
-from dpplearn.data.texts import text_file
+from dpplearn.data.transactions import Rows, read_rows
 from dpplearn.errors import InputError
 from dpplearn.utils.text import contents, count
 
@@ -51,7 +47,7 @@ def read_item_table(table: Any, item: str | None = None) -> ItemTable:
 
     The labels are in the column `item`; by default in that called "item", or else in the first.
     """
-    source, names, rows, texts = read_rows(table)
+    source, names, rows, texts = read_columns(table)
     if not rows:
         raise InputError(f"{source} has no rows; expected one per item")
     names = [name.strip() for name in names]
@@ -64,12 +60,9 @@ def read_item_table(table: Any, item: str | None = None) -> ItemTable:
     return ItemTable(source, _checked_labels(labels, names[place], source), columns, texts)
 
 
-def read_rows(table: Any) -> tuple[str, list[str], list[tuple[Any, ...]], bool]:
-    """Of a table in memory or in a file: what to call it, its columns, its rows, and whether all of it is texts."""
-    if isinstance(table, str | PathLike):
-        return _of_file(fspath(table))
-    names, rows = _of_dict(table) if isinstance(table, Mapping) else _of_frame(table)
-    return "the table", names, rows, False
+def read_columns(table: Any) -> Rows:
+    """Read a table in memory, a dict of columns or a file."""
+    return Rows("the table", *_from_dict(table), texts=False) if isinstance(table, Mapping) else read_rows(table)
 
 
 def _item_column(names: list[str], item: str | None, source: str) -> int:
@@ -102,7 +95,7 @@ def without_blanks(value: Any) -> Any:
     return None if is_null(value) else value
 
 
-def _of_dict(table: Mapping[Any, Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+def _from_dict(table: Mapping[Any, Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
     alone = next(
         (name for name, values in table.items() if isinstance(values, str) or not isinstance(values, Iterable)), None
     )
@@ -113,53 +106,3 @@ def _of_dict(table: Mapping[Any, Any]) -> tuple[list[str], list[tuple[Any, ...]]
     if len(set(lengths.values())) > 1:
         raise InputError(f"the columns have lengths {lengths}; expected one value per item in each")
     return list(columns), list(zip(*columns.values(), strict=True))
-
-
-def _of_frame(table: Any) -> tuple[list[str], list[tuple[Any, ...]]]:
-    import duckdb
-
-    with duckdb.connect() as connection:
-        try:
-            connection.register("registered", table)
-        except (duckdb.Error, TypeError, RuntimeError):
-            kind = f"{type(table).__module__}.{type(table).__name__}"
-            raise InputError(
-                f"got a {kind}; expected a table by item: a pandas or polars DataFrame, an Arrow table, a dict of "
-                "columns, or a path to CSV or Parquet"
-            ) from None
-        with explained("the table"):
-            return names_of_table(connection, table), connection.sql("SELECT * FROM registered").fetchall()
-
-
-def _of_file(path: str) -> tuple[str, list[str], list[tuple[Any, ...]], bool]:
-    paths = matching_files(path)
-    if len(paths) > 1:
-        raise InputError(f"{path} matches {len(paths)} files; expected one table, one row per item")
-    if format_of(paths) == "parquet":
-        import duckdb
-
-        with duckdb.connect() as connection, explained(path):
-            found = connection.sql(f"SELECT * FROM read_parquet({sql_files(paths)})")
-            return path, list(found.columns), found.fetchall(), False
-    with text_file(paths[0], newline="") as file:
-        lines = csv.reader(file, delimiter=_delimiter(paths[0]), skipinitialspace=True)
-        try:
-            numbered = [(lines.line_num, line) for line in lines if line]
-        except csv.Error as error:
-            raise InputError(f"line {lines.line_num} of {path} cannot be read: {error}; look at its quotes") from None
-    if not numbered:
-        raise InputError(f"{path} has no lines; expected a header, and one line per item")
-    header, rows = numbered[0][1], numbered[1:]
-    for number, row in rows:
-        if len(row) != len(header):
-            raise InputError(
-                f"line {number} of {path} has {count(len(row), 'value')}; expected {len(header)}, as above"
-            )
-    return path, header, [tuple(row) for _, row in rows], True
-
-
-def _delimiter(path: str) -> str:
-    """The one that divides the header into most columns."""
-    with text_file(path, newline="") as file:
-        header = file.readline()
-    return max(DELIMITERS, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), [])))

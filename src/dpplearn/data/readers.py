@@ -1,67 +1,64 @@
-"""Files to Baskets."""
+"""read_baskets and read_parts: files and data frames to Baskets and Parts."""
 
 from __future__ import annotations
 
-import csv
-import glob
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Label, labels_from_text
+from dpplearn.data.catalogue import labels_from_text
+from dpplearn.data.files import Paths, find_files, format_of, read_lines
 from dpplearn.data.parts import Parts
-from dpplearn.data.tables import Columns, pairs_of_csv, pairs_of_parquet
-from dpplearn.data.texts import lines_of, with_one_line_end
+from dpplearn.data.transactions import Columns, Transactions
 from dpplearn.errors import InputError
 from dpplearn.utils.parallel import LocalParts
 
-FORMAT_OF_ENDING = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "lines",
-    ".dat": "lines",
-}
-FORMATS = ("auto", "csv", "parquet", "lines")
-DELIMITERS = (",", "\t", ";", "|")
-
 
 def read_baskets(
-    path: str | PathLike[str],
-    format: str = "auto",
-    basket: str = "basket",
-    item: str = "item",
+    source: Any,
+    *,
+    basket: str | None = None,
+    item: str | None = None,
     weight: str | None = None,
     time: str | None = None,
+    format: str = "auto",
+    on_bad_rows: str = "raise",
 ) -> Baskets:
-    """Read baskets from a file, or from all files that a pattern such as `orders-*.parquet` matches.
+    """Read baskets from files or from a data frame.
 
-    Blanks around an item, an identifier or the name of a column are no part of it, in any format and whether quoted or
-    not: " a" is "a". Labels that come from memory, as in `Baskets.from_table`, are taken as they are.
+    Blanks around items, identifiers and names of columns are ignored.
 
     Parameters
     ----------
-    path
-        A file or a pattern. Text files are UTF-8, may be gzipped (.gz), and their lines may end in LF, CRLF or CR.
-    format
-        "csv" and "parquet" are long tables, one row per (basket, item) pair. "lines" is one basket per line, items
-        between commas (quoted where they have one themselves), or between blanks where the file has no comma; an
-        empty line is an empty basket. "auto" goes by the ending: .parquet and .pq, .csv and .tsv, .txt and .dat.
-    basket, item
-        The columns of a table that tell which basket, and which item.
-    weight
-        The column of a table with the weight of a basket, the same in all its rows; 1 by default.
-    time
-        Column of dates, times (UTC unless they have a time zone) or numbers. The time of a basket is the latest of its
-        rows.
+    source : path, pattern, folder, list of these, DataFrame or Arrow table
+        Files, such as `orders-*.parquet`, or a table in memory. Text is UTF-8 and may be gzipped (.gz).
+    basket, item : str, optional
+        Columns of basket identifiers and of items. By default they are found by usual names, such as `order_id` and
+        `sku`, with a warning that says which.
+    weight : str, optional
+        Column of the weight of a basket, the same in all its rows. By default all weights are 1.
+    time : str, optional
+        Column of dates, times (UTC unless they have a zone) or Unix timestamps. The time of a basket is that of its
+        latest row, when it was complete.
+    format : {"auto", "csv", "parquet", "json", "lines"}, default "auto"
+        "csv", "parquet" and "json" (one object per line) are tables with one row per item of a basket. "lines" has one
+        basket per line, items separated by commas, or by blanks if the file has no comma; an empty line is an empty
+        basket. "auto" uses the ending: .csv and .tsv, .parquet and .pq, .jsonl, .ndjson and .json, .txt and .dat.
+    on_bad_rows : {"raise", "skip"}, default "raise"
+        What to do about rows that cannot be used: without a basket or an item, with too few columns, and so on.
 
     Returns
     -------
     Baskets
-        Of a table in the order of their identifiers, which are `ids`; of lines in the order of the lines.
+        From a table in the order of their identifiers, which are `ids`; from lines in the order of the lines.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or a column is missing, and, unless they are skipped, if rows cannot be used. The
+        message names the first of them by file and line.
 
     Examples
     --------
@@ -72,54 +69,46 @@ def read_baskets(
     ...     list(read_baskets(path, basket="order", item="product"))
     [('bib', 'crib'), ('bib',)]
     """
-    paths = matching_files(fspath(path))
-    if format not in FORMATS:
-        raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
-    if format == "auto":
-        format = format_of(paths)
+    if isinstance(source, str | PathLike | list | tuple):
+        paths = find_files(source)
+        if {format_of(path, format) for path in paths} == {"lines"}:
+            if weight is not None or time is not None:
+                raise InputError(f"{paths[0]} has one basket per line and no column {time or weight!r}")
+            lists = read_lines(paths)
+            labels = sorted(labels_from_text(sorted({item for items in lists for item in items})))
+            return Baskets.from_lists(lists, items=labels)
     columns = Columns(basket, item, weight, time=time)
-    if format == "lines":
-        if time is not None:
-            raise InputError(f"{paths[0]} has one basket per line, and no column {time!r} of times; leave time= out")
-        return _read_lines(paths)
-    if format == "parquet":
-        pairs = pairs_of_parquet(paths, columns)
-    else:
-        header, delimiter = csv_header(paths, columns)
-        with with_one_line_end(paths, delimiter) as files:
-            pairs = pairs_of_csv(files, paths, columns, header, delimiter)
-    return Baskets.from_pairs(*pairs)
+    with Transactions.open(source, columns, format=format, on_bad_rows=on_bad_rows) as transactions:
+        return transactions.to_baskets()
 
 
 def read_parts(
-    path: str | PathLike[str] | Sequence[str | PathLike[str]],
-    format: str = "auto",
-    basket: str = "basket",
-    item: str = "item",
-    weight: str | None = None,
+    source: Paths,
     *,
+    basket: str | None = None,
+    item: str | None = None,
+    weight: str | None = None,
+    format: str = "auto",
     cluster: str | None = None,
 ) -> Parts:
-    """Read every file as one part of the baskets, for `fit` where they do not fit into one process or one machine.
+    """Read every file as one part of the baskets, for data that do not fit into one process or one machine.
 
     Parameters
     ----------
-    path
-        A pattern such as `orders/part-*.parquet`, or a list of files and patterns. A basket lies in one file: equal
-        identifiers in different files are different baskets. Workers read the files by their absolute paths, which
-        must lead to the same files on all machines.
-    format, basket, item, weight
-        As in `read_baskets`.
-    cluster
-        Who holds the parts: by default this process; "local:4" starts four worker processes here; and the address of
-        a Dask scheduler, such as "tcp://scheduler:8786", finds those that it has. What is learned from the same parts
-        is the same to the last bit, on processors of one kind. Needs the extra `cluster`.
+    source : path, pattern, folder, or list of these
+        A basket lies in one file: equal identifiers in different files are different baskets. Workers read the files
+        by their absolute paths, which must lead to the same files on all machines.
+    basket, item, weight, format
+        As for `read_baskets`.
+    cluster : str, optional
+        Where the parts are held: by default in this process; "local:4" starts four worker processes; the address of a
+        Dask scheduler, such as "tcp://scheduler:8786", uses its workers. The result of a fit is the same everywhere, on
+        processors of one kind. Needs the extra `cluster`.
 
     Returns
     -------
     Parts
-        In the order of the files, over the items of all of them. To be closed, best by `with`, so that workers that
-        were started are ended.
+        In the order of the files, over the items of all of them. Close it, best by `with`, to end the workers.
 
     Examples
     --------
@@ -131,107 +120,19 @@ def read_parts(
     ...         print(parts)
     Parts(2 parts, 2 baskets, 2 named items)
     """
-    patterns = [path] if isinstance(path, str | PathLike) else list(path)
-    files = [str(Path(file).absolute()) for pattern in patterns for file in matching_files(fspath(pattern))]
-    how = format, basket, item, weight
+    files = [str(Path(file).absolute()) for file in find_files(source)]
+    options = {"basket": basket, "item": item, "weight": weight, "format": format}
     if cluster is None:
-        return Parts.over_all_items(LocalParts(tuple(files)).changed(_read_part, *how))
+        return Parts.over_all_items(LocalParts(tuple(files)).changed(_read_part, options))
     from dpplearn.utils.cluster import Cluster
 
     workers = Cluster.at(cluster)
     try:
-        return Parts.over_all_items(workers.holding(_read_part, *how, each=files))
+        return Parts.over_all_items(workers.holding(_read_part, options, each=files))
     except BaseException:
         workers.close()
         raise
 
 
-def _read_part(format: str, basket: str, item: str, weight: str | None, file: str) -> Baskets:
-    return replace(read_baskets(file, format, basket, item, weight), ids=None)  # learning has no use for them
-
-
-def read_items(path: str | PathLike[str]) -> list[str]:
-    """The items of a file of one per line, as text; blanks around them and empty lines are nothing."""
-    (file,) = matching_files(glob.escape(fspath(path)))
-    items = [line.strip() for line in lines_of(file) if line.strip()]
-    if not items:
-        raise InputError(f"{path} names no item; expected one per line")
-    return items
-
-
-def matching_files(pattern: str) -> list[str]:
-    """The file of this name, or those that match it as a pattern."""
-    try:
-        if Path(pattern).is_dir():
-            raise InputError(f"{pattern} is a folder; name a file, or files with a pattern such as {pattern}/*.parquet")
-        paths = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
-        if not paths:
-            raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
-        for path in paths:
-            if not Path(path).is_file():
-                raise InputError(f"{path} is not a regular file; it is read more than once, so save it to a file first")
-            if Path(path).stat().st_size == 0:
-                raise InputError(f"{path} is empty")
-    except OSError as error:
-        raise InputError(f"{pattern} cannot be read: {error.strerror}") from None
-    return paths
-
-
-def format_of(paths: Sequence[str]) -> str:
-    endings = {Path(path.removesuffix(".gz")).suffix.lower() for path in paths}
-    formats = {FORMAT_OF_ENDING.get(ending) for ending in endings}
-    if len(formats) > 1:
-        raise InputError(f"the files end in {', '.join(sorted(endings))}; read one format at a time")
-    format = formats.pop()
-    if format is None:
-        raise InputError(
-            f"the format of {paths[0]} cannot be told from its ending; "
-            "pass format= (--format) csv or parquet for a table, lines for one basket per line"
-        )
-    return format
-
-
-def csv_header(paths: Sequence[str], columns: Columns, errors: str = "strict") -> tuple[list[str], str]:
-    """The header, which must be the same in all files, and the delimiter with which it has the columns."""
-    headers = [next(lines_of(path, errors), "") for path in paths]
-    for path, header in zip(paths, headers, strict=True):
-        if header != headers[0]:
-            raise InputError(f"{path} has the header {header!r}, but {paths[0]} has {headers[0]!r}; read them apart")
-    if not headers[0].strip():
-        raise InputError(f"{paths[0]} is empty, or its first line is; expected a header with the names of the columns")
-    readings = [(_fields(paths[0], 1, headers[0], delimiter=delimiter), delimiter) for delimiter in DELIMITERS]
-    for names, delimiter in readings:
-        if columns.are_in(names):
-            return names, delimiter
-    names, _ = max(readings, key=lambda reading: len(reading[0]))
-    raise columns.missing(
-        names, paths[0], "; if each line of the file is one basket, pass format='lines' (--format lines)"
-    )
-
-
-def _read_lines(paths: Sequence[str]) -> Baskets:
-    delimiter = "," if any("," in line for path in paths for line in lines_of(path)) else None
-    lists = [tokens for path in paths for tokens in _tokens(path, lines_of(path), delimiter)]
-    texts = {token for tokens in lists for token in tokens}
-    if not texts:
-        raise InputError(f"{paths[0]} names no item: all its lines are empty")
-    labels: list[Label] = labels_from_text(sorted(texts))
-    return Baskets.from_lists(lists, items=sorted(labels))
-
-
-def _tokens(path: str, lines: Iterator[str], delimiter: str | None) -> Iterator[list[str]]:
-    for number, line in enumerate(lines, start=1):
-        quoted = delimiter is not None and '"' in line
-        fields = _fields(path, number, line, delimiter=",", strict=True) if quoted else line.split(delimiter)
-        tokens = [token.strip() for token in fields] if line.strip() else []
-        if "" in tokens:
-            raise InputError(f"line {number} of {path} has nothing before, between or after its commas: {line!r}")
-        yield tokens
-
-
-def _fields(path: str, number: int, line: str, *, delimiter: str, strict: bool = False) -> list[str]:
-    """The fields of one line of CSV, without the quotes around them."""
-    try:
-        return next(csv.reader([line], delimiter=delimiter, strict=strict, skipinitialspace=True), [])
-    except csv.Error as error:
-        raise InputError(f"line {number} of {path} is not a line of CSV ({error}): {line[:80]!r}") from None
+def _read_part(options: dict[str, Any], file: str) -> Baskets:
+    return replace(read_baskets(file, **options), ids=None)  # a fit does not use them

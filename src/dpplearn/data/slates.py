@@ -11,7 +11,7 @@ import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Catalogue, as_label
-from dpplearn.data.item_tables import read_rows, without_blanks
+from dpplearn.data.item_tables import read_columns, without_blanks
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
 
@@ -96,7 +96,7 @@ def _of_lists(number: int, slate: Any) -> Slate:
 
 
 def _of_table(table: Any) -> list[Slate]:
-    source, names, rows, _ = read_rows(table)
+    source, names, rows, _ = read_columns(table)
     names = [name.strip() for name in names]
     missing = [name for name in COLUMNS if name not in names]
     if missing:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from dpplearn.data.tables import names_of_parquet, sql_text
+from dpplearn.data.transactions import parquet_names, sql_text
 from dpplearn.errors import InputError
 from dpplearn.utils.files import OutputKind, new_file
 
@@ -51,7 +51,7 @@ def _parquet_names(path: Path) -> tuple[str, ...]:
 
     try:
         with duckdb.connect() as connection:
-            return names_of_parquet(connection, [str(path)])[str(path)]
+            return parquet_names(connection, str(path))
     except duckdb.Error:
         return ()
 

@@ -186,6 +186,17 @@ class ModelStore(Mapping[str, Model]):
             raise InputError(f"{source} has neither {MANIFEST} nor {SUFFIX} files; name a folder of models")
         return cls(source, {"categories": list(map(_file_entry, files))})
 
+    @classmethod
+    def of_model(cls, model: SetModel) -> Self:
+        """Return a store with one model in memory, whose only category is called "model"."""
+        assert isinstance(model, DPP | Mixture)
+        return cls("", {"categories": [{"slug": "model", "file": "model"}]}, {"model": model})
+
+    @property
+    def has_categories(self) -> bool:
+        """Whether recommendations name a category; not for a single model."""
+        return len(self) > 1 or "kind" in self.manifest
+
     def __repr__(self) -> str:
         return f"ModelStore({str(self.folder)!r}: {', '.join(self) or 'empty'})"
 

@@ -16,7 +16,7 @@ from typing import Any
 from dpplearn.errors import InputError, OutputExistsError, whole_number
 from dpplearn.models.store import FORMAT, KIND, STORE_FOLDER, WORK, Entry, ModelStore, open_for_writing, write_store
 from dpplearn.pipeline.learning import Learning, fit_options, learn
-from dpplearn.pipeline.manifest import Category, Prepared
+from dpplearn.pipeline.prepared import Category, Prepared
 from dpplearn.utils.files import check_replaceable, digest, json_safe, replace_file, same_file
 from dpplearn.utils.parallel import Failure, Over, run_with_retries
 from dpplearn.utils.progress import SILENT, Progress, shown_progress
@@ -141,9 +141,9 @@ class Plan:
         return hashlib.sha256(json.dumps(json_safe(setting), sort_keys=True).encode()).hexdigest()
 
     def share(self, category: Category) -> float:
-        """Return the share of baskets with an item of the category, with pseudo-counts so that 0 < share < 1."""
-        kept = self.prepared.manifest["account"][-1]["baskets"]
-        return float((sum(category.n_baskets.values()) + 0.5) / (kept + 1))
+        """Return the weighted share of baskets with an item of the category; pseudo-counts make 0 < share < 1."""
+        total = self.prepared.manifest["total_weight"]
+        return float((sum(file.weight for file in category.files.values()) + 0.5) / (total + 1))
 
     def about(self, category: Category) -> Entry:
         """Return what the manifest records about a category before it is fitted."""

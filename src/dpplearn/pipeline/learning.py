@@ -24,7 +24,7 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import load
 from dpplearn.models.store import save_model
-from dpplearn.pipeline.manifest import Prepared
+from dpplearn.pipeline.prepared import Prepared
 
 MODEL = "model"  # its name in the evaluation
 

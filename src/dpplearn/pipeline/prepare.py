@@ -1,125 +1,205 @@
-"""prepare: a table of raw orders to baskets per category."""
+"""prepare: baskets per category from a table of raw orders, by one SQL script.
+
+Every product (an item of a category), category and basket gets a *fate*: the number of the rule that removes it. The
+fate of a category or basket is the latest among its products.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
+import os
 import re
 import shutil
 import sys
+import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpplearn.data.tables import Columns
-from dpplearn.data.unknown import SHOWN
+from dpplearn.data.files import Paths, find_files
+from dpplearn.data.times import as_time
+from dpplearn.data.transactions import Columns, Transactions, source_name, sql_text
 from dpplearn.errors import InputError, InputWarning, whole_number
-from dpplearn.pipeline import filtering
-from dpplearn.pipeline.account import account, dropped_items, lost_categories, missing_items, suspects
-from dpplearn.pipeline.bad_rows import BadRow
-from dpplearn.pipeline.filtering import Work
-from dpplearn.pipeline.inputs import as_memory
-from dpplearn.pipeline.job import RUN, Job, job_of
-from dpplearn.pipeline.manifest import FORMAT, PREPARED_FOLDER, Prepared
-from dpplearn.pipeline.reading import read
-from dpplearn.pipeline.rules import STAGE, Rules
-from dpplearn.pipeline.source import Inputs
-from dpplearn.pipeline.stage import open_stage, remove_stage
-from dpplearn.pipeline.writing import SIDES, make_labels, slugs, write_category
-from dpplearn.utils.files import check_replaceable, write_manifest
-from dpplearn.utils.progress import shown_progress
+from dpplearn.pipeline.database import as_memory, open_database
+from dpplearn.pipeline.prepared import FILES, FORMAT, PREPARED_FOLDER, SIDES, WORK, Prepared
+from dpplearn.utils.files import check_replaceable, digest, only_one, write_manifest
+from dpplearn.utils.progress import Bar, shown_progress
 from dpplearn.utils.text import contents
 from dpplearn.version import __version__
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+COUNTS = ("products", "rows")
+MAX_SLUG = 60  # characters
+NEARLY_ALL = 0.8  # an item in so many of the baskets is more likely postage than a product
+MAX_SUSPECTS = 20
+MAX_SHOWN = 3  # examples in a warning
+# Codes that shops book like products.
+NO_PRODUCT = (
+    r"(?i)^(post(age)?|shipping|carriage|delivery|discount|voucher|coupon|gift ?wrap|fees?|bank charges|manual)\b"
+)
+
+# The rules in the order in which they are applied. A rule removes part of what all rules before it have kept.
+RULES = {
+    "drop": "named with --drop",
+    "weights": "baskets whose rows differ in their weight",
+    "min_products": "baskets of fewer than {min_products} {count}",
+    "max_products": "baskets of more than {max_products} {count}",
+    "repeats": "the same item again in one basket",
+    "min_count": "items in fewer than {min_count} sub-baskets",
+    "top_items": "items beyond the {top_items} most frequent of a category",
+    "min_items": "categories of fewer than {min_items} items",
+    "min_baskets_per_item": "categories of fewer than {min_baskets_per_item:g} sub-baskets per item",
+    "split": "categories without training baskets after the split",
+    "kept": "kept",
+}
+FATE = {rule: number for number, rule in enumerate(RULES)}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of `prepare`. The defaults are those of the paper. [GKFT14, section 4.1]"""
+
+    min_products: int = 5
+    max_products: int = 100
+    count: str = "products"
+    top_items: int = 100
+    min_count: int = 100
+    min_items: int = 25
+    min_baskets_per_item: float = 2
+    train: float = 0.7
+    seed: int = 0
+    split_time: str | None = None
+    drop: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()  # all if empty
+
+    @classmethod
+    def of(cls, rules: Mapping[str, Any]) -> Rules:
+        """Check the rules."""
+        found = cls(**{**rules, **{name: _labels(rules.get(name, ())) for name in ("drop", "items")}})
+        for name in ("min_products", "max_products", "top_items", "min_count", "min_items"):
+            whole_number(name, getattr(found, name), 1)
+        whole_number("seed", found.seed, 0, math.inf)
+        for name, most in (("min_baskets_per_item", math.inf), ("train", 1)):
+            value = getattr(found, name)
+            if (
+                isinstance(value, str)
+                or not (0 <= value <= most and value < math.inf)
+                or (name == "train" and not value)
+            ):
+                raise InputError(f"{name} is {value!r}; expected a number above 0, for train at most 1")
+            object.__setattr__(found, name, float(value))  # 2 and 2.0 are the same rule
+        if found.min_products > found.max_products:
+            raise InputError(f"min_products is {found.min_products}, more than max_products, {found.max_products}")
+        if found.count not in COUNTS:
+            raise InputError(f"count is {found.count!r}; expected one of {', '.join(COUNTS)}")
+        if found.top_items < found.min_items:
+            raise InputError(
+                f"a category keeps at most top_items = {found.top_items} items and needs min_items = "
+                f"{found.min_items}, so none can be kept; raise top_items or lower min_items"
+            )
+        if found.split_time is not None:
+            try:
+                as_time(found.split_time)
+            except InputError as error:
+                raise InputError(f"split_time: {error}") from None
+        return found
+
+    def words(self, rule: str) -> str:
+        """Return the description of a rule."""
+        if rule == "drop" and self.items:
+            return f"{RULES[rule]}, or not with --keep-items" if self.drop else "not named with --keep-items"
+        return RULES[rule].format(**asdict(self))
+
+
+def _labels(labels: str | int | Iterable[str | int]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(str, [labels] if isinstance(labels, str | int) else labels)))
+
 
 def prepare(
-    inputs: Inputs,
+    inputs: Paths,
     output: str | PathLike[str],
     *,
-    basket: str = "basket",
-    item: str = "item",
+    basket: str | None = None,
+    item: str | None = None,
     category: str | None = "auto",
     time: str | None = None,
     weight: str | None = None,
     names: str | PathLike[str] | None = None,
     name: str = "name",
-    min_products: int = 5,
-    max_products: int = 100,
-    count: str = "products",
-    top_items: int = 100,
-    min_count: int = 100,
-    min_items: int = 25,
-    min_baskets_per_item: float = 2,
-    train: float = 0.7,
-    seed: int = 0,
-    split_time: str | None = None,
-    drop: Iterable[str | int] = (),
-    items: Iterable[str | int] = (),
     memory: str | float | None = None,
     threads: int | None = None,
     force: bool = False,
     progress: bool = False,
+    **rules: Any,
 ) -> Prepared:
-    """Make baskets per category of a table of raw orders, which may be larger than memory.
+    """Make baskets per category from a table of raw orders, which may be larger than memory.
 
-    The rules are applied in the order of the parameters below, once: an item that goes takes no basket with it that
-    holds another, so they all hold afterwards. The same input with the same rules is not prepared again, and a run
-    that was cut off goes on where it was. What was there before stays until the new is whole.
+    The rules are applied once, in the order below. The same input with the same rules is not prepared again. The
+    previous result stays until the new one is complete. Rows that cannot be used are left out and counted.
 
     Parameters
     ----------
-    inputs
-        Files, folders and patterns such as `orders/*.parquet`, one or several: CSV (.csv, .tsv), Parquet and JSON
-        lines (.jsonl, .ndjson, .json); text may be gzipped (.gz). One row per item of a basket.
-    output
-        The folder to write: a new or empty folder, or the output of an earlier run.
-    basket, item
-        The columns that tell which basket, and which item.
-    category
-        The column of categories. "auto" is the column called category, where there is one; None makes one category.
-    time
-        The column of dates or times, for `split_time`. Without a time zone they are UTC. A basket's is its latest.
-    weight
-        The column of weights of baskets, numbers above 0, the same in all rows of a basket.
-    names, name
-        A file with the column `item` and a column of names, of which this is the name, to call items by.
-    drop
-        Items, by identifier or name, that are no products, such as postage.
-    items
-        The only items to keep, by identifier or name; by default all. Those that no row has are named in a warning.
-    min_products, max_products
-        How many products a basket has, in all its categories together, for it to be kept.
-    count
-        What is counted there: different "products", or "rows".
-    min_count
-        In how many sub-baskets of its category an item is, for it to be kept.
-    top_items
-        How many items a category keeps, the most frequent.
-    min_items
-        How many items a category has, after the rules on items, for it to be kept.
-    min_baskets_per_item
-        How many sub-baskets per item it has, likewise.
-    train
-        The share of the baskets to learn from; the others are to test on. A basket is on the same side in all its
-        categories. 1 for no test.
-    seed
-        Of the random split.
-    split_time
-        Instead of at random: learn from what is before this date or time, test on what is not.
-    memory
-        What the whole process may use, in bytes or as "4GB"; by default half of what there is.
-    threads
-        How many; by default one per core.
-    force
+    inputs : path, pattern, folder, or list of these
+        CSV (.csv, .tsv), Parquet or JSON lines (.jsonl, .ndjson, .json) with one row per item of a basket. Text may be
+        gzipped (.gz).
+    output : path
+        The folder to write: new, empty, or the output of an earlier run.
+    basket, item : str, optional
+        Columns of basket identifiers and of items. By default they are found by usual names, as in `read_baskets`.
+    category : str, optional
+        Column of categories. "auto" is the column called category, if there is one. None makes one category.
+    time : str, optional
+        Column of dates, times or Unix timestamps, for `split_time`. The time of a basket is that of its latest row.
+    weight : str, optional
+        Column of the weights of baskets, the same in all rows of a basket. A basket counts with its weight in
+        `min_count`, `top_items` and `min_baskets_per_item`.
+    names, name : str, optional
+        A file with the column `item` and a column of names, called `name`, that replace item identifiers.
+    memory : str or float, optional
+        Memory of the whole process, in bytes or as "4GB". By default half of what there is.
+    threads : int, optional
+        By default one per core.
+    force : bool, default False
         Write into an existing folder whatever it holds. Other files in it are kept, except manifest.json.
-    progress
-        Show on standard error what is being done.
+    progress : bool, default False
+        Show progress on standard error.
+    drop : list of str
+        Items that are not products, such as postage, by identifier or name. `*` and `?` match any characters.
+    items : list of str
+        The only items to keep, by identifier or name. By default all.
+    min_products, max_products : int, default 5 and 100
+        Limits of the size of a basket, over all its categories.
+    count : {"products", "rows"}, default "products"
+        What these limits count: different products, or rows.
+    min_count : int, default 100
+        Minimum number of sub-baskets of its category that hold an item.
+    top_items : int, default 100
+        Maximum number of items of a category; the most frequent are kept.
+    min_items : int, default 25
+        Minimum number of items of a category, after the rules on items.
+    min_baskets_per_item : float, default 2
+        Minimum number of sub-baskets per item of a category, after the rules on items.
+    train : float, default 0.7
+        Fraction of training baskets; the others are test baskets. A basket is on the same side in all its categories.
+    seed : int, default 0
+        Seed of the random split.
+    split_time : str, optional
+        Split by time instead: baskets before this date or time are training baskets.
 
     Returns
     -------
     Prepared
-        The categories that are kept, and in its manifest what became of everything else.
+        The categories that are kept, and in its manifest the number of rows, baskets, items and categories that each
+        rule removed.
 
     Examples
     --------
@@ -132,148 +212,523 @@ def prepare(
     ...     [(each.slug, each.n_items, each.n_baskets["train"]) for each in prepared.categories]
     [('sleep', 2, 2)]
     """
-    rules = Rules(
-        min_products=min_products,
-        max_products=max_products,
-        count=count,
-        top_items=top_items,
-        min_count=min_count,
-        min_items=min_items,
-        min_baskets_per_item=min_baskets_per_item,
-        train=train,
-        seed=seed,
-        split_time=split_time,
-        drop=tuple(map(str, [drop] if isinstance(drop, str | int) else drop)),
-        items=tuple(dict.fromkeys(map(str, [items] if isinstance(items, str | int) else items))),
-    )
-    if split_time is not None and time is None:
+    checked, folder, limit = Rules.of(rules), Path(output), as_memory(memory)
+    if checked.split_time is not None and time is None:
         raise InputError("split_time needs the column of times; name it with time= (--columns time=)")
-    if threads is not None:
-        whole_number("threads", threads, 1)
-    check_replaceable(Path(output), PREPARED_FOLDER, force=force)
-    columns = Columns(basket, item, weight, None, time)
-    job = job_of(inputs, Path(output), columns, category, rules, None if names is None else fspath(names), name)
-    old = _unchanged(job)
+    check_replaceable(folder, PREPARED_FOLDER, force=force)
+    columns = Columns(basket, item, weight, category, time)
+    paths = find_files(inputs, folder)
+    names = None if names is None else fspath(names)
+    read = paths if names is None else [*paths, *find_files(names)]
+    setting: dict[str, Any] = {
+        "format": FORMAT,
+        "inputs": [[Path(path).name, _digest(path)] for path in read],
+        "columns": {**asdict(columns), "name": name if names else None},
+        "rules": {**asdict(checked), "drop": list(checked.drop), "items": list(checked.items)},
+    }
+    old = _unchanged(folder, setting)
     if old is not None:
-        _clean(job)
         return old
-    with shown_progress(progress, transient=True) as shown:
-        versions = {**job.setting, "versions": _versions()}
-        with open_stage(job.output, versions, job.source, as_memory(memory), threads, shown) as stage:
-            manifest = _made(job, Work(stage, rules, weight is not None, time is not None))
-            write_manifest(job.output, manifest)
-    _clean(job)
+    states = list(map(_state, read))
+    source = source_name(paths)
+    with (
+        _work_folder(folder) as work,
+        shown_progress(progress, transient=True) as shown,
+        open_database(work, f"preparing {source}", limit, threads) as database,
+    ):
+        script = _Script(database, checked, columns, shown.bar("preparing"))
+        script.read(paths, names, name)
+        if list(map(_state, read)) != states:
+            raise InputError(f"{source} changed while it was read; prepare again when nobody writes to it")
+        script.apply_rules()
+        target = FILES + hashlib.sha256(json.dumps(setting, sort_keys=True).encode()).hexdigest()[:8]
+        entries = list(script.write(work / "new", target))
+        manifest = {
+            "kind": "prepared",
+            "format": FORMAT,
+            "versions": _versions(),
+            "setting": setting,
+            "inputs": [
+                {"path": os.path.abspath(path), "sha256": each[1]}
+                for path, each in zip(read, setting["inputs"], strict=True)
+            ],
+            "columns": {**asdict(script.columns), "name": setting["columns"]["name"]},
+            "rules": setting["rules"],
+            **script.report(),
+            "categories": entries,
+        }
+        _publish(folder, work / "new", target, manifest)
     _warn(manifest)
-    return Prepared(job.output, manifest, new=True)
+    return Prepared(folder, manifest, new=True)
 
 
-def _unchanged(job: Job) -> Prepared | None:
-    """What is there, if it is what would be made."""
+def _digest(path: str) -> str:
     try:
-        old = Prepared.open(job.output)
+        return digest(Path(path))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    return (os.stat(path).st_size, os.stat(path).st_mtime_ns) if os.path.exists(path) else None
+
+
+def _unchanged(folder: Path, setting: Mapping[str, Any]) -> Prepared | None:
+    """Return the result in the folder, if it is complete and has these settings."""
+    try:
+        old = Prepared.open(folder)
     except InputError:
         return None
-    return old if old.manifest.get("setting") == job.setting and old.is_whole() else None
+    return old if old.manifest.get("setting") == setting and old.is_whole() else None
 
 
-def _clean(job: Job) -> None:
-    """Remove what is not part of the result: the stage, and the files of runs before."""
-    remove_stage(job.output)
-    for each in job.output.glob(f"{RUN}*"):
-        # Another folder whose name starts alike, such as baskets-2024, is the user's.
-        if each.name != job.folder and re.fullmatch(f"{RUN}[0-9a-f]{{8}}", each.name):
+@contextmanager
+def _work_folder(output: Path) -> Iterator[Path]:
+    """Lock the output folder and yield an empty work folder in it, which is removed at the end.
+
+    A killed run leaves its work folder to the next run. If the output folder is new, an error removes it.
+    """
+    new, work = not output.exists(), output / WORK
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror or error}") from None
+    refusal = f"another run is preparing in {output}; wait until it has ended, or name another folder"
+    with only_one(work / "lock", refusal):
+        try:
+            _empty(work)
+            yield work
+        except BaseException as error:
+            if new and not isinstance(error, KeyboardInterrupt):
+                shutil.rmtree(output, ignore_errors=True)
+            raise
+        finally:
+            _empty(work)
+
+
+def _empty(work: Path) -> None:
+    for path in work.glob("[!l]*"):  # all but the lock
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _publish(output: Path, files: Path, target: str, manifest: Mapping[str, Any]) -> None:
+    """Move the files to their place, replace the manifest, and remove the files of earlier runs, in this order."""
+    # A folder of this name is either damaged or of a run that was killed before it replaced the manifest.
+    shutil.rmtree(output / target, ignore_errors=True)
+    os.rename(files, output / target)
+    write_manifest(output, manifest)
+    for each in output.glob(f"{FILES}*"):
+        # Another folder whose name starts alike, such as baskets-2024, is not ours.
+        if each.name != target and re.fullmatch(f"{FILES}[0-9a-f]{{8}}", each.name):
             shutil.rmtree(each, ignore_errors=True)
 
 
-def _made(job: Job, work: Work) -> dict[str, Any]:
-    """Everything but the manifest, which is returned."""
-    stage = work.stage
-    read(job, work)
-    _in_parts(work, "sifting baskets", filtering.sift_baskets)
-    stage.step("judging items", lambda: filtering.judge_items(work))
-    _in_parts(work, "counting sub-baskets", filtering.count_sub_baskets)
-    stage.step("judging categories", lambda: filtering.judge_categories(work))
-    _in_parts(work, "keeping baskets", filtering.keep_baskets)
-    stage.step("splitting baskets", lambda: filtering.split_baskets(work))
-    stage.step("collecting", lambda: filtering.collect(work))
-    _check_anything_left(work)
-    integers = bool(stage.one("SELECT integers FROM kinds"))
-    stage.step("naming items", lambda: make_labels(work, integers))
-    return _manifest(job, work, list(_written(job, work)))
+class _Script:
+    """The SQL script. Its tables are
 
+    products      product, category_number, item_number, item, category, n_rows, dropped
+    pairs         basket, product, n (rows), weight, highest, time
+    sized         basket, fate by the rules on baskets, weight, time
+    tally         product, fate, rows, baskets, weight
+    fates         product, category_number, baskets, fate, rank of the category
+    categories    category_number, n_items, n_baskets, weight, fate, rank
+    sides         basket, test, weight, time: the baskets that are kept
+    kept_pairs    category_number, test, basket, product, weight, time
+    lost_baskets  fate, baskets
+    """
 
-def _in_parts(work: Work, name: str, each: Callable[[Work, int], None]) -> None:
-    """One step per part of the baskets."""
-    parts = work.stage.one("SELECT count(*) FROM parts")
-    for part in range(parts):
-        work.stage.step(f"{name}, part {part + 1} of {parts}", partial(each, work, part))
+    def __init__(self, database: DuckDBPyConnection, rules: Rules, columns: Columns, bar: Bar) -> None:
+        self.database, self.rules, self.columns, self.bar = database, rules, columns, bar
+        self.extras = "".join(f", {name}" for name in ("weight", "time") if getattr(columns, name) is not None)
 
+    def run(self, step: str, query: str) -> None:
+        self.bar.advance(text=step)
+        self.database.execute(query).fetchall()
 
-def _check_anything_left(work: Work) -> None:
-    if work.stage.one(f"SELECT count(*) FROM categories WHERE fate = {STAGE['kept']}"):
-        return
-    lost: dict[str, int] = {}
-    for each in lost_categories(work):
-        lost[each["rule"]] = lost.get(each["rule"], 0) + 1
-    why = ", ".join(f"{n} went by {rule} ({work.rules.words(rule)})" for rule, n in lost.items())
-    raise InputError(f"no category is left of {sum(lost.values())}: {why}; relax the rules")
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return self.database.execute(query).fetchall()
 
+    def one(self, query: str) -> Any:
+        return self.rows(query)[0][0]
 
-def _written(job: Job, work: Work) -> Iterator[dict[str, Any]]:
-    """The files of every category, one after another."""
-    stage = work.stage
-    found = stage.rows(f"""
-        SELECT category_number, any_value(category) AS name FROM products JOIN categories c USING (category_number)
-        WHERE c.fate = {STAGE["kept"]} GROUP BY category_number ORDER BY name
-    """)
-    slug_of = slugs(name for _, name in found)
-    for number, name in found:
-        stage.bar.update(len(stage.done), f"writing {slug_of[name]}")
-        files = write_category(work, job.output, job.folder, number, slug_of[name])
-        items = stage.rows(f"SELECT label, baskets FROM labels WHERE category_number = {number} ORDER BY label")
-        yield {
-            "slug": slug_of[name],
-            "name": name,
-            "n_items": len(items),
-            "n_baskets": {side: sum(each["n_baskets"] for each in files if each["side"] == side) for side in SIDES},
-            "items": [label for label, _ in items],
-            "item_baskets": [int(baskets) for _, baskets in items],
-            "files": {each.pop("side"): each for each in files},
+    def read(self, paths: Paths, names: str | None, name: str) -> None:
+        """Read the input into pairs of basket and product."""
+        self.bar.update(0, "reading")
+        read = Transactions.open(paths, self.columns, on_bad_rows="skip", connection=self.database)
+        self.read_names(names, Columns(name, read.columns.item))
+        self.columns, self.rejects, self.n_rows = read.columns, read.rejects, read.n_rows
+        self.integer_items = read.integer_items
+        dropped = _named(self.rules.drop)
+        if self.rules.items:
+            dropped = f"{dropped} OR NOT {_named(self.rules.items)}"
+        self.run(
+            "numbering items",
+            f"""
+            CREATE TABLE products AS
+            SELECT CAST(row_number() OVER (ORDER BY category, item) AS INTEGER) AS product,
+                CAST(dense_rank() OVER (ORDER BY category) AS INTEGER) AS category_number,
+                CAST(dense_rank() OVER (ORDER BY item) AS INTEGER) AS item_number,
+                item, category, n_rows, {dropped} AS dropped
+            FROM (SELECT item, category, count(*) AS n_rows FROM transactions GROUP BY ALL) LEFT JOIN names USING (item)
+            """,
+        )
+        self.run(
+            "merging rows",
+            """
+            CREATE TABLE pairs AS SELECT basket, product, count(*) AS n,
+                min(weight) AS weight, max(weight) AS highest, max(time) AS time
+            FROM transactions JOIN products USING (item, category) GROUP BY basket, product
+            """,
+        )
+        self.run("merging rows", "DROP VIEW transactions; DROP TABLE transactions_rows")
+
+    def read_names(self, names: str | None, columns: Columns) -> None:
+        """Create the table of names by item, which is empty without a file."""
+        self.database.execute("CREATE TABLE names (item VARCHAR, name VARCHAR)")
+        if names is None:
+            return
+        try:
+            Transactions.open(names, columns, on_bad_rows="skip", connection=self.database, name="named")
+        except InputError as error:
+            wanted = f"the columns {columns.item!r} and {columns.basket!r} (--name)"
+            raise InputError(f"{names} must have {wanted}: {error}") from None
+        query = "SELECT item, min(CAST(basket AS VARCHAR)) FROM named GROUP BY item"
+        self.run("reading names", f"INSERT INTO names {query}")
+
+    def apply_rules(self) -> None:
+        """Decide the fate of every basket, product and category, and which baskets are test baskets."""
+        rules, kept = self.rules, FATE["kept"]
+        there = "product NOT IN (SELECT product FROM products WHERE dropped)"
+        if rules.count == "rows":
+            size = "sum(n)"
+        else:  # an item may be in several categories
+            size = "count(DISTINCT item_number)"
+            if not self.one("SELECT count(DISTINCT item_number) < count(*) FROM products"):
+                size = "count(*)"
+        join = "JOIN products USING (product)" if "item_number" in size else ""
+        self.run(
+            "rules on baskets",
+            f"""
+            CREATE TABLE sized AS SELECT basket, weight, time, CASE
+                WHEN weight <> highest THEN {FATE["weights"]}
+                WHEN size < {rules.min_products} THEN {FATE["min_products"]}
+                WHEN size > {rules.max_products} THEN {FATE["max_products"]} ELSE {kept} END AS fate
+            FROM (SELECT basket, {size} AS size, min(weight) AS weight, max(highest) AS highest, max(time) AS time
+                  FROM pairs {join} WHERE {there} GROUP BY basket)
+            """,
+        )
+        self.run(
+            "counting items",
+            f"""
+            CREATE TABLE tally AS SELECT product, fate, sum(n) AS rows, count(*) AS baskets,
+                sum(coalesce(s.weight, 1)) AS weight
+            FROM pairs JOIN sized s USING (basket) WHERE {there} GROUP BY product, fate
+            UNION ALL SELECT product, {FATE["drop"]}, sum(n), count(*), 0 FROM pairs
+            WHERE NOT ({there}) GROUP BY product
+            """,
+        )
+        # One pass is enough: an item that is removed takes no basket with it that holds another.
+        self.run(
+            "rules on items",
+            f"""
+            CREATE TABLE item_fates AS SELECT product, category_number, baskets, CASE
+                WHEN latest < {kept} THEN latest
+                WHEN weight < {rules.min_count} THEN {FATE["min_count"]}
+                WHEN row_number() OVER (PARTITION BY category_number ORDER BY weight DESC, product) > {rules.top_items}
+                THEN {FATE["top_items"]} ELSE {kept} END AS fate
+            FROM (SELECT product, category_number, coalesce(max(fate), {FATE["drop"]}) AS latest,
+                  coalesce(sum(baskets) FILTER (fate = {kept}), 0) AS baskets,
+                  coalesce(sum(weight) FILTER (fate = {kept}), 0) AS weight
+                  FROM products LEFT JOIN tally USING (product) GROUP BY product, category_number)
+            """,
+        )
+        self.run(
+            "rules on categories",
+            f"""
+            CREATE TABLE categories AS SELECT *, CASE
+                WHEN n_items = 0 THEN latest
+                WHEN n_items < {rules.min_items} THEN {FATE["min_items"]}
+                WHEN weight < {rules.min_baskets_per_item} * n_items THEN {FATE["min_baskets_per_item"]}
+                ELSE {kept} END AS fate, row_number() OVER (ORDER BY n_baskets, category_number) AS rank
+            FROM (SELECT category_number, count(*) FILTER (fate = {kept}) AS n_items, max(fate) AS latest
+                  FROM item_fates GROUP BY category_number)
+            LEFT JOIN (SELECT category_number, count(*) AS n_baskets, sum(coalesce(weight, 1)) AS weight
+                  FROM (SELECT DISTINCT basket, category_number FROM pairs JOIN item_fates USING (product)
+                        WHERE fate = {kept})
+                  JOIN (SELECT basket, weight FROM sized WHERE fate = {kept}) USING (basket) GROUP BY category_number)
+            USING (category_number)
+            """,
+        )
+        self.run(
+            "rules on categories",
+            """
+            CREATE TABLE fates AS SELECT product, category_number, baskets, least(i.fate, c.fate) AS fate, rank
+            FROM item_fates i JOIN categories c USING (category_number)
+            """,
+        )
+        # A basket belongs to the rarest of its categories, its home.
+        self.run(
+            "keeping baskets",
+            f"""
+            CREATE TABLE homes AS SELECT basket, max(f.fate) AS fate, any_value(s.weight) AS weight,
+                any_value(s.time) AS time, arg_min(category_number, rank) FILTER (f.fate = {kept}) AS home
+            FROM (SELECT basket, product FROM pairs) JOIN fates f USING (product)
+            JOIN (SELECT * EXCLUDE (fate) FROM sized WHERE fate = {kept}) s USING (basket) GROUP BY basket
+            """,
+        )
+        self.run(
+            "splitting", f"CREATE TABLE sides AS SELECT *, {self.is_test()} AS test FROM homes WHERE fate = {kept}"
+        )
+        self.run(
+            "collecting",
+            f"""
+            CREATE TABLE kept_pairs AS SELECT category_number, test, basket, product{self.extras}
+            FROM (SELECT basket, product FROM pairs) JOIN fates f USING (product)
+            JOIN (SELECT * EXCLUDE (fate) FROM sides) USING (basket)
+            WHERE f.fate = {kept} ORDER BY category_number, test
+            """,
+        )
+        self.count_baskets()
+        self.remove_categories_without_training()
+        if not self.one(f"SELECT count(*) FROM categories WHERE fate = {kept}"):
+            lost = Counter(each["rule"] for each in self.lost_categories())
+            why = ", ".join(f"{n} removed by {rule} ({rules.words(rule)})" for rule, n in lost.items())
+            raise InputError(f"no category is left of {lost.total()}: {why}; relax the rules")
+
+    def is_test(self) -> str:
+        """Return SQL for whether a basket is a test basket.
+
+        At random, baskets are drawn within their homes, so that every category gets its share as nearly as whole
+        baskets allow. The order is that of a digest, which is the same on every machine.
+        """
+        rules = self.rules
+        if rules.split_time is not None:
+            return f"time >= CAST('{as_time(rules.split_time)}+00' AS TIMESTAMPTZ)"
+        if rules.train == 1:
+            return "false"
+        place = f"row_number() OVER (PARTITION BY home ORDER BY md5(concat('{rules.seed}:', basket)), basket)"
+        return f"{place} > floor({rules.train!r} * count(*) OVER (PARTITION BY home) + 1e-9)"
+
+    def count_baskets(self) -> None:
+        """Count the baskets that each rule removes. A basket with dropped items only is removed by "drop"."""
+        self.run(
+            "counting baskets",
+            f"""
+            CREATE TABLE lost_baskets AS SELECT fate, count(*) AS baskets FROM
+                (SELECT fate FROM sized WHERE fate < {FATE["kept"]}
+                 UNION ALL SELECT fate FROM homes WHERE fate < {FATE["kept"]}) GROUP BY fate
+            UNION ALL SELECT {FATE["drop"]}, count(DISTINCT basket) - (SELECT count(*) FROM sized) FROM pairs
+            """,
+        )
+
+    def remove_categories_without_training(self) -> None:
+        lost = self.rows("SELECT category_number FROM kept_pairs GROUP BY category_number HAVING bool_and(test)")
+        if not lost:
+            return
+        these = ", ".join(str(number) for (number,) in lost)
+        self.run(
+            "removing categories",
+            f"""
+            INSERT INTO lost_baskets SELECT {FATE["split"]}, count(*) FROM
+                (SELECT basket FROM kept_pairs GROUP BY basket HAVING bool_and(category_number IN ({these})))
+            """,
+        )
+        for table in ("fates", "categories"):
+            self.database.execute(
+                f"UPDATE {table} SET fate = {FATE['split']} "
+                f"WHERE fate = {FATE['kept']} AND category_number IN ({these})"
+            )
+
+    def write(self, folder: Path, target: str) -> Iterator[dict[str, Any]]:
+        """Write the files of every category. Yield what the manifest says about them."""
+        self.make_labels()
+        found = self.rows(f"""
+            SELECT category_number, any_value(category) AS name FROM products JOIN categories c USING (category_number)
+            WHERE c.fate = {FATE["kept"]} GROUP BY category_number ORDER BY name
+        """)
+        slug_of = slugs(name for _, name in found)
+        folder.mkdir()
+        self.database.execute("SET preserve_insertion_order = true")
+        for number, name in found:
+            slug = slug_of[name]
+            self.bar.advance(text=f"writing {slug}")
+            written = {side: self.write_side(folder, target, number, slug, side) for side in SIDES}
+            files = {side: entry for side, entry in written.items() if entry is not None}
+            items = self.rows(f"SELECT label, baskets FROM labels WHERE category_number = {number} ORDER BY label")
+            yield {
+                "slug": slug,
+                "name": name,
+                "n_items": len(items),
+                "n_baskets": {side: files[side]["n_baskets"] if side in files else 0 for side in SIDES},
+                "items": [label for label, _ in items],
+                "item_baskets": [int(baskets) for _, baskets in items],
+                "files": files,
+            }
+
+    def make_labels(self) -> None:
+        """Name each item that is kept: by its name, followed by its identifier if several items share the name."""
+        self.run(
+            "naming items",
+            f"""
+            CREATE TABLE labels AS SELECT product, category_number, baskets, CASE
+                WHEN count(*) OVER (PARTITION BY category_number, name) > 1 THEN concat(name, ' (', item, ')')
+                ELSE name END AS label
+            FROM (SELECT product, f.category_number, f.baskets, item, coalesce(name, item) AS name
+                  FROM fates f JOIN products USING (product) LEFT JOIN names USING (item)
+                  WHERE fate = {FATE["kept"]})
+            """,
+        )
+        plain = "bool_and(coalesce(CAST(TRY_CAST(label AS BIGINT) AS VARCHAR) = label, false))"
+        if self.integer_items and self.one(f"SELECT {plain} FROM labels"):
+            self.database.execute("ALTER TABLE labels ALTER label TYPE BIGINT")
+
+    def write_side(self, folder: Path, target: str, number: int, slug: str, side: str) -> dict[str, Any] | None:
+        chosen = f"FROM kept_pairs WHERE category_number = {number} AND test = {side == 'test'}"
+        of_baskets = f"SELECT DISTINCT basket{', weight' if self.columns.weight else ''} {chosen}"
+        weight = "sum(weight)" if self.columns.weight else "count(*)"
+        baskets, total = self.rows(f"SELECT count(*), {weight} FROM ({of_baskets})")[0]
+        if not baskets:
+            return None
+        file = f"{slug}.{side}.parquet"
+        # Sorted, so that the same content gives the same file in whatever order the rows came.
+        query = f"""
+            SELECT basket, label AS item{self.extras} FROM (SELECT * {chosen})
+            JOIN labels USING (product) ORDER BY basket, item
+        """
+        options = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
+        self.database.execute(f"COPY ({query}) TO {sql_text(str(folder / file))} ({options})").fetchall()
+        with open(folder / file, "rb") as written:
+            os.fsync(written.fileno())
+        return {
+            "file": f"{target}/{file}",
+            "sha256": digest(folder / file),
+            "n_baskets": baskets,
+            "n_rows": self.one(f"SELECT count(*) {chosen}"),
+            "weight": float(total),
         }
 
+    def report(self) -> dict[str, Any]:
+        """Return what the manifest says about the rows, and what a user may have overlooked."""
+        labels = "SELECT item FROM products UNION SELECT name FROM products JOIN names USING (item)"
+        known = {label for (label,) in self.rows(labels)} if self.rules.items else set()
+        return {
+            "n_rows": self.n_rows + sum(each.count for each in self.rejects),
+            "bad_rows": [
+                {"reason": each.reason, "rows": each.count, "examples": [row._asdict() for row in each.examples]}
+                for each in self.rejects
+            ],
+            "account": self.account(),
+            "total_weight": float(
+                self.one(f"SELECT coalesce(sum(coalesce(weight, 1)), 0) FROM ({self.kept_baskets()})")
+            ),
+            "dropped_items": [{"item": label, "rows": self.rows_of(label)} for label in self.rules.drop],
+            "missing_items": [label for label in self.rules.items if label not in known],
+            "nearly_everywhere": self.nearly_everywhere(),
+            "case_variants": self.case_variants(),
+            "no_products": self.no_products(),
+            "lost_categories": self.lost_categories(),
+        }
 
-def _manifest(job: Job, work: Work, categories: list[dict[str, Any]]) -> dict[str, Any]:
-    stage = work.stage
-    bad = stage.rows("SELECT reason, sum(n) FROM bad GROUP BY reason ORDER BY reason")
-    some = [BadRow(*row)._asdict() for row in stage.rows("SELECT * FROM examples ORDER BY reason, file, line")]
-    kept = account(work)
-    n_bad = sum(int(n) for _, n in bad)
-    return {
-        "kind": "prepared",
-        "format": FORMAT,
-        "versions": _versions(),
-        "setting": job.setting,
-        "inputs": job.inputs,
-        "columns": job.setting["columns"],
-        "rules": job.setting["rules"],
-        "n_rows": n_bad + sum(each["rows"] for each in kept),
-        "bad_rows": [
-            {
-                "reason": reason,
-                "rows": int(n),
-                "examples": [
-                    {name: row[name] for name in ("file", "line", "text")} for row in some if row["reason"] == reason
-                ],
-            }
-            for reason, n in bad
-        ],
-        "account": kept,
-        "dropped_items": dropped_items(work),
-        "missing_items": missing_items(work),
-        "nearly_everywhere": suspects(work),
-        "lost_categories": lost_categories(work),
-        "categories": categories,
-    }
+    def kept_baskets(self) -> str:
+        """Return a query for the baskets that are in the files."""
+        kept = f"SELECT category_number FROM categories WHERE fate = {FATE['kept']}"
+        some = f"SELECT DISTINCT basket FROM kept_pairs WHERE category_number IN ({kept})"
+        return f"SELECT * FROM sides WHERE basket IN ({some})"
+
+    def account(self) -> list[dict[str, Any]]:
+        """Return the rows, baskets, items and categories that each rule removed; the last entry is what is kept."""
+        rows = dict.fromkeys(FATE.values(), 0)
+        for fate, n_rows, n_pairs in self.rows("SELECT fate, sum(rows), sum(baskets) FROM tally GROUP BY fate"):
+            if fate < FATE["kept"]:
+                rows[fate] += int(n_rows)
+            else:
+                rows[FATE["repeats"]] += int(n_rows) - int(n_pairs)
+        for fate, n_pairs in self.rows("SELECT fate, sum(baskets) FROM fates GROUP BY fate"):
+            if fate > FATE["repeats"]:  # before that, all rows of a product went with their baskets
+                rows[fate] += int(n_pairs)
+        lost = self.rows("SELECT fate, sum(baskets) FROM lost_baskets GROUP BY fate")
+        baskets = {fate: int(n) for fate, n in lost}
+        baskets[FATE["kept"]] = self.one("SELECT count(DISTINCT basket) FROM pairs") - sum(baskets.values())
+        items, categories = (
+            dict(self.rows(f"SELECT fate, count(*) FROM {table} GROUP BY fate")) for table in ("fates", "categories")
+        )
+        counts = {"rows": rows, "baskets": baskets, "items": items, "categories": categories}
+        return [
+            {"rule": rule, "what": self.rules.words(rule), **{name: each.get(fate, 0) for name, each in counts.items()}}
+            for rule, fate in FATE.items()
+        ]
+
+    def lost_categories(self) -> list[dict[str, Any]]:
+        """Return each category that was removed with the rule, and its size after the rules on items."""
+        found = self.rows(f"""
+            SELECT category, fate, n_items, coalesce(n_baskets, 0) FROM categories
+            JOIN (SELECT DISTINCT category_number, category FROM products) USING (category_number)
+            WHERE fate < {FATE["kept"]} ORDER BY category
+        """)
+        names = list(RULES)
+        return [
+            {"name": name, "rule": names[fate], "n_items": int(n_items), "n_baskets": int(n_baskets)}
+            for name, fate, n_items, n_baskets in found
+        ]
+
+    def rows_of(self, label: str) -> int:
+        """Return the number of rows that an entry of `drop` removed."""
+        query = f"SELECT coalesce(sum(n_rows), 0) FROM products LEFT JOIN names USING (item) WHERE {_named((label,))}"
+        return int(self.one(query))
+
+    def nearly_everywhere(self) -> list[dict[str, Any]]:
+        """Return items in nearly every basket: perhaps postage, or a discount."""
+        n_baskets = self.one("SELECT count(*) FROM sized")
+        found = self.rows(f"""
+            SELECT item, any_value(name), sum(baskets) AS n FROM tally JOIN products USING (product)
+            LEFT JOIN names USING (item) WHERE NOT dropped GROUP BY item
+            HAVING sum(baskets) >= {NEARLY_ALL} * {n_baskets} ORDER BY n DESC, item LIMIT {MAX_SUSPECTS}
+        """)
+        return [{"item": name or item, "share": int(n) / n_baskets} for item, name, n in found]
+
+    def case_variants(self) -> list[list[str]]:
+        """Return groups of kept items that differ only in case."""
+        found = self.rows(f"""
+            SELECT list(CAST(label AS VARCHAR) ORDER BY label) FROM labels
+            GROUP BY category_number, lower(CAST(label AS VARCHAR)) HAVING count(*) > 1 ORDER BY 1 LIMIT {MAX_SUSPECTS}
+        """)
+        return [each for (each,) in found]
+
+    def no_products(self) -> list[str]:
+        """Return kept items whose label is that of a charge or a discount."""
+        query = (
+            f"SELECT DISTINCT label FROM labels WHERE regexp_matches(CAST(label AS VARCHAR), {sql_text(NO_PRODUCT)})"
+        )
+        return [str(each) for (each,) in self.rows(f"{query} ORDER BY 1 LIMIT {MAX_SUSPECTS}")]
+
+
+def _named(labels: tuple[str, ...]) -> str:
+    """Return SQL for whether the identifier or the name of an item is among labels, or matches one as a pattern."""
+    these = ", ".join(map(sql_text, labels)) or "NULL"
+    tests = [f"{column} IN ({these})" for column in ("item", "name")]
+    patterns = [sql_text(label) for label in labels if set("*?") & set(label)]
+    tests += [f"{column} GLOB {pattern}" for column in ("item", "name") for pattern in patterns]
+    return f"coalesce({' OR '.join(f'coalesce({test}, false)' for test in tests)}, false)"
+
+
+def slugs(names: Iterable[str]) -> dict[str, str]:
+    """Return the name of each category in files and addresses: ASCII letters, digits and hyphens, all different.
+
+    >>> slugs(["Car Seats & Co.", "Möbel", "car seats co", "玩具"])
+    {'Car Seats & Co.': 'car-seats-co', 'Möbel': 'mobel', 'car seats co': 'car-seats-co-2', '玩具': 'category'}
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+        slug = base = re.sub("[^a-z0-9]+", "-", plain).strip("-")[:MAX_SLUG].strip("-") or "category"
+        number = 1
+        while slug in taken:
+            number += 1
+            slug = f"{base}-{number}"
+        taken.add(slug)
+        found[name] = slug
+    return found
 
 
 def _versions() -> dict[str, str]:
@@ -283,21 +738,22 @@ def _versions() -> dict[str, str]:
 
 
 def _warn(manifest: Mapping[str, Any]) -> None:
-    """What a user may have overlooked; the report has the rest."""
-    bad = sum(each["rows"] for each in manifest["bad_rows"])
-    if bad:
+    """Warn about what a user may have overlooked."""
+    found = []
+    n_bad = sum(each["rows"] for each in manifest["bad_rows"])
+    if n_bad:
         first = manifest["bad_rows"][0]
-        where = first["examples"][0] if first["examples"] else {"line": "?", "file": "?"}
-        warnings.warn(
-            f"{bad} of {manifest['n_rows']} rows cannot be used and were left out, for instance line {where['line']} "
-            f"of {where['file']}: {first['reason']}; the report has more",
-            InputWarning,
-            stacklevel=3,
-        )
-    for each in manifest["dropped_items"]:
-        if not each["rows"]:
-            warnings.warn(f"no row has the item {each['item']!r} that was to be dropped", InputWarning, stacklevel=3)
+        where = "".join(f", for instance in line {row['line']} of {row['file']}" for row in first["examples"][:1])
+        found.append(f"{n_bad} of {manifest['n_rows']} rows cannot be used and were left out: {first['reason']}{where}")
+    found += [f"no row has the item {each['item']!r} of drop" for each in manifest["dropped_items"] if not each["rows"]]
     if manifest["missing_items"]:
-        some = contents(manifest["missing_items"][:SHOWN])
-        what = f"{len(manifest['missing_items'])} of the items to keep are in no row (for instance {some})"
-        warnings.warn(what, InputWarning, stacklevel=3)
+        some = contents(manifest["missing_items"][:MAX_SHOWN])
+        found.append(f"{len(manifest['missing_items'])} of the items to keep are in no row (for instance {some})")
+    if manifest["case_variants"]:
+        some = " and ".join(map(repr, manifest["case_variants"][0]))
+        found.append(f"{len(manifest['case_variants'])} items have labels that differ only in case, such as {some}")
+    if manifest["no_products"]:
+        some = contents(manifest["no_products"][:MAX_SHOWN])
+        found.append(f"items that may not be products were kept ({some}); leave them out with drop= (--drop)")
+    for message in found:
+        warnings.warn(message, InputWarning, stacklevel=3)

@@ -1,49 +1,39 @@
-"""recommend_all: what to add to every basket of a table, as a table."""
+"""recommend_all: recommendations for every basket of a table, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpplearn.data.baskets import Baskets
-from dpplearn.data.catalogue import Label
-from dpplearn.data.tables import Columns, explained, one_number
+from dpplearn.data.catalogue import Label, is_plain_integer
+from dpplearn.data.files import Paths, find_files
+from dpplearn.data.transactions import Columns, Transactions, source_name
 from dpplearn.data.unknown import check_unknown
 from dpplearn.data.writing import check_format, copy_table
 from dpplearn.errors import InputError, whole_number
 from dpplearn.models.answers import RECOMMENDATION_TABLE
-from dpplearn.models.dpp import DPP
-from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
-from dpplearn.models.store import ModelStore, Ranking
-from dpplearn.pipeline.bad_rows import rejected_lines
-from dpplearn.pipeline.inputs import as_memory
-from dpplearn.pipeline.source import Inputs, find_files, open_groups, rows_query
-from dpplearn.pipeline.stage import within_means
-from dpplearn.pipeline.writing import LONGEST_INTEGER
+from dpplearn.models.store import ModelStore
+from dpplearn.pipeline.database import as_memory, open_database
 from dpplearn.utils.files import check_replaceable, same_file
 from dpplearn.utils.progress import Progress, shown_progress
 from dpplearn.utils.text import Facts, Part, contents, count
 from dpplearn.utils.threads import thread_count
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
-AT_ONCE = 3_000_000  # recommendations of all categories, of as many baskets as are looked at together
-MOST_AT_ONCE = 50_000  # baskets
-SHOWN = 3  # examples
+MAX_RESULTS = 3_000_000  # recommendations of one batch, over all categories
+MAX_BATCH = 50_000  # baskets
+MAX_SHOWN = 3  # examples
 
 
 @dataclass(frozen=True)
 class Recommended:
-    """What became of a table of baskets.
+    """Summary of a call of `recommend_all`.
 
     Examples
     --------
@@ -53,12 +43,12 @@ class Recommended:
 
     output: Path
     n_baskets: int
-    n_items: int  # what they hold together, each item of a basket once
+    n_items: int  # of all baskets
     n_recommendations: int
-    n_unknown: int = 0  # rows that name an item that no category has
+    n_unknown: int = 0  # rows with an item that no category has
     unknown: tuple[Label, ...] = ()  # the most frequent of those items
     n_bad_rows: int = 0  # rows that cannot be used, left out
-    n_impossible: int = 0  # baskets to which nothing can be added, as they have no probability
+    n_impossible: int = 0  # baskets of probability zero, without recommendations
     impossible: tuple[Any, ...] = ()  # some of them
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,12 +75,12 @@ class Recommended:
 
 def recommend_all(
     store: ModelStore | SetModel | str | PathLike[str],
-    baskets: Inputs,
+    baskets: Paths,
     output: str | PathLike[str],
     *,
     k: int = 10,
-    basket: str = "basket",
-    item: str = "item",
+    basket: str | None = None,
+    item: str | None = None,
     unknown: str = "error",
     memory: str | float | None = None,
     threads: int | None = None,
@@ -101,33 +91,31 @@ def recommend_all(
 
     Parameters
     ----------
-    store
-        A `ModelStore`, a model, or the path of one.
-    baskets
-        Files, folders and patterns, as `prepare` takes them: one row per item of a basket.
-    output
-        The table to write, by its ending CSV (.csv), Parquet (.parquet, .pq) or JSON lines (.jsonl): basket, rank,
-        item, score, probability, and for a store folder the category; by basket and rank. Identifiers are as they came,
-        integers where all of them are.
-    k
-        How many items at most for each basket.
-    basket, item
-        The columns that tell which basket, and which item.
-    unknown
-        What to do about items that no model has: "error", or "drop" to leave them out and count them.
-    memory
-        What duckdb may use, in bytes or as "4GB"; by default half of what there is.
-    threads
-        How many; by default one per core.
-    force
+    store : ModelStore, model, or path of one
+    baskets : path, pattern, folder, or list of these
+        Tables with one row per item of a basket, as for `prepare`. Rows that cannot be used are left out and counted.
+    output : path
+        The table to write, by its ending CSV (.csv), Parquet (.parquet, .pq) or JSON lines (.jsonl), with the columns
+        basket, rank, item, score, probability and, for a store, category; sorted by basket and rank.
+    k : int, default 10
+        Maximum number of items for each basket.
+    basket, item : str, optional
+        Columns of basket identifiers and of items. By default they are found by usual names, as in `read_baskets`.
+    unknown : {"error", "drop"}
+        What to do about items that no model has.
+    memory : str or float, optional
+        Memory of the whole process, in bytes or as "4GB". By default half of what there is.
+    threads : int, optional
+        By default one per core.
+    force : bool, default False
         Replace an existing file of any type. By default only a table of recommendations is replaced.
-    progress
-        Show on standard error how far it is.
+    progress : bool, default False
+        Show progress on standard error.
 
     Returns
     -------
     Recommended
-        How many baskets there were, and what was wrong.
+        Counts of baskets, recommendations, unknown items and rows that cannot be used.
 
     Examples
     --------
@@ -147,25 +135,30 @@ def recommend_all(
     check_unknown(unknown)
     paths = find_files(baskets, target)
     _check_target(target, paths, force)
-    models = _store(store)
-    threads, size = thread_count(threads), as_memory(memory)
-    means = within_means(f"recommending for {paths[0]}", size)
-    with shown_progress(progress, transient=True) as shown, means, _database(size, threads) as connection:
-        table = _read(connection, paths, Columns(basket, item, None), models, shown)
-        if unknown == "error" and table.n_unknown:
-            _refuse(connection, table.n_unknown, models)
-        found = _suggested(connection, models, k, threads, shown)
-        copy_table(connection, "results", target)
+    models, threads = _store(store), thread_count(threads)
+    with (
+        TemporaryDirectory(prefix="dpplearn-") as folder,
+        shown_progress(progress, transient=True) as shown,
+        open_database(Path(folder), f"recommending for {paths[0]}", as_memory(memory), threads) as database,
+    ):
+        shown.bar(f"reading {source_name(paths)}")
+        database.execute("SET preserve_insertion_order = true")
+        columns = Columns(basket, item)
+        read = Transactions.open(paths, columns, on_bad_rows="skip", connection=database)
+        left_out = read.unknown_items(models.catalogue)
+        if unknown == "error" and left_out:
+            _refuse(left_out, models)
+        counts = _write_results(read, models, k, threads, shown)
+        copy_table(database, "results", target)
         return Recommended(
             target,
-            n_baskets=table.n_baskets,
-            n_items=table.n_items,
-            n_recommendations=one_number(connection, "SELECT count(*) FROM results"),
-            n_unknown=table.n_unknown,
-            unknown=tuple(label for label, _ in _unknown(connection)[:SHOWN]),
-            n_bad_rows=table.n_bad,
-            n_impossible=len(found),
-            impossible=tuple(_ids(connection, found[:SHOWN])),
+            *counts[:2],
+            n_recommendations=database.execute("SELECT count(*) FROM results").fetchall()[0][0],
+            n_unknown=sum(n for _, n in left_out),
+            unknown=tuple(label for label, _ in left_out[:MAX_SHOWN]),
+            n_bad_rows=read.n_rejected,
+            n_impossible=len(counts[2]),
+            impossible=tuple(counts[2][:MAX_SHOWN]),
         )
 
 
@@ -180,156 +173,63 @@ def _check_target(target: Path, paths: list[str], force: bool) -> None:
 def _store(store: ModelStore | SetModel | str | PathLike[str]) -> ModelStore:
     if isinstance(store, ModelStore):
         return store
-    if isinstance(store, SetModel):
-        assert isinstance(store, DPP | Mixture)
-        return ModelStore("", {"categories": [{"slug": "model", "file": "model"}]}, {"model": store})
-    return ModelStore.open(fspath(store))
+    return ModelStore.of_model(store) if isinstance(store, SetModel) else ModelStore.open(fspath(store))
 
 
-def _with_category(store: ModelStore) -> bool:
-    """Whether the output has a column of categories: not for a single model."""
-    return len(store) > 1 or "kind" in store.manifest
+def _refuse(unknown: list[tuple[str, int]], store: ModelStore) -> None:
+    (label, rows), n_rows = unknown[0], sum(n for _, n in unknown)
+    what = f"(in {count(rows, 'row')}, of {count(n_rows, 'row')} with such items)"
+    raise InputError(f"{store.catalogue.unknown(label)} {what}; leave them out with unknown='drop' (--unknown drop)")
 
 
-@contextmanager
-def _database(memory: float, threads: int) -> Iterator[DuckDBPyConnection]:
-    """On disk, as a table may be larger than memory."""
-    import duckdb
-
-    with (
-        TemporaryDirectory(prefix="dpplearn-") as folder,
-        duckdb.connect(str(Path(folder) / "baskets.duckdb")) as connection,
-    ):
-        connection.execute(f"SET memory_limit = '{int(memory)}B'; SET threads = {threads}")
-        connection.execute("SET temp_directory = ?", [str(Path(folder) / "spilled")])
-        connection.execute("SET enable_progress_bar = false")
-        yield connection
-
-
-@dataclass(frozen=True)
-class Table:
-    """What was read."""
-
-    n_baskets: int
-    n_items: int
-    n_unknown: int
-    n_bad: int
-
-
-def _read(
-    connection: DuckDBPyConnection, paths: list[str], columns: Columns, store: ModelStore, shown: Progress
-) -> Table:
-    """Tables of the baskets' identifiers by number, and of their items by position in the catalogue."""
-    source = paths[0] if len(paths) == 1 else f"{len(paths)} files ({paths[0]}, ...)"
-    shown.bar(f"reading {source}")
-    labels = list(map(str, store.catalogue.labels))
-    connection.execute(
-        "CREATE TABLE labels AS SELECT unnest(?) AS text, unnest(?) AS label", [labels, [*range(len(labels))]]
-    )
-    with explained(source), open_groups(connection, paths, columns, None) as (groups, columns):
-        rows = rows_query(connection, groups, columns)
-        connection.execute(f"""
-            CREATE TABLE pairs AS SELECT basket, label, reason, CASE WHEN label IS NULL THEN item END AS unknown
-            FROM ({rows}) LEFT JOIN labels ON item = text
+def _write_results(
+    read: Transactions, store: ModelStore, k: int, threads: int, shown: Progress
+) -> tuple[int, int, list[Any]]:
+    """Fill the table of results. Return the number of baskets and of their items, and the impossible baskets."""
+    database, slugs = read.connection, list(store)
+    _create_results(read, store)
+    batch_size = max(min(MAX_RESULTS // (min(k, len(store.catalogue)) * len(slugs)), MAX_BATCH), 1)
+    n_baskets = n_items = 0
+    impossible: list[Any] = []
+    bar = None
+    for batch in read.iter_baskets(store.catalogue, batch_size):
+        bar = bar or shown.bar("recommending", database.execute("SELECT count(*) FROM baskets").fetchall()[0][0])
+        found = store.recommend_many(batch, k, threads=threads)
+        row, place = np.nonzero(found.items >= 0)
+        suggested = {
+            "number": row + n_baskets,
+            "rank": place + 1,
+            "position": found.items[row, place],
+            "category": found.categories[row, place],
+            "score": found.scores[row, place],
+            "probability": found.probabilities[row, place],
+        }
+        inside = f"number BETWEEN {n_baskets} AND {n_baskets + len(batch) - 1}"
+        database.register("suggested", suggested)
+        database.execute(f"""
+            INSERT INTO results SELECT basket, rank, label, CASE WHEN isnan(score) THEN NULL ELSE score END,
+                probability{", slug" if store.has_categories else ""}
+            FROM suggested JOIN (SELECT * FROM baskets WHERE {inside}) USING (number)
+            JOIN result_items USING (position) JOIN slugs USING (category) ORDER BY number, rank
         """)
-        n_rejected = len(rejected_lines(connection, groups))
-    n_bad = n_rejected + one_number(connection, "SELECT count(*) FROM pairs WHERE reason IS NOT NULL")
-    _number_baskets(connection)
-    n_baskets = one_number(connection, "SELECT count(*) FROM ids")
-    if not n_baskets:
-        raise InputError(f"{source} has no row that can be used; expected one row per item of a basket")
-    connection.execute("""
-        CREATE TABLE held AS SELECT DISTINCT number, label FROM pairs JOIN ids USING (basket)
-        WHERE reason IS NULL AND label IS NOT NULL ORDER BY number, label
+        database.unregister("suggested")
+        assert batch.ids is not None
+        impossible += batch.ids[~found.possible].tolist()
+        n_baskets, n_items = n_baskets + len(batch), n_items + len(batch.indices)
+        bar.advance(len(batch))
+    return n_baskets, n_items, impossible
+
+
+def _create_results(read: Transactions, store: ModelStore) -> None:
+    labels = list(store.catalogue.labels)
+    # Integers of more than 64 bits are written as text.
+    plain = all(is_plain_integer(str(label)) for label in labels) and not store.catalogue.named
+    named = [[*range(len(labels))], labels if plain else list(map(str, labels))]
+    run = read.connection.execute
+    run("CREATE TABLE result_items AS SELECT unnest(?) AS position, unnest(?) AS label", named)
+    run("CREATE TABLE slugs AS SELECT unnest(?) AS category, unnest(?) AS slug", [[*range(len(store))], list(store)])
+    category = ", slug AS category" if store.has_categories else ""
+    run(f"""
+        CREATE TABLE results AS SELECT basket, CAST(0 AS INTEGER) AS rank, label AS item, CAST(0 AS DOUBLE) AS score,
+        CAST(0 AS DOUBLE) AS probability{category} FROM {read.name}, result_items, slugs LIMIT 0
     """)
-    n_unknown = one_number(connection, "SELECT count(unknown) FROM pairs WHERE reason IS NULL")
-    return Table(n_baskets, one_number(connection, "SELECT count(*) FROM held"), n_unknown, n_bad)
-
-
-def _number_baskets(connection: DuckDBPyConnection) -> None:
-    """In the order of their identifiers, which are integers where all of them are written so."""
-    plain = f"regexp_full_match(CAST(basket AS VARCHAR), '0|-?[1-9][0-9]{{0,{LONGEST_INTEGER - 1}}}')"
-    integers = one_number(connection, f"SELECT coalesce(bool_and({plain}), false) FROM pairs WHERE reason IS NULL")
-    if integers:
-        connection.execute("UPDATE pairs SET basket = NULL WHERE reason IS NOT NULL")
-        connection.execute("ALTER TABLE pairs ALTER basket TYPE BIGINT")
-    connection.execute("""
-        CREATE TABLE ids AS SELECT basket, row_number() OVER (ORDER BY basket) - 1 AS number
-        FROM (SELECT DISTINCT basket FROM pairs WHERE reason IS NULL) ORDER BY number
-    """)
-
-
-def _unknown(connection: DuckDBPyConnection) -> list[tuple[str, int]]:
-    """The items that no model has, the most frequent first."""
-    query = "SELECT unknown, count(*) FROM pairs WHERE unknown IS NOT NULL AND reason IS NULL GROUP BY 1"
-    return connection.execute(f"{query} ORDER BY 2 DESC, 1 LIMIT {SHOWN}").fetchall()
-
-
-def _refuse(connection: DuckDBPyConnection, n_unknown: int, store: ModelStore) -> None:
-    label, times = _unknown(connection)[0]
-    try:
-        store.catalogue.position(label)
-    except InputError as error:
-        rows = f"in {count(times, 'row')}, of {count(n_unknown, 'row')} with such items"
-        raise InputError(f"{error} ({rows}); leave them out with unknown='drop' (--unknown drop)") from None
-
-
-def _suggested(connection: DuckDBPyConnection, store: ModelStore, k: int, threads: int, shown: Progress) -> list[int]:
-    """Fills the table of results; the numbers of the baskets to which nothing can be added."""
-    n_baskets = one_number(connection, "SELECT count(*) FROM ids")
-    _begin_results(connection, store)
-    slugs, with_category = list(store), _with_category(store)
-    at_once = max(min(AT_ONCE // (min(k, len(store.catalogue)) * len(slugs)), MOST_AT_ONCE), 1)
-    bar, impossible = shown.bar("recommending", n_baskets), list[int]()
-    for first in range(0, n_baskets, at_once):
-        n = min(at_once, n_baskets - first)
-        inside = f"number BETWEEN {first} AND {first + n - 1}"
-        part = connection.execute(f"SELECT number, label FROM held WHERE {inside} ORDER BY ALL").fetchnumpy()
-        rows, items = np.asarray(part["number"]) - first, np.asarray(part["label"])
-        found = store.recommend_many(Baskets.from_pairs(rows, items, n, store.catalogue), k, threads=threads)
-        _add_results(connection, found, first, inside, with_category)
-        impossible += (first + np.flatnonzero(~found.possible)).tolist()
-        bar.advance(n)
-    return impossible
-
-
-def _begin_results(connection: DuckDBPyConnection, store: ModelStore) -> None:
-    slugs = list(store)
-    longest = max(len(str(label)) for label in store.catalogue.labels)
-    kind = "VARCHAR" if store.catalogue.named or longest > LONGEST_INTEGER else "BIGINT"
-    connection.execute(f"CREATE TABLE items AS SELECT label, CAST(text AS {kind}) AS item FROM labels")
-    connection.execute(
-        "CREATE TABLE categories AS SELECT unnest(?) AS category, unnest(?) AS slug",
-        [[*range(len(slugs))], slugs],
-    )
-    category = ", slug AS category" if _with_category(store) else ""
-    connection.execute(f"""
-        CREATE TABLE results AS SELECT basket, CAST(0 AS INTEGER) AS rank, item, CAST(0 AS DOUBLE) AS score,
-        CAST(0 AS DOUBLE) AS probability{category} FROM ids, items, categories LIMIT 0
-    """)
-
-
-def _add_results(connection: DuckDBPyConnection, found: Ranking, first: int, inside: str, with_category: bool) -> None:
-    """Of a part of the baskets, by number."""
-    row, place = np.nonzero(found.items >= 0)
-    suggested = {
-        "number": row + first,
-        "rank": place + 1,
-        "label": found.items[row, place],
-        "category": found.categories[row, place],
-        "score": found.scores[row, place],
-        "probability": found.probabilities[row, place],
-    }
-    connection.register("suggested", suggested)
-    connection.execute(f"""
-        INSERT INTO results SELECT basket, rank, item, CASE WHEN isnan(score) THEN NULL ELSE score END,
-            probability{", slug" if with_category else ""}
-        FROM suggested JOIN (SELECT * FROM ids WHERE {inside}) USING (number)
-        JOIN items USING (label) JOIN categories USING (category) ORDER BY number, rank
-    """)
-    connection.unregister("suggested")
-
-
-def _ids(connection: DuckDBPyConnection, numbers: list[int]) -> list[Any]:
-    rows = [connection.execute("SELECT basket FROM ids WHERE number = ?", [number]).fetchall() for number in numbers]
-    return [row[0][0] for row in rows]

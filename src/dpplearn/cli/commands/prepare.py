@@ -20,8 +20,8 @@ from dpplearn.cli.options import (
     named_columns,
 )
 from dpplearn.cli.output import write
-from dpplearn.data.readers import read_items
-from dpplearn.pipeline.manifest import Prepared
+from dpplearn.data.files import read_items
+from dpplearn.pipeline.prepared import Prepared
 
 RULES, SPLIT = "Rules, in this order", "Split"
 

@@ -16,7 +16,9 @@ from dpplearn.utils.files import digest, manifest_folder, read_manifest
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, share
 
 FORMAT = 1
-WORK = ".prepare"  # the folder of an unfinished run within the output
+WORK = ".prepare"  # folder of the lock, and of the work of an unfinished run
+FILES = "baskets-"  # prefix of the folder of the files
+SIDES = ("train", "test")
 PREPARED_FOLDER = manifest_folder("prepared", WORK, "dpplearn prepare")
 
 
@@ -28,6 +30,7 @@ class PreparedFile:
     sha256: str
     n_baskets: int
     n_rows: int
+    weight: float  # of all its baskets
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Category:
     @property
     def n_baskets(self) -> dict[str, int]:
         """How many sub-baskets there are to learn from and to test on."""
-        return {side: self.files[side].n_baskets if side in self.files else 0 for side in ("train", "test")}
+        return {side: self.files[side].n_baskets if side in self.files else 0 for side in SIDES}
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,7 @@ class Prepared:
         if not path.is_file():
             raise InputError(f"{path} is gone; the folder may have been prepared again since: open it again")
         weight = "weight" if category.weighted else None
-        return read_baskets(path, "parquet", weight=weight).over(Catalogue.of(category.items))
+        return read_baskets(path, basket="basket", item="item", weight=weight).over(Catalogue.of(category.items))
 
     def is_whole(self) -> bool:
         """Whether every file is there, as it was written.

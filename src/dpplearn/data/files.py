@@ -1,0 +1,197 @@
+"""Data files: which files a path means, their formats, and the text of those that are text."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO
+
+from dpplearn.errors import InputError
+
+ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".txt": "lines",
+    ".dat": "lines",
+}
+TABLES = [ending for ending, format in ENDINGS.items() if format != "lines"]
+FORMATS = ("auto", "csv", "parquet", "json", "lines")
+DELIMITERS = (",", "\t", ";", "|")
+CHUNK_BYTES = 1 << 20
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+def find_files(source: Paths, output: Path | None = None) -> list[str]:
+    """Return the files that paths, patterns and folders name, each once.
+
+    A folder stands for all tables in it, except hidden files and those in `output`.
+    """
+    found: dict[str, str] = {}
+    for each in [source] if isinstance(source, str | PathLike) else source:
+        path = fspath(each)
+        for file in _in_folder(path, output) if os.path.isdir(path) else _matching(path):
+            found.setdefault(os.path.realpath(file), file)
+    if not found:
+        raise InputError("no input is named; name files, folders, or patterns such as orders/*.parquet")
+    return list(found.values())
+
+
+def _matching(pattern: str) -> list[str]:
+    try:
+        paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern, recursive=True))
+        if not paths:
+            raise InputError(f"no file is called {pattern}, and none matches it as a pattern")
+        for path in paths:
+            if not os.path.isfile(path):
+                raise InputError(f"{path} is not a regular file; it is read more than once, so save it to a file first")
+            if os.path.getsize(path) == 0:
+                raise InputError(f"{path} is empty")
+    except OSError as error:
+        raise InputError(f"{pattern} cannot be read: {error.strerror}") from None
+    return paths
+
+
+def _in_folder(folder: str, output: Path | None) -> list[str]:
+    ours = None if output is None else os.path.realpath(output)
+    found = []
+    for where, below, files in os.walk(folder):
+        below[:] = [name for name in below if not name.startswith(".") and os.path.realpath(Path(where, name)) != ours]
+        found += [str(Path(where, name)) for name in files if _ending(name) in TABLES and not name.startswith(".")]
+    if not found:
+        raise InputError(f"no file in the folder {folder} ends in {', '.join(TABLES)} (or in .gz after that)")
+    return [file for path in sorted(found) for file in _matching(path)]
+
+
+def _ending(path: str) -> str:
+    return Path(path.removesuffix(".gz")).suffix.lower()
+
+
+def format_of(path: str, format: str = "auto") -> str:
+    """Return the format of a file: the one given, or the one of its ending."""
+    if format not in FORMATS:
+        raise InputError(f"format is {format!r}; expected one of {', '.join(FORMATS)}")
+    found = ENDINGS.get(_ending(path)) if format == "auto" else format
+    if found is None:
+        raise InputError(
+            f"the format of {path} cannot be told from its ending; pass format= (--format) csv, parquet or json for a "
+            "table, lines for one basket per line"
+        )
+    if found == "parquet" and path.endswith(".gz"):
+        raise InputError(f"{path} is compressed; expected a Parquet file, which has its own compression")
+    return found
+
+
+@contextmanager
+def open_text(path: str, *, newline: str | None = None, errors: str = "strict") -> Iterator[IO[str]]:
+    """Open UTF-8 text, gzipped if the name ends in .gz. What goes wrong is raised as an `InputError`."""
+    with _explained(path):
+        opened = gzip.open if path.endswith(".gz") else open
+        with opened(path, "rt", encoding="utf-8-sig", newline=newline, errors=errors) as file:
+            yield file
+
+
+def lines_of(path: str) -> Iterator[str]:
+    """Yield the lines of a text without their ends."""
+    with open_text(path) as file:
+        for line in file:
+            yield line.rstrip("\n")
+
+
+def chunks_of(path: str) -> Iterator[bytes]:
+    """Yield the content of a file, decompressed. A chunk never ends between CR and LF."""
+    with _explained(path), gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk + file.read(1) if chunk.endswith(b"\r") else chunk
+
+
+def has_mixed_line_ends(path: str) -> bool:
+    """Return whether lines end in more than one way. An empty or a damaged compressed file is an error."""
+    found, size = set(), 0
+    for chunk in chunks_of(path):
+        both = chunk.count(b"\r\n")
+        counts = {"CRLF": both, "CR": chunk.count(b"\r") - both, "LF": chunk.count(b"\n") - both}
+        found |= {end for end, count in counts.items() if count}
+        size += len(chunk)
+    if not size:
+        raise InputError(f"{path} is empty")
+    return len(found) > 1
+
+
+def with_one_line_end(path: str, delimiter: str, target: Path) -> str:
+    """Return the file, or a copy in which all lines end alike, as duckdb requires. Quoted line ends stay as they are.
+
+    The file is read to its end, because duckdb returns wrong rows for some damaged compressed files.
+    """
+    if not has_mixed_line_ends(path):
+        return path
+    # Bytes that are not UTF-8 pass through, so that they make one bad row and not a bad file.
+    with (
+        open_text(path, newline="" if delimiter else None, errors="surrogateescape") as file,
+        open(target, "w", encoding="utf-8", errors="surrogateescape", newline="") as out,
+    ):
+        if not delimiter:  # JSON lines
+            out.writelines(file)
+            return str(target)
+        rows = csv.reader(file, delimiter=delimiter, strict=True, skipinitialspace=True)
+        try:
+            csv.writer(out, delimiter=delimiter).writerows(rows)
+        except csv.Error as error:
+            raise InputError(f"line {rows.line_num} of {path} is not valid CSV: {error}") from None
+    return str(target)
+
+
+def csv_fields(path: str, number: int, line: str, delimiter: str, *, strict: bool = False) -> list[str]:
+    """Return the fields of one line of CSV."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=strict, skipinitialspace=True), [])
+    except csv.Error as error:
+        raise InputError(f"line {number} of {path} is not valid CSV ({error}): {line[:80]!r}") from None
+
+
+def read_lines(paths: Sequence[str]) -> list[list[str]]:
+    """Return the items of each line: between commas, or between blanks if no line of the files has a comma."""
+    commas = any("," in line for path in paths for line in lines_of(path))
+    found = []
+    for path in paths:
+        for number, line in enumerate(lines_of(path), start=1):
+            quoted = commas and '"' in line
+            fields = csv_fields(path, number, line, ",", strict=True) if quoted else line.split("," if commas else None)
+            items = [field.strip() for field in fields] if line.strip() else []
+            if "" in items:
+                raise InputError(f"line {number} of {path} has an empty item before, between or after commas: {line!r}")
+            found.append(items)
+    if not any(found):
+        raise InputError(f"{paths[0]} names no item: all its lines are empty")
+    return found
+
+
+def read_items(path: str | PathLike[str]) -> list[str]:
+    """Return the items of a file with one item per line. Blanks around items and empty lines are ignored."""
+    items = [line.strip() for file in _matching(fspath(path)) for line in lines_of(file) if line.strip()]
+    if not items:
+        raise InputError(f"{path} names no item; expected one per line")
+    return items
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Raise what goes wrong with a file as an `InputError`."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); convert it first") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
