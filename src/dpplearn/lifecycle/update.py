@@ -387,8 +387,8 @@ def update(
     forget
         Fraction of the weight of old baskets to remove, from 0 to 1.
     half_life
-        Time after which the weight of a basket halves: "90d", "12w", "36h" or a number of days; a number if times are
-        numbers. New baskets, and `old` ones, then need times; drawn sets are as old as the oldest new basket.
+        Time after which the weight of a basket halves: "90d", "12w", "36h" or a number of days. New baskets,
+        and `old` ones, then need times; drawn sets are as old as the oldest new basket.
     test
         Baskets to compare both models on. Default: the new baskets, which favour the new model.
     rng
