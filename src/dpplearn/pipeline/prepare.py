@@ -390,7 +390,7 @@ class _Script:
         try:
             Transactions.open(names, columns, on_bad_rows="skip", connection=self.database, name="named")
         except InputError as error:
-            wanted = f"the columns {columns.item!r} and {columns.basket!r} (--name)"
+            wanted = f"the columns {columns.item!r} and {columns.basket!r} (--columns name=)"
             raise InputError(f"{names} must have {wanted}: {error}") from None
         query = "SELECT item, min(CAST(basket AS VARCHAR)) FROM named GROUP BY item"
         self.run("reading names", f"INSERT INTO names {query}")

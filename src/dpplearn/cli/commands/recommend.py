@@ -29,6 +29,7 @@ from dpplearn.distributions.compiled import few_answers
 from dpplearn.errors import InputError
 from dpplearn.models.answers import RANKED, RECOMMENDATION_TABLE, Recommendations
 from dpplearn.models.store import ModelStore
+from dpplearn.pipeline.recommend_all import Recommended
 from dpplearn.utils.text import TextTable, chance
 
 ORDERS = ("score", "blend")
@@ -81,10 +82,10 @@ def recommend(
         return
     with TemporaryDirectory() as folder:
         table = Path(folder) / "recommendations.jsonl"
-        dpplearn.recommend_all(models, baskets, table, **options)
+        result = dpplearn.recommend_all(models, baskets, table, **options)
         with open(table, encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
-    write(_table(rows), display, model=str(models), baskets=baskets)
+    write(_table(rows, result), display, model=str(models), baskets=baskets)
 
 
 def _for_one(
@@ -111,7 +112,7 @@ def _for_one(
     return Recommendations(held, found, k, tuple(dropped), caution, blended=order == "blend")
 
 
-def _table(rows: list[dict[str, Any]]) -> Report:
+def _table(rows: list[dict[str, Any]], result: Recommended) -> Report:
     cells = [
         (
             str(row["basket"]) if row["rank"] == 1 else "",
@@ -122,4 +123,5 @@ def _table(rows: list[dict[str, Any]]) -> Report:
         for row in rows
     ]
     table = TextTable("To add to each basket", RANKED, ["basket", "item", "probability>", "score>"], cells)
-    return Report({"recommendations": rows}, [table])
+    dropped = [each for each in result.tables() if isinstance(each, str)]
+    return Report({"recommendations": rows}, [table, *dropped])
