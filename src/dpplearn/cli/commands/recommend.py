@@ -29,7 +29,6 @@ from dpplearn.distributions.compiled import few_answers
 from dpplearn.errors import InputError
 from dpplearn.models.answers import RANKED, RECOMMENDATION_TABLE, Recommendations
 from dpplearn.models.store import ModelStore
-from dpplearn.pipeline.recommend_all import Recommended
 from dpplearn.utils.text import TextTable, chance
 
 ORDERS = ("score", "blend")
@@ -112,7 +111,7 @@ def _for_one(
     return Recommendations(held, found, k, tuple(dropped), caution, blended=order == "blend")
 
 
-def _table(rows: list[dict[str, Any]], result: Recommended) -> Report:
+def _table(rows: list[dict[str, Any]], result: dpplearn.Recommended) -> Report:
     cells = [
         (
             str(row["basket"]) if row["rank"] == 1 else "",
