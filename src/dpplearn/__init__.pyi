@@ -1,7 +1,5 @@
 from . import datasets as datasets
-from .analysis.diagnosis import Diagnosis, Verdict, diagnose
-from .analysis.similarity import LiftBySimilarity
-from .analysis.substitutes import substitute_pairs
+from .analysis.diagnose import Diagnosis, diagnose
 from .data.baskets import Baskets
 from .data.features import Features, read_features
 from .data.parts import Parts
@@ -57,7 +55,6 @@ __all__ = [
     "History",
     "InputError",
     "InputWarning",
-    "LiftBySimilarity",
     "Mixture",
     "ModelStore",
     "OverTime",
@@ -77,7 +74,6 @@ __all__ = [
     "Stop",
     "StoreRecommendation",
     "Update",
-    "Verdict",
     "__version__",
     "check",
     "cross_validate",
@@ -99,6 +95,5 @@ __all__ = [
     "read_similarity",
     "read_slates",
     "recommend_all",
-    "substitute_pairs",
     "update",
 ]

@@ -58,12 +58,12 @@ def test_items_that_people_of_one_kind_buy_attract() -> None:
 
 @pytest.mark.slow
 def test_of_independent_items_intervals_contain_a_lift_of_1() -> None:
-    """Each of 30 does with probability 0.9 or more; fewer than 24 with probability below 0.03."""
+    """Each of 30 does with probability 0.95; fewer than 25 do with probability below 0.004."""
     inside = []
     for seed in range(30):
-        alike = lift_by_similarity(independent(400, seed, nonempty=True), KINDS, rng=seed).bins[-1]
+        alike = lift_by_similarity(independent(400, seed, nonempty=True), KINDS).bins[-1]
         inside.append(alike.ratio_low <= 1 <= alike.ratio_high)
-    assert 0.8 <= np.mean(inside) <= 1
+    assert np.sum(inside) >= 25
 
 
 def test_too_few_expected_pairs_are_too_little_data() -> None:
@@ -87,7 +87,7 @@ def test_the_program_says_it_from_kinds_and_from_a_square_table(tmp_path: Path) 
 def test_weights_that_are_not_counts_stand_for_their_effective_number_of_baskets() -> None:
     lists = [["cot", "bib"], ["crib", "bib"], ["cot"], ["crib"]] * 50
     kinds = {"cot": "bed", "crib": "bed", "bib": "meal"}
-    unweighted = lift_by_similarity(lists, kinds)
+    unweighted = lift_by_similarity(dl.Baskets.from_lists(lists), kinds)
     for unit in (1e-4, 1.0, 1e6):
         weights = unit * np.random.default_rng(0).uniform(0.9, 1.1, len(lists))
         found = lift_by_similarity(dl.Baskets.from_lists(lists, weights=weights), kinds)

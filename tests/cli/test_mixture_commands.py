@@ -10,7 +10,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.distributions.independent import independent
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.models.related_pairs import related_pairs
+from dpplearn.models.relations import related_pairs
 from helpers.command import answer, both, parsed, run
 from helpers.stores import SHARES, three_categories, write_models
 

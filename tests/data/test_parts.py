@@ -9,8 +9,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import Baskets, InputError, Parts, read_parts
-from dpplearn.analysis.similarity import lift_by_similarity
-from dpplearn.data.pair_counts import pair_counts
+from dpplearn.data.pairs import pair_counts
 from dpplearn.data.weights import effective_number
 from helpers.parts import divided, in_parts
 from helpers.problems import PROBLEMS
@@ -89,6 +88,6 @@ def test_parts_that_cannot_be_used_say_why(tmp_path: Path) -> None:
 def test_what_needs_all_baskets_in_one_place_says_so() -> None:
     parts = in_parts(Baskets.from_lists([["cot"], ["bib"], ["bib", "cot"]]))
     with pytest.raises(InputError):
-        lift_by_similarity(parts, {"cot": "bed", "bib": "meal"})  # type: ignore[arg-type]
+        dl.diagnose(parts)  # type: ignore[arg-type]
     with pytest.raises(InputError):
         dl.posterior(parts, features={"item": ["bib", "cot"], "price": [1, 2]})  # type: ignore[arg-type]

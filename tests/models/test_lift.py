@@ -8,14 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import binom, false_discovery_control, poisson
+from scipy.stats import binom
 
 import dpplearn as dl
-from dpplearn.analysis.substitutes import substitute_pairs
 from dpplearn.distributions.independent import before_truncation
 from dpplearn.models.record import Training
-from dpplearn.models.related_pairs import related_pairs
-from dpplearn.models.relations import Evidence, Independence, benjamini_hochberg, evidence, pair_table
+from dpplearn.models.relations import pair_table, related_pairs, training_counts
 from helpers.command import both
 from helpers.problems import as_mixture, random_mixture
 
@@ -43,9 +41,7 @@ def test_independent_items_have_substitutes_at_the_error_rate_only(kind: str, no
     assert every > 20  # without the test there are many
     said = sum(bool(model.substitutes(item)) for item in model.items)
     assert binom.sf(said - 1, N_ITEMS, 0.05) > 1e-3
-    assert len(substitute_pairs(model, 99)) == 0
-    if isinstance(model, dl.Mixture):
-        assert related_pairs(model, 99) == ([], [])
+    assert related_pairs(model, 99) == ([], [])
 
 
 MODELS = {
@@ -88,10 +84,10 @@ def test_lifts_change_continuously_with_the_probability_of_the_empty_set() -> No
 def test_counts_of_pairs_are_those_of_the_items_asked_for_in_any_order() -> None:
     training = Training.of(soda())
     whole = training.pair_counts_among(np.arange(4))
-    independence = Independence(training.frequencies, 1.0)
+    distribution = dl.DPP.from_K(np.eye(4) / 2).distribution
     for rows, columns in (([2, 0], [3, 1, 0]), ([3, 1, 2], [3, 1, 2]), ([1], [2, 0])):
-        found = evidence(training, independence, np.array(rows), np.array(columns))
-        np.testing.assert_array_equal(found.met, whole[np.ix_(rows, columns)])
+        found = training_counts(distribution, training, np.array(rows), np.array(columns))
+        np.testing.assert_array_equal(found.observed, whole[np.ix_(rows, columns)])
         np.testing.assert_allclose(
             found.expected, np.outer(training.item_weights[rows], training.frequencies[columns]), rtol=1e-12
         )
@@ -134,25 +130,3 @@ def test_pairs_too_rare_to_be_kept_may_have_met_as_often_as_those() -> None:
     unsure = dl.Mixture(model.distribution, model.items, training=training)
     assert unsure.substitutes("soda") == []
     assert related_pairs(unsure).substitutes == []
-
-
-def test_errors_are_held_to_the_level_as_benjamini_and_hochberg_do() -> None:
-    rng = np.random.default_rng(0)
-    for size in (1, 5, 40):
-        p = rng.random(size) ** 3
-        np.testing.assert_array_equal(benjamini_hochberg(p, 0.1), false_discovery_control(p) <= 0.1)
-    p = np.array([0.001, np.nan, 0.03])
-    assert benjamini_hochberg(p, 0.05).tolist() == [True, True, True]
-    assert benjamini_hochberg(p, 0.05, tests=10).tolist() == [True, True, False]
-    assert benjamini_hochberg(p, 0.05, tests=100).tolist() == [False, True, False]
-
-
-def test_chances_and_intervals_are_those_of_counts() -> None:
-    seen = Evidence(np.array([0.0, 3.0, np.nan]), np.array([1.0, 10.0, np.nan]))
-    np.testing.assert_allclose(seen.fewer()[:2], poisson.cdf([0, 3], [1, 10]))
-    np.testing.assert_allclose(seen.more()[:2], poisson.sf([-1, 2], [1, 10]))
-    low, high = seen.interval()
-    np.testing.assert_allclose(poisson.sf(2, 10 * low[1]), 0.05)
-    np.testing.assert_allclose(poisson.cdf([0, 3], high[:2] * [1, 10]), 0.05)
-    assert low[0] == 0
-    assert np.isnan([seen.fewer()[2], seen.more()[2], low[2], high[2]]).all()

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
+from dpplearn.data.pairs import significant
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.learners.kernels import distribution_of
-from dpplearn.models.model import MANY_ITEMS, MAX_PAIRED_ITEMS
 from dpplearn.models.record import Training
-from dpplearn.models.related_pairs import related_pairs
-from dpplearn.models.relations import benjamini_hochberg, evidence, pair_table
+from dpplearn.models.relations import MANY_ITEMS, MAX_PAIRED_ITEMS, pair_table, related_pairs, training_counts
 from helpers.catalogues import catalogue
 from helpers.problems import as_mixture, random_low_rank
 
@@ -36,11 +35,11 @@ def test_large_catalogues_keep_only_relations_whose_interval_excludes_one(above:
     item = 11
     row, every = np.array([item]), np.arange(len(model.items))
     lift = pair_table(model.distribution, row, every).lift[0]
-    seen = evidence(model.training, model.independence, row, every)
+    seen = training_counts(model.distribution, model.training, row, every)
     (low,), (high,) = seen.interval()
     if above:
         found = model.complements(item, 9999, level=None)
-        kept = (lift > 1) & (low > 1) & (seen.met[0] >= 3)
+        kept = (lift > 1) & (low > 1) & (seen.observed[0] >= 3)
         by = -np.minimum(lift, low)
     else:
         found = model.substitutes(item, 9999, level=None)
@@ -54,20 +53,19 @@ def test_large_catalogues_keep_only_relations_whose_interval_excludes_one(above:
 def test_the_top_pairs_of_a_large_catalogue_are_those_of_all_pairs() -> None:
     model, n = large(), MANY_ITEMS + 20
     every = np.arange(n)
-    seen = evidence(model.training, model.independence, every, every)
+    seen = training_counts(model.distribution, model.training, every, every)
     upper = np.triu(np.ones((n, n), bool), 1)
     lift, (low, high) = pair_table(model.distribution).lift, seen.interval()
-    more, fewer = (p.copy() for p in (seen.more(), seen.fewer()))
+    rejected = np.zeros((n, n), bool)
+    rejected[upper] = significant(seen.p()[upper])
     frequent = np.zeros(n, bool)
     frequent[np.argsort(-model.training.item_weights, kind="stable")[:MANY_ITEMS]] = True
     found = related_pairs(model, 20)
-    for pairs, p, by, allowed in (
-        (found.complements, more, np.minimum(lift, low), seen.met >= 3),
-        (found.substitutes, fewer, -np.maximum(lift, high), np.outer(frequent, frequent)),
+    for pairs, by, allowed in (
+        (found.complements, np.minimum(lift, low), seen.observed >= 3),
+        (found.substitutes, -np.maximum(lift, high), np.outer(frequent, frequent)),
     ):
         allowed &= upper & (by > (1 if pairs is found.complements else -1))
-        rejected = np.zeros((n, n), bool)
-        rejected[upper] = benjamini_hochberg(p[upper], 0.05)
         first, second = np.nonzero(allowed & rejected)
         order = np.lexsort((second, first, -by[first, second]))[:20]
         assert len(order) > 1

@@ -56,7 +56,7 @@ def test_of_an_item_that_never_occurred_the_data_leave_every_lift_possible() -> 
     assert isinstance(model, dl.Mixture)
     related = model.substitutes("never", level=None) + model.complements("never", level=None)
     assert related
-    assert {(each.met, each.expected, each.low, each.high) for each in related} == {(0, 0, 0, np.inf)}
+    assert {(each.observed, each.expected, each.low, each.high) for each in related} == {(0, 0, 0, np.inf)}
 
 
 @pytest.mark.parametrize("n_segments", [1, 3])

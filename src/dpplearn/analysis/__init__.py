@@ -1,1 +1,1 @@
-"""What data or a model say."""
+"""Diagnosis of data: which model suits them, and how items interact."""

@@ -179,24 +179,28 @@ class Selection:
 class Relation(NamedTuple):
     """An item, and the lift of its pair with another: P(i, j ∈ Y) divided by its value expected under independence.
 
-    Below 1 the items are substitutes, above 1 complements. `met` and `expected` are the observed and expected numbers
-    of training baskets with both items, `low` and `high` the 90 % confidence interval of their ratio; NaN if unknown.
+    Below 1 the items are substitutes, above 1 complements. `observed` and `expected` are numbers of training
+    baskets with both items, `low` and `high` the 95 % confidence interval of their ratio, and `p` the p-value of the
+    test of independence; NaN if unknown.
 
     Examples
     --------
-    >>> print(Relation("monitor", 2.0, met=40, expected=20.0, low=1.5, high=2.6))
-    monitor: together 2 times as often; met 40, by chance 20.0
+    >>> print(Relation("monitor", 2.0, observed=40, expected=20.0, low=1.4, high=2.7, p=1e-4))
+    monitor: 2 times as often as expected (observed 40, expected 20.0)
     """
 
     item: Label
     lift: float
-    met: float
+    observed: float
     expected: float
     low: float
     high: float
+    p: float
 
     def __str__(self) -> str:
-        return _pair(self.item, self.lift, self.met, self.expected)
+        unknown = math.isnan(self.observed)
+        counts = "" if unknown else f" (observed {count(self.observed)}, expected {number(self.expected, 1)})"
+        return f"{without_middle(shown(self.item), SHORT)}: {as_often(self.lift)} as expected{counts}"
 
 
 @dataclass(frozen=True)
@@ -222,8 +226,3 @@ class Segment:
         return fill(
             f"{share(self.weight)} of the sets, of {number(self.expected_size, 1)} items on average{said}", WIDTH
         )
-
-
-def _pair(item: Label, lift: float, met: float, expected: float) -> str:
-    counts = "" if math.isnan(met) else f"; met {count(met)}, by chance {number(expected, 1)}"
-    return f"{without_middle(shown(item), SHORT)}: together {as_often(lift)}{counts}"

@@ -11,10 +11,11 @@ import numpy as np
 
 from dpplearn.arrays import Floats
 from dpplearn.data.catalogue import Label
+from dpplearn.data.pairs import Pair
 from dpplearn.models.answers import Relation, Segment
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.related_pairs import RelatedPair, related_pairs
+from dpplearn.models.relations import related_pairs
 from dpplearn.utils.text import (
     Facts,
     Part,
@@ -33,7 +34,7 @@ N_LIKED, N_LIKED_SHOWN = 10, 3  # items of a segment in `to_dict`, and in the ta
 MIN_SEGMENT = 0.005  # smaller segments are counted and not shown
 EVERY = 10**9  # more than there are items
 INTERVAL = (
-    "lift: how many times as often as under independence a set contains both. 90% interval: of the same ratio in the "
+    "lift: how many times as often as under independence a set contains both. 95% interval: of the same ratio in the "
     "training baskets. observed, expected: training baskets that contain both, and their expected number under "
     "independence."
 )
@@ -60,8 +61,8 @@ class Description:
     n_items: int
     nonempty: bool
     items: tuple[tuple[Label, float], ...]  # the most probable items and their probabilities
-    substitutes: tuple[RelatedPair, ...]
-    complements: tuple[RelatedPair, ...]
+    substitutes: tuple[Pair, ...]
+    complements: tuple[Pair, ...]
     segments: tuple[Segment, ...]  # empty for a DPP
     sizes: Floats  # P(|Y| = k) for k = 0, 1, ...
     learned: dict[str, Any]  # the provenance of the model
@@ -195,19 +196,19 @@ class ItemDescription:
         return as_text(self.tables())
 
 
-def _pair_tables(title: str, side: str, related: Sequence[RelatedPair | Relation], counted: bool) -> Iterator[Part]:
+def _pair_tables(title: str, side: str, related: Sequence[Pair | Relation], counted: bool) -> Iterator[Part]:
     """Yield a table of pairs, or a sentence that there are none."""
     if not related:
         yield f"{title}: none{' that are significant' if counted else ''}."
         return
     rows = []
     for each in related:
-        names = f"{each.first}\n{each.second}" if isinstance(each, RelatedPair) else str(each.item)
+        names = f"{each.first}\n{each.second}" if isinstance(each, Pair) else str(each.item)
         interval = f"{number(each.low, 2)} to {number(each.high, 2)}" if math.isfinite(each.high) else "any"
-        counts = (interval, count(each.met), number(each.expected, 1))
+        counts = (interval, count(each.observed), number(each.expected, 1))
         rows.append((names, number(each.lift, 2), *(counts if counted else ())))
-    heading = "pair" if isinstance(related[0], RelatedPair) else "item"
-    columns = [heading, "lift>", *(["90% interval>", "observed>", "expected>"] if counted else [])]
+    heading = "pair" if isinstance(related[0], Pair) else "item"
+    columns = [heading, "lift>", *(["95% interval>", "observed>", "expected>"] if counted else [])]
     yield TextTable(f"{title}: together {side} often than expected under independence", "", columns, rows)
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Bools, Floats, Ints, Seed, read_only
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue, Label
+from dpplearn.data.pairs import FDR_LEVEL
 from dpplearn.data.unknown import known_items
 from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.distribution import IMPOSSIBLE, SetDistribution
@@ -24,17 +25,12 @@ from dpplearn.models.explaining import N_ORDERS, Explanation, explanation
 from dpplearn.models.independence import why_independent
 from dpplearn.models.new_items import Like, added
 from dpplearn.models.record import Provenance, Training
-from dpplearn.models.relations import FDR_LEVEL, Independence, benjamini_hochberg, evidence, pair_table
+from dpplearn.models.relations import pair_table, related_items
 from dpplearn.models.reranking import SlatesFit, reranked
-from dpplearn.utils.memory import NUMBER, in_bytes, paused_collection
+from dpplearn.utils.memory import paused_collection
 from dpplearn.utils.text import count
 
 Basket = Iterable[Label]
-
-LIFT_ROUNDING = 1e-10  # lifts closer to 1 are rounding
-MANY_ITEMS = 2000  # beyond, lists of related items are ordered by the interval of the lift
-MIN_COUNT_OF_MANY = 3  # co-occurrences of complements in such catalogues
-MAX_PAIRED_ITEMS = 5000  # items for which all pairs are computed, 200 MB
 
 
 class SetModel:
@@ -508,19 +504,8 @@ class SetModel:
     # Pairs of items and explanations.
 
     @cached_property
-    def independence(self) -> Independence:
-        """Co-occurrence expected under independence."""
-        return Independence.of(self.distribution)
-
-    @cached_property
     def lift(self) -> Floats:
         """P(i, j ∈ Y) divided by its value expected under independence, for all pairs; 1 on the diagonal."""
-        n = len(self.items)
-        if n > MAX_PAIRED_ITEMS:
-            raise InputError(
-                f"lift of all pairs of {n:,} items would need {in_bytes(NUMBER * n**2)}; use substitutes and "
-                "complements of one item"
-            )
         return read_only(pair_table(self.distribution).lift)
 
     def substitutes(
@@ -555,7 +540,7 @@ class SetModel:
         >>> [(each.item, round(each.lift, 2)) for each in dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]]).substitutes(0)]
         [(1, 0.55)]
         """
-        return self._relations(item, k, np.negative, level, baskets)
+        return self._relations(item, k, level, baskets, above=False)
 
     def complements(
         self,
@@ -582,42 +567,19 @@ class SetModel:
         >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
         [('mattress', 2.4)]
         """
-        return self._relations(item, k, np.positive, level, baskets)
+        return self._relations(item, k, level, baskets, above=True)
 
     def _relations(
         self,
         item: Label,
         k: int,
-        side: np.ufunc,
         level: float | None,
         baskets: Baskets | Iterable[Iterable[Any]] | None,
+        *,
+        above: bool,
     ) -> list[Relation]:
-        """Return the k items whose lift is farthest on one side of 1: below it for `np.negative`."""
-        row, every = np.array([self.catalogue.position(item)]), np.arange(len(self.items))
-        if not self.independence.marginals[row[0]] > 0:
-            raise InputError(f"item {item!r} has probability zero under this model")
         training = self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
-        lift = pair_table(self.distribution, row, every).lift[0]
-        seen = evidence(training, self.independence, row, every)
-        low, high = (each[0] for each in seen.interval())
-        by, chosen = side(lift), side(lift - 1) > LIFT_ROUNDING
-        if level is not None:
-            p = (seen.more() if side is np.positive else seen.fewer())[0]
-            p[row] = 1.0
-            chosen &= benjamini_hochberg(p, level)
-        if len(lift) > MANY_ITEMS and training is not None:
-            chosen &= (seen.met[0] >= self.min_cooccurrences) | (side is np.negative)
-            by = np.where(chosen, np.minimum(by, low if side is np.positive else -high), by)
-            chosen &= by > side(1)
-        others = np.flatnonzero(chosen)
-        best = others[np.argsort(-by[others], kind="stable")][: whole_number("k", k, 0)]
-        numbers = np.stack([lift, seen.met[0], seen.expected[0], low, high], axis=1)[best]
-        return [Relation(self.items[j], *each) for j, each in zip(best, numbers.tolist(), strict=True)]
-
-    @property
-    def min_cooccurrences(self) -> float:
-        """Number of training baskets that must contain both of two complements."""
-        return MIN_COUNT_OF_MANY if len(self.items) > MANY_ITEMS else 0.0
+        return related_items(self, item, k, above=above, level=level, training=training)
 
     def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
         """Return the factor by which each item of a basket changes the probability of another item.

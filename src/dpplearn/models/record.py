@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dpplearn.arrays import Floats, Ints, Items, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue
-from dpplearn.data.pair_counts import pair_counts
+from dpplearn.data.pairs import MAX_PAIRS, PairCounts, pair_counts
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
 from dpplearn.utils.memory import NUMBER, check_memory
@@ -23,7 +23,6 @@ MAX_FLOAT = sys.float_info.max
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 ROUNDING = 1e-9  # of sums of weights
 MAX_DOUBLE_PAIRS = 100_000  # pairs up to which a file stores weights in double precision in any case
-MAX_PAIRS = 5_000_000  # pairs that are kept, in 12 bytes each
 
 
 @dataclass(frozen=True)
@@ -224,6 +223,11 @@ class Training:
         [1.0, 2.0, 0.0]
         """
         return replace(self, item_weights=np.append(self.item_weights, np.zeros(n)), schedule=None)
+
+    @property
+    def pair_counts(self) -> PairCounts:
+        """The pairs that co-occur, and their weights."""
+        return PairCounts(self.pairs, self.pair_weights, self.least)
 
     @property
     def frequencies(self) -> Floats:

@@ -1,73 +1,42 @@
-"""Pairs of items: how often both are in a set under a model, compared with what independence predicts.
+"""Pairs of items under a model: lift, substitutes, complements and groups of substitutes.
 
-Expected under independence: items are independent with probabilities p_i, and the empty set is removed to the extent
-that the model excludes it. With m_i = P(i ∈ Y) and s the solution of s (1 − e) = 1 − Π(1 − s m_i), p_i = s m_i and
-
-    P(i, j ∈ Y) = s m_i m_j.
-
-e is the probability of the empty set: Π(1 − m_i) for plain independence, which gives s = 1, and 0 if the empty set is
-excluded. In between it is proportional to P(∅) under the model: symmetric DPPs learned from nonempty baskets reduce
-P(∅) a little by repelling all items, and that part of the repulsion belongs to no pair.
+The lift of a pair is P(i, j ∈ Y) divided by its value expected under independence, s m_i m_j (see `data.pairs`). How
+far the empty set is excluded follows from P(∅) of the model: symmetric DPPs learned from nonempty baskets reduce P(∅) a
+little by repelling all items, and that part of the repulsion belongs to no pair.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.data.catalogue import Label
+from dpplearn.data.pairs import Cooccurrence, Pair, count_tests, independence_scale, significant
 from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.errors import InputError
+from dpplearn.errors import InputError, whole_number
+from dpplearn.models.answers import Relation
 from dpplearn.models.record import Training
+from dpplearn.utils.memory import NUMBER, in_bytes
 
-FDR_LEVEL = 0.05
-COVERAGE = 0.9  # of intervals
+if TYPE_CHECKING:
+    from dpplearn.models.model import SetModel
+
 FULL_EMPTY_RATIO = 0.25  # P(∅) relative to independent items, above which the empty set counts as not excluded
-MIN_SCALE = 0.05  # of s: with fewer items per basket, nothing can be expected to co-occur
-MAX_BISECTIONS = 60
+LIFT_ROUNDING = 1e-10  # lifts closer to 1 are rounding
+MANY_ITEMS = 2000  # beyond, related items are ordered by the interval of the lift
+MIN_COUNT_OF_MANY = 3  # co-occurrences of complements in such catalogues
+MAX_PAIRED_ITEMS = 5000  # items for which all pairs are computed, 200 MB
+MAX_LOOKED_UP = 1000  # pairs of a large catalogue whose lift under the model is computed, the most certain ones
+BATCH_SIZE = 500  # pairs whose lifts are computed together
+MIN_SUBSTITUTION = 0.4  # within groups; on registries this gives the types of product, such as monitors
 
 
-@dataclass(frozen=True, eq=False)
-class Independence:
-    """Co-occurrence expected under independence."""
-
-    marginals: Floats  # (n_items,)
-    empty_ratio: float  # e relative to plain independence, from 0 to 1
-
-    @classmethod
-    def of(cls, distribution: SetDistribution) -> Independence:
-        """Return what independence predicts for the marginals and P(∅) of a distribution."""
-        m = distribution.marginals()
-        none = float(np.prod(1 - m))
-        if distribution.p_empty >= FULL_EMPTY_RATIO * none:
-            return cls(m, 1.0)
-        return cls(m, distribution.p_empty / (FULL_EMPTY_RATIO * none))
-
-    @cached_property
-    def scale(self) -> float:
-        """s for the marginals of the model."""
-        return self.scale_of(self.marginals)
-
-    def scale_of(self, m: Floats) -> float:
-        """Return s for other frequencies, as those of the training baskets, by bisection."""
-        if self.empty_ratio == 1 or not len(m):
-            return 1.0
-        nonempty = 1 - self.empty_ratio * float(np.prod(1 - m))
-        low, high = MIN_SCALE, 1.0
-        for _ in range(MAX_BISECTIONS):
-            s = (low + high) / 2
-            if -np.expm1(np.log1p(-np.minimum(s * m, 1 - 1e-15)).sum()) > s * nonempty:
-                low = s
-            else:
-                high = s
-        return high
-
-    def expected(self, rows: Ints, columns: Ints) -> Floats:
-        """Return P(i, j ∈ Y) under independence."""
-        return np.asarray(self.scale * np.outer(self.marginals[rows], self.marginals[columns]))
+def empty_ratio(distribution: SetDistribution) -> float:
+    """Return P(∅) relative to independent items: 1 if the empty set is not excluded, 0 if it is impossible."""
+    none = FULL_EMPTY_RATIO * float(np.prod(1 - distribution.marginals()))
+    return 1.0 if distribution.p_empty >= none else distribution.p_empty / none
 
 
 class PairTable(NamedTuple):
@@ -84,94 +53,219 @@ class PairTable(NamedTuple):
 
 def pair_table(distribution: SetDistribution, rows: Ints | None = None, columns: Ints | None = None) -> PairTable:
     """Return the pairs of items in rows with items in columns, by default all. The lift of an item with itself is 1."""
-    rows, columns = (np.arange(distribution.n_items) if each is None else each for each in (rows, columns))
-    expected = Independence.of(distribution).expected(rows, columns)
+    n, m = distribution.n_items, distribution.marginals()
+    if rows is None and n > MAX_PAIRED_ITEMS:
+        raise InputError(
+            f"lift of all pairs of {n:,} items would need {in_bytes(NUMBER * n**2)}; use substitutes and "
+            "complements of one item"
+        )
+    rows, columns = (np.arange(n) if each is None else each for each in (rows, columns))
+    expected = independence_scale(m, empty_ratio(distribution)) * np.outer(m[rows], m[columns])
     both = distribution.pair_marginals(rows, columns)
     return PairTable(np.where(rows[:, None] == columns, expected, both), expected)
 
 
-class Evidence(NamedTuple):
-    """Observed and expected numbers of training baskets that contain pairs of items; NaN where not known.
-
-    Counts are compared with a Poisson distribution. Its variance is larger than that of counts given the frequency of
-    each item, so p-values are conservative.
-    """
-
-    met: Floats
-    expected: Floats
-    missed: float = 0.0  # baskets that a pair may have that counts as never observed
-
-    def interval(self) -> tuple[Floats, Floats]:
-        """Return the confidence interval of observed/expected."""
-        from scipy.special import gammaincinv
-
-        met, expected = self.met, self.expected
-        with np.errstate(divide="ignore", invalid="ignore"):
-            low = np.where(met > 0, gammaincinv(met, (1 - COVERAGE) / 2) / expected, 0)
-            high = gammaincinv(self._most + 1, (1 + COVERAGE) / 2) / expected
-        return np.where(np.isnan(met), np.nan, low), high
-
-    @property
-    def _most(self) -> Floats:
-        return np.where(self.met == 0, self.missed, self.met)
-
-    def fewer(self) -> Floats:
-        """Return the p-value of so few or fewer co-occurrences."""
-        from scipy.special import gammaincc
-
-        return np.asarray(gammaincc(self._most + 1, self.expected))
-
-    def more(self) -> Floats:
-        """Return the p-value of so many or more co-occurrences."""
-        from scipy.special import gammainc
-
-        never = self.met == 0
-        return np.asarray(np.where(never, 1.0, gammainc(np.where(never, 1.0, self.met), self.expected)))
-
-
-def evidence(training: Training | None, independence: Independence, rows: Ints, columns: Ints) -> Evidence:
-    """Return the evidence of the training baskets on pairs of items in rows with items in columns."""
+def training_counts(
+    distribution: SetDistribution, training: Training | None, rows: Ints, columns: Ints
+) -> Cooccurrence:
+    """Return the counts of the training baskets for pairs of items in rows with items in columns."""
     if training is None:
         unknown = np.full((len(rows), len(columns)), np.nan)
-        return Evidence(unknown, unknown)
-    scale = independence.scale_of(training.frequencies)
+        return Cooccurrence(unknown, unknown)
+    scale = independence_scale(training.frequencies, empty_ratio(distribution))
     expected = scale * np.outer(training.item_weights[rows], training.frequencies[columns])
     if len(rows) == 1:
-        met = training.pair_counts_of(int(rows[0]))[None, columns]
+        observed = training.pair_counts_of(int(rows[0]))[None, columns]
     else:
         items = np.union1d(rows, columns)
         places = np.ix_(np.searchsorted(items, rows), np.searchsorted(items, columns))
-        met = training.pair_counts_among(items)[places]
-    return Evidence(met, expected, missed(training))
+        observed = training.pair_counts_among(items)[places]
+    return Cooccurrence(observed, expected, max(training.least - 1, 0.0))
 
 
-def missed(training: Training) -> float:
-    """Return how often two items may have co-occurred whose pair was too rare to be stored."""
-    return max(training.least - 1, 0.0)
+def significant_pairs(model: SetModel, items: Ints) -> Bools:
+    """Return which pairs of some items are significant in the training baskets, (n, n); all if there are no counts."""
+    first, second = np.triu_indices(len(items), 1)
+    p = training_counts(model.distribution, model.training, items, items).p()
+    square = np.zeros((len(items), len(items)), bool)
+    square[first, second] = significant(p[first, second])
+    return np.asarray(square | square.T)
 
 
-def benjamini_hochberg(p: Floats, level: float, tests: int | None = None) -> Bools:
-    """Return which hypotheses are rejected at a false discovery rate [BH95]. Where p is NaN, there is
-    nothing to test, and the hypothesis counts as rejected.
+def related_items(
+    model: SetModel, item: Label, k: int, *, above: bool, level: float | None, training: Training | None
+) -> list[Relation]:
+    """Return the k items with the lowest lift, or the highest if `above`, that are significant in the training data."""
+    k, row, every = whole_number("k", k, 0), np.array([model.catalogue.position(item)]), np.arange(len(model.items))
+    if not model.marginals()[row[0]] > 0:
+        raise InputError(f"item {item!r} has probability zero under this model")
+    lift = pair_table(model.distribution, row, every).lift[0]
+    square = training_counts(model.distribution, training, row, every)
+    counts = Cooccurrence(square.observed[0], square.expected[0], square.missed)
+    (low, high), p = counts.interval(), counts.p()
+    sign = 1 if above else -1
+    chosen, order = sign * (lift - 1) > LIFT_ROUNDING, sign * lift
+    if level is not None:
+        chosen &= significant(np.where(every == row, 1.0, p), level, len(every) - 1)
+        chosen &= np.isnan(p) | (sign * (counts.observed - counts.expected) > 0)
+    if len(lift) > MANY_ITEMS and training is not None:
+        chosen &= (counts.observed >= MIN_COUNT_OF_MANY) | (not above)
+        order = np.where(chosen, np.minimum(order, sign * (low if above else high)), order)
+        chosen &= order > sign
+    others = np.flatnonzero(chosen)
+    best = others[np.argsort(-order[others], kind="stable")][:k]
+    numbers = np.stack([lift, counts.observed, counts.expected, low, high, p], axis=1)[best]
+    return [Relation(model.items[j], *each) for j, each in zip(best, numbers.tolist(), strict=True)]
+
+
+class RelatedPairs(NamedTuple):
+    """The most certain pairs come first."""
+
+    substitutes: list[Pair]
+    complements: list[Pair]
+
+
+def related_pairs(model: SetModel, k: int = 10) -> RelatedPairs:
+    """Return the most certain substitutes and complements of a model.
+
+    A pair must be significant in the training baskets, and the model must agree on the direction. Pairs are ordered by
+    the end of the interval that is nearer to 1, or by the lift under the model if that is nearer. Without training
+    counts, by the lift alone. In catalogues of more than 2,000 items, complements must have co-occurred in three
+    baskets, and the 1,000 pairs of each kind that are most certain in the training baskets are considered.
+
+    Parameters
+    ----------
+    model : SetModel
+    k : int, default 10
+        Maximum number of pairs of each kind.
 
     Examples
     --------
-    >>> benjamini_hochberg(np.array([0.001, 0.04, 0.5]), 0.05).tolist()
-    [True, False, False]
+    >>> import dpplearn as dl
+    >>> baskets = [["tea", "milk"], ["tea", "milk"], ["beer"], ["beer", "nuts"], ["tea"], ["nuts"]] * 30
+    >>> found = related_pairs(dl.fit(baskets, segments=2, rng=0).model)
+    >>> [sorted((pair.first, pair.second)) for pair in found.complements]
+    [['milk', 'tea'], ['beer', 'nuts']]
     """
-    if isinstance(level, bool | str) or not 0 < level < 1:
-        raise InputError(f"level must be between 0 and 1, or None for no test, got {level!r}")
-    known = np.sort(p[~np.isnan(p)])
-    ranks = np.arange(1, len(known) + 1)
-    enough = known[known <= level * ranks / max(tests or 0, len(known), 1)]
-    return np.asarray(np.isnan(p) | (p <= (enough[-1] if len(enough) else -1.0)))
+    k = whole_number("k", k, 0)
+    if model.training is None:
+        return RelatedPairs(_by_lift(model, k, above=False), _by_lift(model, k, above=True))
+    return RelatedPairs(*(_most_certain(model, model.training, k, above=above) for above in (False, True)))
 
 
-def significant_pairs(found: Evidence, level: float = FDR_LEVEL, fewer_only: bool = False) -> Bools:
-    """Return which pairs of a square table co-occur less often than expected, or less or more often."""
-    first, second = np.triu_indices(len(found.met), 1)
-    upper = Evidence(found.met[first, second], found.expected[first, second], found.missed)
-    p = upper.fewer() if fewer_only else np.minimum(2 * np.minimum(upper.fewer(), upper.more()), 1)
-    square = np.zeros(found.met.shape, bool)
-    square[first, second] = benjamini_hochberg(p, level)
-    return np.asarray(square | square.T)
+def _by_lift(model: SetModel, k: int, *, above: bool) -> list[Pair]:
+    lift, sign = model.lift, 1 if above else -1
+    first, second = np.triu_indices(len(lift), 1)
+    values = lift[first, second]
+    rows = np.argsort(-sign * values, kind="stable")[:k]
+    unknown = (np.nan,) * 5
+    return [
+        Pair(model.items[first[row]], model.items[second[row]], float(values[row]), *unknown)
+        for row in rows
+        if sign * (values[row] - 1) > LIFT_ROUNDING
+    ]
+
+
+def _most_certain(model: SetModel, training: Training, k: int, *, above: bool) -> list[Pair]:
+    scale = independence_scale(training.frequencies, empty_ratio(model.distribution))
+    tests = count_tests(training.item_weights, training.weight, training.pair_counts, scale)
+    rows, many = tests.most_certain(above), len(model.items) > MANY_ITEMS
+    if many:
+        enough = tests.counts.observed[rows] >= MIN_COUNT_OF_MANY if above else np.ones(len(rows), bool)
+        rows = rows[enough][:MAX_LOOKED_UP]
+    lift = _lifts(model, tests.pairs[rows])
+    low, high = (each[rows] for each in tests.bounds)
+    certain = np.minimum(lift, low) if above else -np.maximum(lift, high)
+    first, second = tests.pairs[rows].T
+    best = np.lexsort((second, first, -certain))
+    best = best[certain[best] > (1 if above else -1)][:k]
+    return tests.records(rows[best], model.items, lift[best])
+
+
+def _lifts(model: SetModel, pairs: Ints) -> Floats:
+    """Return the lift of each pair, (n_pairs,)."""
+    if len(model.items) <= MANY_ITEMS:
+        return np.asarray(model.lift[pairs[:, 0], pairs[:, 1]])
+    found = [np.zeros(0)]
+    for start in range(0, len(pairs), BATCH_SIZE):
+        batch = pairs[start : start + BATCH_SIZE]
+        items, places = np.unique(batch, return_inverse=True)
+        lift = pair_table(model.distribution, items, items).lift
+        found.append(lift[tuple(places.reshape(batch.shape).T)])
+    return np.concatenate(found)
+
+
+class SubstituteGroup(NamedTuple):
+    """Items that are substitutes for each other, the most likely first."""
+
+    items: tuple[Label, ...]
+    substitution: float  # mean over pairs of 1 − lift
+    missing: float  # co-occurrences per set expected under independence, minus those of the model
+    observed: float  # training baskets with a pair, summed over pairs; NaN if unknown
+    expected: float  # the same under independence
+
+
+def substitute_groups(model: SetModel, at_least: float = MIN_SUBSTITUTION) -> tuple[SubstituteGroup, ...]:
+    """Group items that are substitutes for each other, by average linkage on the substitution 1 − lift.
+
+    Intended for symmetric DPPs. In a mixture, the lift of two items is also low if different segments buy them, and
+    that does not make them substitutes.
+
+    Parameters
+    ----------
+    model : SetModel
+        At most 5,000 items.
+    at_least : float, default 0.4
+        Two groups are merged while their mean substitution is at least this. Above 0, at most 1.
+
+    Returns
+    -------
+    tuple of SubstituteGroup
+        The group with the most missing co-occurrences comes first.
+
+    Examples
+    --------
+    >>> import dpplearn as dl
+    >>> dpp = dl.DPP.from_K([[0.5, 0.4, 0], [0.4, 0.5, 0], [0, 0, 0.5]], ["cot", "crib", "bib"])
+    >>> [sorted(group.items) for group in substitute_groups(dpp)]
+    [['cot', 'crib']]
+    """
+    table, p = pair_table(model.distribution), model.marginals()
+    substitution = 1 - table.lift
+    label = group_numbers(substitution, p, at_least)
+    weight = model.training.weight if model.training is not None else np.nan
+    groups = []
+    for number in np.unique(label[label >= 0]):
+        members = np.flatnonzero(label == number)
+        members = members[np.argsort(-p[members], kind="stable")]
+        pairs = np.triu_indices(len(members), 1)
+        inside = np.ix_(members, members)
+        expected = table.expected[inside][pairs]
+        counts = training_counts(model.distribution, model.training, members, members)
+        groups.append(
+            SubstituteGroup(
+                model.catalogue.select(members),
+                float(substitution[inside][pairs].mean()),
+                float((expected - table.both[inside][pairs]).sum()),
+                float(counts.observed[pairs].sum()),
+                float(expected.sum() * weight),
+            )
+        )
+    return tuple(sorted(groups, key=lambda group: -group.missing))
+
+
+def group_numbers(substitution: Floats, marginals: Floats, at_least: float) -> Ints:
+    """Return the number of the group of every item; −1 for items in none."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    if not 0 < at_least <= 1:
+        raise InputError(f"at_least must be above 0 and at most 1, got {at_least}")
+    label = np.full(len(substitution), -1)
+    possible = np.flatnonzero(marginals > 0)
+    if len(possible) < 2:
+        return label
+    distance = squareform(1 - substitution[np.ix_(possible, possible)], checks=False)
+    numbers = fcluster(linkage(distance, "average"), 1 - at_least, "distance")
+    label[possible] = np.where(np.bincount(numbers)[numbers] == 1, -1, numbers)
+    return label

@@ -12,7 +12,7 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.relations import evidence, significant_pairs
+from dpplearn.models.relations import significant_pairs
 from dpplearn.plots.figures import new_figure, text_widths
 from dpplearn.plots.layout import blocks, names
 from dpplearn.plots.style import DIAGONAL
@@ -82,7 +82,7 @@ def beyond_chance(model: DPP | Mixture, chosen: Ints) -> Bools:
     not known how often they met."""
     seen = np.ones((len(chosen), len(chosen)), bool)
     if model.training is not None:
-        seen = significant_pairs(evidence(model.training, model.independence, chosen, chosen))
+        seen = significant_pairs(model, chosen)
     np.fill_diagonal(seen, False)
     return seen
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.models.relations import evidence, pair_table, significant_pairs
+from dpplearn.models.relations import pair_table, significant_pairs, training_counts
 from dpplearn.service import schemas
 from dpplearn.service.answers import OneModel, entry, segments
 from dpplearn.service.loader import ServedModel, ServedStore
@@ -66,9 +66,8 @@ def _strongest_pairs(served: ServedModel, likely: Ints, lift: Floats) -> dict[st
     """Return the strongest significant pairs of each kind, and the lifts among their items."""
     model = served.model
     labels = [model.items[i] for i in likely]
-    seen = evidence(model.training, model.independence, likely, likely)
-    low, high = seen.interval()
-    named = significant_pairs(seen)  # all pairs if there is no training record
+    low, high = training_counts(model.distribution, model.training, likely, likely).interval()
+    named = significant_pairs(model, likely)  # all pairs if there is no training record
     first, second = np.nonzero(np.triu(named, 1))
     log_lift = np.log(np.maximum(lift[first, second], 1e-6))
     order = np.argsort(log_lift, kind="stable")

@@ -25,11 +25,11 @@ def diagnose(
             "lift of pairs by similarity.",
         ),
     ] = None,
-    top: Top = 5,
+    top: Top = 2,  # the answer fits on a screen of 25 lines
     seed: FixedSeed = 0,
 ) -> None:
     """Measure on held-out baskets which model suits the data."""
-    from dpplearn.analysis.diagnosis import diagnose
+    from dpplearn.analysis.diagnose import diagnose
 
     with busy(f"reading {data}", display):
         baskets = filter.filtered(read.baskets(data))

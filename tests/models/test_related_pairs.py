@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn import DPP, Baskets, InputError, substitute_pairs
-from dpplearn.analysis.substitutes import substitute_groups
+from dpplearn import DPP, Baskets, InputError
 from dpplearn.distributions.independent import before_truncation
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.related_pairs import related_pairs
-from dpplearn.models.relations import pair_table
+from dpplearn.models.relations import pair_table, related_pairs, substitute_groups
 from helpers import oracle
 from helpers.problems import random_kernel
 from helpers.registries import registry
@@ -78,7 +76,7 @@ def test_groups_are_the_kinds_that_the_data_were_made_from(dpp: DPP) -> None:
         assert marginals == sorted(marginals, reverse=True)
         pairs = [(a, b) for a in group.items for b in group.items if a < b]
         observed = sum({a, b} <= set(basket) for basket in shop(800, 0) for a, b in pairs)
-        assert group.met == observed
+        assert group.observed == observed
         chance = sum(dpp.inclusion_prob([a]) * dpp.inclusion_prob([b]) for a, b in pairs)
         together_in = sum(dpp.inclusion_prob([a, b]) for a, b in pairs)
         assert group.expected == pytest.approx(800 * chance)
@@ -99,17 +97,18 @@ def test_the_mean_substitution_within_a_group_is_at_least_the_threshold() -> Non
         assert (len(groups) > 0) == (found.max() >= at_least)
 
 
-def test_pairs_come_by_how_surely_they_are_apart(dpp: DPP) -> None:
-    pairs = substitute_pairs(dpp, 4)
-    assert all(any({pair.first, pair.second} <= kind for kind in KINDS) for pair in pairs)
-    relations = {(item, each.item): each for item in dpp.items for each in dpp.substitutes(item)}
-    ends = [max(each.lift, each.high) for each in (relations[pair.first, pair.second] for pair in pairs)]
-    assert ends == sorted(ends)
-    assert pairs[0].probability == pytest.approx(dpp.inclusion_prob([pairs[0].first, pairs[0].second]), abs=1e-12)
-    assert all(pair.met == 0 for pair in pairs)
-    everything = [frozenset((pair.first, pair.second)) for pair in substitute_pairs(dpp, 1000)]
-    assert len(everything) == len(set(everything))  # none a second time, the other way round
-    assert np.isnan(substitute_pairs(DPP(dpp.kernel, dpp.items), 1)[0].met)
+def test_pairs_are_ordered_by_the_end_of_the_interval_nearer_to_one(dpp: DPP, mixture: Mixture) -> None:
+    for model in (dpp, mixture):
+        pairs = related_pairs(model, 4).substitutes
+        assert all(any({pair.first, pair.second} <= kind for kind in KINDS) for pair in pairs)
+        ends = [max(pair.lift, pair.high) for pair in pairs]
+        assert ends == sorted(ends)
+        for pair in pairs:
+            relation = {each.item: each for each in model.substitutes(pair.first)}[pair.second]
+            assert relation[1:] == pytest.approx(pair[2:])
+            assert pair.observed == 0
+        everything = [frozenset((pair.first, pair.second)) for pair in related_pairs(model, 1000).substitutes]
+        assert len(everything) == len(set(everything))
 
 
 @pytest.fixture(scope="module")
@@ -117,20 +116,6 @@ def mixture() -> Mixture:
     """Of the same shop, where who takes c takes d as well."""
     baskets = [[*basket, "d"] if "c" in basket and "d" not in basket else basket for basket in shop(800, 0)]
     return dl.fit([basket for basket in baskets if basket], segments=2, rng=0).model  # type: ignore[return-value]
-
-
-def test_pairs_of_a_mixture_come_by_how_surely_the_lift_is_below_one(mixture: Mixture) -> None:
-    pairs = substitute_pairs(mixture, 4)
-    assert all(any({pair.first, pair.second} <= kind for kind in KINDS) for pair in pairs)
-    ends = []
-    for pair in pairs:
-        relation = {each.item: each for each in mixture.substitutes(pair.first)}[pair.second]
-        assert pair.substitution == pytest.approx(1 - relation.lift)
-        assert pair.met == relation.met == 0
-        assert pair.probability == pytest.approx(mixture.inclusion_prob([pair.first, pair.second]))
-        assert relation.high < 1
-        ends.append(max(relation.lift, relation.high))
-    assert ends == sorted(ends)
 
 
 def test_related_pairs_are_the_significant_ones_and_without_training_data_all(mixture: Mixture) -> None:
@@ -157,9 +142,7 @@ def test_related_pairs_are_the_significant_ones_and_without_training_data_all(mi
     assert np.isnan(found.substitutes[0].low)
 
 
-def test_groups_are_for_dpps_with_a_valid_threshold(dpp: DPP, mixture: Mixture) -> None:
-    with pytest.raises(InputError):
-        substitute_groups(mixture)  # type: ignore[arg-type]
+def test_groups_need_a_valid_threshold(dpp: DPP) -> None:
     with pytest.raises(InputError, match=r"at_least.*\b0\b"):
         substitute_groups(dpp, 0)
 
