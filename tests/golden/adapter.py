@@ -16,7 +16,7 @@ from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import log_likelihood, statistics, sums_under_L
 from dpplearn.learners.low_rank import Active, Batch, LowRankProblem, LowRankState, Moments, Schedule, Segment, gradient
-from dpplearn.learners.mixture import Objective, Parameters, Shape
+from dpplearn.learners.mixture import MixtureProblem, Parameters, Shape
 from dpplearn.learners.posterior import NAMED, Density, ParametricKernel
 from dpplearn.learners.quality.distribution import Target
 from dpplearn.learners.quality.fit_quality import INTERCEPT, STRENGTH_PENALTY, Blend, QualityProblem
@@ -174,9 +174,9 @@ def of_K(parameters: Arrays, data: Arrays) -> Result:
     return log_likelihood(kernel, stats), {"K": by_K}, {"marginals": T.diagonal(), "rotation": 2 * (T - T.T)}
 
 
-def _objective(data: Arrays, shape: Shape) -> Objective:
+def _mixture(data: Arrays, shape: Shape) -> MixtureProblem:
     problem = _problem(data)
-    return Objective(problem.baskets, 1, problem.nonempty, shape)
+    return MixtureProblem(problem.baskets, 1, problem.nonempty, shape.segments, shape.rank, shape.attraction)
 
 
 def of_dense(parameters: Arrays, data: Arrays) -> Result:
@@ -185,7 +185,7 @@ def of_dense(parameters: Arrays, data: Arrays) -> Result:
     gamma, U, A, logits = (parameters[name] for name in ("gamma", "U", "A", "logits"))
     theta = parameters.get("theta", np.zeros((1, n)))
     at = Parameters(gamma, theta, U, A[shape.below], logits)
-    value, slope = _objective(data, shape)(at.flat(shape))
+    value, slope = _mixture(data, shape).value_and_gradient(at.flat(shape))
     found = Parameters.of(slope, shape)
     by_A = np.zeros((n, n))
     by_A[shape.below] = found.A

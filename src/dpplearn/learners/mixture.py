@@ -182,65 +182,6 @@ def _common(log_odds: Floats, penalty: Penalty) -> Floats:
     return np.asarray(gamma)
 
 
-@dataclass(frozen=True)
-class Objective:
-    """Function from x to the mean log-likelihood minus the penalties per basket, and its gradient."""
-
-    baskets: AnyBaskets
-    threads: int | None
-    nonempty: bool  # whether the distribution is P(Y given Y ≠ ∅)
-    shape: Shape
-    penalty: Penalty = field(default_factory=Penalty)
-
-    def __call__(self, x: Floats) -> tuple[float, Floats]:
-        """Return value and gradient; the value is −inf where a step went so far that numbers overflowed."""
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value, gradient = self._at(x)
-        return (value, gradient) if np.isfinite(value) else (-np.inf, gradient)
-
-    def penalties(self, at: Parameters) -> float:
-        """Return the penalties per basket."""
-        total = self._of_segments(at) + self._of_interaction(at) - _pseudo_baskets(at)
-        return total / self.baskets.total_weight
-
-    def _of_segments(self, at: Parameters) -> float:
-        return self.penalty.segments / 2 * float(np.vdot(at.theta, at.theta)) if self.shape.segments > 1 else 0.0
-
-    def _of_interaction(self, at: Parameters) -> float:
-        return self.penalty.repulsion * float(np.vdot(at.U, at.U)) + self.penalty.attraction * float(at.A @ at.A)
-
-    def _at(self, x: Floats) -> tuple[float, Floats]:
-        shape, penalty = self.shape, self.penalty
-        at, n = Parameters.of(x, shape), self.baskets.total_weight
-        log_odds, pi = at.log_odds, at.weights
-        C = at.interaction(shape) if shape.interacts else None
-        norms = of_items(log_odds) if C is None else normalisers(C, log_odds, self.threads)
-        segments = segment_sums(log_odds, np.log(pi) - norms.log_Z, self.baskets, self.threads)
-        value, empty = segments.log_sum, np.zeros(shape.segments)
-        if self.nonempty:
-            of_empty = pi * np.exp(-norms.log_Z)  # P(c, ∅)
-            value -= n * np.log1p(-of_empty.sum())
-            empty = n / (1 - of_empty.sum()) * of_empty  # R⁰_c
-        R = segments.shares + empty
-        counts, expected = segments.counts, R[:, None] * norms.marginals  # (segments, n_items)
-        clipped = np.abs(2 * at.gamma + at.theta) > MAX_LOG_ODDS
-        if clipped.any():
-            counts, expected = np.where(clipped, 0, counts), np.where(clipped, 0, expected)
-        gamma = 2 * (counts.sum(axis=0) - expected.sum(axis=0)) - np.tanh(at.gamma)
-        theta = counts - expected - penalty.segments * at.theta
-        logits = R - pi * (n + empty.sum())
-        value += _pseudo_baskets(at)
-        value -= self._of_segments(at)
-        U, A = at.U, at.A
-        if C is not None and isinstance(norms, Normalisers):
-            minors = minor_sums(C, self.baskets, self.threads)
-            value += minors.logdet - self._of_interaction(at)
-            G = minors.delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c
-            U = (G + G.T) @ at.U - 2 * penalty.repulsion * at.U
-            A = (G - G.T)[shape.below] - 2 * penalty.attraction * at.A if at.A.size else at.A
-        return value / n, Parameters(gamma, theta, U, A, logits).flat(shape) / n
-
-
 def _pseudo_baskets(at: Parameters) -> float:
     """Return the log-likelihood of half a basket with and half a basket without each item, at odds e^{2γ}."""
     return float((at.gamma - np.logaddexp(0, 2 * at.gamma)).sum())
@@ -324,10 +265,53 @@ class MixtureProblem(Problem):
         n = self.baskets.n_items
         return Shape(n, self.segments, min(self.rank, n), self.attraction)
 
-    @cached_property
-    def at_shape(self) -> Objective:
-        """The objective as a function of parameters of the shape."""
-        return Objective(self.baskets, self.threads, self.nonempty, self.shape, self.penalty)
+    def value_and_gradient(self, x: Floats) -> tuple[float, Floats]:
+        """Return the mean log-likelihood minus penalties, and its gradient; −inf where numbers overflow."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            value, gradient = self._at(x)
+        return (value, gradient) if np.isfinite(value) else (-np.inf, gradient)
+
+    def penalties(self, at: Parameters) -> float:
+        """Return the penalties per basket."""
+        total = self._of_segments(at) + self._of_interaction(at) - _pseudo_baskets(at)
+        return total / self.baskets.total_weight
+
+    def _of_segments(self, at: Parameters) -> float:
+        return self.penalty.segments / 2 * float(np.vdot(at.theta, at.theta)) if self.shape.segments > 1 else 0.0
+
+    def _of_interaction(self, at: Parameters) -> float:
+        return self.penalty.repulsion * float(np.vdot(at.U, at.U)) + self.penalty.attraction * float(at.A @ at.A)
+
+    def _at(self, x: Floats) -> tuple[float, Floats]:
+        shape, penalty = self.shape, self.penalty
+        at, n = Parameters.of(x, shape), self.baskets.total_weight
+        log_odds, pi = at.log_odds, at.weights
+        C = at.interaction(shape) if shape.interacts else None
+        norms = of_items(log_odds) if C is None else normalisers(C, log_odds, self.threads)
+        segments = segment_sums(log_odds, np.log(pi) - norms.log_Z, self.baskets, self.threads)
+        value, empty = segments.log_sum, np.zeros(shape.segments)
+        if self.nonempty:
+            of_empty = pi * np.exp(-norms.log_Z)  # P(c, ∅)
+            value -= n * np.log1p(-of_empty.sum())
+            empty = n / (1 - of_empty.sum()) * of_empty  # R⁰_c
+        R = segments.shares + empty
+        counts, expected = segments.counts, R[:, None] * norms.marginals  # (segments, n_items)
+        clipped = np.abs(2 * at.gamma + at.theta) > MAX_LOG_ODDS
+        if clipped.any():
+            counts, expected = np.where(clipped, 0, counts), np.where(clipped, 0, expected)
+        gamma = 2 * (counts.sum(axis=0) - expected.sum(axis=0)) - np.tanh(at.gamma)
+        theta = counts - expected - penalty.segments * at.theta
+        logits = R - pi * (n + empty.sum())
+        value += _pseudo_baskets(at)
+        value -= self._of_segments(at)
+        U, A = at.U, at.A
+        if C is not None and isinstance(norms, Normalisers):
+            minors = minor_sums(C, self.baskets, self.threads)
+            value += minors.logdet - self._of_interaction(at)
+            G = minors.delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c
+            U = (G + G.T) @ at.U - 2 * penalty.repulsion * at.U
+            A = (G - G.T)[shape.below] - 2 * penalty.attraction * at.A if at.A.size else at.A
+        return value / n, Parameters(gamma, theta, U, A, logits).flat(shape) / n
 
     @cached_property
     def scale(self) -> Parameters:
@@ -361,9 +345,9 @@ class MixtureProblem(Problem):
 
     def objective(self, kernel: Segments) -> float:
         n = self.baskets.n_items
-        shape = Shape(n, kernel.n_segments, n, attraction=True)  # with room for any kernel
-        objective = Objective(self.baskets, self.threads, self.nonempty, shape, self.penalty)
-        return objective(Parameters.from_kernel(kernel, shape, self.penalty).flat(shape))[0]
+        whole = replace(self, segments=kernel.n_segments, rank=n, attraction=True)  # with room for any kernel
+        at = Parameters.from_kernel(kernel, whole.shape, self.penalty)
+        return whole.value_and_gradient(at.flat(whole.shape))[0]
 
     def initial(self, name: str, rng: np.random.Generator) -> MixtureStart:
         return MixtureStart(random_parameters(self.shape, independent_log_odds(self), rng), random=True)
@@ -404,8 +388,7 @@ def mixture(start: MixtureStart, problem: MixtureProblem) -> Iterator[Step]:
         at = with_pairs(at, problem.baskets, problem.expected_pairs(at))
         # principal axes for U, and the γ that leaves the least penalty
         at = Parameters.from_kernel(at.kernel(problem.shape), problem.shape, problem.penalty)
-    scale = problem.scale_at(at)
-    yield from climb(problem.at_shape, at, scale)
+    yield from climb(problem, at, problem.scale_at(at))
 
 
 def learn_segments(at: Parameters, problem: MixtureProblem) -> Generator[Step, None, Parameters]:
@@ -417,7 +400,7 @@ def learn_segments(at: Parameters, problem: MixtureProblem) -> Generator[Step, N
     found = replace(at, U=at.U[:, :0], A=at.A[:0])
     scale = alone.scale.flat(alone.shape)
     for number, steps in enumerate(SEGMENT_STEPS):
-        climbed = climb(alone.at_shape, found, scale)
+        climbed = climb(alone, found, scale)
         for step in islice(climbed, steps + 1):
             last = step
             if step.step_size or not number:  # the second climb begins where the first ended
@@ -427,20 +410,20 @@ def learn_segments(at: Parameters, problem: MixtureProblem) -> Generator[Step, N
     return replace(found, U=at.U, A=at.A)
 
 
-def climb(objective: Objective, at: Parameters, scale: Floats) -> Iterator[Step]:
+def climb(problem: MixtureProblem, at: Parameters, scale: Floats) -> Iterator[Step]:
     """Yield steps of L-BFGS in y = s ∘ x, s the scale: in y all second derivatives are about 1."""
 
     def scaled(y: Floats) -> tuple[float, Floats]:
-        value, gradient = objective(y / scale)
+        value, gradient = problem.value_and_gradient(y / scale)
         return value, gradient / scale
 
     def step(at: Point) -> Step:
         x = at.x / scale
-        log_likelihood = at.value + objective.penalties(Parameters.of(x, objective.shape))
-        make = partial(kernel_at, x, objective)
+        log_likelihood = at.value + problem.penalties(Parameters.of(x, problem.shape))
+        make = partial(kernel_at, x, problem.shape)
         return Step(make, log_likelihood, at.step_size, at.evaluations, at.value, parameters={"x": x})
 
-    y = at.flat(objective.shape) * scale
+    y = at.flat(problem.shape) * scale
     first = Point(y, *scaled(y))
     yield step(first)
     for each in ascend(scaled, first, first_direction, rounding, is_flat):
@@ -461,5 +444,6 @@ def first_direction(gradient: Floats) -> Floats:
     return np.asarray(gradient * (FIRST_STEP / max(float(np.linalg.norm(gradient)), EPSILON)))
 
 
-def kernel_at(x: Floats, objective: Objective) -> Segments:
-    return Parameters.of(x, objective.shape).kernel(objective.shape)
+def kernel_at(x: Floats, shape: Shape) -> Segments:
+    """Return the segments of parameters x."""
+    return Parameters.of(x, shape).kernel(shape)

@@ -55,9 +55,9 @@ class Task:
     learner: Learner
     problem: Problem  # with all baskets; a fit replaces them by the deduplicated training set
     limits: Limits
-    restarts: int
     init: str
-    validation: float
+    restarts: int = 1
+    validation: float = 0.0
     shrinkage: float | str = 0.0
 
     def check_memory(self, at_once: int = 1) -> None:
@@ -105,7 +105,8 @@ class Settings:
         """Return what the settings mean for these baskets."""
         raise NotImplementedError
 
-    def _limits(self, learner: Learner) -> Limits:
+    def limits(self, learner: Learner) -> Limits:
+        """Return when a run of the learner stops."""
         tol = learner.tol if self.tol is None else self.tol
         return Limits(learner.rule, tol, self.max_iter, self.max_seconds)
 
@@ -140,7 +141,7 @@ class DPPSettings(Settings):
         learner = LEARNERS[self.learner]
         problem = SymmetricProblem(baskets, *self._distribution(learner, baskets))
         validation, shrinkage = float(self.validation or 0), self._shrinkage(learner, baskets)
-        return Task(learner, problem, self._limits(learner), self.restarts, self.init, validation, shrinkage)
+        return Task(learner, problem, self.limits(learner), self.init, self.restarts, validation, shrinkage)
 
     def _shrinkage(self, learner: Learner, baskets: AnyBaskets) -> float | str:
         in_parts = isinstance(baskets, Parts)
@@ -202,8 +203,8 @@ class MixtureSettings(Settings):
         if not self.is_low_rank(baskets.n_items):
             distribution = self._distribution(DENSE, baskets)
             problem: Problem = MixtureProblem(baskets, *distribution, shape[0], shape[1], bool(shape[2]))
-            limits, validation = self._limits(DENSE), float(self.validation or 0)
-            return Task(DENSE, problem, limits, self.restarts, problem.random_start, validation)
+            limits, validation = self.limits(DENSE), float(self.validation or 0)
+            return Task(DENSE, problem, limits, problem.random_start, self.restarts, validation)
         if not isinstance(baskets, Baskets):
             raise InputError(
                 f"a mixture of {count(baskets.n_items, 'item')} is low-rank, for which all baskets must be in one "
@@ -211,7 +212,7 @@ class MixtureSettings(Settings):
             )
         problem = LowRankProblem(baskets, *self._distribution(LOW_RANK, baskets), *shape)
         validation = validation_fraction(baskets.n_units) if self.validation is None else float(self.validation)
-        return Task(LOW_RANK, problem, self._limits(LOW_RANK), self.restarts, problem.random_start, validation)
+        return Task(LOW_RANK, problem, self.limits(LOW_RANK), problem.random_start, self.restarts, validation)
 
 
 def validation_fraction(n: int) -> float:

@@ -18,7 +18,7 @@ from dpplearn.distributions.independent import IndependentItems
 from dpplearn.errors import InputError, whole_number
 from dpplearn.learners.checkpoint import Callback
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
-from dpplearn.learners.loop import Limits, Step, Stop, never
+from dpplearn.learners.loop import Step, Stop, never
 from dpplearn.learners.problem import Finished, Learner, Problem
 from dpplearn.learners.result import FitResult
 from dpplearn.learners.settings import Settings, Task
@@ -89,9 +89,8 @@ def fit_weights(
     """
     settings = Settings(nonempty=nonempty, tol=tol, max_iter=max_iter, max_seconds=max_seconds, threads=threads)
     problem = GivenModels.of(_over_models(baskets, models), models, k, settings)
-    learner = Learner("weights", weights_steps, never, tol=tol, at_end=Stop.TOLERANCE)
-    limits = Limits(never, tol, max_iter, max_seconds)
-    return fit_task(Task(learner, problem, limits, restarts=1, init="even", validation=0.0), callback=callback)
+    learner = Learner("weights", weights_steps, never, at_end=Stop.TOLERANCE)
+    return fit_task(Task(learner, problem, settings.limits(learner), "even"), callback=callback)
 
 
 @dataclass(frozen=True, eq=False)

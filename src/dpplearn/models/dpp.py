@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -132,9 +132,7 @@ class DPP(SetModel):
     @property
     def kernel(self) -> SpectralDPP:
         """Eigenvalues and eigenvectors of the marginal kernel."""
-        components = self.distribution.components
-        assert isinstance(components, SpectralDPP)
-        return components
+        return cast(SpectralDPP, self.distribution.components)
 
     @property
     def L(self) -> Floats:

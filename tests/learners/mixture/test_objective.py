@@ -34,10 +34,10 @@ def somewhere(shape: Shape, seed: int = 0) -> Parameters:
 def test_the_gradient_with_penalties_is_the_slope_of_the_objective(rank: int, attraction: bool) -> None:
     given = problem(rank=rank, attraction=attraction)
     x = somewhere(given.shape).flat(given.shape)
-    value, gradient = given.at_shape(x)
+    value, gradient = given.value_and_gradient(x)
     direction = np.random.default_rng(2).standard_normal(len(x))
     slope = gradient @ direction
-    assert_slope_two(lambda step: abs(given.at_shape(x + step * direction)[0] - value - step * slope), 0.02)
+    assert_slope_two(lambda step: abs(given.value_and_gradient(x + step * direction)[0] - value - step * slope), 0.02)
 
 
 def test_parameters_of_a_kernel_give_it_back() -> None:

@@ -24,7 +24,7 @@ from dpplearn.distributions.statistics import sums_under_L
 from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Callback
 from dpplearn.learners.data import checked_baskets, resolve_nonempty
-from dpplearn.learners.loop import Limits, Step, Stop, never
+from dpplearn.learners.loop import Step, Stop, never
 from dpplearn.learners.problem import Finished, Learner
 from dpplearn.learners.quality.distribution import Optimum, Target, best_weights
 from dpplearn.learners.quality.weights import QualityWeights
@@ -135,8 +135,7 @@ def fit_quality(
     )
     problem.check_possible()
     learner = Learner(LEARNER, quality, never, at_end=Stop.TOLERANCE)
-    limits = Limits(never, tol, settings.max_iter, settings.max_seconds)
-    return fit_task(Task(learner, problem, limits, restarts=1, init=START, validation=0.0), callback=callback)
+    return fit_task(Task(learner, problem, settings.limits(learner), START), callback=callback)
 
 
 def _blend(similarity: Any, baskets: AnyBaskets) -> Blend:
