@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ from dpplearn.lifecycle.update import (
     with_frequencies,
 )
 from dpplearn.models.record import Training
+from helpers import program
 from helpers.command import answer, run, table
 
 ITEMS = ["bib", "cot", "crib", "cup", "gate"]
@@ -230,3 +234,24 @@ def test_the_program_updates_a_model_and_overwrites_none(files: tuple[Path, Path
     assert run("update", model, new, "-o", model).returncode == 2
     assert model.read_bytes() == before
     assert run("update", model, new, "-o", model.with_name("b"), "--holdout", 2).returncode == 2
+
+
+@pytest.mark.slow
+def test_an_update_that_is_killed_leaves_the_old_or_the_new_file(files: tuple[Path, Path, Path]) -> None:
+    model, new, _ = files
+    output = model.with_name("next.safetensors")
+    shutil.copy(model, output)
+    old = output.read_bytes()
+    call = (program.PROGRAM, "update", model, new, "-o", output, "--seed", 0, "--quiet")
+    began = time.monotonic()
+    subprocess.run(list(map(str, call)), check=True, timeout=300)
+    seconds = time.monotonic() - began
+    assert output.read_bytes() != old
+    for after in np.linspace(0.3, 1.1, 6) * seconds:  # some during the imports, some near the write
+        shutil.copy(model, output)
+        with subprocess.Popen(list(map(str, call))) as process:
+            time.sleep(after)
+            process.kill()
+        assert output.read_bytes() == old or dl.load(output).items[-1] == "mobile"  # a part cannot be loaded
+    subprocess.run(list(map(str, call)), check=True, timeout=300)
+    assert {path.name for path in model.parent.iterdir()} == {"model.safetensors", output.name, "new.csv", "old.csv"}

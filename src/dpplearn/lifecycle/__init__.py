@@ -1,1 +1,1 @@
-"""A model as time goes by: learned on with new baskets, and compared with recent ones."""
+"""Maintenance of fitted models: update with new baskets, and check for drift."""

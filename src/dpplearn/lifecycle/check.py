@@ -19,7 +19,7 @@ from dpplearn.data.catalogue import Label
 from dpplearn.data.unknown import LeftOut
 from dpplearn.errors import InputError
 from dpplearn.learners.result import FitResult
-from dpplearn.lifecycle.update import draw_sets
+from dpplearn.lifecycle.update import draw_sets, recorded_weight
 from dpplearn.models.model import SetModel
 from dpplearn.utils.text import Part, TextTable, as_text, count, number, share, times_as_likely
 
@@ -32,6 +32,7 @@ ITEM_SHIFT, PICKS_SHIFT = 0.25, 0.02  # of how often an item is picked; and of a
 UNKNOWN_SHARE, IMPOSSIBLE_SHARE = 0.05, 0.01  # of the baskets
 MIN_BASKETS = 100  # with fewer, only large shifts can be detected
 MAX_ROWS_SHOWN = 10
+N_DRAWS = 2000  # sets drawn for the expected log-likelihood
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Shift:
         """Whether the difference is significant."""
         return self.p < LEVEL
 
+    @property
+    def significance(self) -> str:
+        """Whether the difference is significant, in words."""
+        return "significant" if self.significant else "not significant"
+
 
 @dataclass(frozen=True)
 class ItemShift:
@@ -62,6 +68,11 @@ class ItemShift:
     expected: float  # share of the baskets
     found: float
     p: float  # after Holm's correction for all items
+
+    @property
+    def ratio(self) -> str:
+        """Observed by expected frequency, for a table."""
+        return number(self.found / self.expected, 2) if self.expected else "new"
 
 
 @dataclass(frozen=True)
@@ -79,11 +90,11 @@ class Drift:
     likelihood: Shift
     size: Shift
     moved: tuple[ItemShift, ...]  # the largest shifts first
-    moved_picks: float  # by how much of all picks they moved
+    moved_picks: float  # sum of their changes, relative to the expected number of items of a basket
     left_out: LeftOut
-    unknown: float  # share of the baskets that hold items which the model does not have
-    impossible: float  # share of the baskets that it holds impossible
-    sizes_off_by: float  # total variation between the sizes of baskets and those that the model expects
+    unknown: float  # share of the baskets with items that the model does not have
+    impossible: float  # share of the baskets that have probability zero under the model
+    sizes_off_by: float  # total variation distance between observed and expected basket sizes
     alarms: tuple[str, ...]  # which of the comparisons found drift
 
     @property
@@ -113,10 +124,18 @@ class Drift:
         if self.impossible == 1:
             yield "All baskets are impossible under the model, so their mean log-likelihood is undefined."
         else:
-            yield _of_likelihood(self.likelihood)
+            mean = self.likelihood
+            yield (
+                f"A basket is {times_as_likely(mean.difference)}, compared with what the model expects, on average "
+                f"(log-likelihood {number(mean.found, 3)} found, {number(mean.expected, 3)} expected), "
+                f"{mean.significance}."
+            )
         if 0 < self.impossible < 1:
             yield f"{share(self.impossible, 1)} of the baskets are impossible under the model and not in this mean."
-        yield _of_size(self.size)
+        yield (
+            f"A basket has {number(self.size.found, 2)} items on average, and {number(self.size.expected, 2)} were "
+            f"expected, {self.size.significance}."
+        )
         if self.moved:
             up = sum(each.found > each.expected for each in self.moved)
             yield (
@@ -136,7 +155,7 @@ class Drift:
         yield self.verdict
         yield from self.sentences
         rows = [
-            (str(each.item), share(each.expected, 1), share(each.found, 1), _times(each))
+            (str(each.item), share(each.expected, 1), share(each.found, 1), each.ratio)
             for each in self.moved[:MAX_ROWS_SHOWN]
         ]
         meaning = "Expected and observed share of the baskets that contain the item."
@@ -172,30 +191,6 @@ class Drift:
 
     def __str__(self) -> str:
         return as_text(self.tables())
-
-
-def _of_likelihood(shift: Shift) -> str:
-    figures = f"log-likelihood {number(shift.found, 3)} found, {number(shift.expected, 3)} expected"
-    likely = times_as_likely(shift.difference)
-    return f"A basket is {likely}, compared with what the model expects, on average ({figures}){_chance(shift)}."
-
-
-def _of_size(shift: Shift) -> str:
-    return (
-        f"A basket holds {number(shift.found, 2)} items on average, and {number(shift.expected, 2)} were expected"
-        f"{_chance(shift)}."
-    )
-
-
-def _chance(shift: Shift) -> str:
-    return f", {'significant' if shift.significant else 'not significant'}"
-
-
-def _times(each: ItemShift) -> str:
-    return number(each.found / each.expected, 2) if each.expected else "new"
-
-
-N_DRAWS = 2000  # sets drawn for the expected log-likelihood
 
 
 def check(model: SetModel | FitResult[Any], baskets: Baskets | Iterable[Iterable[Any]], rng: Seed = 0) -> Drift:
@@ -235,7 +230,8 @@ def check(model: SetModel | FitResult[Any], baskets: Baskets | Iterable[Iterable
     recent, left_out = known_baskets(given, model.catalogue, "drop")
     if not recent.total_weight > 0:
         raise InputError(f"none of {len(given)} baskets of some weight holds an item of the model; nothing to compare")
-    learned_from = _learned_from(model)
+    weight = recorded_weight(model)
+    learned_from = math.inf if weight is None else weight  # without a record, as if the model were exact
     likelihood, impossible = _likelihood(model, recent, learned_from, rng)
     size = _size(model, recent, learned_from)
     moved, picks = _items(model, recent, learned_from)
@@ -259,12 +255,6 @@ def check(model: SetModel | FitResult[Any], baskets: Baskets | Iterable[Iterable
         _sizes_off_by(model, recent),
         tuple(name for name, alarm in zip(ALARMS, raised, strict=True) if alarm),
     )
-
-
-def _learned_from(model: SetModel) -> float:
-    """Return the weight of the training baskets; infinite if unknown, as if the model were exact."""
-    known = model.training.weight if model.training is not None else model.learned.weight
-    return math.inf if known is None else known
 
 
 def _unknown_share(model: SetModel, given: Baskets) -> float:

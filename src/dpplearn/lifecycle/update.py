@@ -36,6 +36,11 @@ MIN_HOLDERS = 20  # items and pairs in fewer drawn sets are left as they are: fe
 SETS_PER_PAIR = 4  # drawn sets per pair of items, from which on the frequencies of pairs are fitted as well
 MAX_ROUNDS = 20  # over all items and pairs
 FACTOR_TOL = 1e-6  # stop once no factor differs from 1 by more than this
+MIN_EXPECTED = 5  # expected new baskets with an item that has vanished if there is none
+N_COMPARED, K = 10, 5  # items whose recommendations are compared, and how many of each
+MAX_NAMED = 5  # items in a sentence
+
+Model = DPP | Mixture
 
 
 def draw_sets(model: SetModel, n: int, rng: Seed = None, threads: int | None = None) -> Baskets:
@@ -45,9 +50,14 @@ def draw_sets(model: SetModel, n: int, rng: Seed = None, threads: int | None = N
     return Baskets.from_pairs(rows, np.concatenate([*sets, np.zeros(0, np.int64)]), n, model.catalogue)
 
 
+def recorded_weight(model: SetModel) -> float | None:
+    """Return the total weight of the training baskets, None if it is not recorded."""
+    return model.training.weight if model.training is not None else model.learned.weight
+
+
 def training_weight(model: SetModel) -> float:
-    """Return the total weight of the baskets that the model was fitted to."""
-    weight = model.training.weight if model.training is not None else model.learned.weight
+    """Return the total weight of the training baskets, or raise an error if it is not recorded."""
+    weight = recorded_weight(model)
     if weight is None:
         raise InputError(
             "the model does not record how many baskets it was fitted to; pass these baskets as well (old=, --old)"
@@ -125,11 +135,6 @@ def _pairs_held(baskets: Baskets) -> tuple[Ints, Ints]:
     return np.concatenate(rows), np.concatenate(pairs)
 
 
-MIN_EXPECTED = 5  # expected new baskets with an item that has vanished if there is none
-N_COMPARED, K = 10, 5  # items whose recommendations are compared, and how many of each
-MAX_NAMED = 5  # items in a sentence
-
-
 @dataclass(frozen=True)
 class Counted:
     """An item and the number of new baskets that contain it."""
@@ -155,11 +160,11 @@ class Likelihood:
     n_items: int
     before: float
     after: float
-    in_sample: bool  # whether the model after was learned from these baskets
+    in_sample: bool  # whether the new model was fitted to these baskets
 
     @property
     def gain(self) -> float:
-        """In nats per basket."""
+        """Increase in nats per basket."""
         return self.after - self.before
 
     def __str__(self) -> str:
@@ -188,12 +193,12 @@ class Changes:
     """
 
     n_new: int
-    past_weight: float  # how many baskets the past still counts as
+    past_weight: float  # remaining weight of the old baskets
     new_weight: float
-    drawn: int | None  # sets that stood in for the past; None where its baskets were there
+    drawn: int | None  # number of sets drawn in place of the old baskets; None if these were given
     likelihood: Likelihood
     new_items: tuple[Counted, ...]
-    vanished: tuple[Label, ...]  # that should have been in five or more of the new baskets, and were in none
+    vanished: tuple[Label, ...]  # items expected in five or more of the new baskets that are in none
     moved: tuple[Moved, ...]
 
     @property
@@ -230,15 +235,9 @@ class Changes:
         Examples
         --------
         >>> Changes(1, 2.0, 1.0, None, Likelihood(1, 2, -1.0, -1.0, True), (), ("cot",), ()).to_dict()["vanished"]
-        ['cot']
+        ('cot',)
         """
-        plain = asdict(self)
-        return {
-            **plain,
-            "new_items": list(plain["new_items"]),
-            "vanished": list(self.vanished),
-            "moved": list(plain["moved"]),
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         return as_text(self.tables())
@@ -248,8 +247,8 @@ def check_comparable(before: SetModel, baskets: Baskets) -> None:
     """Raise an error, before fitting, if there is nothing to compare the models on."""
     if not known_baskets(baskets, before.catalogue, "drop")[0].total_weight > 0:
         raise InputError(
-            f"none of {count(len(baskets), 'basket')} holds an item that the model has, to compare both models on; "
-            "pass others for that (test=)"
+            f"none of {count(len(baskets), 'basket')} has an item of the model, so the models cannot be compared; "
+            "pass other baskets for the comparison (test=)"
         )
 
 
@@ -312,11 +311,8 @@ def _of_vanished(items: tuple[Label, ...]) -> str:
         return "No item has vanished."
     more = f"; and {count(len(items) - MAX_NAMED)} more" if len(items) > MAX_NAMED else ""
     verb, stays = ("has", "it stays") if len(items) == 1 else ("have", "they stay")
-    gone = f"{count(len(items), 'item')} {verb} vanished: no new basket holds {contents(items[:MAX_NAMED])}{more}"
+    gone = f"{count(len(items), 'item')} {verb} vanished: no new basket contains {contents(items[:MAX_NAMED])}{more}"
     return f"{gone}. In the model {stays}, with a decreasing probability."
-
-
-Model = DPP | Mixture
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -352,7 +348,7 @@ class Past(NamedTuple):
     """The old training baskets, or sets drawn from the model in place of them, and their stored counts."""
 
     baskets: Baskets
-    training: Training | None  # None where it is that of the baskets
+    training: Training | None  # None if it can be counted from the baskets
     drawn: bool
 
 
@@ -427,8 +423,16 @@ def update(
     with shown_progress(progress) as shown:
         found = fit_with(settings, both, start=model, rng=seed, callback=ProgressBar(shown), as_weighed=True)
     updated = _with_truth(found.model, model, past, kept, fresh)
-    likelihood = likelihoods(model, updated, judged, in_sample=test is None)
-    return Update(updated, model, found, _changes(model, updated, new, likelihood, past, kept, fresh))
+    changes = Changes(
+        n_new=len(new),
+        past_weight=kept.total_weight,
+        new_weight=fresh.total_weight,
+        drawn=len(past.baskets) if past.drawn else None,
+        likelihood=likelihoods(model, updated, judged, in_sample=test is None),
+        **changed_items(model, new),
+        moved=moved_recommendations(model, updated, new),
+    )
+    return Update(updated, model, found, changes)
 
 
 def _check(model: Any, new: Baskets, forget: Any) -> None:
@@ -458,9 +462,9 @@ def _past(model: Model, old: Any, catalogue: Catalogue, rng: np.random.Generator
     _, left_out = known.known_to(catalogue)
     if left_out:
         raise InputError(
-            f"{count(left_out.n_baskets, 'old basket')} of {count(len(known))} hold items that neither the model nor "
-            f"the new baskets have (for instance {contents(left_out.examples)}); expected those that the model was "
-            "learned from: leave such items out (old.of_items(model.items))"
+            f"{count(left_out.n_baskets, 'old basket')} of {count(len(known))} have items that neither the model nor "
+            f"the new baskets have (for instance {contents(left_out.examples)}); expected the training baskets of "
+            "the model: leave such items out (old.of_items(model.items))"
         )
     return Past(known, None, drawn=False)
 
@@ -517,17 +521,3 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
         training = replace(training, blend=before.training.blend)
     found: Model = updated.with_record(learned, training)
     return found
-
-
-def _changes(
-    before: Model, after: Model, new: Baskets, likelihood: Likelihood, past: Past, kept: Baskets, fresh: Baskets
-) -> Changes:
-    return Changes(
-        n_new=len(new),
-        past_weight=kept.total_weight,
-        new_weight=fresh.total_weight,
-        drawn=len(past.baskets) if past.drawn else None,
-        likelihood=likelihood,
-        **changed_items(before, new),
-        moved=moved_recommendations(before, after, new),
-    )

@@ -1,4 +1,4 @@
-"""One safetensors file: arrays and a JSON document, written atomically, checked when read. Nothing in it can run."""
+"""Safetensors files with arrays and a JSON document: written atomically and checked when read. They cannot run code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dpplearn.utils.files import OutputKind, replace_file
 from dpplearn.version import __version__
 
 FORMAT_VERSION = 2
-MAPPED = 32_000_000  # bytes of arrays, beyond which they stay in the file until they are used
-NUMPY = {  # by what safetensors calls it
+MAPPED = 32_000_000  # bytes of a file, beyond which arrays are memory-mapped
+NUMPY = {  # by the names of safetensors
     **{f"F{bits}": np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
     **{f"I{bits}": np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
     **{f"U{bits}": np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)},
@@ -30,14 +30,16 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document: Mapping[str, Any]) -> None:
-    """Write the file whole or not at all."""
+    """Write a file atomically."""
     from safetensors.numpy import save
 
     versions = {"dpplearn": __version__, "numpy": np.__version__}
     try:
         text = json.dumps({**document, "versions": versions}, sort_keys=True, allow_nan=True)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{fspath(path)} is not written: a {kind} file keeps what JSON has, but {error}") from None
+        raise InputError(
+            f"{fspath(path)} is not written: the document of a {kind} file must be JSON, but {error}"
+        ) from None
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
         "kind": f"dpplearn {kind}",
@@ -51,10 +53,10 @@ def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document
 
 
 def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
-    """The arrays and the document; a file that is truncated, foreign, newer or changed is an error.
+    """Return the arrays and the document. Truncated, foreign, newer or changed files are errors.
 
-    Of large files the document alone is checked, and arrays are mapped: to read all of it would take longer than to use
-    what is asked for.
+    For large files only the checksum of the document is compared, and arrays are memory-mapped: reading everything
+    would take longer than most uses of the model.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -68,28 +70,21 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
             mapped = os.path.getsize(path) > MAPPED
             arrays = _mapped(path) if mapped else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
-        raise InputError(f"no file is called {path}") from None
+        raise InputError(f"{path} does not exist") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    except (
-        SafetensorError,
-        UnicodeDecodeError,
-        KeyError,
-        TypeError,
-        AttributeError,
-    ) as error:
+    except (SafetensorError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path} is not a whole dpplearn {kind} file (truncated, damaged, or of another kind): {error}"
         ) from None
     text = metadata.get("document", "")
-    whole, document = metadata.get("sha256"), metadata.get("sha256 of the document")
-    of_document = mapped and document is not None
-    if document != _digest(text, {}) if of_document else whole != _digest(text, arrays):
+    checked, name = ({}, "sha256 of the document") if mapped else (arrays, "sha256")
+    if metadata.get(name) != _digest(text, checked):
         raise InputError(f"{path} was changed after it was written: its checksum does not match; write it again")
     try:
         return arrays, dict(json.loads(text))
     except (TypeError, ValueError, RecursionError):
-        raise InputError(f"{path} does not hold a {kind}: its document is {text[:80]!r}") from None
+        raise InputError(f"{path} is not a {kind}: its document is {text[:80]!r}") from None
 
 
 def tensor_file(kind: str) -> OutputKind:
@@ -111,7 +106,7 @@ def _kind_of(path: Path) -> str | None:
 
 
 def _mapped(path: str) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a file that safetensors finds whole, as they lie in it, read-only."""
+    """Return the arrays of a file that safetensors has checked, memory-mapped and read-only."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
