@@ -43,7 +43,7 @@ class Client:
         return self.ask("POST", path, **how)
 
     def refresh(self) -> None:
-        """Look at once whether the shelf was replaced."""
+        """Look at once whether the store was replaced."""
         self.app.state.service.store.refresh()
 
 
@@ -54,7 +54,7 @@ def client(source: Path, **settings: Any) -> Iterator[Client]:
 
 
 def problem_of(response: Any, status: int) -> dict[str, Any]:
-    """What was told, which is a problem of this status."""
+    """Return the problem document of a response, which must have this status."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     found: dict[str, Any] = response.json()
@@ -144,8 +144,8 @@ class Connection:
 
     def send(self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> None:
         content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        told = {"host": "here", "content-type": "application/json", "content-length": len(content), **(headers or {})}
-        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items()), "", ""]
+        fields = {"host": "here", "content-type": "application/json", "content-length": len(content), **(headers or {})}
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
         self._socket.sendall("\r\n".join(lines).encode() + content)
 
     def read(self) -> tuple[int, bytes]:

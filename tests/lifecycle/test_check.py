@@ -18,7 +18,7 @@ N_ITEMS = 12
 
 
 def baskets_of(p: list[float] | np.ndarray, n: int, seed: int) -> dl.Baskets:
-    """Of independent items."""
+    """Return baskets of independent items."""
     held = np.random.default_rng(seed).random((n, len(p))) < p
     return dl.Baskets.from_matrix(held, [f"item {number}" for number in range(len(p))])
 
@@ -30,12 +30,12 @@ def p() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def model(p: np.ndarray) -> dl.DPP:
-    """The very law of the first baskets, with what it was learned from."""
+    """The distribution of the training baskets, with its training record."""
     train = baskets_of(p, 2000, 0)
     return dl.DPP(SpectralDPP.from_K(np.diag(train.frequencies())), train.items, training=Training.of(train))
 
 
-def test_baskets_of_the_same_law_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
+def test_baskets_of_the_same_distribution_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
     found = [dl.check(model, baskets_of(p, 1000, seed)) for seed in range(1, 11)]
     assert [each.alarms for each in found] == [()] * 10
 
@@ -45,8 +45,8 @@ def test_the_levels_of_all_comparisons_add_up_to_the_promised_rate_of_false_alar
     assert pytest.approx(0.01) == LEVEL * len(ALARMS)
 
 
-def test_differences_beyond_chance_that_matter_to_nobody_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
-    """With so many baskets 4 % more of every item is far beyond chance."""
+def test_significant_but_negligible_differences_raise_no_alarm(model: dl.DPP, p: np.ndarray) -> None:
+    """With so many baskets, 4 % more of every item is significant."""
     known = model.training
     many = Training(1e7, known.frequencies * 1e7, known.pairs, known.pair_weights)
     sure = dl.DPP(model.kernel, model.items, training=many)
@@ -56,16 +56,15 @@ def test_differences_beyond_chance_that_matter_to_nobody_raise_no_alarm(model: d
 
 
 def test_few_training_baskets_are_part_of_the_comparison(p: np.ndarray) -> None:
-    """The model is as wrong as 60 baskets make it, and recent ones are many: as if it were the truth, it would raise an
-    alarm every time."""
-    alarms = {"known": 0, "taken for the truth": 0}
+    """Without the sampling error of its 60 training baskets, the model would raise an alarm every time."""
+    alarms = {"known": 0, "unknown": 0}
     for seed in range(10):
         train, recent = baskets_of(p, 60, seed), baskets_of(p, 3000, 100 + seed)
         kernel = SpectralDPP.from_K(np.diag(np.clip(train.frequencies(), 0.01, 0.99)))
         alarms["known"] += dl.check(dl.DPP(kernel, train.items, training=Training.of(train)), recent).drifted
-        alarms["taken for the truth"] += dl.check(dl.DPP(kernel, train.items), recent).drifted
+        alarms["unknown"] += dl.check(dl.DPP(kernel, train.items), recent).drifted
     assert alarms["known"] == 0
-    assert alarms["taken for the truth"] >= 8
+    assert alarms["unknown"] >= 8
 
 
 def test_items_that_moved_are_named_the_largest_shift_first(model: dl.DPP, p: np.ndarray) -> None:
@@ -77,13 +76,13 @@ def test_items_that_moved_are_named_the_largest_shift_first(model: dl.DPP, p: np
     assert "size" in dl.check(model, baskets_of(1.2 * p, 1000, 1)).alarms
 
 
-def test_a_change_in_what_is_bought_together_is_seen_though_all_is_as_frequent_as_before() -> None:
+def test_a_change_of_pairs_is_detected_if_all_items_are_as_frequent_as_before() -> None:
     repels = dl.DPP.from_K([[0.5, 0.45], [0.45, 0.5]], ["cot", "crib"])
     found = dl.check(repels, dl.Baskets.from_lists([[], ["cot"], ["crib"], ["cot", "crib"]] * 50))
     assert found.alarms == ("likelihood",)
 
 
-def test_unknown_items_are_counted_and_raise_an_alarm_where_they_are_many(model: dl.DPP, p: np.ndarray) -> None:
+def test_unknown_items_are_counted_and_many_raise_an_alarm(model: dl.DPP, p: np.ndarray) -> None:
     known = list(baskets_of(p, 600, 1))
     few, many = ([[*each, "new"] if row % every == 0 else each for row, each in enumerate(known)] for every in (50, 8))
     assert dl.check(model, few).alarms == ()
@@ -110,12 +109,12 @@ def test_a_check_needs_a_model_and_baskets_of_its_items(model: dl.DPP) -> None:
         dl.check("model.safetensors", [["item 3"]])
 
 
-def test_baskets_count_as_their_weights_say(model: dl.DPP, p: np.ndarray) -> None:
-    """A tenth with an item that is unknown, a tenth that never was possible: as rows of their own, or merged."""
+def test_weights_count_like_repeated_baskets(model: dl.DPP, p: np.ndarray) -> None:
+    """A tenth of the baskets has an unknown item, in separate rows or merged."""
     recent = [list(each) for each in baskets_of(p, 400, 1)]
-    recent = [[*each, "unheard of"] if row % 10 == 0 else each for row, each in enumerate(recent)]
+    recent = [[*each, "unknown"] if row % 10 == 0 else each for row, each in enumerate(recent)]
     rows = dl.Baskets.from_lists(recent)
-    merged, nothing = rows.deduplicated(), dl.Baskets.from_lists([["unheard of", "item 1"]] * 900, weights=[0] * 900)
+    merged, nothing = rows.deduplicated(), dl.Baskets.from_lists([["unknown", "item 1"]] * 900, weights=[0] * 900)
     found = [dl.check(model, each) for each in (rows, merged, dl.Baskets.together([rows, nothing]))]
     assert [each.unknown for each in found] == pytest.approx([0.1] * 3)
     assert [each.alarms for each in found] == [found[0].alarms] * 3
@@ -123,7 +122,7 @@ def test_baskets_count_as_their_weights_say(model: dl.DPP, p: np.ndarray) -> Non
 
 
 def test_p_values_are_those_of_an_exact_test_and_corrected_for_all_items() -> None:
-    """Given how often an item was picked in all, of 300 recent baskets and 100 training baskets."""
+    """Conditional on the count of an item in 300 recent and 100 training baskets together."""
     found = _count_p_values(np.array([12, 0, 0]) / 300, 300, np.array([1, 9, 0]) / 100, 100)
     exact = [2 * binomtest(k, n, 0.75, alternative=tail).pvalue for k, n, tail in ((12, 13, "greater"), (0, 9, "less"))]
     np.testing.assert_allclose(found, [*exact, 1])

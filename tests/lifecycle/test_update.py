@@ -38,7 +38,7 @@ def model(request: pytest.FixtureRequest) -> dl.DPP | dl.Mixture:
 
 
 def test_drawn_sets_have_the_weight_and_item_frequencies_of_the_training_baskets() -> None:
-    """Also where the model itself is far off."""
+    """Even if the model itself is wrong."""
     known = dl.datasets.make_registries("feeding", 1000, rng=0).most_frequent(40)
     wrong = np.clip(2 * known.frequencies(), 0.01, 0.9)
     model = dl.DPP(SpectralDPP.from_K(np.diag(wrong)), known.items, training=Training.of(known))
@@ -49,7 +49,7 @@ def test_drawn_sets_have_the_weight_and_item_frequencies_of_the_training_baskets
 
 
 def test_drawn_sets_have_the_pair_frequencies_of_the_training_baskets() -> None:
-    """Where the model itself has no interactions."""
+    """Even if the model itself has no interactions."""
     every = [["a"], ["b"], ["c"], ["a", "b"], ["a", "c"], ["b", "c"], ["a", "b", "c"], []]
     known = dl.Baskets.from_lists(every, weights=[9, 12, 7, 8, 6, 9, 3, 20])
     items = SpectralDPP.from_K(np.diag([0.4, 0.4, 0.3]))
@@ -85,14 +85,14 @@ def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) 
     assert found.model.nonempty == model.nonempty
 
 
-def test_what_it_was_learned_from_is_that_of_both_and_not_of_drawn_sets(model: dl.DPP | dl.Mixture) -> None:
+def test_the_training_record_counts_old_and_new_baskets_and_no_drawn_sets(model: dl.DPP | dl.Mixture) -> None:
     updated = dl.update(model, NEW, forget=0.5, rng=0, threads=1).model
     both = dl.Baskets.together([dl.Baskets.from_lists(OLD, ITEMS).reweighted(0.5), dl.Baskets.from_lists(NEW)])
     assert updated.training is not None
     assert updated.training.weight == updated.learned.weight == pytest.approx(len(OLD) / 2 + len(NEW))
     np.testing.assert_allclose(updated.training.frequencies, both.frequencies())
     np.testing.assert_allclose(updated.training.pair_frequencies(), both.pair_frequencies())
-    assert updated.learned.n_distinct is None  # of drawn sets it says nothing
+    assert updated.learned.n_distinct is None  # unknown for drawn sets
     again = dl.update(updated, NEW, rng=0, threads=1)
     assert again.changes.past_weight == pytest.approx(len(OLD) / 2 + len(NEW))
 
@@ -106,8 +106,8 @@ def test_the_past_can_be_given_or_forgotten(model: dl.DPP | dl.Mixture) -> None:
     assert forgotten.model.marginals()[ITEMS.index("bib")] < 0.05
 
 
-def test_a_mixture_in_factors_sets_none_of_the_past_aside_and_keeps_how_it_is_blended() -> None:
-    """Baskets that it knows would say that it knows best as it is."""
+def test_a_low_rank_mixture_is_updated_without_a_validation_set_and_keeps_its_blend() -> None:
+    """Held-out training baskets would favour the old model."""
     baskets = dl.datasets.make_registries("safety", 600, rng=0)
     before = dl.fit(baskets[:400], attraction=2, rank=1, segments=2, rng=0, threads=1).model
     updated = dl.update(before, baskets[400:], old=baskets[:400], rng=0, threads=1).model
@@ -116,9 +116,8 @@ def test_a_mixture_in_factors_sets_none_of_the_past_aside_and_keeps_how_it_is_bl
     assert updated.training.blend == before.training.blend is not None
 
 
-def test_weights_say_how_many_baskets_there_were_whatever_they_are() -> None:
-    """A mixture is shrunk the more the fewer baskets it has, and sets that stand in for baskets are many of little
-    weight."""
+def test_shrinkage_depends_on_the_total_weight_and_not_on_the_number_of_drawn_sets() -> None:
+    """The shrinkage of a mixture decreases with the weight of its baskets; drawn sets are many of small weight."""
     old, new = dl.Baskets.from_lists(OLD, ITEMS), dl.Baskets.from_lists(NEW)
     before = dl.fit(old, segments=2, rank=2, rng=0, threads=1).model
     found = [
@@ -140,7 +139,7 @@ def test_weights_decay_with_time(model: dl.DPP | dl.Mixture) -> None:
     assert dl.update(model, new, old=old, half_life=10, rng=0, threads=1).changes.past_weight == pytest.approx(37.5)
 
 
-def test_both_models_are_compared_by_the_items_of_the_one_before() -> None:
+def test_both_models_are_compared_on_the_items_of_the_old_one() -> None:
     """Of independent items that is the product over those, given that there is something."""
     before = dl.DPP.from_K(np.diag([0.5, 0.2]), ["bib", "cot"], nonempty=True)
     after = dl.DPP.from_K(np.diag([0.4, 0.3, 0.5]), ["bib", "cot", "mobile"], nonempty=True)
@@ -193,7 +192,7 @@ def test_invalid_updates_are_rejected() -> None:
         dl.update(unknown_past, dl.Baskets.from_lists([["bib"]], weights=[0]))
 
 
-def test_an_item_that_was_impossible_before_can_come_up() -> None:
+def test_an_item_that_was_impossible_before_becomes_possible() -> None:
     before = dl.fit_dpp(dl.Baskets.from_lists(OLD, [*ITEMS, "mobile"]), shrinkage=0.0, rng=0, threads=1).model
     assert before.marginals()[-1] == 0
     found = dl.update(before, NEW, rng=0, threads=1)
@@ -201,7 +200,7 @@ def test_an_item_that_was_impossible_before_can_come_up() -> None:
     assert "mobile" not in [each.item for each in found.changes.moved]
 
 
-def test_what_is_kept_of_training_data_adds_up() -> None:
+def test_training_records_add() -> None:
     first, second = dl.Baskets.from_lists([["a", "b"], ["b"]]), dl.Baskets.from_lists([["c", "b"], ["c", "b"]])
     both = dl.Baskets.together([first, second])
     known = [Training.of(each).over(both.catalogue, each.catalogue) for each in (first, second)]

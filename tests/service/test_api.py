@@ -22,14 +22,14 @@ from helpers.stores import SHARES, three_categories, write_models
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> dl.ModelStore:
-    folder = tmp_path_factory.mktemp("shelves") / "shelf"
+def store(tmp_path_factory: pytest.TempPathFactory) -> dl.ModelStore:
+    folder = tmp_path_factory.mktemp("stores") / "store"
     return dl.ModelStore.open(write_models(folder, three_categories(), SHARES))
 
 
 @pytest.fixture(scope="module")
-def asks(shelf: dl.ModelStore) -> Iterator[Client]:
-    with client(shelf.folder) as found:
+def asks(store: dl.ModelStore) -> Iterator[Client]:
+    with client(store.folder) as found:
         yield found
 
 
@@ -37,13 +37,13 @@ def ask(asks: Client, what: str, body: dict[str, Any], name: str = "sleep") -> d
     return answer_of(asks.post(f"/v1/models/{name}/{what}", json=body))
 
 
-def as_told(found: list[Any]) -> list[dict[str, Any]]:
+def plain(found: list[Any]) -> list[dict[str, Any]]:
     return [{"item": each.item, "score": each.score, "probability": each.probability} for each in found]
 
 
-def test_recommendations_are_those_of_the_model(asks: Client, shelf: dl.ModelStore) -> None:
+def test_recommendations_are_those_of_the_model(asks: Client, store: dl.ModelStore) -> None:
     found = ask(asks, "recommend", {"basket": ["crib"], "k": 2})
-    assert found["items"] == as_told(shelf["sleep"].recommend(["crib"], 2))
+    assert found["items"] == plain(store["sleep"].recommend(["crib"], 2))
     assert len(found["items"]) == 2
     allowed = ask(asks, "recommend", {"basket": ["crib"], "allow": ["lamp"]})
     denied = ask(asks, "recommend", {"basket": ["crib"], "deny": ["lamp"]})
@@ -63,8 +63,8 @@ def test_the_factors_of_an_explanation_multiply_to_the_probability(asks: Client)
     assert {each["category"]: len(each["influences"]) for each in mixed} == {"meals": 1, "sleep": 1, "wear": 0}
 
 
-def test_a_completion_contains_the_basket(asks: Client, shelf: dl.ModelStore) -> None:
-    model = shelf["sleep"]
+def test_a_completion_contains_the_basket(asks: Client, store: dl.ModelStore) -> None:
+    model = store["sleep"]
     grown = ask(asks, "complete", {"basket": ["lamp"], "k": 2})
     assert grown["items"] == list(model.complete(["lamp"], 2).items)
     assert grown["items"] == ["lamp", *grown["added"]]
@@ -72,18 +72,18 @@ def test_a_completion_contains_the_basket(asks: Client, shelf: dl.ModelStore) ->
     assert "3 of 5" in ask(asks, "complete", {"k": 5})["note"]
 
 
-def test_samples_are_those_of_the_model_given_the_basket(asks: Client, shelf: dl.ModelStore) -> None:
+def test_samples_are_those_of_the_model_given_the_basket(asks: Client, store: dl.ModelStore) -> None:
     found = ask(asks, "sample", {"basket": ["crib"], "n": 20, "k": 2})
     assert all(len(each) == 2 and "crib" in each for each in found["sets"])
     again = ask(asks, "sample", {"basket": ["crib"], "n": 20, "k": 2, "seed": found["seed"]})
     assert again["sets"] == found["sets"]
     sets = ask(asks, "sample", {"basket": ["crib"], "n": 100, "seed": 1})["sets"]
-    expected = shelf["sleep"].given(include=["crib"]).sample(100, rng=1)
+    expected = store["sleep"].given(include=["crib"]).sample(100, rng=1)
     assert sets == [["crib", *each] for each in expected]
 
 
-def test_an_item_is_explained_and_segments_depend_on_the_basket(asks: Client, shelf: dl.ModelStore) -> None:
-    found, model = ask(asks, "explain", {"basket": ["crib"], "item": "cot"}), shelf["sleep"]
+def test_an_item_is_explained_and_segments_depend_on_the_basket(asks: Client, store: dl.ModelStore) -> None:
+    found, model = ask(asks, "explain", {"basket": ["crib"], "item": "cot"}), store["sleep"]
     why = model.explain(["crib"], "cot")
     assert (found["alone"], found["probability"], found["score"]) == (why.alone, why.given, why.score)
     assert found["influences"][0]["factor"] == why.influences[0].factor
@@ -93,15 +93,15 @@ def test_an_item_is_explained_and_segments_depend_on_the_basket(asks: Client, sh
     assert [each["share"] for each in segments] == [each.weight for each in model.segments()]
 
 
-def test_a_basket_of_several_categories_is_answered_by_all_models(asks: Client, shelf: dl.ModelStore) -> None:
+def test_a_basket_of_several_categories_is_answered_by_all_models(asks: Client, store: dl.ModelStore) -> None:
     found = answer_of(asks.post("/v1/recommend", json={"basket": ["crib", "tie"], "k": 3, "deny": ["sock"]}))
-    assert found["items"] == [each._asdict() for each in shelf.recommend(["crib", "tie"], 3, deny=["sock"])]
+    assert found["items"] == [each._asdict() for each in store.recommend(["crib", "tie"], 3, deny=["sock"])]
     some = answer_of(asks.post("/v1/recommend", json={"basket": ["crib"], "categories": ["meals"]}))
     assert {each["category"] for each in some["items"]} == {"meals"}
     assert "'toys'" in problem_of(asks.post("/v1/recommend", json={"categories": ["toys"]}), 422)["detail"]
     grown = answer_of(asks.post("/v1/complete", json={"basket": ["crib"], "k": 3}))
-    first = shelf.recommend(["crib"], 1)[0].item
-    second = shelf.recommend(["crib", first], 1)[0]
+    first = store.recommend(["crib"], 1)[0].item
+    second = store.recommend(["crib", first], 1)[0]
     assert (grown["items"], grown["categories"][1]) == (["crib", first, second.item], second.category)
     problem_of(asks.post("/v1/complete", json={"basket": ["crib", "cot"], "k": 1}), 422)
 
@@ -159,15 +159,15 @@ def test_related_items_are_those_of_the_model(tmp_path: Path) -> None:
     assert together[0]["low"] is None  # without training data there is no interval
 
 
-def test_every_kind_of_model_is_served(asks: Client, shelf: dl.ModelStore, tmp_path: Path) -> None:
+def test_every_kind_of_model_is_served(asks: Client, store: dl.ModelStore, tmp_path: Path) -> None:
     found = answer_of(asks.get("/v1/models/wear/related?item=sock"))
-    assert found["substitutes"][0]["lift"] == pytest.approx(shelf["wear"].substitutes("sock")[0].lift)
+    assert found["substitutes"][0]["lift"] == pytest.approx(store["wear"].substitutes("sock")[0].lift)
     assert found["complements"] == ask(asks, "segments", {}, "wear")["segments"] == []  # a DPP has none
     one, other = (as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"]) for seed in (1, 2))
     model = dl.Mixture.of([one, other, dl.DPP.from_K(np.eye(3) / 4, ["cot", "crib", "lamp"])])
     model.save(tmp_path / "sleep.safetensors")
     with client(tmp_path / "sleep.safetensors") as given_models:
-        assert ask(given_models, "recommend", {"basket": ["cot"]})["items"] == as_told(model.recommend(["cot"]))
+        assert ask(given_models, "recommend", {"basket": ["cot"]})["items"] == plain(model.recommend(["cot"]))
         for what, body in (("segments", {}), ("explain", {"item": "lamp"}), ("complete", {"k": 2})):
             assert ask(given_models, what, {"basket": ["cot"], **body})
 
@@ -188,8 +188,8 @@ def test_each_of_many_baskets_has_its_answer_or_its_problem(asks: Client) -> Non
         problem_of(asks.post("/v1/models/sleep/recommend", json=both), 422)
 
 
-def test_the_version_of_the_model_is_in_every_answer_and_its_tag(asks: Client, shelf: dl.ModelStore) -> None:
-    version = digest(shelf.folder / "sleep.safetensors")
+def test_the_version_of_the_model_is_in_every_answer_and_its_tag(asks: Client, store: dl.ModelStore) -> None:
+    version = digest(store.folder / "sleep.safetensors")
     bodies = {"explain": {"item": "cot"}}
     for what in ("recommend", "complete", "sample", "explain", "segments"):
         response = asks.post(f"/v1/models/sleep/{what}", json=bodies.get(what, {}))
@@ -197,18 +197,18 @@ def test_the_version_of_the_model_is_in_every_answer_and_its_tag(asks: Client, s
         assert response.headers["etag"] == f'"{version}"'
     about = asks.get("/v1/models/sleep")
     assert answer_of(about)["version"] == version
-    assert answer_of(asks.post("/v1/recommend", json={}))["versions"] == shelf.versions
+    assert answer_of(asks.post("/v1/recommend", json={}))["versions"] == store.versions
 
 
-def test_items_are_listed_by_probability_and_searched(asks: Client, shelf: dl.ModelStore) -> None:
+def test_items_are_listed_by_probability_and_searched(asks: Client, store: dl.ModelStore) -> None:
     found = answer_of(asks.get("/v1/models/sleep/items"))["items"]
-    assert [each["probability"] for each in found] == sorted(shelf["sleep"].marginals(), reverse=True)
+    assert [each["probability"] for each in found] == sorted(store["sleep"].marginals(), reverse=True)
     assert [each["item"] for each in answer_of(asks.get("/v1/models/sleep/items?search=CR"))["items"]] == ["crib"]
     assert len(answer_of(asks.get("/v1/models/sleep/items?limit=2"))["items"]) == 2
 
 
-def test_the_analysis_has_the_lifts_of_the_model(asks: Client, shelf: dl.ModelStore) -> None:
-    model = shelf["meals"]
+def test_the_analysis_has_the_lifts_of_the_model(asks: Client, store: dl.ModelStore) -> None:
+    model = store["meals"]
     assert isinstance(model, dl.Mixture)
     found = answer_of(asks.get("/v1/models/meals/analysis"))
     shown = [model.catalogue.position(item) for item in found["map"]["items"]]
@@ -223,10 +223,10 @@ def test_the_analysis_has_the_lifts_of_the_model(asks: Client, shelf: dl.ModelSt
 def test_the_analyst_sees_what_fit_all_measured_on_test_baskets(tmp_path: Path) -> None:
     orders = write_csv(tmp_path / "orders.csv", ("basket", "item", "category"), random_orders(150))
     prepared = dl.prepare(orders, tmp_path / "prepared", min_count=3, min_items=2)
-    shelf = dl.fit_all(prepared, tmp_path / "shelf", segments=1, max_iter=5, processes=1)
-    slug = next(iter(shelf))
-    measured = shelf.results[slug]
-    with client(tmp_path / "shelf") as asks:
+    store = dl.fit_all(prepared, tmp_path / "store", segments=1, max_iter=5, processes=1)
+    slug = next(iter(store))
+    measured = store.results[slug]
+    with client(tmp_path / "store") as asks:
         found = answer_of(asks.get(f"/v1/models/{slug}/analysis"))["calibration"]
         score = next(each for each in answer_of(asks.get("/v1/analysis"))["models"] if each["name"] == slug)
     assert (found["on"], found["rows"]) == ("test", measured["calibration"]["rows"])

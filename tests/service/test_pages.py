@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name: dl.fit(make_registries(name, 1500, rng=0), segments=2, max_iter=160, rng=0).model
         for name in ("safety", "carseats")
     }
-    return write_models(tmp_path_factory.mktemp("pages") / "shelf", models, {"safety": 0.6, "carseats": 0.4})
+    return write_models(tmp_path_factory.mktemp("pages") / "store", models, {"safety": 0.6, "carseats": 0.4})
 
 
 @pytest.fixture(scope="module")

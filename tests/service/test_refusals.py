@@ -23,7 +23,7 @@ KEY = "a key of some length"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_models(tmp_path_factory.mktemp("shelves") / "shelf", three_categories(), SHARES)
+    return write_models(tmp_path_factory.mktemp("stores") / "store", three_categories(), SHARES)
 
 
 @pytest.fixture(scope="module")

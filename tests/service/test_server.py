@@ -27,7 +27,7 @@ RECOMMEND = "/v1/models/sleep/recommend"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return write_models(tmp_path / "shelf", three_categories(), SHARES)
+    return write_models(tmp_path / "store", three_categories(), SHARES)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def served(folder: Path, tmp_path: Path) -> Iterator[Server]:
 
 
 def swap(folder: Path, seed: int) -> None:
-    """A new shelf as fit_all puts it in place: files of new names, and the manifest last."""
+    """A new store as fit_all puts it in place: files of new names, and the manifest last."""
     models = three_categories() | {"sleep": as_mixture(random_mixture(2, 3, seed=seed), ["cot", "crib", "lamp"])}
     aside = write_models(folder.with_name(f"aside-{seed}"), models, SHARES)
     manifest = json.loads((aside / "manifest.json").read_text())

@@ -162,7 +162,7 @@ def test_the_watch_goes_on_after_an_error(folder: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return write_models(tmp_path / "shelf", three_categories(), SHARES)
+    return write_models(tmp_path / "store", three_categories(), SHARES)
 
 
 def spoil(path: Path) -> None:

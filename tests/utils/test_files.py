@@ -1,4 +1,4 @@
-"""A file is written whole or not at all, over regular files alone; what killed writers leave is tidied away."""
+"""Atomic replacement of regular files, and removal of leftovers of killed writers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_one_file_by_many_names_is_the_same_file(tmp_path: Path) -> None:
     for name in ("file", "soft", "hard", "folder/../file", "link/../file"):
         assert same_file(f"{tmp_path}/{name}", file)
         assert not same_file(f"{tmp_path}/{name}", other)
-    assert same_file(tmp_path / "link" / "new", tmp_path / "folder" / "new")  # not there yet
+    assert same_file(tmp_path / "link" / "new", tmp_path / "folder" / "new")  # does not exist yet
     assert not same_file(tmp_path / "new", file)
 
 
@@ -75,7 +75,7 @@ with new_file(Path(sys.argv[1])) as file:
 
 @LOCKS
 @pytest.mark.slow
-def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+def test_the_leftover_of_a_killed_writer_is_removed_and_the_file_of_a_running_one_is_not(tmp_path: Path) -> None:
     call = [sys.executable, "-c", WRITER, str(tmp_path / "model")]
     with subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
@@ -94,32 +94,30 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     names = [".dpplearn-notes.tmp", ".model.k2j4h5g6", "model.tmp", f".dpplearn-{'0' * 16}.tmp.csv"]
     for name in names:
         (tmp_path / name).write_bytes(b"mine")
-    (tmp_path / f".dpplearn-{'1' * 16}.tmp").mkdir()  # not a file: no writer left that
+    (tmp_path / f".dpplearn-{'1' * 16}.tmp").mkdir()  # no writer creates a folder
     replace_file(tmp_path / "model", b"x")
     assert len(list(tmp_path.iterdir())) == len(names) + 2
 
 
 @LOCKS
-def test_a_writer_whose_file_is_tidied_away_before_it_is_locked_takes_another(
+def test_a_writer_whose_file_is_removed_before_it_is_locked_creates_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock, taken = files.fcntl.flock, []
 
-    def tidied_away(handle: int, operation: int) -> None:
-        if operation == files.fcntl.LOCK_EX and not taken:  # the writer waits for it; who tidies does not
+    def removed_first(handle: int, operation: int) -> None:
+        if operation == files.fcntl.LOCK_EX and not taken:  # only a writer waits for the lock
             taken.extend(tmp_path.iterdir())
             taken[0].unlink()
         lock(handle, operation)
 
-    monkeypatch.setattr(files.fcntl, "flock", tidied_away)
+    monkeypatch.setattr(files.fcntl, "flock", removed_first)
     replace_file(tmp_path / "model", b"x")
     assert len(taken) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_without_locks_files_are_written_and_none_is_tidied_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_locks_files_are_written_and_none_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 

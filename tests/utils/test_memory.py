@@ -1,4 +1,4 @@
-"""How much memory there is, and how sizes and durations are written."""
+"""Memory limits of the process and of control groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpplearn.utils import memory
 
 
 @pytest.mark.slow
-def test_a_limit_on_the_process_counts() -> None:
+def test_a_limit_on_the_process_is_found() -> None:
     pytest.importorskip("resource")
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**31, -1)); "
@@ -22,7 +22,7 @@ def test_a_limit_on_the_process_counts() -> None:
     assert float(done.stdout) == 2**31, done.stderr
 
 
-def test_the_least_limit_of_the_control_groups_around_counts(tmp_path: Path) -> None:
+def test_limits_of_all_parent_control_groups_are_found(tmp_path: Path) -> None:
     (tmp_path / "service" / "job").mkdir(parents=True)
     for group, text in (("service/job", "max\n"), ("service", "3000000\n"), (".", "9223372036854771712\n")):
         (tmp_path / group / "memory.max").write_text(text)

@@ -1,4 +1,4 @@
-"""Threads that learn at once leave the one setting that BLAS has as it was, and do not feel each other."""
+"""Limits on BLAS threads: nested, concurrent and forked users restore the original setting."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def blas_threads() -> set[int]:
 
 @pytest.fixture(autouse=True)
 def three_blas_threads() -> object:
-    """A number that nothing here asks for, of every BLAS: scipy brings one of its own."""
+    """Set a number that no test requests, for every BLAS library; scipy has its own."""
     import scipy.linalg  # noqa: F401
 
     with threadpool_limits(3, user_api="blas"):
         yield
 
 
-def test_blas_has_its_threads_back_in_whatever_order_two_users_leave_and_after_an_error() -> None:
+def test_the_setting_is_restored_for_any_order_of_leaving_and_after_an_error() -> None:
     for first_out in (0, 1):
         users = [suitable_blas(10, None), suitable_blas(10, None)]
         for user in users:
             user.__enter__()
         users.pop(first_out).__exit__(None, None, None)
-        assert blas_threads() == {1}  # the other one still wants that
+        assert blas_threads() == {1}  # the limit of the other user
         users.pop().__exit__(None, None, None)
         assert blas_threads() == {3}
     with pytest.raises(ZeroDivisionError), one_blas_thread():
@@ -44,12 +44,12 @@ def test_blas_has_its_threads_back_in_whatever_order_two_users_leave_and_after_a
     assert blas_threads() == {3}
 
 
-def test_the_least_that_is_asked_for_holds_and_no_longer_than_it_is_asked_for() -> None:
+def test_the_smallest_requested_limit_applies() -> None:
     with suitable_blas(LARGE_MATRIX, 2):
         assert blas_threads() == {2}
         with one_blas_thread():
             assert blas_threads() == {1}
-            with suitable_blas(LARGE_MATRIX, 2):  # threads of ours share the cores already
+            with suitable_blas(LARGE_MATRIX, 2):  # our own threads share the cores already
                 assert blas_threads() == {1}
         assert blas_threads() == {2}
     assert blas_threads() == {3}
@@ -57,8 +57,8 @@ def test_the_least_that_is_asked_for_holds_and_no_longer_than_it_is_asked_for() 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_process_forked_while_another_thread_sets_blas_can_do_so_too() -> None:
-    """The child has the lock, and not the thread that would let go of it."""
+def test_a_process_forked_while_another_thread_sets_a_limit_can_set_one() -> None:
+    """The child has a copy of the lock, but not the thread that would release it."""
     holding = Event()
 
     def hold() -> None:
@@ -71,7 +71,7 @@ def test_a_process_forked_while_another_thread_sets_blas_can_do_so_too() -> None
         holding.wait()
         child = os.fork()
         if child == 0:
-            signal.alarm(10)  # ends a child that waits for ever
+            signal.alarm(10)  # ends a child that waits forever
             with one_blas_thread():
                 os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
@@ -79,7 +79,7 @@ def test_a_process_forked_while_another_thread_sets_blas_can_do_so_too() -> None
 
 @pytest.mark.slow
 def test_fits_in_threads_equal_sequential_fits() -> None:
-    """Learners that use BLAS in different ways, with cross-validated shrinkage in one."""
+    """Use learners that call BLAS in different ways, one with cross-validated shrinkage."""
     shrinkages = {"lbfgs": "auto", "em": 0, "natural-em": 0.1, "adam": 0.3}
     baskets = make_registries("safety", 160, rng=0)
 

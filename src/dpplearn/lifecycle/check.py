@@ -229,7 +229,7 @@ def check(model: SetModel | FitResult[Any], baskets: Baskets | Iterable[Iterable
     given = as_baskets(baskets)
     recent, left_out = known_baskets(given, model.catalogue, "drop")
     if not recent.total_weight > 0:
-        raise InputError(f"none of {len(given)} baskets of some weight holds an item of the model; nothing to compare")
+        raise InputError(f"none of the {len(given)} baskets has positive weight and an item of the model")
     weight = recorded_weight(model)
     learned_from = math.inf if weight is None else weight  # without a record, as if the model were exact
     likelihood, impossible = _likelihood(model, recent, learned_from, rng)

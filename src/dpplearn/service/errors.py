@@ -37,7 +37,7 @@ KINDS: dict[str, tuple[int, str]] = {
 
 
 class Problem(Exception):
-    """An error of one of `KINDS`. `more` holds further members of the JSON document."""
+    """An error of one of `KINDS`. `more` are further members of the JSON document."""
 
     def __init__(self, kind: str, detail: str, **more: Any) -> None:
         super().__init__(detail)

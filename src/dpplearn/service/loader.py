@@ -50,7 +50,7 @@ class ServedModel:
 
     @property
     def warnings(self) -> list[str]:
-        """What every answer of this model warns of."""
+        """Warnings that are part of every answer of this model."""
         return [self.model.caution] if self.model.caution else []
 
 

@@ -200,7 +200,7 @@ def read_manifest(folder: str | PathLike[str], kind: str, format: int, wrote: st
     try:
         manifest = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{folder} holds no {MANIFEST}; expected a folder that {wrote} wrote") from None
+        raise InputError(f"{folder} has no {MANIFEST}; expected a folder that {wrote} wrote") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError:

@@ -18,7 +18,7 @@ from dpplearn.utils.files import OutputKind, replace_file
 from dpplearn.version import __version__
 
 FORMAT_VERSION = 2
-MAPPED = 32_000_000  # bytes of a file, beyond which arrays are memory-mapped
+MAX_READ = 32_000_000  # bytes of a file, beyond which arrays are memory-mapped
 NUMPY = {  # by the names of safetensors
     **{f"F{bits}": np.dtype(f"<f{bits // 8}") for bits in (16, 32, 64)},
     **{f"I{bits}": np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
@@ -52,11 +52,13 @@ def write_tensors(path: str | PathLike[str], kind: str, arrays: Arrays, document
     replace_file(Path(path), save(contiguous, metadata=metadata))
 
 
-def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+def read_tensors(
+    path: str | PathLike[str], kind: str, max_read: int = MAX_READ
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """Return the arrays and the document. Truncated, foreign, newer or changed files are errors.
 
-    For large files only the checksum of the document is compared, and arrays are memory-mapped: reading everything
-    would take longer than most uses of the model.
+    For files of more than `max_read` bytes, only the checksum of the document is compared, and arrays are
+    memory-mapped: reading everything would take longer than most uses of the model.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -67,7 +69,7 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             _check_kind(path, kind, metadata)
-            mapped = os.path.getsize(path) > MAPPED
+            mapped = os.path.getsize(path) > max_read
             arrays = _mapped(path) if mapped else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
@@ -78,7 +80,8 @@ def read_tensors(path: str | PathLike[str], kind: str) -> tuple[dict[str, npt.ND
             f"{path} is not a whole dpplearn {kind} file (truncated, damaged, or of another kind): {error}"
         ) from None
     text = metadata.get("document", "")
-    checked, name = ({}, "sha256 of the document") if mapped else (arrays, "sha256")
+    of_document = mapped and "sha256 of the document" in metadata  # files of earlier versions have one checksum only
+    checked, name = ({}, "sha256 of the document") if of_document else (arrays, "sha256")
     if metadata.get(name) != _digest(text, checked):
         raise InputError(f"{path} was changed after it was written: its checksum does not match; write it again")
     try:

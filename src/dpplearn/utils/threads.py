@@ -74,8 +74,10 @@ def without_interrupts(signals: Sequence[int] = ENDING) -> Iterator[None]:
 
 
 class BlasLimit:
-    """Limit on the threads of a BLAS with one setting per process. Of the limits of all threads the smallest holds; the
-    last thread to leave restores the original setting."""
+    """Limit on the threads of a BLAS library that has one setting per process.
+
+    If several threads set limits, the smallest applies. The last thread to leave restores the original setting.
+    """
 
     def __init__(self) -> None:
         self.lock = Lock()
