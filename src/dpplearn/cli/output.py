@@ -35,13 +35,13 @@ class Report:
 def write(result: Any, display: Display, *asked: Any, **where: Any) -> None:
     """Print a result, with `tables(*asked)` as text or with `to_dict(*asked)` as JSON.
 
-    `where` are the files and the seed of the call. JSON has all of them, text the output and the seed.
+    `where` are the files, the seed and the caution of the call. JSON has all of them, text all but the files read.
     """
     if display.as_json:
         print(as_json({**where, **result.to_dict(*asked)}))
         return
     shown = [(name, str(where[name])) for name in ("seed", "output") if where.get(name) is not None]
-    parts: list[Part] = [*result.tables(*asked), *([Facts("", shown)] if shown else [])]
+    parts: list[Part] = [*result.tables(*asked), *([Facts("", shown)] if shown else []), where.get("caution", "")]
     print(as_text(parts, shutil.get_terminal_size().columns))
 
 

@@ -28,4 +28,5 @@ def complete(
 
     Without items, the most probable set found.
     """
-    write(dpplearn.load(model).complete(items or [], k), display, model=str(model))
+    loaded = dpplearn.load(model)
+    write(loaded.complete(items or [], k), display, model=str(model), caution=loaded.caution)
