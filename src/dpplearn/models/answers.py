@@ -1,4 +1,4 @@
-"""What a model answers with: items to add, items that stand in for one, sets that it selects."""
+"""Answers of models: recommendations, selected sets, relations between items, segments."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from dpplearn.utils.text import (
 PROBABILITY = "probability: that a basket with these items also contains this one"
 RANKED = f"{PROBABILITY}. score: P(basket with the item) / P(basket)."
 BLENDED = f"{PROBABILITY}, under the model alone. score: mean of the shares by the model and by item-to-item."
-NAME, SHORT = 40, 22  # columns of a name in a line, and of one beside much else
+NAME, SHORT = 40, 22  # columns of a name on a line with little and with much other text
 
 
 class Recommendation(NamedTuple):
-    """An item to add, the factor P(A ∪ i)/P(A), and the probability that a basket which holds A holds i.
+    """An item to add to a basket A, its score P(A ∪ i)/P(A), and its probability P(i ∈ Y | A ⊆ Y).
 
-    Where item-to-item is blended in, the score is the share of both together instead.
+    With `blend`, the score is the weighted mean of the shares by the model and by item-to-item.
 
     Examples
     --------
@@ -133,7 +133,7 @@ RECOMMENDATION_TABLE = result_table(
 
 @dataclass(frozen=True)
 class Selection:
-    """Items in the order they were taken, the factor by which each multiplied the probability, and log P of the set.
+    """A set of items in the order of selection, the factor by which each multiplied the probability, and log P(Y).
 
     Examples
     --------
@@ -205,7 +205,7 @@ class Relation(NamedTuple):
 
 @dataclass(frozen=True)
 class Segment:
-    """A kind of people: its share, how many items it takes on average, and what it likes more than the others do.
+    """A segment: its share of the sets, its mean number of items, and the items that are more likely in it.
 
     Examples
     --------
