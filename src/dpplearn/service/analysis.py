@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.models.relations import pair_table, significant_pairs, training_counts
+from dpplearn.models.model import SetModel
+from dpplearn.models.relations import MANY_ITEMS, RelatedPairs, pair_table, related_pairs
 from dpplearn.service import schemas
 from dpplearn.service.answers import OneModel, entry, segments
 from dpplearn.service.loader import ServedModel, ServedStore
 
-MAX_ITEMS = 200  # most likely items, whose pairs are compared
+MAX_ITEMS = 200  # most likely items, whose pairs are in the calibration
 MAX_MAP_ITEMS = 24  # items of the map, those of the strongest pairs
 MAX_PAIRS = 12  # pairs named of each kind
 MAX_LIFT = 4.0  # in the order of the map, larger lifts count as this
@@ -49,43 +51,29 @@ def analysis_of_model(source: OneModel) -> schemas.ModelAnalysis:
 
 
 def _analysis(source: OneModel) -> schemas.ModelAnalysis:
-    served, marginals = source.served, source.served.model.marginals()
-    likely = np.sort(np.argsort(-marginals, kind="stable")[:MAX_ITEMS])
-    likely = likely[marginals[likely] > 0]
-    p, pairs = marginals[likely], pair_table(served.model.distribution, likely, likely)
+    served, model = source.served, source.served.model
+    # Without training counts the lifts of all pairs would be needed: too many in a large catalogue.
+    known = model.training is not None or len(model.items) <= MANY_ITEMS
+    pairs = related_pairs(model, MAX_PAIRS) if known else RelatedPairs([], [])
+    fields: dict[str, Any] = pairs._asdict()
     return schemas.ModelAnalysis(
         **source.about,
+        **fields,
         title=served.category.name,
         segments=segments(served, None),
-        **_strongest_pairs(served, likely, pairs.lift),
-        calibration=_calibration(served, likely, pairs.both / p[:, None]),
+        map=_lift_map(model, pairs),
+        calibration=_calibration(served),
     )
 
 
-def _strongest_pairs(served: ServedModel, likely: Ints, lift: Floats) -> dict[str, Any]:
-    """Return the strongest significant pairs of each kind, and the lifts among their items."""
-    model = served.model
-    labels = [model.items[i] for i in likely]
-    low, high = training_counts(model.distribution, model.training, likely, likely).interval()
-    named = significant_pairs(model, likely)  # all pairs if there is no training record
-    first, second = np.nonzero(np.triu(named, 1))
-    log_lift = np.log(np.maximum(lift[first, second], 1e-6))
-    order = np.argsort(log_lift, kind="stable")
-    substitutes = [each for each in order[:MAX_PAIRS] if log_lift[each] < 0]
-    complements = [each for each in order[::-1][:MAX_PAIRS] if log_lift[each] > 0]
-
-    def pair(number: int) -> schemas.Pair:
-        i, j = first[number], second[number]
-        return schemas.Pair(first=labels[i], second=labels[j], lift=lift[i, j], low=low[i, j], high=high[i, j])
-
-    by_rank = [each for rank in range(MAX_PAIRS) for each in (*substitutes[rank:][:1], *complements[rank:][:1])]
-    shown = list(dict.fromkeys(int(item) for each in by_rank for item in (first[each], second[each])))[:MAX_MAP_ITEMS]
-    shown = np.array(shown, dtype=np.int64)[_substitutes_adjacent(lift[np.ix_(shown, shown)])].tolist()
-    return {
-        "substitutes": list(map(pair, substitutes)),
-        "complements": list(map(pair, complements)),
-        "map": schemas.LiftMap(items=[labels[i] for i in shown], lift=lift[np.ix_(shown, shown)].tolist()),
-    }
+def _lift_map(model: SetModel, pairs: RelatedPairs) -> schemas.LiftMap:
+    """Return the lifts among the items of the strongest pairs, of both kinds in turn."""
+    in_turn = [each for both in zip_longest(*pairs) for each in both if each is not None]
+    labels = list(dict.fromkeys(label for pair in in_turn for label in (pair.first, pair.second)))[:MAX_MAP_ITEMS]
+    items = model.catalogue.positions(labels)
+    lift = pair_table(model.distribution, items, items).lift
+    order = _substitutes_adjacent(lift)
+    return schemas.LiftMap(items=[labels[i] for i in order], lift=lift[np.ix_(order, order)].tolist())
 
 
 def _substitutes_adjacent(lift: Floats) -> Ints:
@@ -100,7 +88,7 @@ def _substitutes_adjacent(lift: Floats) -> Ints:
     return np.asarray(leaves_list(linkage(squareform(distance, checks=False), "average")), dtype=np.int64)
 
 
-def _calibration(served: ServedModel, likely: Ints, predicted: Floats) -> schemas.Calibration | None:
+def _calibration(served: ServedModel) -> schemas.Calibration | None:
     """Return predicted and observed probabilities: as fit-all measured them, else P(j | i) on the training baskets."""
     result, training = served.about.get("result"), served.model.training
     stored = result.get("calibration") if isinstance(result, Mapping) else None
@@ -108,6 +96,10 @@ def _calibration(served: ServedModel, likely: Ints, predicted: Floats) -> schema
         return schemas.Calibration(on=result.get("on", "test"), rows=stored["rows"])
     if training is None:
         return None
+    marginals = served.model.marginals()
+    likely = np.sort(np.argsort(-marginals, kind="stable")[:MAX_ITEMS])
+    likely = likely[marginals[likely] > 0]
+    predicted = pair_table(served.model.distribution, likely, likely).both / marginals[likely][:, None]
     given = np.repeat(training.item_weights[likely][:, None], len(likely), axis=1)
     off = ~np.eye(len(likely), dtype=bool) & (given > 0)
     order = np.argsort(predicted[off], kind="stable")

@@ -102,7 +102,7 @@ function showPairs(id, pairs, caption) {
     ["Item", (each) => each.first],
     ["Other item", (each) => each.second],
     ["Lift", (each) => decimal(each.lift), true],
-    ["90% interval", (each) => interval(each), true],
+    ["95% interval", (each) => interval(each), true],
   ];
   table(id, columns, pairs, caption);
 }

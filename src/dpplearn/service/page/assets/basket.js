@@ -111,7 +111,7 @@ function bar(factor) {
   return made;
 }
 
-const bounds = (each) => (typeof each.high === "number" ? ` (90% interval ${interval(each)})` : "");
+const bounds = (each) => (typeof each.high === "number" ? ` (95% interval ${interval(each)})` : "");
 
 async function compare(item, of) {
   await attempt(async () => {
