@@ -164,8 +164,8 @@ async function show() {
     showWarnings(found);
     showSegments(found.segments);
     showMap(found.map);
-    showPairs("substitutes", found.substitutes, "Pairs with the smallest lift");
-    showPairs("complements", found.complements, "Pairs with the largest lift");
+    showPairs("substitutes", found.substitutes, "Most certain pairs first");
+    showPairs("complements", found.complements, "Most certain pairs first");
     showCalibration(found.calibration);
     byId("status").textContent = `Showing ${titled(found.title)}, version ${found.version.slice(0, 12)}.`;
   });
