@@ -346,38 +346,6 @@ def test_items_of_very_different_scale_keep_their_digits() -> None:
     np.testing.assert_allclose(delta * np.outer(scale, scale), expected_delta, rtol=0, atol=atol)
 
 
-def test_the_logarithm_of_lanes_is_that_of_the_library_over_the_whole_range() -> None:
-    from numba import njit, types
-    from numba.extending import intrinsic
-
-    from dpplearn.distributions.compiled import definite as lanes
-
-    def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        values, count = context.make_array(signature.args[0])(context, builder, arguments[0]).data, arguments[1]
-        with lanes.loop(builder, lanes.INT(0), count) as four:
-            lanes.store(builder, values, four, lanes.log(*lanes.split(lanes.load(builder, values, four))))
-        return context.get_dummy_value()
-
-    @intrinsic
-    def logarithms(typing, values, count):  # type: ignore[no-untyped-def]
-        return types.void(values, count), emit
-
-    @njit
-    def in_place(values):  # type: ignore[no-untyped-def]
-        logarithms(values, len(values) // 4)
-
-    rng = np.random.default_rng(0)
-    tiny, huge = np.finfo(float).tiny, np.finfo(float).max
-    near_one = 1 + np.concatenate([np.arange(-500, 500) * EPSILON, rng.uniform(-1e-3, 1e-3, 1000)])
-    powers = 2.0 ** np.arange(-1022, 1024)
-    edges = np.concatenate([[tiny, huge], powers, np.nextafter(powers[1:], 0), powers[:-1] * math.sqrt(2)])
-    x = np.concatenate([near_one, edges, np.exp(rng.uniform(-708, 709, 20_000)), rng.random(20_000) + tiny])
-    x = x[: len(x) // 4 * 4]
-    found = x.copy()
-    in_place(found)
-    np.testing.assert_allclose(found, [math.log(value) for value in x], rtol=1e-15, atol=0)
-
-
 def test_compiled_loops_may_be_loaded_by_several_threads_at_once() -> None:
     """Without a lock they may wait for one another for ever."""
     code = """

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -58,8 +58,8 @@ class PlainSets:
     @classmethod
     def of(cls, sets: Sequence[npt.NDArray[Any]], n_items: int) -> PlainSets:
         """Return the sets, each sorted."""
-        offsets = np.cumsum([0, *(len(each) for each in sets)])
-        indices = np.concatenate([np.zeros(0, np.int32), *(np.sort(each) for each in sets)])
+        offsets = np.array([0, *accumulate(map(len, sets))], np.int64)
+        indices = np.concatenate([np.sort(each) for each in sets]) if sets else np.zeros(0)
         return cls(indices.astype(np.int32), offsets, n_items)
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class PlainSets:
 
     @cached_property
     def sizes(self) -> Ints:
-        return np.diff(self.offsets)
+        return np.asarray(self.offsets[1:] - self.offsets[:-1])
 
     @cached_property
     def weights(self) -> Floats:

@@ -24,9 +24,9 @@ from dpplearn.utils.memory import NUMBER, check_memory
 from dpplearn.utils.text import count
 
 SMALL_PIVOT = 1e-6  # smaller pivots of a minor are taken from the factor; larger ones have a relative error below 1e-9
-ROUNDING = 1e-9  # what a user's own arithmetic may leave beyond symmetry, 0 and 1
-COARSEST = 0.01  # what that may be at most, of numbers with few digits
-MATRICES = 4  # as large as a kernel, that finding its eigenvectors takes
+ROUNDING = 1e-9  # relative error allowed in symmetry and in the bounds 0 and 1 of eigenvalues
+COARSEST = 0.01  # the largest such error, for types with few digits
+MATRICES = 4  # matrices of the size of a kernel that an eigendecomposition holds
 BATCH_NUMBERS = 1_000_000  # numbers that a query over many sets holds at a time
 
 
@@ -194,7 +194,7 @@ class SetMinors:
 
 
 def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
-    """Numbers that are no coarser than they came."""
+    """Return a matrix of real numbers, in double precision unless it was of another floating-point type."""
     if hasattr(matrix, "toarray"):  # scipy sparse
         check_memory(
             MATRICES * NUMBER * math.prod(matrix.shape),
@@ -212,17 +212,15 @@ def _as_real(matrix: Any, name: str) -> npt.NDArray[Any]:
 
 
 def checked_eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats, float]:
-    """The decomposition of a matrix that must be symmetric and positive semidefinite up to rounding; and how much that
-    is, of the largest entry.
+    """Return eigenvalues and eigenvectors of a symmetric positive semidefinite matrix, and its relative rounding error.
 
-    Entries that are off by ε/2 each move an eigenvalue by up to Nε/2, and a product of factors is off by a few times
-    that.
+    Errors of ε/2 in each entry move an eigenvalue by up to Nε/2; a product of factors has a few times that error.
     """
-    came = _as_real(matrix, name)
-    if came.ndim != 2 or came.shape[0] != came.shape[1] or not came.size:
-        raise InputError(f"{name} has shape {came.shape}; expected a square matrix")
-    rounding = max(ROUNDING, min(4 * len(came) * float(np.finfo(came.dtype).eps), COARSEST))
-    matrix = came.astype(float)
+    given = _as_real(matrix, name)
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or not given.size:
+        raise InputError(f"{name} has shape {given.shape}; expected a square matrix")
+    rounding = max(ROUNDING, min(4 * len(given) * float(np.finfo(given.dtype).eps), COARSEST))
+    matrix = given.astype(float)
     if not np.all(np.isfinite(matrix)):
         raise InputError(f"{name} holds NaN or infinity; expected finite numbers")
     size = np.abs(matrix).max()
@@ -238,32 +236,32 @@ def checked_eigh(matrix: npt.ArrayLike, name: str) -> tuple[Floats, Floats, floa
         raise InputError(
             f"{name} is not positive semidefinite: its smallest eigenvalue is below 0 by {-values.min():.3g}"
         )
-    values[values <= 4 * len(values) * EPSILON * size] = 0  # as far as a decomposition can tell
+    values[values <= 4 * len(values) * EPSILON * size] = 0  # rounding errors of a decomposition
     return values, vectors, rounding
 
 
 def with_ones(lam: Floats) -> Floats:
-    """Eigenvalues of K, those at 1 as far as a decomposition can tell exactly there."""
+    """Return eigenvalues of K with those within rounding of 1 set to 1."""
     return np.where(lam >= 1 - 4 * len(lam) * EPSILON, 1, lam)
 
 
 def svd_apart(B: Floats) -> tuple[Floats, Floats]:
-    """As many singular values as rows, and left singular vectors; rows of zeros are kept apart, as in `eigh_apart`."""
+    """Return as many singular values as rows, and left singular vectors; zero rows are separated as in `eigh_apart`."""
     coupled, apart = np.flatnonzero(B.any(axis=1)), np.flatnonzero(~B.any(axis=1))
     V, values = np.zeros((len(B), len(B))), np.zeros(len(B))
     V[apart, np.arange(len(apart))] = 1
     if len(coupled):
         U, singular, _ = np.linalg.svd(B[coupled], full_matrices=True)
         V[coupled, len(apart) :] = U
-        singular[singular <= 4 * len(B) * EPSILON * singular[0]] = 0  # as far as a decomposition can tell
+        singular[singular <= 4 * len(B) * EPSILON * singular[0]] = 0  # rounding errors of a decomposition
         values[len(apart) : len(apart) + len(singular)] = singular
     return values, V
 
 
 def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
-    """Eigenvalues, ascending, and eigenvectors, with indices whose row is zero off the diagonal kept apart.
+    """Return eigenvalues, ascending, and eigenvectors; indices without off-diagonal entries are separated.
 
-    Decomposed with the others, an item that never occurs would get a probability, of rounding size.
+    Decomposed with the others, an item that never occurs would get a probability of rounding size.
     """
     n = len(matrix)
     coupled = np.count_nonzero(matrix, axis=1) > (matrix.diagonal() != 0)
@@ -277,9 +275,9 @@ def eigh_apart(matrix: Floats) -> tuple[Floats, Floats]:
 
 
 def symmetric_product(V: Floats, values: Floats) -> Floats:
-    """V diag(values) Vᵀ, symmetric to the last bit; read-only, because it is kept."""
+    """Return V diag(values) Vᵀ, exactly symmetric and read-only."""
     half = V * np.sqrt(values)
-    of_independent = np.count_nonzero(V, axis=0).max(initial=0) <= 1  # O(N³) would be spent on zeros
+    of_independent = np.count_nonzero(V, axis=0).max(initial=0) <= 1  # skip an O(N³) product of mostly zeros
     product: Floats = np.diag((half**2).sum(axis=1)) if of_independent else half @ half.T
     product.flags.writeable = False
     return product

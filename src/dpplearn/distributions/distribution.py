@@ -286,8 +286,8 @@ class SetDistribution:
             missing = ((0, 0), (0, k - order.shape[1]))
             top.items[without_score] = np.pad(np.take_along_axis(items, order, axis=1), missing, constant_values=-1)
             top.probabilities[without_score] = np.pad(np.take_along_axis(x, order, axis=1), missing)
-        for values in (top.scores, top.probabilities):
-            values[top.items < 0] = np.nan
+        absent = top.items < 0
+        top.scores[absent] = top.probabilities[absent] = np.nan
         return top
 
     def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats]:
@@ -322,9 +322,10 @@ class SetDistribution:
         """Return the factors by which items, added in their order, multiply P(Y)."""
         if not len(items):
             return []
-        _check_possible(self.log_inclusion(self._one(items))[0])
-        before = PlainSets.of([items[:place] for place in range(len(items))], self.n_items)
-        return [float(each) for each in self._next_scores(before, items[:, None], None)[:, 0]]
+        log_p = self.log_prob(PlainSets.of([items[:size] for size in range(len(items) + 1)], self.n_items))
+        if log_p[-1] == -np.inf:
+            _check_possible(self.log_inclusion(self._one(items))[0])
+        return [float(each) for each in _exp_ratio(log_p[1:], log_p[:-1])]
 
     # Other distributions.
 

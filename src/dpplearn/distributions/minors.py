@@ -118,7 +118,7 @@ class DefiniteMinors:
     def _part(self, delta: Floats, logdets: Floats, share: Share) -> LogdetSums:
         """Return a share of both sums over C_Y; add to `delta`, or write log det C_Y of each set to `logdets`."""
         k = min(self.blocks.largest, self.rank)
-        work = np.empty(LANES * (2 + (k * (k + 3) if k > self.loops.SMALL else 0)))
+        work = np.empty(LANES * (2 * self.loops.CHUNK + (k * (k + 3) if k > self.loops.SMALL else 0)))
         logdet, left_out = self.loops.definite(*self.given, share.thread, share.of, delta, logdets, work)
         return logdet, left_out
 

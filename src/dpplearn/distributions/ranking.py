@@ -1,4 +1,7 @@
-"""The k best items to add to a set: by scoring every item, or for large catalogues by bounds that skip most of them."""
+"""The k best items to add to a set.
+
+Every item is scored; in large low-rank catalogues, bounds on the score skip most of them.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from dpplearn.distributions.components import Best, Components, Sets, members, r
 from dpplearn.distributions.interaction import LowRank, Singles
 from dpplearn.distributions.minors import Share, over_threads
 
-MAX_SCORES = 4_000_000  # numbers held at a time
-NEXT_COST = 10_000  # nanoseconds that the next items of a set take, about
+MAX_SCORES = 4_000_000  # scores held in memory at a time
+NEXT_COST = 10_000  # nanoseconds per set, about; decides how many threads share the work
 MIN_PRUNED_ITEMS = 1000  # below, scoring every item is faster
 
 # Relative error of a step in single precision, and the number of steps of a bound beyond the sum over components.
@@ -113,7 +116,8 @@ def ranked(
 def ratio(x: Floats, scale: Floats, log_total: Floats) -> Floats:
     """Return exp(scale − log_total) x for rows of x; NaN where log_total is −inf."""
     with np.errstate(invalid="ignore", over="ignore"):
-        factor = np.where(log_total > -np.inf, np.exp(scale - log_total), np.nan)
+        factor = np.exp(scale - log_total)
+        factor[log_total == -np.inf] = np.nan
         return np.asarray(factor[:, None] * x)
 
 

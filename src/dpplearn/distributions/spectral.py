@@ -396,9 +396,12 @@ class SpectralDPP(Components):
         """Return log P(include ⊆ Y, exclude ∩ Y = ∅), (1,), and the DPP of the other items given that.
 
         First F and H are projected to the complement of the rows of `include`. Then the rows of `exclude` are removed
-        from F, which divides P by the determinant of FᵀF + HᵀH; see `tilt`.
+        from F, which divides P by the determinant of FᵀF + HᵀH; see `tilt`. Without eigenvalues near 1, the same
+        projection of the rows of B, with L = B Bᵀ, takes one decomposition instead of two.
         """
         others = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
+        if len(exclude) and not self.near_one.any():
+            return self._condition_L(include, others)
         nothing = SpectralDPP(np.zeros(len(others)), np.eye(len(others)))
         F, H, k, n_ones = self.factor, self._rest_factor, len(include), self.size_range.start
         evidence = float(log_gram(F, include[None])[0])
@@ -418,6 +421,20 @@ class SpectralDPP(Components):
                 return np.array([-np.inf]), nothing
             evidence += 2 * float(np.log(R).sum())
         return np.array([evidence]), SpectralDPP.from_K_factor(F, n_ones)
+
+    def _condition_L(self, include: Ints, others: Ints) -> tuple[Floats, SpectralDPP]:
+        """Return `condition`: P(include ⊆ Y ⊆ include ∪ others) = det L_A det(I + L') / det(I + L)."""
+        B, k = self._odds_factor, len(include)
+        log_det = log_gram(B, include[None])
+        if log_det[0] == -math.inf:
+            return log_det, SpectralDPP(np.zeros(len(others)), np.eye(len(others)))
+        rows = B[others]
+        if k:
+            before = (rows**2).sum(axis=1)
+            rows = rows @ split_space(B[include])[1]
+            rows[(rows**2).sum(axis=1) < zero_pivot(self.n_items, k + 1) * before] = 0
+        rest = SpectralDPP.from_factor(rows)
+        return log_det + self.log_empty() - rest.log_empty(), rest
 
     def _ones_outside(self, Q: Floats) -> int:
         """Return how many eigenvalues are still 1 given A ⊆ Y, where Q is an orthonormal basis of the rows of F_A.

@@ -25,7 +25,7 @@ from dpplearn.utils.threads import thread_count
 if TYPE_CHECKING:
     from dpplearn.distributions.spectral import SpectralDPP
 
-MINOR, SEGMENT = 8, 12  # times `Blocks.work`, and nanoseconds per basket and segment: what a pass takes
+MINOR, SEGMENT = 8, 12  # costs of a pass: multiple of `Blocks.work`, and nanoseconds per basket and segment
 INVERSE = 0.1  # nanoseconds per segment and cube of the number of items
 
 
@@ -238,8 +238,7 @@ class MinorSums:
 
 @dataclass(frozen=True)
 class SegmentSums:
-    """Σ w log Σ_c exp(bias_c + log_odds_c·x_Y); and with r_c how likely segment c is given a basket, Σ w r_c and
-    Σ w r_c x_Y."""
+    """Σ w log Σ_c exp(bias_c + log_odds_c·x_Y); and with the responsibilities r_c, Σ w r_c and Σ w r_c x_Y."""
 
     log_sum: float
     shares: Floats  # (n_segments,)
@@ -293,7 +292,7 @@ class OfItems:
 
 
 def of_items(log_odds: Floats) -> OfItems:
-    """Return what `normalisers` gives for C = I, without a matrix."""
+    """Return log Z and marginals of `normalisers` for C = I, without a matrix."""
     log_sum = np.logaddexp(0, log_odds)
     return OfItems(log_sum.sum(axis=1), np.exp(log_odds - log_sum))
 

@@ -1,4 +1,4 @@
-"""The compiled inner loop of the statistics where eigenvalues are near 1. Imported only when such a kernel comes."""
+"""Compiled loop over minors of the bordered matrix, for kernels with eigenvalues near 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_m
 
 @njit(types.void(MATRIX, NUMBERS, SETS, NUMBERS, types.float64, OUT_NUMBERS, OUT_MATRIX, types.boolean), **OPTIONS)
 def bordered(C, log_scale, sets, weights, smallest, logdet, delta, want_delta):  # type: ignore[no-untyped-def]
-    """The same for the minors Y ∪ border of an indefinite C, by Gauss-Jordan elimination with row pivots.
+    """Write log|det| of the minors Y ∪ border of an indefinite C and add their weighted inverses to delta, by
+    Gauss–Jordan elimination with row pivots.
 
     The last m rows of C, those after the items that log_scale counts, are the border. A set whose two smallest
     pivots multiply to less than `smallest` is left out, with a log det of −inf.

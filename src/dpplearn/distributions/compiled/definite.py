@@ -17,8 +17,8 @@ need only their weights.
 Guards. C is L scaled to a unit diagonal, so pivots lie between 0 and 1. A pivot below `smallest` cannot be
 distinguished from 0: the set is left out, and its weight is summed separately. Lanes cannot branch one by one, so the
 computation continues in all of them; `alive` masks the result. Items with L_ii = 0 have rows of NaN, and comparisons
-with NaN are false, which also leaves the set out. Determinants are kept as mantissa and exponent (`split`): products of
-many pivots would underflow. One logarithm is then taken for a product of up to CHUNK determinants of equal weight.
+with NaN are false, which also leaves the set out. Determinants of larger sets are kept as mantissa and exponent
+(`split`), because products of many pivots would underflow. The caller takes the logarithms, CHUNK blocks at a time.
 
 Formulas. C_Y = l D lᵀ with l unit lower triangular, and C_Y⁻¹ = Tᵀ D⁻¹ T with T = −l⁻¹.
 """
@@ -59,22 +59,13 @@ BITS = ir.VectorType(INT, LANES)
 # a multiplication and an addition may become one instruction; NaN and infinity keep their meaning
 CONTRACT = ("contract",)
 
-LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 20 trailing zero bits
-LOG_SERIES = (  # of (log(1 + f) − f + f²/2)/s in s², where s = f/(2 + f); error below 2⁻⁵⁸ (FreeBSD's e_log.c)
-    6.666666666666735130e-01,
-    3.999999999940941908e-01,
-    2.857142874366239149e-01,
-    2.222219843214978396e-01,
-    1.818357216161805012e-01,
-    1.531383769920937332e-01,
-    1.479819860511658591e-01,
-)
 ONE, ROOT_HALF = 0x3FF0000000000000, 0x3FE6A09E667F3BCD  # the bits of 1 and of √½
 TWO_TO_52 = 0x4330000000000000  # the bits of 2⁵², whose last bits count in ones
 MANTISSA = 0x000FFFFFFFFFFFFF
 
+LN2 = math.log(2)
 SMALL = 10  # sizes up to this have code of their own; beyond, it would take long to compile
-CHUNK = 64  # blocks between two rounds of logarithms, which run faster together than one by one
+CHUNK = 64  # blocks whose determinants are stored at a time
 WIDTH = 4  # columns that share the loads of a row
 TILE = 16
 GIVEN = (MATRIX, NUMBERS, NUMBERS, ITEMS, NUMBERS, GROUPS, NUMBERS, *[types.int64] * 3)
@@ -110,11 +101,6 @@ class Lanes:
     def at_least(self, bound: Lanes | float) -> Any:
         """Return a mask, false where a lane is NaN."""
         return self.builder.fcmp_ordered(">=", self.value, self._value(bound))
-
-    def differs(self, other: Lanes) -> Any:
-        """Return whether any lane differs."""
-        mask = self.builder.fcmp_unordered("!=", self.value, other.value)
-        return self.builder.icmp_unsigned("!=", self.builder.bitcast(mask, ir.IntType(LANES)), ir.IntType(LANES)(0))
 
     def where(self, mask: Any, other: float) -> Lanes:
         """Return these lanes where the mask is true, and the number elsewhere."""
@@ -190,24 +176,6 @@ def _bits(pattern: int) -> Any:
     return ir.Constant(BITS, [pattern] * LANES)
 
 
-def log(m: Lanes, e: Lanes) -> Lanes:
-    """log(m 2ᵉ) for m in [√½, √2) and e whole, to the last bit or two."""
-    f = m - 1.0
-    s = f / (f + 2.0)
-    z = s * s
-    series = _polynomial(z, [constant(m.builder, coefficient) for coefficient in LOG_SERIES])
-    half_square = f * f * 0.5
-    return e * LN2_HIGH - ((half_square - (s * (half_square + series * z) + e * LN2_LOW)) - f)
-
-
-def _polynomial(x: Lanes, coefficients: list[Lanes]) -> Lanes:
-    """Σ c_i xⁱ, neighbours first: fewer operations have to wait for one another than from the end."""
-    if len(coefficients) == 1:
-        return coefficients[0]
-    pairs = [x * high + low for low, high in zip(coefficients[::2], coefficients[1::2], strict=False)]
-    return _polynomial(x * x, pairs + coefficients[len(pairs) * 2 :])
-
-
 class Block:
     """LANES sets of k items, four of a kind side by side: what an intrinsic reads of them and adds for them."""
 
@@ -249,58 +217,20 @@ class Block:
 class Arrays:
     """The arguments of an intrinsic as LLVM values."""
 
-    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any, out_is_each: bool) -> None:
+    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         values = [
             context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else value
             for kind, value in zip(signature.args, arguments, strict=True)
         ]
-        C, items, first_item, weights, first_place, self.k, self.smallest, self.start, self.stop, out, work = values
+        C, items, first_item, weights, first_place, self.k, self.smallest, self.start, self.stop, delta, work = values
         self.builder, self.n_items = builder, builder.extract_value(C.shape, 0)
         self.C = C.data
         self.items = builder.gep(items.data, [first_item])
         self.weights = builder.gep(weights.data, [first_place])
-        self.out = builder.gep(out.data, [first_place]) if out_is_each else out.data
-        self.each_wanted = builder.icmp_signed("!=", out.nitems, INT(0))
-        self.sums = work.data
-        self.work = builder.gep(work.data, [INT(2 * LANES)])
-
-    def store_logarithm(self, block: Any, mantissa: Lanes, exponent: Lanes, alive: Any) -> None:
-        """Write log det of a block's sets to `out`, −inf where a pivot was too small."""
-        store(self.builder, self.out, block, log(mantissa, exponent).where(alive, -math.inf))
-
-
-class Totals:
-    """Σ w log det over the possible sets of at most CHUNK blocks, and Σ w over the others.
-
-    As long as the weights stay the same, determinants are multiplied, and one logarithm serves them all. Their
-    mantissas lie between √½ and √2, so the product of CHUNK of them stays within the range of a float.
-    """
-
-    def __init__(self, builder: Any) -> None:
-        self.builder = builder
-        zero, one = constant(builder, 0.0), constant(builder, 1.0)
-        self.logdet, self.impossible = Sum(zero), Sum(zero)
-        self.mantissa, self.exponent, self.weights = Sum(one), Sum(zero), Sum(zero)
-
-    def count(self, mantissa: Lanes, exponent: Lanes, alive: Any, weights: Lanes) -> None:
-        possible = weights.where(alive, 0.0)
-        self.impossible.set(self.impossible.get() + (weights - possible))
-        with self.builder.if_then(possible.differs(self.weights.get())):
-            self._take_logarithm()
-            self.weights.set(possible)
-        self.mantissa.set(self.mantissa.get() * mantissa)
-        self.exponent.set(self.exponent.get() + exponent)
-
-    def _take_logarithm(self) -> None:
-        m, e = split(self.mantissa.get())
-        self.logdet.set(self.logdet.get() + self.weights.get() * log(m, e + self.exponent.get()))
-        self.mantissa.set(constant(self.builder, 1.0))
-        self.exponent.set(constant(self.builder, 0.0))
-
-    def add_to(self, sums: Any) -> None:
-        self._take_logarithm()
-        for number, part in enumerate((self.logdet, self.impossible)):
-            store(self.builder, sums, INT(number), load(self.builder, sums, INT(number)) + part.get())
+        self.delta = delta.data
+        self.determinants = work.data
+        self.exponents = builder.gep(work.data, [INT(CHUNK * LANES)])
+        self.work = builder.gep(work.data, [INT(2 * CHUNK * LANES)])
 
 
 class Factor(NamedTuple):
@@ -394,39 +324,22 @@ class SmallArguments(NamedTuple):
 
 
 def _small_sets(builder: Any, arrays: Arrays, want_delta: bool) -> None:
-    """Emit the code for all blocks of sets of k ≤ SMALL items; every k has straight-line code."""
-    numbers = ir.ArrayType(ir.DoubleType(), CHUNK * LANES)
-    place = cgutils.alloca_once(builder, numbers)  # type: ignore[no-untyped-call]
-    determinants = builder.bitcast(place, ir.DoubleType().as_pointer())
-    with loop(builder, arrays.start, arrays.stop, CHUNK) as chunk:
-        end = builder.add(chunk, INT(CHUNK))
-        end = builder.select(builder.icmp_signed("<", end, arrays.stop), end, arrays.stop)
-        read = (arrays.C, arrays.n_items, arrays.items, arrays.weights)
-        given = (*read, arrays.out, arrays.smallest, chunk, end, determinants)
-        done = builder.append_basic_block("done")
-        switch = builder.switch(arrays.k, done)
-        for k in range(2, SMALL + 1):
-            switch.add_case(INT(k), builder.append_basic_block(f"size_{k}"))
-            builder.position_at_end(switch.cases[-1][1])
-            builder.call(_small_function(builder.module, k, want_delta), given)
-            builder.branch(done)
-        builder.position_at_end(done)
-        totals = Totals(builder)
-        with loop(builder, chunk, end) as number:
-            det, alive = _determinant(builder, determinants, builder.sub(number, chunk))
-            totals.count(*split(det), alive, load(builder, arrays.weights, number))
-        totals.add_to(arrays.sums)
-        if not want_delta:
-            with builder.if_then(arrays.each_wanted), loop(builder, chunk, end) as number:
-                det, alive = _determinant(builder, determinants, builder.sub(number, chunk))
-                arrays.store_logarithm(number, *split(det), alive)
+    """Emit the code for blocks of sets of k ≤ SMALL items; every k has straight-line code.
 
-
-def _determinant(builder: Any, determinants: Any, number: Any) -> tuple[Lanes, Any]:
-    """The determinants of a block, 1 where it is zero; a product of at most SMALL pivots is above 1e-150."""
-    det = load(builder, determinants, number)
-    alive = det.at_least(1e-300)
-    return det.where(alive, 1.0), alive
+    A product of at most SMALL pivots is above 1e-150, so it needs no exponent.
+    """
+    given = (arrays.C, arrays.n_items, arrays.items, arrays.weights, arrays.delta, arrays.smallest)
+    with loop(builder, INT(0), builder.sub(arrays.stop, arrays.start)) as number:
+        store(builder, arrays.exponents, number, constant(builder, 0.0))
+    done = builder.append_basic_block("done")
+    switch = builder.switch(arrays.k, done)
+    for k in range(2, SMALL + 1):
+        switch.add_case(INT(k), builder.append_basic_block(f"size_{k}"))
+        builder.position_at_end(switch.cases[-1][1])
+        function = _small_function(builder.module, k, want_delta)
+        builder.call(function, (*given, arrays.start, arrays.stop, arrays.determinants))
+        builder.branch(done)
+    builder.position_at_end(done)
 
 
 class Work:
@@ -542,20 +455,17 @@ def _any_inverse(block: Block, work: Work, alive: Any, delta: Any) -> None:
 
 
 def _any_sets(builder: Any, arrays: Arrays, want_delta: bool) -> None:
-    """Emit the code for all blocks of sets of one larger size."""
+    """Emit the code for blocks of sets of one larger size."""
     work = Work(builder, arrays)
     work.clear()
     with loop(builder, arrays.start, arrays.stop) as number:
         block = Block(builder, arrays, number, arrays.k)
         mantissa, exponent, alive = _any_factor(block, work, arrays)
-        totals = Totals(builder)
-        totals.count(mantissa, exponent, alive, block.weights)
-        totals.add_to(arrays.sums)
+        place = builder.sub(number, arrays.start)
+        store(builder, arrays.determinants, place, mantissa.where(alive, 0.0))
+        store(builder, arrays.exponents, place, exponent)
         if want_delta:
-            _any_inverse(block, work, alive, arrays.out)
-        else:
-            with builder.if_then(arrays.each_wanted):
-                arrays.store_logarithm(number, mantissa, exponent, alive)
+            _any_inverse(block, work, alive, arrays.delta)
 
 
 # contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
@@ -563,13 +473,14 @@ OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_m
 
 
 def _sets_of_one_size(want_delta: bool) -> Any:
-    """The intrinsic for blocks start to stop of sets of k ≥ 2 items, whose first item and weight are at item and place.
+    """Return the intrinsic for at most CHUNK blocks, start to stop, of sets of k ≥ 2 items.
 
-    `out` is delta, or the log determinants unless it is empty; `work` begins with the sums.
+    Their first item and weight are at `item` and `place`. `work` begins with the determinants, 0 for sets that are left
+    out, and their exponents to base 2.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = Arrays(context, builder, signature, arguments, not want_delta)
+        arrays = Arrays(context, builder, signature, arguments)
         with builder.if_else(builder.icmp_signed("<=", arrays.k, INT(SMALL))) as (small, other):
             with small:
                 _small_sets(builder, arrays, want_delta)
@@ -578,14 +489,14 @@ def _sets_of_one_size(want_delta: bool) -> Any:
         return context.get_dummy_value()
 
     @intrinsic
-    def sets_of_one_size(typing: Any, C, items, item, weights, place, k, smallest, start, stop, out, work):  # type: ignore[no-untyped-def]
-        return types.void(C, items, item, weights, place, k, smallest, start, stop, out, work), emit
+    def sets_of_one_size(typing: Any, C, items, item, weights, place, k, smallest, start, stop, delta, work):  # type: ignore[no-untyped-def]
+        return types.void(C, items, item, weights, place, k, smallest, start, stop, delta, work), emit
 
     return sets_of_one_size
 
 
 _add_inverses = _sets_of_one_size(want_delta=True)
-_take_logarithms = _sets_of_one_size(want_delta=False)
+_take_determinants = _sets_of_one_size(want_delta=False)
 
 
 @njit(types.float64(MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS), **OPTIONS)
@@ -614,18 +525,36 @@ def scale(L, item_weights, C, inverse, log_scale):  # type: ignore[no-untyped-de
     return total
 
 
+@njit(nogil=True, fastmath={"contract"}, error_model="numpy")
+def sum_of_logs(work, weights):  # type: ignore[no-untyped-def]
+    """Return Σ w log(m 2ᵉ) over determinants in `work`, and Σ w over those that are 0.
+
+    Determinants of equal weight are multiplied first: logarithms of small sets would take as long as all the rest.
+    """
+    total = impossible = weight = 0.0
+    product = 1.0
+    for number in range(len(weights)):
+        m = work[number]
+        if not m > 0.0:
+            impossible += weights[number]
+            continue
+        if weights[number] != weight or product < 1e-140:  # a determinant is at least 1e-150
+            total += weight * math.log(product)
+            product, weight = 1.0, weights[number]
+        product *= m
+        total += weight * work[CHUNK * LANES + number] * LN2
+    return total + weight * math.log(product), impossible
+
+
 @njit(TWO_SUMS(*GIVEN, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS), **OPTIONS)
 def definite(C, inverse, alone, items, weights, groups, smallest, rank, thread, threads, delta, each, work):  # type: ignore[no-untyped-def]
-    """Σ w log det C_Y and the weight of the sets left out; and, unless they are empty, Delta or every log det C_Y.
+    """Return a thread's part of Σ w log det C_Y and of the weight of the sets left out.
 
-    A thread's share of the sets that `smallest` has a number for: those with a pivot below it are left out, as are
-    sets of more than `rank` items. Of sets of one item, only the weight of every item matters (`alone`), and the
-    first thread counts it. Delta comes as zeros, or with something in its upper triangle, and that of C; it leaves
-    as that of L, whole.
+    Unless they are empty, write Delta or every log det C_Y. Sets with a pivot below smallest[k] are left out, as are
+    sets of more than `rank` items. Of sets of one item only the weight of each item matters (`alone`); the first thread
+    adds it. `delta` is zero on entry; the upper triangle of the sum for C is turned into the whole matrix for L.
     """
     n = len(delta)
-    for place in range(2 * LANES):
-        work[place] = 0.0
     logdet = impossible = 0.0
     for group in range(len(groups)):
         k, item, first, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
@@ -633,11 +562,21 @@ def definite(C, inverse, alone, items, weights, groups, smallest, rank, thread, 
         if k > rank:
             for place in range(first + LANES * start, first + LANES * stop):
                 impossible += weights[place]
-        elif 2 <= k < len(smallest):
+        if k < 2 or k > rank:
+            continue
+        for chunk in range(start, stop, CHUNK):
+            end = min(chunk + CHUNK, stop)
             if n > 0:
-                _add_inverses(C, items, item, weights, first, k, smallest[k], start, stop, delta, work)
+                _add_inverses(C, items, item, weights, first, k, smallest[k], chunk, end, delta, work)
             else:
-                _take_logarithms(C, items, item, weights, first, k, smallest[k], start, stop, each, work)
+                _take_determinants(C, items, item, weights, first, k, smallest[k], chunk, end, delta, work)
+            places = first + LANES * chunk
+            logs, impossible_here = sum_of_logs(work, weights[places : first + LANES * end])
+            logdet += logs
+            impossible += impossible_here
+            if len(each):
+                for number in range(LANES * (end - chunk)):
+                    each[places + number] = math.log(work[number]) + work[CHUNK * LANES + number] * LN2
     for i in range(len(alone)):
         if thread > 0 or rank < 1:  # a rank of 0 has counted them above
             continue
@@ -652,7 +591,4 @@ def definite(C, inverse, alone, items, weights, groups, smallest, rank, thread, 
                     value = delta[i, j] * inverse[i] * inverse[j]
                     delta[i, j] = value
                     delta[j, i] = value
-    for lane in range(LANES):
-        logdet += work[lane]
-        impossible += work[LANES + lane]
     return logdet, impossible

@@ -49,7 +49,7 @@ def nested_minors(matrices, orders, log_dets, left):  # type: ignore[no-untyped-
 
 @njit(types.void(MATRIX, SINGLES, ITEMS, COUNTS, types.int64, types.int64, OUT_NUMBERS), **OPTIONS)
 def low_rank_log_minors(V, Z, items, offsets, start, stop, each):  # type: ignore[no-untyped-def]
-    """log det (I + V Zᵀ)_Y of the sets from start to stop; every pivot is at least 1."""
+    """Write log det (I + V Zᵀ)_Y of the sets from start to stop; every pivot is at least 1."""
     largest = 0
     for basket in range(start, stop):
         largest = max(largest, offsets[basket + 1] - offsets[basket])

@@ -1,7 +1,7 @@
-"""The compiled inner loops over minors C_Y of a matrix whose symmetric part is at least I: elimination
-without pivoting.
+"""Compiled loops over minors C_Y of a matrix whose symmetric part is at least I: elimination without pivoting.
 
-LANES sets of equal size at a time, entry for entry side by side, so that the innermost loops are vector instructions.
+LANES sets of equal size are eliminated at a time, with their entries side by side, so that the innermost loops become
+vector instructions.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ part = njit(**OPTIONS)  # compiled with the loop that calls it, and kept with th
 
 @part
 def place_of(items, first, i, lane):  # type: ignore[no-untyped-def]
-    """Item i of a set. Without a sign: numba would look whether it counts from the end."""
+    """Return item i of a set, unsigned: for signed indices numba also handles those that count from the end."""
     return np.uint64(items[first + i * LANES + lane])
 
 
 @part
 def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
-    """C_Y of LANES sets."""
+    """Write C_Y of LANES sets."""
     for i in range(k):
         for j in range(k):
             for lane in range(LANES):
@@ -47,7 +47,7 @@ def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
 
 @part
 def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
-    """log det of LANES minors; overwrites them."""
+    """Write log det of LANES minors, which are overwritten."""
     product = logdet
     for lane in range(LANES):
         product[lane] = 1.0
@@ -72,7 +72,7 @@ def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def pivot_on(typing, minors, k, p):  # type: ignore[no-untyped-def]
-    """One step of Gauss and Jordan's elimination in place, of row and column p of LANES minors of k items."""
+    """Eliminate row and column p of LANES minors of k items in place (Gauss–Jordan)."""
 
     def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array, k, p = arguments
@@ -108,7 +108,7 @@ def add_logs(a, b, c, d, logdet):  # type: ignore[no-untyped-def]
 
 @part
 def invert(k, minors, logdet):  # type: ignore[no-untyped-def]
-    """log det of LANES minors, which become their inverses."""
+    """Invert LANES minors in place and write their log det."""
     a = b = c = d = 1.0  # products of pivots, one per lane
     for lane in range(LANES):
         logdet[lane] = 0.0
@@ -127,7 +127,7 @@ def invert(k, minors, logdet):  # type: ignore[no-untyped-def]
 
 @part
 def scatter(k, minors, items, first, weights, place, delta):  # type: ignore[no-untyped-def]
-    """The transposed minors of LANES sets are added to delta with their weights."""
+    """Add the transposed minors of LANES sets to delta with their weights."""
     for i in range(k):
         for j in range(k):
             for lane in range(LANES):
@@ -136,8 +136,8 @@ def scatter(k, minors, items, first, weights, place, delta):  # type: ignore[no-
 
 
 def _for_lanes(lanes: int) -> Any:
-    """The loop over all sets. Numba finds its compiled code again by this file and by what the loop closes over: the
-    number of lanes, which stands in another file."""
+    """Return the loop over all sets. numba's cache depends on this file and on the closure, so the number of lanes,
+    which is defined in another file, is part of the closure."""
 
     @njit(
         types.float64(
@@ -147,8 +147,8 @@ def _for_lanes(lanes: int) -> Any:
         **OPTIONS,
     )
     def minors_of(C, items, weights, groups, thread, threads, delta, each, work, logdet):  # type: ignore[no-untyped-def]
-        """A thread's part of Σ w log det C_Y; unless they are empty, Σ w C_Y⁻ᵀ is added to delta, and every log det C_Y
-        written to `each`. `work` has room for LANES minors of the largest size."""
+        """Return a thread's part of Σ w log det C_Y. Unless they are empty, add Σ w C_Y⁻ᵀ to delta, and write every
+        log det C_Y to `each`. `work` is a buffer for LANES minors of the largest size."""
         _ = lanes
         total = 0.0
         for group in range(len(groups)):

