@@ -1,35 +1,55 @@
-"""Baskets: item sets of lists, matrices and tables, put together and divided."""
+"""Baskets: item sets with weights, identifiers and times over a catalogue."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Seed
+from dpplearn.arrays import Floats, Ints, Items, Seed, read_only
+from dpplearn.data.blocks import Blocks, SizeGroup, grouped, in_blocks
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.checks import as_ids, as_weights
-from dpplearn.data.conversion import pairs_by_label, pairs_of_lists, pairs_of_matrix
-from dpplearn.data.filtering import FilteredSets
-from dpplearn.data.merging import merged
-from dpplearn.data.times import as_times, joined_times
-from dpplearn.data.unknown import LeftOut, check_unknown
-from dpplearn.data.weights import are_counts, can_be_divided, effective_number, fold_weights, without_replacement
-from dpplearn.errors import InputError
+from dpplearn.data.times import Times, as_times, cut, joined_times
+from dpplearn.data.unknown import ADVICE, SHOWN, LeftOut, check_unknown
+from dpplearn.data.validate import (
+    as_ids,
+    as_rows,
+    as_weights,
+    pairs_by_label,
+    pairs_of_lists,
+    pairs_of_matrix,
+    warn_of_repeats,
+)
+from dpplearn.data.weights import (
+    Totals,
+    are_counts,
+    can_be_divided,
+    effective_number,
+    fold_weights,
+    item_weights,
+    pair_weights,
+    without_replacement,
+)
+from dpplearn.errors import InputError, InputWarning, whole_number
+from dpplearn.utils.text import contents, count
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
-class Baskets(FilteredSets):
-    """Item sets, one weight each, over a catalogue. Immutable.
+@dataclass(frozen=True, eq=False, repr=False)
+class Baskets:
+    """Item sets with weights over a catalogue. Immutable.
 
-    Made by `from_lists`, `from_matrix`, `from_table` or `read_baskets`, which check what comes in.
-    Basket i holds the positions `indices[offsets[i]:offsets[i + 1]]`, ascending, and `ids[i]` is what a table calls it;
-    lists call baskets nothing, and `ids` is None. `times[i]` is when it came about, and `times` is None where nothing
-    tells.
+    Made by `from_lists`, `from_matrix`, `from_table` or `read_baskets`, which validate their input. Basket i holds the
+    positions `indices[offsets[i]:offsets[i + 1]]` of the catalogue, ascending. `ids` and `times` are None if the
+    baskets have none. All operations keep the identifiers and times of the baskets that they keep.
 
     Examples
     --------
@@ -39,6 +59,20 @@ class Baskets(FilteredSets):
     >>> baskets[0]
     ('bib', 'crib')
     """
+
+    indices: Items
+    offsets: Ints
+    weights: Floats
+    catalogue: Catalogue
+    ids: npt.NDArray[Any] | None = None
+    times: Times | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.indices, self.offsets, self.weights, self.ids, self.times):
+            if array is not None:
+                read_only(array)
+
+    # Construction.
 
     @classmethod
     def from_lists(
@@ -51,22 +85,21 @@ class Baskets(FilteredSets):
         ids: Sequence[Any] | None = None,
         times: Sequence[Any] | None = None,
     ) -> Baskets:
-        """One list of items per basket.
+        """Return the baskets of lists of items.
 
         Parameters
         ----------
         baskets
             Lists of names, or lists of integers.
         items
-            The catalogue: names are looked up in it, and integers are positions in it if its labels are names.
-            Without it the catalogue is the names that occur, sorted, or the integers 0 to `n_items` - 1.
+            The catalogue. Names are looked up in it. Integers are positions in it if its labels are names. By default
+            the names that occur, sorted, or the integers 0 to `n_items` - 1.
         n_items
-            The size of the catalogue where items are integers; by default up to the largest that occurs.
+            Size of the catalogue if items are integers. By default up to the largest that occurs.
         weights
             One per basket; 1 by default.
         ids, times
-            What each basket is called, and when it came about: a date, a time (in UTC where it does not say) or a
-            number.
+            Identifier and time of each basket. Times are dates, times (UTC unless they have a zone) or Unix timestamps.
 
         Returns
         -------
@@ -80,24 +113,23 @@ class Baskets(FilteredSets):
         >>> Baskets.from_lists([[0, 2], []], n_items=4)
         Baskets(2 baskets, 1 empty, 4 items, size 0 to 2, mean 1.00)
         """
-        pairs = pairs_of_lists(baskets, items, n_items, weights)
-        called = None if ids is None else as_ids(ids, pairs.n_baskets)
-        return cls.from_pairs(
-            *pairs._replace(ids=called, times=None if times is None else as_times(times, pairs.n_baskets))
-        )
+        rows, positions, n_baskets, catalogue = pairs_of_lists(baskets, items, n_items)
+        known = None if ids is None else as_ids(ids, n_baskets)
+        moments = None if times is None else as_times(times, n_baskets)
+        return cls.from_pairs(rows, positions, n_baskets, catalogue, weights, known, moments)
 
     @classmethod
     def from_matrix(
         cls, matrix: Any, items: Sequence[Label] | None = None, *, weights: npt.ArrayLike | None = None
     ) -> Baskets:
-        """One row per basket, one column per item.
+        """Return the baskets of a matrix with one row per basket and one column per item.
 
         Parameters
         ----------
         matrix
             Dense or scipy sparse, 0 and 1 (or bool); or a DataFrame of those.
         items
-            The labels of the columns; by default those of a DataFrame, or 0, 1, 2, ...
+            Labels of the columns. By default those of a DataFrame, or 0, 1, 2, ...
         weights
             One per basket; 1 by default.
 
@@ -111,7 +143,7 @@ class Baskets(FilteredSets):
         >>> list(Baskets.from_matrix([[1, 1], [0, 1]], items=["bib", "crib"]))
         [('bib', 'crib'), ('crib',)]
         """
-        return cls.from_pairs(*pairs_of_matrix(matrix, items, weights))
+        return cls.from_pairs(*pairs_of_matrix(matrix, items), weights)
 
     @classmethod
     def from_table(
@@ -134,7 +166,7 @@ class Baskets(FilteredSets):
         Returns
         -------
         Baskets
-            In the order of their identifiers; items, in the order of theirs.
+            In the order of their identifiers.
 
         Examples
         --------
@@ -151,19 +183,63 @@ class Baskets(FilteredSets):
             return transactions.to_baskets()
 
     @classmethod
-    def together(cls, parts: Sequence[Baskets]) -> Baskets:
-        """All baskets of all parts.
+    def from_pairs(
+        cls,
+        rows: npt.NDArray[np.integer[Any]],
+        positions: npt.NDArray[np.integer[Any]],
+        n_baskets: int,
+        catalogue: Catalogue,
+        weights: npt.ArrayLike | None = None,
+        ids: npt.NDArray[Any] | None = None,
+        times: Times | None = None,
+    ) -> Baskets:
+        """Return the baskets of (basket number, item position) pairs. A repeated pair is merged, with a warning.
 
         Parameters
         ----------
-        parts
-            At least one; their items are matched by label.
+        rows, positions
+            Basket numbers and positions in the catalogue, in any order.
+        n_baskets
+            Number of baskets, including those without a pair.
+        catalogue
+            Labels of the items.
+        weights, ids, times
+            One per basket.
 
         Returns
         -------
         Baskets
-            Over the catalogue of the first part, followed by what each of the others adds to it. They have ids, and
-            times, where all parts do.
+            In the order of their numbers.
+
+        Examples
+        --------
+        >>> catalogue = Catalogue.of(["bib", "crib"])
+        >>> list(Baskets.from_pairs(np.array([0, 0, 2]), np.array([0, 1, 1]), 3, catalogue))
+        [('bib', 'crib'), (), ('crib',)]
+        """
+        keys = rows.astype(np.int64) * len(catalogue) + positions
+        if np.any(keys[1:] <= keys[:-1]):
+            distinct = np.unique(keys)
+            warn_of_repeats(len(keys) - len(distinct), rows, keys)
+            keys = distinct
+        rows, positions = np.divmod(keys, len(catalogue))
+        offsets = _offsets(np.bincount(rows, minlength=n_baskets))
+        return cls(positions.astype(np.int32), offsets, as_weights(weights, n_baskets), catalogue, ids, times)
+
+    @classmethod
+    def together(cls, parts: Sequence[Baskets]) -> Baskets:
+        """Concatenate baskets. Items are matched by label.
+
+        Parameters
+        ----------
+        parts
+            At least one.
+
+        Returns
+        -------
+        Baskets
+            Over the catalogue of the first part, followed by the new items of each of the others. They have ids, and
+            times, if all parts do.
 
         Examples
         --------
@@ -171,24 +247,249 @@ class Baskets(FilteredSets):
         [('crib',), ('bib',)]
         """
         if not parts:
-            raise InputError("there are no baskets to put together; expected at least one part, if only to have items")
+            raise InputError("there are no baskets to concatenate; expected at least one part, if only to have items")
         catalogue = Catalogue.union([part.catalogue for part in parts])
         parts = [part.over(catalogue) for part in parts]
-        sizes = np.concatenate([part.sizes for part in parts])
-        indices, weights = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "weights"))
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        indices, weights, sizes = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "weights", "sizes")
+        )
         ids = [part.ids for part in parts if part.ids is not None]
-        called = np.concatenate(ids) if len(ids) == len(parts) else None
+        known = np.concatenate(ids) if len(ids) == len(parts) else None
         times = joined_times([part.times for part in parts])
-        return cls(indices, offsets, as_weights(weights, len(sizes)), catalogue, called, times)
+        return cls(indices, _offsets(sizes), as_weights(weights, len(sizes)), catalogue, known, times)
 
-    def as_counts(self) -> Baskets:
-        """Weights that are not counts scaled to add up to the number of baskets that they are worth.
+    # Content.
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @overload
+    def __getitem__(self, row: int) -> tuple[Label, ...]: ...
+    @overload
+    def __getitem__(self, row: slice) -> Baskets: ...
+    def __getitem__(self, row: int | slice) -> tuple[Label, ...] | Baskets:
+        """Return the items of one basket, or some of the baskets."""
+        if isinstance(row, slice):
+            return self.subset(np.arange(len(self))[row])
+        return self.catalogue.select(self.positions(range(len(self))[row]))
+
+    def __iter__(self) -> Iterator[tuple[Label, ...]]:
+        return (self[row] for row in range(len(self)))
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return f"Baskets(0 baskets, {count(self.n_items, 'item')})"
+        weighted = "" if np.all(self.weights == 1) else f", total weight {self.total_weight:g}"
+        n_empty = np.count_nonzero(self.sizes == 0)
+        empty = f", {n_empty:,} empty" if n_empty else ""
+        items = count(self.n_items, "named item" if self.catalogue.named else "item")
+        return (
+            f"Baskets({count(len(self), 'basket')}{empty}, {items}, "
+            f"size {self.sizes.min()} to {self.sizes.max()}, mean {self.sizes.mean():.2f}{weighted})"
+        )
+
+    def positions(self, row: int) -> Items:
+        """Return the positions in the catalogue of the items of a basket.
+
+        Parameters
+        ----------
+        row
+            Number of the basket.
+
+        Returns
+        -------
+        array of int32
+            Ascending.
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).positions(1).tolist()
+        [1]
+        """
+        return self.indices[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def items(self) -> tuple[Label, ...]:
+        """The labels of the catalogue."""
+        return self.catalogue.labels
+
+    @property
+    def n_items(self) -> int:
+        """The size of the catalogue."""
+        return len(self.catalogue)
+
+    @cached_property
+    def total_weight(self) -> float:
+        """The sum of the weights."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The number of items of each basket."""
+        return read_only(np.diff(self.offsets))
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Sums over all baskets."""
+        return Totals.of(self)
+
+    @cached_property
+    def n_units(self) -> int:
+        """The number of baskets that a split can separate: the sum of the weights if they are counts, or the rows."""
+        return int(self.total_weight) if can_be_divided(self.weights) else len(self)
+
+    @cached_property
+    def by_size(self) -> tuple[SizeGroup, ...]:
+        """The baskets grouped by size, smallest first."""
+        return grouped(self.indices, self.offsets)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The baskets in the layout of the compiled loops."""
+        return in_blocks(self.indices, self.offsets, self.weights, self.n_items)
+
+    def frequencies(self) -> Floats:
+        """Return m_i, the weighted share of baskets with item i.
+
+        Returns
+        -------
+        array (n_items,)
+            In the order of the catalogue.
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).frequencies().tolist()
+        [0.5, 1.0]
+        """
+        return item_weights(self) / self.totals.positive_weight
+
+    def pair_frequencies(self) -> Floats:
+        """Return m_ij, the weighted share of baskets with both i and j.
+
+        Returns
+        -------
+        array (n_items, n_items)
+            Symmetric, with m_i on the diagonal.
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).pair_frequencies().tolist()
+        [[0.5, 0.5], [0.5, 1.0]]
+        """
+        return pair_weights(self) / self.totals.positive_weight
+
+    # Some of the baskets, or other weights.
+
+    def subset(self, rows: npt.ArrayLike) -> Baskets:
+        """Return some of the baskets, over the same catalogue.
+
+        Parameters
+        ----------
+        rows
+            Basket numbers, or a mask with one value per basket.
 
         Returns
         -------
         Baskets
-            The same sets.
+            In the order of the numbers.
+
+        Examples
+        --------
+        >>> list(Baskets.from_lists([["bib"], ["crib"], ["cot"]]).subset([2, 0]))
+        [('cot',), ('bib',)]
+        """
+        rows = as_rows(rows, len(self))
+        sizes = self.sizes[rows]
+        offsets = _offsets(sizes)
+        flat = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        ids, times = (None if each is None else each[rows] for each in (self.ids, self.times))
+        return Baskets(self.indices[flat], offsets, self.weights[rows], self.catalogue, ids, times)
+
+    def since(self, time: Any) -> Baskets:
+        """Return the baskets from a time on.
+
+        Parameters
+        ----------
+        time
+            A date or a time, as text such as "2026-03-01" or "2026-03-01T12:00" or as a Python, numpy or pandas value,
+            in UTC unless it has a zone; or a Unix timestamp.
+
+        Returns
+        -------
+        Baskets
+            Over the same catalogue.
+
+        Examples
+        --------
+        >>> list(Baskets.from_lists([["bib"], ["crib"]], times=["2026-02-28", "2026-03-01"]).since("2026-03-01"))
+        [('crib',)]
+        """
+        return self.subset(~cut(self.times, time))
+
+    def before(self, time: Any) -> Baskets:
+        """Return the baskets before a time.
+
+        Parameters
+        ----------
+        time
+            As for `since`.
+
+        Returns
+        -------
+        Baskets
+            Over the same catalogue.
+
+        Examples
+        --------
+        >>> list(Baskets.from_lists([["bib"], ["crib"]], times=["2026-02-28", "2026-03-01"]).before("2026-03-01"))
+        [('bib',)]
+        """
+        return self.subset(cut(self.times, time))
+
+    def weighted(self, weights: npt.NDArray[Any]) -> Baskets:
+        """Return the baskets with other weights, without those of weight 0.
+
+        Parameters
+        ----------
+        weights
+            One per basket, 0 or more.
+
+        Returns
+        -------
+        Baskets
+
+        Examples
+        --------
+        >>> list(Baskets.from_lists([["bib"], ["crib"]]).weighted(np.array([0, 3])))
+        [('crib',)]
+        """
+        return replace(self, weights=weights.astype(float)).subset(weights > 0)
+
+    def reweighted(self, factor: float) -> Baskets:
+        """Return the same baskets with all weights multiplied by a factor.
+
+        Parameters
+        ----------
+        factor
+            0 or more.
+
+        Returns
+        -------
+        Baskets
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib"], ["crib"]], weights=[1, 2]).reweighted(10).weights.tolist()
+        [10.0, 20.0]
+        """
+        return replace(self, weights=self.weights * factor)
+
+    def as_counts(self) -> Baskets:
+        """Return the same baskets with weights that sum to the effective number of baskets, unless they are counts.
+
+        Returns
+        -------
+        Baskets
 
         Examples
         --------
@@ -197,27 +498,21 @@ class Baskets(FilteredSets):
         """
         if are_counts(self.weights) or not self.total_weight > 0:
             return self
-        weights = self.weights / self.total_weight * effective_number(self.weights)
-        return replace(self, weights=weights)
-
-    @cached_property
-    def n_units(self) -> int:
-        """How many baskets can fall into different parts: as many as the weights count, or one per row."""
-        return int(self.total_weight) if can_be_divided(self.weights) else len(self)
+        return self.reweighted(effective_number(self.weights) / self.total_weight)
 
     def split(self, fraction: float | None = None, rng: Seed = None, *, before: Any = None) -> tuple[Baskets, Baskets]:
-        """Two random parts; or those before a time, and those from then on.
+        """Split the baskets at random, or by time.
 
-        A weight of 3 among weights that are all counts is three baskets, which may fall into different random parts.
+        If all weights are counts, a weight of 3 is three baskets, which may fall into different random parts.
 
         Parameters
         ----------
         fraction
-            How much of n baskets the first part has: floor(fraction · n).
+            Fraction of the n baskets in the first part, which gets floor(fraction · n).
         rng
             A seed or a generator.
         before
-            A date or a time, instead of a fraction, as `since` takes it.
+            A date or a time instead of a fraction, as for `since`. Earlier baskets are the first part.
 
         Returns
         -------
@@ -239,29 +534,29 @@ class Baskets(FilteredSets):
             given = "both a fraction and before= were given" if before is not None else f"fraction is {fraction!r}"
             raise InputError(f"{given}; expected a number between 0 and 1, or a time as before=")
         rng = np.random.default_rng(rng)
-        cut = int(fraction * self.n_units + 1e-9)  # 0.7 · 10 is a hair below 7 in floating point for some lengths
+        n_first = int(fraction * self.n_units + 1e-9)  # for some n, 0.7 · n is a rounding error below an integer
         if can_be_divided(self.weights):
-            first = without_replacement(self.weights.astype(np.int64), cut, rng)
+            first = without_replacement(self.weights.astype(np.int64), n_first, rng)
             return self.weighted(first), self.weighted(self.weights - first)
         order = rng.permutation(len(self))
-        return self.subset(order[:cut]), self.subset(order[cut:])
+        return self.subset(order[:n_first]), self.subset(order[n_first:])
 
     def folds(self, n: int, rng: np.random.Generator) -> Floats:
-        """The weight of every basket in each of n random folds of (nearly) equal size.
+        """Return the weight of each basket in each of n random folds of (nearly) equal size.
 
         Counts are divided as in `split`.
 
         Parameters
         ----------
         n
-            How many folds.
+            Number of folds.
         rng
             A generator.
 
         Returns
         -------
         array (n, len(self))
-            The weights of a basket add up to its own.
+            The weights of a basket sum to its own.
 
         Examples
         --------
@@ -271,27 +566,271 @@ class Baskets(FilteredSets):
         return fold_weights(self.weights, n, rng)
 
     def deduplicated(self) -> Baskets:
-        """Equal sets merged, their weights added.
+        """Merge equal sets and add their weights.
 
         Returns
         -------
         Baskets
-            The smallest sets first, then by item; empty baskets are kept as one. Without ids and times, of which equal
-            sets may have many.
+            Smallest sets first, then by item. Empty baskets are kept as one. Without ids and times, because equal sets
+            may have several.
 
         Examples
         --------
         >>> Baskets.from_lists([["crib"], ["bib"], ["crib"]]).deduplicated().weights.tolist()
         [1.0, 2.0]
         """
-        return Baskets(*merged(self.by_size, self.weights, self.n_items), self.catalogue)
+        indices, weights, sizes = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0, np.int64)]
+        for group in self.by_size:
+            order, starts = _equal_sets(group.sets, self.weights[group.rows], self.n_items)
+            indices.append(group.sets[order[starts]].reshape(-1))
+            weights.append(np.add.reduceat(self.weights[group.rows[order]], starts))
+            sizes.append(np.full(len(starts), group.sets.shape[1]))
+        return Baskets(
+            np.concatenate(indices), _offsets(np.concatenate(sizes)), np.concatenate(weights), self.catalogue
+        )
+
+    # Other items. If no basket was empty, baskets that lose all their items are removed: they say nothing about the
+    # items that are left, and the sets stay nonempty.
+
+    def most_frequent(self, n: int) -> Baskets:
+        """Keep only the n most frequent items.
+
+        Parameters
+        ----------
+        n
+            Maximum number of items; of equally frequent ones, the first in the catalogue.
+
+        Returns
+        -------
+        Baskets
+            Over these items in the order of the catalogue. Baskets without any of them are removed, unless some were
+            empty before.
+
+        Examples
+        --------
+        >>> list(Baskets.from_lists([["bib", "crib"], ["crib"], ["bib", "cot"], ["cup"]]).most_frequent(2))
+        [('bib', 'crib'), ('crib',), ('bib',)]
+        """
+        frequency = self.frequencies()
+        kept = np.argsort(-frequency, kind="stable")[: whole_number("n", n, 1)]
+        return self._only(kept[(frequency[kept] > 0) | (kept == kept[0])])  # a catalogue cannot be empty
+
+    def min_count(self, least: float) -> Baskets:
+        """Keep only items in at least `least` baskets.
+
+        Parameters
+        ----------
+        least
+            Number of baskets; a basket counts with its weight.
+
+        Returns
+        -------
+        Baskets
+            As for `most_frequent`.
+
+        Examples
+        --------
+        >>> list(Baskets.from_lists([["bib", "crib"], ["crib"], ["bib", "cot"]]).min_count(2))
+        [('bib', 'crib'), ('crib',), ('bib',)]
+        """
+        if isinstance(least, bool | str) or not 0 <= least < np.inf:
+            raise InputError(f"min_count is {least!r}; expected a number of baskets, 0 or more")
+        counts = item_weights(self)
+        kept = np.flatnonzero(counts >= least)
+        if not len(kept):
+            most = int(counts.argmax())
+            known = f"the most frequent, {self.items[most]!r}, is in {counts[most]:g}"
+            raise InputError(f"no item is in {least:g} baskets or more; {known}")
+        return self._only(kept)
+
+    def of_items(self, items: Iterable[Any]) -> Baskets:
+        """Keep only some items.
+
+        Parameters
+        ----------
+        items
+            Labels. A warning names those that the catalogue does not have.
+
+        Returns
+        -------
+        Baskets
+            As for `most_frequent`.
+
+        Examples
+        --------
+        >>> list(Baskets.from_lists([["bib", "crib"], ["crib"], ["cot"]]).of_items(["crib", "cot"]))
+        [('crib',), ('crib',), ('cot',)]
+        """
+        if isinstance(items, str | bytes):
+            raise InputError(f"got the single item {items!r} where a list of items was expected; write [{items!r}]")
+        wanted = list(dict.fromkeys(items))
+        known = [item for item in wanted if item in self.catalogue]
+        missing = [item for item in wanted if item not in self.catalogue]
+        if not known:
+            theirs = f"the baskets have {count(self.n_items, 'item')}, from {self.items[0]!r} to {self.items[-1]!r}"
+            which = f"none of the items to keep ({contents(wanted[:SHOWN])})" if wanted else "no item"
+            raise InputError(f"{which} is in the baskets; {theirs}")
+        if missing:
+            what = f"{len(missing)} of {count(len(wanted), 'item')} to keep are in no basket"
+            warnings.warn(f"{what} (for instance {contents(missing[:SHOWN])})", InputWarning, stacklevel=2)
+        return self._only(self.catalogue.positions(dict.fromkeys(map(str, known))))
+
+    def _only(self, kept: Ints) -> Baskets:
+        known, left_out = self.identified().known_to(Catalogue(self.catalogue.select(np.sort(kept))))
+        if (self.sizes[self.weights > 0] == 0).any():
+            return known
+        return known.subset(np.delete(np.arange(len(self)), left_out.emptied))
+
+    def identified(self) -> Baskets:
+        """Return the baskets with their numbers as `ids`, if they have none.
+
+        Returns
+        -------
+        Baskets
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib"], ["crib"], ["cot"]]).identified().subset([2, 0]).ids.tolist()
+        [2, 0]
+        """
+        return self if self.ids is not None else replace(self, ids=np.arange(len(self)))
+
+    def over(self, catalogue: Catalogue, unknown: str = "error") -> Baskets:
+        """Return the same baskets over another catalogue. Items are matched by label.
+
+        Parameters
+        ----------
+        catalogue
+            The other items.
+        unknown
+            What to do about items that it does not have: "error", or "drop" to leave them out with a warning. A basket
+            of unknown items is then empty.
+
+        Returns
+        -------
+        Baskets
+            In the same order.
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["crib"]]).over(Catalogue.of(["bib", "crib"])).items
+        ('bib', 'crib')
+        """
+        check_unknown(unknown)
+        known, left_out = self.known_to(catalogue)
+        if left_out and unknown == "error":
+            first = int(np.flatnonzero(catalogue.translation(self.catalogue)[self.indices] < 0)[0])
+            row = int(np.searchsorted(self.offsets, first, side="right")) - 1
+            raise InputError(f"basket {row}: {catalogue.unknown(self.items[self.indices[first]])} {ADVICE}")
+        left_out.warn()
+        return known
+
+    def known_to(self, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:
+        """Return the same baskets over another catalogue, and what it does not have of them.
+
+        Parameters
+        ----------
+        catalogue
+            The other items, which are matched by label.
+
+        Returns
+        -------
+        Baskets, LeftOut
+            As many baskets, and the items that were left out.
+
+        Examples
+        --------
+        >>> known, left_out = Baskets.from_lists([["bib", "crib"], ["crib"]]).known_to(Catalogue.of(["bib"]))
+        >>> list(known), left_out.n_items, left_out.emptied.tolist()
+        ([('bib',), ()], 2, [1])
+        """
+        if catalogue is self.catalogue or catalogue == self.catalogue:
+            return self, LeftOut()
+        position = catalogue.translation(self.catalogue)[self.indices]
+        rows = np.repeat(np.arange(len(self)), self.sizes)
+        known = position >= 0
+        left_out = LeftOut.of(self.indices[~known], rows[~known], self.sizes, self.items)
+        own = self.weights, self.ids, self.times
+        return Baskets.from_pairs(rows[known], position[known], len(self), catalogue, *own), left_out
+
+    # Other forms.
+
+    def to_matrix(self) -> csr_matrix:
+        """Return a matrix with one row per basket, one column per item, and 1 for each item of a basket.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix
+            Of float32, as implicit and LightFM take it. Weights are not part of it.
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["bib", "crib"], ["crib"]]).to_matrix().toarray().tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+        """
+        from scipy.sparse import csr_matrix
+
+        ones = np.ones(len(self.indices), dtype=np.float32)
+        return csr_matrix((ones, self.indices.copy(), self.offsets.copy()), shape=(len(self), self.n_items))
+
+    def to_table(self) -> dict[str, npt.NDArray[Any]]:
+        """Return a table with one row per item of a basket.
+
+        Returns
+        -------
+        dict of arrays
+            The columns basket (identifier or number), item, weight and, if there are times, time, for
+            `pandas.DataFrame`, `polars.DataFrame` or `pyarrow.table`. An empty basket has no row.
+
+        Examples
+        --------
+        >>> import pandas
+        >>> print(pandas.DataFrame(Baskets.from_lists([["bib", "crib"], ["crib"]]).to_table()))
+           basket  item  weight
+        0       0   bib     1.0
+        1       0  crib     1.0
+        2       1  crib     1.0
+        """
+        labels = np.array(self.items, dtype=object if self.catalogue.named else None)
+        rows = np.repeat(np.arange(len(self)), self.sizes)
+        return {
+            "basket": rows if self.ids is None else self.ids[rows],
+            "item": labels[self.indices],
+            "weight": self.weights[rows],
+            **({} if self.times is None else {"time": self.times[rows]}),
+        }
+
+
+def _offsets(sizes: npt.NDArray[Any]) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _equal_sets(sets: Items, weights: Floats, n_items: int) -> tuple[Ints, Ints]:
+    """Return an order of the rows in which equal sets are neighbours, and where each distinct set begins in it.
+
+    Lexicographic, and by weight among equal sets, so that sums of weights do not depend on the order of the rows.
+    """
+    n, size = sets.shape
+    per_key = max(1, int(62 // np.log2(max(n_items, 2))))  # items that fit into one 64-bit key
+    keys = []
+    for start in range(0, size, per_key):
+        key = np.zeros(n, dtype=np.int64)
+        for column in range(start, min(start + per_key, size)):
+            key = key * n_items + sets[:, column]
+        keys.append(key)
+    by_weight = [] if np.all(weights == weights[0]) else [weights]
+    order = np.lexsort([*by_weight, *keys[::-1]]) if by_weight or keys else np.arange(n)
+    new = np.zeros(n, dtype=bool)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    return order, np.flatnonzero(new)
 
 
 def as_baskets(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue | None = None) -> Baskets:
-    """Baskets as they are, or made of lists; with a catalogue, over it, their items found by label.
+    """Return baskets as they are, or make them from lists; with a catalogue, over it, items matched by label.
 
-    Without a catalogue lists are what `Baskets.from_lists` takes. With one, nothing is found by position: integers are
-    labels too.
+    With a catalogue, integers are labels and not positions.
     """
     if not isinstance(baskets, Baskets) and hasattr(baskets, "total_weight"):
         raise InputError("these baskets are in parts, and for this all must be in one place; pass them as Baskets")
@@ -303,8 +842,7 @@ def as_baskets(baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue 
 def known_baskets(
     baskets: Baskets | Iterable[Iterable[Any]], catalogue: Catalogue, unknown: str
 ) -> tuple[Baskets, LeftOut]:
-    """Baskets over a catalogue, to be judged: where items that it does not have are dropped, without the baskets that
-    held nothing else, as nothing is known of them."""
+    """Return baskets over a catalogue for evaluation. With unknown="drop", baskets of unknown items are removed."""
     if check_unknown(unknown) == "error":
         return as_baskets(baskets, catalogue), LeftOut()
     known, left_out = _by_label(baskets, catalogue).identified().known_to(catalogue)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpplearn.data.catalogue import Catalogue, Label, as_label
-from dpplearn.data.checks import is_null
 from dpplearn.data.transactions import Rows, read_rows
+from dpplearn.data.validate import is_null
 from dpplearn.errors import InputError
 from dpplearn.utils.text import contents, count
 

@@ -18,7 +18,6 @@ import numpy as np
 from dpplearn.arrays import Bools, Floats, Ints, Items
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
-from dpplearn.data.item_sets import ItemSets
 from dpplearn.data.parts import AnyBaskets, Parts
 from dpplearn.errors import InputError
 
@@ -306,7 +305,7 @@ def _of_table(counts: Floats) -> Iterator[tuple[Ints, Floats]]:
     yield keys, counts.ravel()[keys]
 
 
-def _counted(baskets: ItemSets, batch_size: int) -> Iterator[tuple[Ints, Floats]]:
+def _counted(baskets: Baskets, batch_size: int) -> Iterator[tuple[Ints, Floats]]:
     """Yield keys first · n_items + second of pairs and the weight of each, for one range of first items at a time."""
     indices, n = baskets.indices, baskets.n_items
     row = np.repeat(np.arange(len(baskets), dtype=np.int32), baskets.sizes)

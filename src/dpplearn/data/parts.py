@@ -12,7 +12,7 @@ import numpy as np
 from dpplearn.arrays import Floats, read_only
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.totals import Totals, item_weights, pair_weights
+from dpplearn.data.weights import Totals, item_weights, pair_weights
 from dpplearn.errors import InputError
 from dpplearn.utils.parallel import Function, LocalParts, PartStore
 from dpplearn.utils.text import count
@@ -159,7 +159,7 @@ class Parts:
         >>> Parts.of([Baskets.from_lists([["bib", "crib"], ["crib"]])]).frequencies().tolist()
         [0.5, 1.0]
         """
-        return self.item_weights / self._positive_weight()
+        return self.item_weights / self.totals.positive_weight
 
     def pair_frequencies(self) -> Floats:
         """m_ij, the weighted share of baskets that hold both i and j.
@@ -174,12 +174,7 @@ class Parts:
         >>> Parts.of([Baskets.from_lists([["bib", "crib"], ["crib"]])]).pair_frequencies().tolist()
         [[0.5, 0.5], [0.5, 1.0]]
         """
-        return self.pair_weights / self._positive_weight()
-
-    def _positive_weight(self) -> float:
-        if not self.total_weight > 0:
-            raise InputError(f"{len(self)} baskets with a total weight of {self.total_weight:g}: nothing to count")
-        return self.total_weight
+        return self.pair_weights / self.totals.positive_weight
 
     def sum(self, function: Function, *arguments: Any, threads: int | None = None) -> Any:
         """`function(*arguments, part)` of every part, added up in their order.

@@ -11,9 +11,9 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
-from dpplearn.data.checks import as_array, is_null
 from dpplearn.data.features import as_catalogue
 from dpplearn.data.item_tables import ITEM, read_item_table
+from dpplearn.data.validate import as_array, is_null
 from dpplearn.errors import InputError
 from dpplearn.utils.text import contents, count
 

@@ -158,11 +158,16 @@ class _Group:
         known = {os.path.abspath(each): path for each, path in zip(self.files, self.paths, strict=False)}
         return known.get(os.path.abspath(file), self.paths[0]) if file else self.paths[0]
 
+    def raw(self, n_columns: int) -> str:
+        """Return SQL for the raw values of a row of `scan`."""
+        values = ["trim(line)"] if self.format == "json" else [f"CAST(c{n} AS VARCHAR)" for n in range(n_columns)]
+        return f"[{', '.join(values)}]"
+
     def scan(self, places: Sequence[int], number: int) -> str:
-        """Return a query for some columns as c0, c1, ..., with file, row and the raw values of the row."""
+        """Return a query for some columns as c0, c1, ..., with file, row and, for JSON, the line."""
         values = [f"n{place}" for place in places]
         named = ", ".join(f"n{place}" for place in range(len(self.names)))
-        file, row, raw = "filename", "NULL", f"[{', '.join(f'CAST({value} AS VARCHAR)' for value in values)}]"
+        file, row, line = "filename", "NULL", ""
         rejects = f"store_rejects = true, rejects_table = 'rejects_{number}', rejects_scan = 'scans_{number}'"
         text = f"auto_detect = false, filename = true, hive_partitioning = false, max_line_size = {MAX_LINE_BYTES}"
         if self.format == "frame":
@@ -182,13 +187,13 @@ class _Group:
                 f"CASE WHEN found[2][{n}] NOT IN ('ARRAY', 'OBJECT') THEN found[1][{n}] END"
                 for n in range(1, len(places) + 1)
             ]
-            raw = "[trim(line)]"
+            line = ", line"
         else:
             types = ", ".join(f"'n{place}': 'VARCHAR'" for place in range(len(self.names)))
             how = f"header = true, delim = {sql_text(self.delimiter)}, quote = '\"', escape = '\"', comment = ''"
             table = f"read_csv({sql_files(self.files)}, {how}, nullstr = '', columns = {{{types}}}, {text}, {rejects})"
         chosen = ", ".join(f"{value} AS c{number}" for number, value in enumerate(values))
-        return f"SELECT {chosen}, {file} AS file, {row} AS row, {raw} AS raw FROM {table}"
+        return f"SELECT {chosen}, {file} AS file, {row} AS row{line} FROM {table}"
 
     def records(self, path: str, places: Sequence[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Yield the raw values of each row of a text file, with the line on which it begins."""
@@ -322,7 +327,7 @@ class Transactions:
         rejected: list[Reject] = []
         for number, (group, scan) in enumerate(zip(groups, scans, strict=True)):
             with explained(source_name(group.paths)):
-                run(f"INSERT INTO {rows} {self._usable(scan, types[number], integers)}").fetchall()
+                run(f"INSERT INTO {rows} {self._usable(group, scan, types[number], integers)}").fetchall()
             rejected += _rejected_lines(self.connection, group, number)
         self.rejects = _summary([*rejected, *self._unusable(groups, places)])
         plain = {column: self._one(f"SELECT {_all_plain(column)} FROM {rows} WHERE reason IS NULL") for column in TEXTS}
@@ -358,7 +363,7 @@ class Transactions:
             raise InputError(f"column {column!r} of {group.paths[0]} holds {kind}; expected {wanted}")
         return found
 
-    def _usable(self, scan: str, types: dict[str, str], integers: bool) -> str:
+    def _usable(self, group: _Group, scan: str, types: dict[str, str], integers: bool) -> str:
         """Return a query for all columns of the table, with the reason why a row cannot be used, or null."""
         values = {
             "category": sql_text(ONE_CATEGORY),
@@ -379,10 +384,11 @@ class Transactions:
             tests.append(("NOT coalesce(isfinite(time), false)", f"no date or time in column {names['time']!r}"))
         reason = " ".join(f"WHEN {test} THEN {sql_text(words)}" for test, words in tests)
         chosen = ", ".join(f"{values[role]} AS {role}" for role in ("basket", "item", "category", "weight", "time"))
-        of_bad = ", ".join(f"CASE WHEN reason IS NOT NULL THEN {name} END" for name in ("file", "row", "raw"))
+        raw = group.raw(len(types))
+        of_bad = ", ".join(f"CASE WHEN reason IS NOT NULL THEN {name} END" for name in ("file", "row", raw))
         return f"""
             SELECT basket, item, category, weight, time, reason, {of_bad}
-            FROM (SELECT *, CASE {reason} END AS reason FROM (SELECT {chosen}, file, row, raw FROM ({scan})))
+            FROM (SELECT *, CASE {reason} END AS reason FROM (SELECT *, {chosen} FROM ({scan})))
         """
 
     def _unusable(self, groups: Sequence[_Group], places: Sequence[Sequence[int]]) -> Iterator[Reject]:

@@ -1,58 +1,66 @@
-"""What the weights of baskets mean: counts if they are whole numbers, importances otherwise."""
+"""Weights of baskets: counts if they are whole numbers, importances otherwise; and weighted sums over baskets."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpplearn.arrays import Floats, Ints
+from dpplearn.errors import InputError
 
-NUMPYS_MOST = 10**9  # baskets that numpy draws from without replacement; it takes no more
+if TYPE_CHECKING:
+    from dpplearn.data.baskets import Baskets
+
+MAX_EXACT = 2**53  # the largest sum of counts that is exact
+MAX_HYPERGEOMETRIC = 10**9  # the limit of numpy's multivariate hypergeometric distribution
 
 
 def are_counts(weights: Floats) -> bool:
-    """Whether the weights say how many baskets there were of each kind."""
-    return bool(np.all(weights == np.round(weights)) and weights.sum() < 2**53)
+    """Return whether the weights are numbers of baskets."""
+    return bool(np.all(weights == np.round(weights)) and weights.sum() < MAX_EXACT)
 
 
 def effective_number(weights: Floats) -> float:
-    """How many baskets weights stand for: their sum if they are counts, else (Σw)²/Σw². [Kish65]"""
+    """Return the number of baskets that weights are worth: their sum if counts, else (Σw)²/Σw². [Kish65]"""
     weights = weights[weights > 0]
     if are_counts(weights):
         return float(weights.sum())
-    weights = weights / weights.max()  # their squares may be too small for numbers, or too large
+    weights = weights / weights.max()  # squares may underflow or overflow
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def in_variance(weights: Floats) -> Floats:
-    """What a squared deviation counts in the variance of Σ w x: w where there were w baskets, else w²."""
+    """Return the factor of a squared deviation in the variance of Σ w x: w for counts, else w²."""
     return weights if are_counts(weights) else weights**2
 
 
 def can_be_divided(weights: Floats) -> bool:
-    """Whether some weight stands for several baskets, which may then fall into different parts."""
+    """Return whether some weight is a count above 1, so that a split can divide it."""
     return are_counts(weights) and bool(np.any(weights > 1))
 
 
-def without_replacement(counts: Ints, n: int, rng: np.random.Generator) -> Ints:
-    """How many of each kind are among n baskets drawn at random: multivariate hypergeometric, of any total.
+def without_replacement(counts: Ints, n: int, rng: np.random.Generator, limit: int = MAX_HYPERGEOMETRIC) -> Ints:
+    """Return how many of each kind are among n baskets drawn at random: multivariate hypergeometric, of any total.
 
-    Binomials of any one probability, given that they add up to m, are such a draw of m; to be n in all, a draw of what
-    is too much is taken back, or one of what is missing is added.
+    Binomials with the same probability, given their sum m, are such a draw of m. A further draw removes what is above
+    n, or adds what is missing.
     """
     if not n:
         return np.zeros_like(counts)
     total = int(counts.sum())
-    if total < NUMPYS_MOST:
+    if total < limit:
         return np.asarray(rng.multivariate_hypergeometric(counts, n, method="marginals"))
     about = rng.binomial(counts, n / total)
     missing = n - int(about.sum())
     if missing < 0:
-        return about - without_replacement(about, -missing, rng)
-    return about + without_replacement(counts - about, missing, rng)
+        return about - without_replacement(about, -missing, rng, limit)
+    return about + without_replacement(counts - about, missing, rng, limit)
 
 
 def fold_weights(weights: Floats, n: int, rng: np.random.Generator) -> Floats:
-    """The weight of every basket in each of n random folds of (nearly) equal size. (n, len(weights))"""
+    """Return the weight of every basket in each of n random folds of (nearly) equal size, (n, len(weights))."""
     if not can_be_divided(weights):
         fold_of = rng.permutation(len(weights)) % n
         return np.where(fold_of == np.arange(n)[:, None], weights, 0)
@@ -61,3 +69,88 @@ def fold_weights(weights: Floats, n: int, rng: np.random.Generator) -> Floats:
         found[fold] = without_replacement(left, -(-int(left.sum()) // (n - fold)), rng)
         left -= found[fold].astype(np.int64)
     return found
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over baskets, which add up over parts. Baskets of weight 0 count only in `n_baskets` and `n_held`."""
+
+    n_baskets: int
+    n_held: int  # items, each as often as it is held
+    n_empty: int
+    largest: int  # items of one basket, whatever its weight
+    weight: float
+    empty_weight: float
+    whole: bool  # whether every weight is a whole number
+    heaviest: float  # the largest weight
+    squares: float  # Σ (w / heaviest)²; plain squares may underflow or overflow
+
+    @classmethod
+    def of(cls, sets: Baskets) -> Totals:
+        weights, empty = sets.weights, sets.sizes == 0
+        heaviest = float(weights.max(initial=0.0))
+        relative = weights / heaviest if heaviest > 0 else weights
+        return cls(
+            n_baskets=len(weights),
+            n_held=len(sets.indices),
+            n_empty=int((empty & (weights > 0)).sum()),
+            largest=int(sets.sizes.max(initial=0)),
+            weight=sets.total_weight,
+            empty_weight=float(weights[empty].sum()),
+            whole=bool(np.all(weights == np.round(weights))),
+            heaviest=heaviest,
+            squares=float((relative**2).sum()),
+        )
+
+    def __add__(self, other: Totals) -> Totals:
+        heaviest = max(self.heaviest, other.heaviest)
+        scaled = [each.squares * (each.heaviest / heaviest) ** 2 if heaviest else 0.0 for each in (self, other)]
+        return Totals(
+            self.n_baskets + other.n_baskets,
+            self.n_held + other.n_held,
+            self.n_empty + other.n_empty,
+            max(self.largest, other.largest),
+            self.weight + other.weight,
+            self.empty_weight + other.empty_weight,
+            self.whole and other.whole,
+            heaviest,
+            sum(scaled),
+        )
+
+    @property
+    def positive_weight(self) -> float:
+        """The total weight, if it is positive."""
+        if not self.weight > 0:
+            raise InputError(f"{self.n_baskets} baskets with a total weight of {self.weight:g}: nothing to count")
+        return self.weight
+
+    @property
+    def mean_size(self) -> float:
+        """Items per basket."""
+        return self.n_held / self.n_baskets
+
+    @property
+    def are_counts(self) -> bool:
+        """Whether the weights are numbers of baskets."""
+        return self.whole and self.weight < MAX_EXACT
+
+    @property
+    def effective_number(self) -> float:
+        """The number of baskets that the weights are worth: their sum if they are counts, else (Σw)²/Σw². [Kish65]"""
+        return self.weight if self.are_counts else (self.weight / self.heaviest) ** 2 / self.squares
+
+
+def item_weights(sets: Baskets) -> Floats:
+    """Return the weight of the baskets with each item."""
+    return np.bincount(sets.indices, np.repeat(sets.weights, sets.sizes), sets.n_items).astype(float)
+
+
+def pair_weights(sets: Baskets) -> Floats:
+    """Return the weight of the baskets with both of every two items, (n_items, n_items)."""
+    from scipy.sparse import csr_array
+
+    shape = (len(sets), sets.n_items)
+    held = csr_array((np.ones(len(sets.indices)), sets.indices, sets.offsets), shape=shape)
+    weighted = csr_array((np.repeat(sets.weights, sets.sizes), sets.indices, sets.offsets), shape=shape)
+    pairs: Floats = (held.T @ weighted).toarray()
+    return pairs

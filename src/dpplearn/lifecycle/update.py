@@ -13,7 +13,7 @@ from dpplearn.arrays import Floats, Ints, Seed
 from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.times import decay, known_times
-from dpplearn.data.totals import item_weights
+from dpplearn.data.weights import item_weights
 from dpplearn.distributions.components import Stack
 from dpplearn.distributions.interaction import Dense
 from dpplearn.errors import InputError

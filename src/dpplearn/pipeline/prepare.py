@@ -172,6 +172,8 @@ def prepare(
         Write into an existing folder whatever it holds. Other files in it are kept, except manifest.json.
     progress : bool, default False
         Show progress on standard error.
+    rules
+        The rules, as keyword arguments:
     drop : list of str
         Items that are not products, such as postage, by identifier or name. `*` and `?` match any characters.
     items : list of str

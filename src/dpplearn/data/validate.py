@@ -1,22 +1,88 @@
-"""What people have, as the flat arrays that `Baskets` is made of: checked, with words for what is wrong."""
+"""Validation of what `Baskets` are made from: lists, matrices, weights, identifiers."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpplearn.arrays import Floats, Ints
-from dpplearn.data.catalogue import Catalogue, is_plain_integer
+from dpplearn.data.catalogue import Catalogue, Label, is_plain_integer
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.text import count
 
+Pairs = tuple[Ints, Ints, int, Catalogue]  # basket numbers, item positions, number of baskets, catalogue
+
+
+def pairs_of_lists(
+    baskets: Iterable[Iterable[Any]],
+    items: Sequence[Label] | None,
+    n_items: int | None,
+) -> Pairs:
+    """Return the pairs of lists of names, or of integers, which are positions unless the catalogue has integers."""
+    rows, flat, n_baskets = _flattened(baskets)
+    catalogue = Catalogue.of(items) if items is not None else None
+    if all_integers(flat) and (catalogue is None or catalogue.named):
+        positions = as_positions(flat, catalogue)
+        if catalogue is None:
+            catalogue = Catalogue.numbered(n_items if n_items is not None else one_more_than_largest(positions))
+        check_range(positions, rows, len(catalogue))
+    else:
+        check_kinds(flat, rows, integers=catalogue is not None and not catalogue.named)
+        catalogue = Catalogue.of(sorted(set(flat))) if catalogue is None else catalogue
+        positions = look_up(flat, rows, catalogue)
+    if n_items not in (None, len(catalogue)):
+        raise InputError(
+            f"n_items is {n_items}, but the catalogue has {count(len(catalogue), 'item')}; pass them all as items="
+        )
+    return rows, positions, n_baskets, catalogue
+
+
+def pairs_by_label(baskets: Iterable[Iterable[Any]], catalogue: Catalogue) -> Pairs:
+    """Return the pairs of lists of labels, which the catalogue need not have."""
+    rows, flat, n_baskets = _flattened(baskets)
+    check_kinds(flat, rows, integers=True)
+    if all(label in catalogue for label in set(flat)):
+        return rows, look_up(flat, rows, catalogue), n_baskets, catalogue
+    theirs = Catalogue(tuple({str(label): label for label in flat}.values()))
+    return rows, look_up(flat, rows, theirs), n_baskets, theirs
+
+
+def _flattened(baskets: Iterable[Iterable[Any]]) -> tuple[Ints, list[Any], int]:
+    check_is_not_a_matrix(baskets)
+    lists = [as_basket(number, basket) for number, basket in enumerate(baskets)]
+    sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+    return np.repeat(np.arange(len(lists)), sizes), list(chain.from_iterable(lists)), len(lists)
+
+
+def pairs_of_matrix(matrix: Any, items: Sequence[Label] | None) -> Pairs:
+    """Return the pairs at which a matrix of zeros and ones is 1."""
+    if items is None and hasattr(matrix, "columns"):
+        items = list(matrix.columns)
+    if not hasattr(matrix, "tocoo"):
+        matrix = as_array(matrix)
+    if matrix.ndim != 2:
+        raise InputError(f"got an array of shape {matrix.shape}; expected (baskets, items)")
+    if items is not None and len(items) != matrix.shape[1]:
+        raise InputError(f"the matrix has {matrix.shape[1]} columns, but items names {len(items)}")
+    catalogue = Catalogue.of(items) if items is not None else Catalogue.numbered(matrix.shape[1])
+    rows, columns, values = nonzero_entries(matrix)
+    wrong = np.flatnonzero(values != 1)
+    if wrong.size:
+        first = wrong[0]
+        raise InputError(
+            f"row {rows[first]}, column {columns[first]} of the matrix holds {values[first]}; "
+            "expected 0 or 1 (binarise counts first, for instance with matrix > 0)"
+        )
+    return rows, columns, matrix.shape[0], catalogue
+
 
 def check_is_not_a_matrix(baskets: Any) -> None:
-    """A row of zeros and ones would pass for a basket of the items 0 and 1."""
+    """Raise an error for a matrix: a row of zeros and ones would be read as a basket of the items 0 and 1."""
     if hasattr(baskets, "tocoo") or getattr(baskets, "ndim", 1) != 1 or hasattr(baskets, "columns"):
         kind = type(baskets).__name__
         raise InputError(
@@ -39,7 +105,7 @@ def as_array(values: Any) -> npt.NDArray[Any]:
 
 
 def as_positions(flat: list[Any], catalogue: Catalogue | None) -> Ints:
-    """Integers as positions; refused where a name in the catalogue could be meant instead."""
+    """Return integers as positions. Raise an error if a name in the catalogue could be meant instead."""
     alike = next((label for label in catalogue.labels if is_plain_integer(str(label))), None) if catalogue else None
     if flat and alike is not None:
         raise InputError(
@@ -53,7 +119,7 @@ def as_positions(flat: list[Any], catalogue: Catalogue | None) -> Ints:
 
 
 def is_null(item: Any) -> bool:
-    """None, NaN, and the nulls of pandas, which have no truth value."""
+    """Return whether a value is None, NaN, or a null of pandas, which has no truth value."""
     if isinstance(item, float | np.floating):
         return bool(np.isnan(item))
     return item is None or type(item).__name__ in ("NAType", "NaTType")
@@ -92,7 +158,7 @@ def check_kinds(flat: list[Any], rows: Ints, *, integers: bool) -> None:
 
 
 def look_up(flat: list[Any], rows: Ints, catalogue: Catalogue) -> Ints:
-    """Where the labels stand in the catalogue; an unknown one is named with its basket."""
+    """Return the positions of labels in the catalogue. The error about an unknown one names its basket."""
     distinct: dict[Any, int] = {}
     for number, label in enumerate(flat):
         try:
@@ -115,7 +181,7 @@ def nonzero_entries(matrix: Any) -> tuple[Ints, Ints, npt.NDArray[Any]]:
 
 
 def as_rows(rows: npt.ArrayLike, n_baskets: int) -> Ints:
-    """Numbers of baskets, given as such, from the end where negative, or as a mask."""
+    """Return basket numbers, given as numbers (negative ones from the end) or as a mask."""
     rows = as_array(rows)
     if rows.dtype == bool:
         if rows.shape != (n_baskets,):
@@ -154,7 +220,7 @@ def as_weights(weights: npt.ArrayLike | None, n_baskets: int) -> Floats:
 
 
 def as_ids(ids: Iterable[Any], n_baskets: int) -> npt.NDArray[Any]:
-    """Integers where all are, texts otherwise."""
+    """Return identifiers as integers if all are integers, as text otherwise."""
     values = list(ids)
     if len(values) != n_baskets:
         raise InputError(f"there are {len(values)} ids, but {n_baskets} baskets; expected one per basket")
