@@ -11,20 +11,20 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from dpplearn.cli.app import program
+from dpplearn.cli.app import COMMANDS, EPILOG, program
 
 Parameter = Any  # an argument or an option, as typer has it
 
 
 def names(parameter: Parameter) -> str:
-    """As it is written in a call."""
+    """Return an argument or option as it is written in a call."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name.upper())
     return ", ".join([*parameter.opts, *parameter.secondary_opts])
 
 
 def value(parameter: Parameter) -> str:
-    """What comes after its name; nothing for flags and arguments."""
+    """Return the value after the name; nothing for flags and arguments."""
     if parameter.param_type_name == "argument" or parameter.is_flag:
         return ""
     kind = getattr(parameter.type_descriptor.annotation, "__name__", "").upper()
@@ -32,7 +32,7 @@ def value(parameter: Parameter) -> str:
 
 
 def remarks(parameter: Parameter) -> str:
-    """The help, the limits, the default."""
+    """Return the help, the limits and the default."""
     limits = [f"at least {parameter.min}"] * (parameter.min is not None)
     limits += [f"at most {parameter.max}"] * (parameter.max is not None)
     given = parameter.default not in (None, False, [], ()) and not callable(parameter.default)
@@ -52,7 +52,7 @@ def panel(parameter: Parameter) -> str:
 
 
 def options(parameters: Iterable[Parameter]) -> Iterator[nodes.Node]:
-    """A list of definitions per group of the help, in its order."""
+    """Yield a list of definitions per group of the help, in its order."""
     shown = [each for each in parameters if not getattr(each, "hidden", False) and each.name != "help"]
     order = list(dict.fromkeys(map(panel, shown)))
     for title, group in groupby(sorted(shown, key=lambda each: order.index(panel(each))), key=panel):
@@ -72,8 +72,9 @@ def section(name: str, command: Any) -> nodes.section:
 
 class CommandLine(SphinxDirective):
     def run(self) -> list[nodes.Node]:
-        group = typer.main.get_command(program())
-        return [nodes.paragraph("", group.epilog), *(section(name, each) for name, each in group.commands.items())]
+        # `program` loads the options of the command that it is called with, and only of that.
+        commands = {name: typer.main.get_command(program([name])).commands[name] for name in COMMANDS}
+        return [nodes.paragraph("", EPILOG), *(section(name, each) for name, each in commands.items())]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -21,7 +21,7 @@ COMMANDS = {
     "fit": "Fit a mixture (default) or a DPP to baskets and save it.",
     "score": "Evaluate a model on held-out baskets, next to baselines.",
     "compare": "Compare models, learners and baselines by cross-validation.",
-    "recommend": "Recommend items to add to a basket, or to every basket of a table.",
+    "recommend": "Recommend items to add to a basket, or to many baskets.",
     "explain": "Explain why a basket makes an item more or less likely.",
     "complete": "Extend a basket to a set of high probability (greedy MAP).",
     "sample": "Draw random sets from a model.",

@@ -1,4 +1,4 @@
-"""How a command ends: whatever a user can put right, or did, is one line on standard error and an exit code."""
+"""How a command ends: an error that a user can correct is one line on standard error and an exit code."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ REPEAT_SECONDS = 0.02  # long enough to leave the code that drops exceptions
 
 
 class UsageError(Exception):
-    """Options that do not go together."""
+    """Options that are not valid, or not valid together."""
 
 
 class Interrupts:
-    """Ctrl-C, and what systems send to a program that should end, all come as a KeyboardInterrupt."""
+    """Signals that end a program, raised as KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -39,7 +39,7 @@ class Interrupts:
         sys.unraisablehook = self.repeat
 
     def take(self, number: int, frame: Any = None) -> None:
-        """What happens when a signal arrives."""
+        """Handle a signal."""
         self.received = number
         if not self._held:
             raise KeyboardInterrupt
@@ -49,10 +49,9 @@ class Interrupts:
 
         Python drops exceptions that are raised in `__del__`, for example of a Dask future, and in callbacks from
         compiled code, for example while LLVM compiles. Without this, one Ctrl-C in a hundred was lost in a fit over a
-        local cluster.
+        local cluster. Other dropped exceptions concern cleaning up and are of no use to a user.
         """
         if self.received is None or not issubclass(dropped.exc_type, KeyboardInterrupt):
-            sys.__unraisablehook__(dropped)
             return
         again = Timer(REPEAT_SECONDS, os.kill, (os.getpid(), self.received))
         again.daemon = True
@@ -61,7 +60,7 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Within, a signal is noted and nothing more: what is under way is too short and too dear to lose."""
+        """Record signals without raising, so that a file is written completely."""
         self._held = True
         try:
             yield
@@ -70,7 +69,7 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """What shells give a program that the signal ended: 130 after Ctrl-C, 143 after SIGTERM."""
+        """The exit code that shells give to a program ended by the signal: 130 for Ctrl-C, 143 for SIGTERM."""
         return 128 + (self.received or signal.SIGINT)
 
 
@@ -78,22 +77,22 @@ INTERRUPTS = Interrupts()
 
 
 def complain(kind: str, text: str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     line = " ".join(part.strip() for part in text.splitlines())
-    with suppress(OSError):  # where nobody hears it, the exit code still tells
+    with suppress(OSError):  # a closed stream; the exit code remains
         print(f"dpplearn: {kind}: {line}", file=sys.stderr, flush=True)
 
 
 def show_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    """In place of `warnings.showwarning`: where in the source a warning about the input arose is of no interest."""
+    """Print a warning; with its place in the source unless it is about the input."""
     where = "" if issubclass(category, InputWarning) else f" ({category.__name__}, {filename}:{lineno})"
     complain("warning", f"{message}{where}")
 
 
 def exit_code(command: Callable[[], int]) -> int:
-    """Run a command, and say in one line what went wrong."""
+    """Run a command and return its exit code; print an error as one line."""
     try:
         code = command()
         sys.stdout.flush()
@@ -108,7 +107,7 @@ def exit_code(command: Callable[[], int]) -> int:
     except InputError as error:
         return _failed(str(error), FAILED)
     except OSError as error:
-        _drop_output()  # a full disk, perhaps
+        _drop_output()  # the disk may be full
         where = f"{error.filename}: " if error.filename else ""
         return _failed(f"{where}{error.strerror or error}", FAILED)
     except MemoryError as error:
@@ -116,7 +115,7 @@ def exit_code(command: Callable[[], int]) -> int:
 
 
 def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> int:
-    """Without typer's own handling of errors, which prints boxes."""
+    """Run a program without typer's own handling of errors, which prints boxes."""
     command = typer.main.get_command(app)
     try:
         with command.make_context(program, arguments) as context:
@@ -134,8 +133,9 @@ def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> int:
 
 
 def _drop_output() -> None:
-    """Python would try once more to write what is left when it leaves, and complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Discard the rest of the output, which Python would try to write again on exit."""
+    with suppress(OSError):  # a stream that is not a file, as in tests
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _failed(text: str, code: int) -> int:

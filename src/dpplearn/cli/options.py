@@ -84,7 +84,7 @@ Columns = Annotated[
         "--columns",
         metavar="NAME=COLUMN,...",
         rich_help_panel=READING,
-        help="Columns of the file, such as basket=order,item=sku,weight=n,time=date. Times are in UTC; a basket has "
+        help="Columns of the file, such as basket=order,item=sku; also weight and time. Times are in UTC; a basket has "
         "the latest of its rows.",
     ),
 ]

@@ -309,7 +309,7 @@ def _remote(where: str) -> Iterator[Any]:
         raise InputError(f"{where} asks for certificates; name them in Dask's configuration (distributed.comm.tls)")
     try:
         client = Client(where, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, MemoryError) as error:  # a web server's answer reads as a huge size
         raise InputError(
             f"no scheduler answers at {where} ({error}); start one with dask scheduler, or check the address"
         ) from None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpplearn.cli.commands.score import Lengths
+from dpplearn.cli.commands.score import AllBaskets, Lengths
 from dpplearn.cli.options import Data, Display, Filter, FixedSeed, Read, one_of
 from dpplearn.cli.output import busy, write
 from dpplearn.learners.symmetric.table import LEARNERS
@@ -39,13 +39,16 @@ def compare(
     folds: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
     k: Lengths = None,
     seed: FixedSeed = 0,
+    all_baskets: AllBaskets = False,
 ) -> None:
     """Compare models, learners and baselines by cross-validation."""
-    from dpplearn.evaluation.evaluation import KS, cross_validate
+    from dpplearn.evaluation.evaluation import KS, MAX_BASKETS, cross_validate
 
     chosen = {name: {"model": name} if name == "mixture" else {"learner": name} for name in learner or ()}
     options = chosen or {name: dict(each) for name, each in MODELS.items()}
     with busy(f"reading {data}", display):
         baskets = filter.filtered(read.baskets(data))
-    result = cross_validate(baskets, options, folds=folds, k=k or KS, rng=seed, progress=display.progress)
+    most = None if all_baskets else MAX_BASKETS
+    limits: dict[str, Any] = {"max_baskets": most, "rng": seed, "progress": display.progress}
+    result = cross_validate(baskets, options, folds=folds, k=k or KS, **limits)
     write(result, display, data=data, folds=folds, seed=seed, models=options)

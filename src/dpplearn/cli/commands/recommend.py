@@ -62,7 +62,7 @@ def recommend(
     unknown: Unknown = "error",
     force: Force = False,
 ) -> None:
-    """Recommend items to add to a basket, or to every basket of a table."""
+    """Recommend items to add to a basket, or to many baskets."""
     if baskets is None:
         check_exclusive({"--output": output, "--columns": columns}, "needs --baskets")
         write(_for_one(models, items or [], k, allow, deny or [], order, unknown), display, model=str(models))

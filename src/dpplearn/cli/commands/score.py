@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,6 +29,8 @@ Lengths = Annotated[
     typer.Option("-k", min=1, help="Number of recommendations; repeat for more. By default 5, 10 and 20."),
 ]
 
+AllBaskets = Annotated[bool, typer.Option("--all", help="Evaluate all baskets, not a sample of 10,000.")]
+
 
 def score(
     model: Model,
@@ -49,11 +51,12 @@ def score(
     output: TableOutput = None,
     k: Lengths = None,
     seed: FixedSeed = 0,
+    all_baskets: AllBaskets = False,
     force: Force = False,
 ) -> None:
     """Evaluate a model on held-out baskets, next to baselines."""
     from dpplearn.evaluation.baselines import INDEPENDENT
-    from dpplearn.evaluation.evaluation import KS, evaluate
+    from dpplearn.evaluation.evaluation import KS, MAX_BASKETS, evaluate
     from dpplearn.evaluation.result import SCORE_TABLE
 
     paths = [model, *(against or [])]
@@ -68,7 +71,9 @@ def score(
     with busy(f"reading {data}", display):
         baskets, dropped = read.known(data, catalogue)
         learned_from = None if train is None else read.known_for("--train", train, catalogue)
-    result = evaluate(models, baskets, train=learned_from, k=k or KS, rng=seed, progress=display.progress)
+    most = None if all_baskets else MAX_BASKETS
+    options: dict[str, Any] = {"max_baskets": most, "rng": seed, "progress": display.progress}
+    result = evaluate(models, baskets, train=learned_from, k=k or KS, **options)
     if output is not None:
         write_table(result.to_table(), output)
     periods = [] if by is None else [result.over_time(by, name) for name in names]
