@@ -148,6 +148,10 @@ def test_a_basket_of_probability_zero_is_counted_and_the_others_get_recommendati
     report, out = both(*call)
     assert [(each["basket"], each["item"]) for each in report["recommendations"]] == [(1, "c"), (2, "a")]
     assert "c" in out
+    report = answer(*call, "--deny", "c", "--allow", "a", "--allow", "c")
+    assert [(each["basket"], each["item"]) for each in report["recommendations"]] == [(2, "a")]
+    refused = run(*call, "--allow", "hay")
+    assert (refused.returncode, "'hay'" in refused.stderr) == (1, True)
     report = answer(*call, "-o", tmp_path / "out.csv")
     assert (report["n_impossible"], report["impossible"]) == (1, [3])
 
@@ -216,3 +220,9 @@ def test_the_held_out_part_is_written_and_can_be_scored(few_orders: Path, tmp_pa
     for wrong in ([*fit, "--holdout-file", part], [*fit, "--holdout", 0.25, "--holdout-file", part]):
         assert run(*wrong).returncode == 2  # without --holdout; over an existing file
     assert run(*fit, "--holdout", 0.25, "--holdout-file", few_orders, "--force").returncode == 2  # over the data
+
+
+def test_score_warns_about_the_training_baskets(shop: Path, model: Path, few_orders: Path) -> None:
+    assert any("training baskets" in note for note in answer("score", model, shop / "orders.csv")["notes"])
+    assert "training baskets of" in table("score", model, shop / "orders.csv")
+    assert not any("seem to be" in note for note in answer("score", model, few_orders, "--unknown", "drop")["notes"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -81,6 +81,8 @@ def recommend_all(
     k: int = 10,
     basket: str | None = None,
     item: str | None = None,
+    format: str = "auto",
+    deny: Iterable[Label] = (),
     unknown: str = "error",
     memory: str | float | None = None,
     threads: int | None = None,
@@ -101,6 +103,10 @@ def recommend_all(
         Maximum number of items for each basket.
     basket, item : str, optional
         Columns of basket identifiers and of items. By default they are found by usual names, as in `read_baskets`.
+    format : str, default "auto"
+        As in `read_baskets`.
+    deny : iterable of labels, optional
+        Items that are never recommended.
     unknown : {"error", "drop"}
         What to do about items that no model has.
     memory : str or float, optional
@@ -144,11 +150,11 @@ def recommend_all(
         shown.bar(f"reading {source_name(paths)}")
         database.execute("SET preserve_insertion_order = true")
         columns = Columns(basket, item)
-        read = Transactions.open(paths, columns, on_bad_rows="skip", connection=database)
+        read = Transactions.open(paths, columns, format=format, on_bad_rows="skip", connection=database)
         left_out = read.unknown_items(models.catalogue)
         if unknown == "error" and left_out:
             _refuse(left_out, models)
-        counts = _write_results(read, models, k, threads, shown)
+        counts = _write_results(read, models, k, list(deny), threads, shown)
         copy_table(database, "results", target)
         return Recommended(
             target,
@@ -183,7 +189,7 @@ def _refuse(unknown: list[tuple[str, int]], store: ModelStore) -> None:
 
 
 def _write_results(
-    read: Transactions, store: ModelStore, k: int, threads: int, shown: Progress
+    read: Transactions, store: ModelStore, k: int, deny: list[Label], threads: int, shown: Progress
 ) -> tuple[int, int, list[Any]]:
     """Fill the table of results. Return the number of baskets and of their items, and the impossible baskets."""
     database, slugs = read.connection, list(store)
@@ -194,7 +200,7 @@ def _write_results(
     bar = None
     for batch in read.iter_baskets(store.catalogue, batch_size):
         bar = bar or shown.bar("recommending", database.execute("SELECT count(*) FROM baskets").fetchall()[0][0])
-        found = store.recommend_many(batch, k, threads=threads)
+        found = store.recommend_many(batch, k, deny=deny, threads=threads)
         row, place = np.nonzero(found.items >= 0)
         suggested = {
             "number": row + n_baskets,

@@ -15,6 +15,7 @@ from dpplearn.cli.options import (
     Columns,
     Display,
     Force,
+    Format,
     Items,
     TableOutput,
     Unknown,
@@ -24,6 +25,7 @@ from dpplearn.cli.options import (
     named_columns,
 )
 from dpplearn.cli.output import Report, write
+from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
 from dpplearn.distributions.compiled import few_answers
 from dpplearn.errors import InputError
@@ -59,6 +61,7 @@ def recommend(
     ] = None,
     output: TableOutput = None,
     columns: Columns = None,
+    format: Format = "auto",
     unknown: Unknown = "error",
     force: Force = False,
 ) -> None:
@@ -69,12 +72,13 @@ def recommend(
         return
     if items:
         raise UsageError("give ITEMs or --baskets FILE, not both")
-    check_exclusive({"--allow": allow, "--deny": deny}, "is not valid with --baskets")
     if order != "score":
         raise UsageError(f"--order {order} is not valid with --baskets")
     check_target("--output", output, (models, baskets), RECOMMENDATION_TABLE, force=force)
     named: dict[str, Any] = named_columns(columns, ("basket", "item"))
-    options = {**named, "k": k, "unknown": unknown, "threads": display.threads, "progress": display.progress}
+    denied = _denied(ModelStore.open(models).catalogue, allow, deny or [])
+    options = {**named, "k": k, "format": format, "deny": denied, "unknown": unknown}
+    options |= {"threads": display.threads, "progress": display.progress}
     if output is not None:
         result = dpplearn.recommend_all(models, baskets, output, force=force, **options)
         write(result, display, model=str(models), baskets=baskets, output=str(output))
@@ -102,13 +106,19 @@ def _for_one(
     held = catalogue.select(catalogue.positions(known))
     with few_answers():
         if path.is_dir():
-            allowed = None if allow is None else {*catalogue.select(catalogue.positions(allow))}
-            denied = [*deny, *(each for each in catalogue.labels if allowed is not None and each not in allowed)]
-            found: tuple[Any, ...] = tuple(store.recommend(held, k, deny=denied))
+            found: tuple[Any, ...] = tuple(store.recommend(held, k, deny=_denied(catalogue, allow, deny)))
         else:
             blend = "auto" if order == "blend" else None
             found = tuple(model.recommend(held, k, allow=allow, deny=deny, blend=blend))
     return Recommendations(held, found, k, tuple(dropped), caution, blended=order == "blend")
+
+
+def _denied(catalogue: Catalogue, allow: list[str] | None, deny: list[str]) -> list[Label]:
+    """Return the items that are denied or not allowed."""
+    denied = {*catalogue.select(catalogue.positions(deny))}
+    if allow is not None:
+        denied |= {*catalogue.labels} - {*catalogue.select(catalogue.positions(allow))}
+    return list(denied)
 
 
 def _table(rows: list[dict[str, Any]], result: dpplearn.Recommended) -> Report:
