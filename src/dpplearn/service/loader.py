@@ -126,16 +126,10 @@ def _read_model(
     folder: Path, entry: StoreEntry, about: Entry, known: ServedModel | None, costs: KnownCosts
 ) -> ServedModel:
     path = _inside(folder, entry.file)
-    expected = entry.sha256
-    if known is not None and known.version == expected:
-        return replace(known, category=_complete(entry, known.model, expected), about=about, cache={})
     before = _state(path)
-    try:
-        version = digest(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    if expected and version != expected:
-        raise InputError(f"{path} does not match the manifest: its SHA-256 is {version}, expected {expected}")
+    version = entry.sha256
+    if known is None or known.version != version:
+        version = _checked_digest(path, version)
     if known is not None and known.version == version:
         return replace(known, category=_complete(entry, known.model, version), about=about, cache={})
     model = load(path)
@@ -145,6 +139,17 @@ def _read_model(
     category = _complete(entry, model, version)
     measured = costs.get(version) or Costs.measure(model)
     return ServedModel(category, model, about, path.stat().st_mtime, time.time(), measured)
+
+
+def _checked_digest(path: Path, expected: str) -> str:
+    """Return the SHA-256 of a file, or raise an error if the manifest records another one."""
+    try:
+        version = digest(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    if expected and version != expected:
+        raise InputError(f"{path} does not match the manifest: its SHA-256 is {version}, expected {expected}")
+    return version
 
 
 def _inside(folder: Path, file: str) -> Path:
