@@ -207,7 +207,7 @@ def sample_low_rank(
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """What draws from one component need. Items with the most interaction come first."""
+    """A sampler of one low-rank component. Items with the most interaction come first."""
 
     Z: Floats
     rates: Floats  # cumulative rates of a Poisson process that has a point at item i with probability p_i

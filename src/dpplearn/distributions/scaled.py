@@ -220,14 +220,20 @@ class ScaledDPPs(Components):
         root = np.sqrt(self._e)
         return read_only(np.eye(self.n_items) + root[:, :, None] * self.T.X * root[:, None, :])
 
+    def _terms(self, inclusion: bool) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return M, log q, q and b with log P_c(A), or log P_c(A ⊆ Y), = b + log det M_A + Σ_A log q; X is dense.
+
+        M is (1 or m, n_items, n_items), q (m, n_items) and b (m,).
+        """
+        if inclusion:
+            return self._scaled_T, self._log_p, self.p, np.zeros(self.m)
+        assert isinstance(self.interaction, Dense)
+        return self.interaction.C, self._log_odds, self.odds, -self.log_Z
+
     def _next_compiled(
         self, inclusion: bool, log_mass: Floats, sets: Sets, items: Ints | None, threads: int | None
-    ) -> tuple[Floats, Floats, Floats]:
-        assert isinstance(self.interaction, Dense)
-        s, n = len(sets), self.n_items
-        matrices, q = (self._scaled_T, self.p) if inclusion else (self.interaction.C, self.odds)
-        log_q = self._log_p if inclusion else self._log_odds
-        bias = np.zeros(self.m) if inclusion else -self.log_Z
+    ) -> NextItems:
+        s, n, terms = len(sets), self.n_items, self._terms(inclusion)
         candidates = np.zeros((0, 0), np.int64) if items is None else np.broadcast_to(items, (s, items.shape[-1]))
         candidates = np.ascontiguousarray(candidates, np.int64)
         log_p, scale, x = np.empty((s, self.m)), np.empty(s), np.empty((s, n if items is None else items.shape[-1]))
@@ -235,7 +241,7 @@ class ScaledDPPs(Components):
 
         def part(share: Share) -> None:
             rows = share.among(s)
-            given = (matrices, log_q, q, bias, log_mass, sets.indices, sets.offsets, candidates, items is None)
+            given = (*terms, log_mass, sets.indices, sets.offsets, candidates, items is None)
             compiled.next_items(*given, rows.start, rows.stop, log_p, scale, x)
 
         over_threads(part, ranking.NEXT_COST * s, threads, with_blas=False)
@@ -265,9 +271,8 @@ class ScaledDPPs(Components):
             return ranking.ranked(self, log_mass, sets, k, pruned, inclusion, threads)
         if not isinstance(self.interaction, Dense) or not worth_loading():
             return super().top(log_mass, sets, k, candidate, inclusion, threads)
-        for_scores = (self.interaction.C, self._log_odds, self.odds, -self.log_Z)
-        for_probabilities = (self._scaled_T, self._log_p, self.p) if inclusion else None
-        return ranking.top_compiled(for_scores, for_probabilities, log_mass, sets, k, candidate, np.empty(0), threads)
+        of_K = self._terms(True)[:3] if inclusion else None
+        return ranking.top_compiled(self._terms(False), of_K, log_mass, sets, k, candidate, np.empty(0), threads)
 
     @cached_property
     def _bounds(self) -> ranking.Bounds:

@@ -224,12 +224,12 @@ class SpectralDPP(Components):
 
     @property
     def at_one(self) -> Bools:
-        """Which eigenvalues are exactly 1."""
+        """A mask of the eigenvalues that are exactly 1."""
         return np.asarray(self.eigenvalues == 1)
 
     @cached_property
     def near_one(self) -> Bools:
-        """Which eigenvalues belong to the border."""
+        """A mask of the eigenvalues that belong to the border."""
         return self.eigenvalues > 1 - BORDER
 
     @property

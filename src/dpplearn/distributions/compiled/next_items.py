@@ -181,7 +181,7 @@ def top_items(  # type: ignore[no-untyped-def]
     C, log_odds, odds, bias, T, log_q, q, log_mass, indices, offsets, candidate, inclusion,
     start, stop, least, top, log_p, scales, top_x, log_p_q, scales_q, top_y,
 ):  # fmt: skip
-    """For the sets from start to stop, write the k candidates with the highest x > 0 of `next_of_one`, best first.
+    """Write the k candidates with the highest x > 0 of `next_of_one`, best first, for the sets from start to stop.
 
     C, odds and bias give x; T and q give y, the same for P(A ∪ i ⊆ Y). Ties are broken by y, if `inclusion` is true,
     then by position. Unless it is empty, `least` gets the smallest `least_pivot` of each set, for a single component.
