@@ -276,8 +276,10 @@ class SetDistribution:
         found = self.components.top(self.log_mass, sets, k, candidate, True, threads)
         log_set = logsumexp(self._log_set(sets.sizes, found.log_p))
         log_event = logsumexp(self._log_event(sets.sizes, found.log_q))
-        scores = ratio(found.x, found.scale, log_set)
-        top = Top(found.items, scores, np.minimum(ratio(found.y, found.scale_q, log_event), 1), log_event > -np.inf)
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = np.exp(found.scale - log_set)[:, None] * found.x
+            probabilities = np.minimum(np.exp(found.scale_q - log_event)[:, None] * found.y, 1)
+        top = Top(found.items, scores, probabilities, log_event > -np.inf)
         without_score = np.flatnonzero(log_set == -np.inf)
         if len(without_score):
             some = subset(sets, without_score)
@@ -285,6 +287,7 @@ class SetDistribution:
             order = np.argsort(-x, axis=1, kind="stable")[:, :k]
             missing = ((0, 0), (0, k - order.shape[1]))
             top.items[without_score] = np.pad(np.take_along_axis(items, order, axis=1), missing, constant_values=-1)
+            top.scores[without_score] = np.nan
             top.probabilities[without_score] = np.pad(np.take_along_axis(x, order, axis=1), missing)
         absent = top.items < 0
         top.scores[absent] = top.probabilities[absent] = np.nan
