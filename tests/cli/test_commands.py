@@ -89,17 +89,6 @@ def test_score_gives_the_numbers_of_evaluate(shop: Path, model: Path, dpp: dl.DP
     assert f"{report['log_likelihood']:.4f}" in out
 
 
-def test_score_compares_a_mixture_and_a_dpp_given_nonempty_baskets(
-    shop: Path, model: Path, dpp: dl.DPP, mixture_file: Path, mixture: dl.Mixture, orders: dl.Baskets
-) -> None:
-    report = answer("score", mixture_file, shop / "orders.csv", "--against", model)
-    assert [row["name"] for row in report["rows"]][:2] == ["mixture", "model"]
-    assert report["nonempty"]  # as the mixture is
-    assert report["log_likelihood"] == pytest.approx(mixture.log_likelihood(orders), abs=1e-9)
-    given = dl.DPP(dpp.kernel, dpp.items, nonempty=True).log_likelihood(orders)
-    assert report["rows"][1]["log_likelihood"]["value"] == pytest.approx(given, abs=1e-9)
-
-
 @pytest.mark.slow
 def test_compare_cross_validates_models_or_learners(shop: Path, few_orders: Path, orders: dl.Baskets) -> None:
     kinds = ["symmetric DPP", "nonsymmetric DPP", "segments alone", "mixture", "independent items"]
@@ -156,16 +145,6 @@ def test_a_basket_of_probability_zero_is_counted_and_the_others_get_recommendati
     assert (report["n_impossible"], report["impossible"]) == (1, [3])
 
 
-def test_complete_gives_what_the_library_gives(model: Path, dpp: dl.DPP) -> None:
-    report = answer("complete", model, MONITOR, "-k", 4)
-    assert [each["item"] for each in report["items"]] == list(dpp.complete([MONITOR], 4))
-    assert [each["given"] for each in report["items"]] == [True, False, False, False]
-    report, out = both("complete", model)
-    assert [each["item"] for each in report["items"]] == list(dpp.greedy_map())
-    assert report["log_prob"] == pytest.approx(dpp.greedy_map().log_prob)
-    assert str(dpp.greedy_map().items[0]) in out
-
-
 def test_describe_gives_size_origin_likely_items_and_substitutes(model: Path, dpp: dl.DPP) -> None:
     report, out = both("describe", model, "--top", 2)
     assert report["items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
@@ -176,17 +155,6 @@ def test_describe_gives_size_origin_likely_items_and_substitutes(model: Path, dp
     assert report["probability"] == pytest.approx(dpp.marginals()[dpp.items.index(MONITOR)])
     assert report["substitutes"] == [each._asdict() for each in dpp.substitutes(MONITOR)]
     assert str(dpp.substitutes(MONITOR)[0].item) in out
-
-
-def test_describe_gives_the_pairs_that_repel_most(dpp: dl.DPP, tmp_path: Path) -> None:
-    dl.DPP(dpp.kernel, dpp.items).save(tmp_path / "m.safetensors")  # 400 baskets are too few for significant pairs
-    report = answer("describe", tmp_path / "m.safetensors", "--top", 2)
-    K = dpp.kernel.K
-    similarity = np.triu(K**2 / np.outer(K.diagonal(), K.diagonal()), 1)
-    i, j = np.unravel_index(similarity.argmax(), K.shape)
-    first = report["substitutes"][0]
-    assert (first["first"], first["second"]) == (dpp.items[i], dpp.items[j])
-    assert first["lift"] == pytest.approx(dl.DPP(dpp.kernel, dpp.items).lift.min())
 
 
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path) -> None:

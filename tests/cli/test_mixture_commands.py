@@ -161,11 +161,3 @@ def test_plot_all_draws_every_plot_of_a_mixture(shop: Path, mixture_file: Path, 
     report = answer("plot", tmp_path / "one.safetensors", "all", *how)
     assert [note.split(":")[0] for note in report["notes"]] == ["No segments", "No spectrum"]
     assert run("plot", tmp_path / "one.safetensors", "segments", "-o", tmp_path / "s.png").returncode == 1
-
-
-@pytest.mark.slow
-def test_plot_all_of_a_single_item_leaves_out_plots_of_pairs(tmp_path: Path) -> None:
-    dl.fit(dl.Baskets.from_lists([["a"], ["a"]]), rng=0).model.save(tmp_path / "one.safetensors")
-    report = answer("plot", tmp_path / "one.safetensors", "all", "-o", tmp_path / "plots")
-    assert sorted(each.name for each in (tmp_path / "plots").iterdir()) == ["curve.png", "sizes.png"]
-    assert {"No segments", "No lift"} <= {note.split(":")[0] for note in report["notes"]}

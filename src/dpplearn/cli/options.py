@@ -241,7 +241,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = group(**{option.name: given.pop(option.name) for option in added[name]})
         command(**given)
 
-    expanded.__name__, expanded.__doc__ = command.__name__, command.__doc__
+    paragraphs = (command.__doc__ or "").split("\n\n")
+    expanded.__name__ = command.__name__
+    expanded.__doc__ = "\n\n".join(" ".join(each.split()) for each in paragraphs)  # the help keeps line breaks
     expanded.__annotations__ = {each.name: each.annotation for each in ordered}
     keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
     expanded.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]

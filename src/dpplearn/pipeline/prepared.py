@@ -262,7 +262,7 @@ def _dropped(report: Mapping[str, Any]) -> TextTable:
     n_bad = sum(each["rows"] for each in report["bad_rows"])
     totals = [sum(each[name] for each in report["account"]) for name in names[1:]]
     rows = [("read", count(report["n_rows"]), *map(count, totals)), ("bad rows", _minus(n_bad), "", "", "")]
-    rows += [(each["what"], *(_minus(each[name]) for name in names)) for each in lost]
+    rows += [(each["what"], *(_minus(each[name]) for name in names)) for each in lost if any(map(each.get, names))]
     rows += [("kept", *(count(kept[name]) for name in names))]
     return TextTable("Rows that were dropped, by rule", "", ["", *(f"{name}>" for name in names)], rows)
 
