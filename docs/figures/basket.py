@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpplearn.models.explaining import Explanation
-from dpplearn.plots.figures import new_figure
+from dpplearn.plots.figure import new_figure
 from figures.drawing import BLUE, FAINT, INK
 from figures.shop import mixture
 

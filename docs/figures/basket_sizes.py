@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpplearn.plots.figures import new_figure
+from dpplearn.plots.figure import new_figure
 from figures.drawing import BLUE, FAINT
 from figures.shop import mixture, registries, symmetric
 

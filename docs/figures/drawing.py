@@ -30,7 +30,7 @@ def file_name(name: str, theme: str) -> str:
 
 def looks(theme: str) -> dict[Any, Any]:
     """The style of all figures of the library, on a page of this theme."""
-    from dpplearn.plots.style import STYLE
+    from dpplearn.plots.figure import STYLE
 
     inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     clear = {"figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none", "font.size": 11}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpplearn.plots.figures import new_figure
+from dpplearn.plots.figure import new_figure
 from figures.drawing import BLUE, FAINT
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import dpplearn as dl
-from dpplearn.plots.figures import new_figure
+from dpplearn.plots.figure import new_figure
 from figures.drawing import BLUE
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 import dpplearn as dl
 from dpplearn import plots
 from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.plots.figure import ABOVE, BELOW, INDEPENDENT, MODEL
 from helpers.problems import random_kernel
 
 DRINKS = ["tea", "milk", "beer", "nuts", "bread"]
@@ -90,7 +91,22 @@ def test_segments_beyond_what_fits_are_told_and_not_drawn() -> None:
     model = dl.Mixture.from_arrays(weights, rng.normal(0, 2, (5, 4)), np.zeros((4, 4)))
     figure = plots.segments(model)
     assert len(figure.axes[0].get_xticklabels()) == 2
-    assert "0.3 %" in figure.axes[0].get_xlabel()  # share of the other three
+    assert "0.3%" in figure._supxlabel.get_text()  # share of the other three
+
+
+def test_a_probability_of_zero_in_a_segment_can_be_drawn(drinks: dl.Mixture) -> None:
+    log_odds = np.array([[1.0, -np.inf], [-np.inf, 1.0]])
+    never = dl.Mixture.from_arrays([0.5, 0.5], log_odds, np.zeros((2, 2)))
+    assert np.isfinite(shown(plots.segments(never))).all()
+
+
+def test_lifts_have_the_colours_of_the_pages() -> None:
+    assets = Path(dl.__file__).parent / "service" / "page" / "assets"
+    script, style = (assets / "analyst.js").read_text(), (assets / "style.css").read_text()
+    for colour in (BELOW, ABOVE):
+        assert f"[{', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))}]" in script
+    assert f"--accent: {MODEL}" in style
+    assert f"--faint: {INDEPENDENT}" in style
 
 
 def test_models_without_segments_and_mixtures_without_eigenvalues_are_rejected(drinks: dl.Mixture) -> None:

@@ -155,7 +155,7 @@ class LowRankSizes:
         """S(z), (points, r, r)."""
         r = len(self.core)
         powers = self.z[:, None] * (1 - self.z[:, None]) ** np.arange(self.n_terms)
-        S = _times_real(powers, self.grams.reshape(self.n_terms, -1)).reshape(-1, r, r)
+        S = _times_real(powers, self.grams.reshape(self.n_terms, -1)).reshape(len(self.z), r, r)
         p, rows = self.p[self.n_rare :], self.rows[self.n_rare :]
         for each, z in zip(S, self.z, strict=True):
             each += _times_real((p * z / (1 + p * (z - 1)))[None, :] * rows.T, rows)

@@ -1,17 +1,15 @@
-"""Figures of a model: training curve, lift, segments, basket sizes, reliability diagram, spectrum of a DPP, and
-uncertainty of weights and parameters.
+"""Plots: training curve, spectrum, sizes, lift, segments, reliability diagram, quality weights and posteriors.
 
-Every function draws into the `figure` given or into a new one, and returns it. None of them knows of pyplot, so nothing
-is shown or kept by itself; a notebook displays what is returned.
+Every function draws into `figure` or into a new matplotlib figure, and returns it. pyplot is not used, so nothing is
+displayed by itself. A notebook displays the returned figure.
 """
 
-from dpplearn.plots.eigenvalues import sizes, spectrum
-from dpplearn.plots.figures import write_figure
-from dpplearn.plots.learning import learning_curve
-from dpplearn.plots.lifts import lift
+from dpplearn.plots.figure import write_figure
+from dpplearn.plots.heatmap import lift, segments
+from dpplearn.plots.kernel import sizes, spectrum
+from dpplearn.plots.posterior import marginals, quality_weights
 from dpplearn.plots.reliability import reliability_diagram, reliability_of
-from dpplearn.plots.segment_map import segments
-from dpplearn.plots.uncertain import marginals, quality_weights
+from dpplearn.plots.training import learning_curve
 
 __all__ = [
     "learning_curve",

@@ -1,4 +1,4 @@
-"""Whether the probabilities of a model come true."""
+"""Reliability diagrams: predicted probabilities against observed frequencies."""
 
 from __future__ import annotations
 
@@ -15,30 +15,26 @@ from dpplearn.evaluation.calibration import Reliability
 from dpplearn.evaluation.evaluation import evaluate
 from dpplearn.evaluation.protocol import GIVEN_ONE
 from dpplearn.models.model import SetModel
-from dpplearn.plots.figures import new_figure, styled
-from dpplearn.plots.style import INDEPENDENT, KA, OURS, PAPER
+from dpplearn.plots.figure import INDEPENDENT, MODEL, OTHER, new_figure, styled
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SERIES = (OURS, KA, PAPER, "#009e73", "#cc79a7")
+LABELLED_RANGE = 500  # ratio of the ends of an axis up to which 1, 2 and 5 are labelled
+COLOURS = (MODEL, OTHER, "#009e73", "#cc79a7", "#e69f00")
 
 
-def reliability_of(model: SetModel, baskets: Baskets | Iterable[Iterable[Any]]) -> dict[str, Reliability]:
-    """Whether the probabilities of a model come true on baskets, and those of independent items.
+def reliability_of(
+    model: SetModel, baskets: Baskets | Iterable[Iterable[Any]], task: str = GIVEN_ONE
+) -> dict[str, Reliability]:
+    """Return the calibration of a model and of independent items on held-out baskets.
 
     Parameters
     ----------
-    model
-        A `Mixture` or a `DPP`.
-    baskets
-        `Baskets`, best ones that the model was not learned from, or a list of lists; items are found by label.
-
-    Returns
-    -------
-    dict of str to Reliability
-        Under "model" and "independent items".
+    model : DPP or Mixture
+    baskets : Baskets or list of lists
+    task : {"given_one", "given_half", "all_but_one"}
+        Which items of a basket are given.
 
     Examples
     --------
@@ -47,24 +43,21 @@ def reliability_of(model: SetModel, baskets: Baskets | Iterable[Iterable[Any]]) 
     >>> list(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]]))
     ['model', 'independent items']
     """
-    found = evaluate(model, baskets, tasks=(GIVEN_ONE,))
-    return {name: tables[GIVEN_ONE] for name, tables in found.reliability.items()}
+    found = evaluate(model, baskets, tasks=(task,))
+    return {name: tables[task] for name, tables in found.reliability.items()}
 
 
 def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None = None) -> Figure:
-    """Probabilities predicted against the share that came true, with its interval; on the diagonal they agree.
+    """Plot predicted probabilities against observed frequencies with 95 % intervals.
+
+    Calibrated probabilities are on the diagonal. Frequencies of zero are drawn at the edge.
 
     Parameters
     ----------
-    tables
-        From `reliability_of`, or the `reliability` of an evaluation.
-    figure
-        A matplotlib figure to draw into; by default a new one.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One series of points per table.
+    tables : dict of str to Reliability
+        From `reliability_of`, or of one model and task of `Evaluation.reliability`.
+    figure : matplotlib.figure.Figure, optional
+        Figure to draw into. Default: a new one.
 
     Examples
     --------
@@ -72,30 +65,33 @@ def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None
     >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
     >>> axes = reliability_diagram(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]])).axes[0]
     >>> axes.get_xlabel()
-    'probability predicted'
+    'predicted probability'
     """
     rows = [row for table in tables.values() for row in table.rows]
     if not rows:
-        raise InputError("there is nothing to check probabilities on: no basket holds an item that the model can have")
-    seen = [value for row in rows for value in (row.predicted, row.observed) if value > 0]
-    ends = (min(seen, default=0.5) / 2, min(2 * max(row.high for row in rows), 1))
-    colours = {**dict(zip(tables, cycle(SERIES), strict=False)), INDEPENDENT_ITEMS: INDEPENDENT}
+        raise InputError("there are no predictions to compare: no basket contains an item that the model can contain")
+    positive = [value for row in rows for value in (row.predicted, row.observed) if value > 0]
+    ends = (min(positive, default=0.5) / 2, min(2 * max(row.high for row in rows), 1))
+    colours = {**dict(zip(tables, cycle(COLOURS), strict=False)), INDEPENDENT_ITEMS: INDEPENDENT}
     with styled():
-        figure = figure or new_figure(5.4, 5)
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        figure = figure or new_figure(5.4, 5.4)
         axes = figure.subplots()
-        axes.loglog(ends, ends, color="#bbbbbb", lw=1)
+        axes.loglog(ends, ends, color=INDEPENDENT, lw=0.8, ls="--")
         for name, table in tables.items():
-            _reliability(axes, table, ends[0], f"{name}: calibration error {table.error:.2g}", colours[name])
+            columns = np.array([(row.predicted, row.observed, row.low, row.high) for row in table.rows]).reshape(-1, 4)
+            predicted, observed, low, high = np.maximum(columns, ends[0]).T
+            interval = np.maximum([observed - low, high - observed], 0)
+            label = f"{name}: calibration error {table.error:.2g}"
+            colour = colours[name]
+            axes.errorbar(predicted, observed, interval, fmt="o-", color=colour, ms=4, lw=0.8, capsize=2, label=label)
         axes.set(xlim=ends, ylim=ends, aspect="equal")
-        axes.set_xlabel("probability predicted")
-        axes.set_ylabel("share that came true, with its 95 % interval")
-        axes.legend(loc="upper left")
+        for axis in (axes.xaxis, axes.yaxis):  # the default labels of a short logarithmic axis overlap
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if ends[1] < LABELLED_RANGE * ends[0] else (1,)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel("predicted probability")
+        axes.set_ylabel("observed frequency, with 95 % interval")
+        figure.legend(loc="outside upper left", fontsize=8)
     return figure
-
-
-def _reliability(axes: Axes, table: Reliability, least: float, name: str, colour: str) -> None:
-    """What is zero stands at the edge of a logarithmic scale."""
-    columns = np.array([(row.predicted, row.observed, row.low, row.high) for row in table.rows]).reshape(-1, 4)
-    predicted, observed, low, high = np.maximum(columns, least).T
-    spread = np.maximum([observed - low, high - observed], 0)
-    axes.errorbar(predicted, observed, spread, fmt="o-", color=colour, ms=4, lw=0.8, capsize=2, label=name)

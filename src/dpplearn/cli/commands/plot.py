@@ -14,11 +14,11 @@ from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import READING, Columns, Display, Force, Model, ReadKnown, check_target, one_of
 from dpplearn.cli.output import Report, busy, write
 from dpplearn.errors import InputError, OutputExistsError
-from dpplearn.plots.figures import PICTURE, figure_format
+from dpplearn.plots.figure import PICTURE, figure_format
 from dpplearn.utils.text import Facts, Part
 
 if TYPE_CHECKING:
-    from dpplearn.plots.style import Figure
+    from matplotlib.figure import Figure
 
 ALL = "all"
 # Functions of the model, the number of items and held-out baskets.
