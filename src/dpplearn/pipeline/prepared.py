@@ -86,7 +86,7 @@ class Prepared:
         Parameters
         ----------
         folder
-            What `prepare` was told to write to.
+            The folder that `prepare` wrote.
 
         Returns
         -------
@@ -97,7 +97,7 @@ class Prepared:
         >>> Prepared.open("nowhere")
         Traceback (most recent call last):
         ...
-        dpplearn.errors.InputError: nowhere holds no manifest.json; expected a folder that dpplearn prepare wrote
+        dpplearn.errors.InputError: nowhere has no manifest.json; expected a folder that dpplearn prepare wrote
         """
         again = "prepare the folder again"
         return cls(Path(folder), read_manifest(folder, "prepared", FORMAT, "dpplearn prepare", again))

@@ -96,7 +96,7 @@ def small(value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in the largest unit of which there are at least two.
+    """Return a duration in the largest unit that makes it at least two.
 
     >>> duration(1.2), duration(90), duration(150), duration(86400)
     ('1 second', '90 seconds', '2 minutes', '24 hours')
