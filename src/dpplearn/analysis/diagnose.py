@@ -22,6 +22,7 @@ from dpplearn.evaluation.metrics import Difference, Estimate
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.learners.data import units_of
 from dpplearn.learners.fit import fit_dpp
+from dpplearn.learners.settings import settings_of
 from dpplearn.models.independence import MIN_GAIN
 from dpplearn.models.relations import MIN_SUBSTITUTION, SubstituteGroup, substitute_groups
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, shortened, signed, times_as_likely
@@ -336,6 +337,7 @@ def diagnose(
     baskets = as_baskets(baskets)
     by_similarity = lift_by_similarity(baskets, similarity) if similarity is not None else None
     modelled = baskets.most_frequent(whole_number("most_items", most_items, 2))
+    settings_of("dpp", threads=threads).task(modelled).check_memory()  # before all pairs of items are counted
     pairs = pair_tests(baskets, level)
     evaluation = _evaluation(modelled, rng, nonempty=pairs.nonempty, threads=threads, progress=progress)
     return Diagnosis(_summary(baskets, modelled), pairs, evaluation, baskets, modelled, by_similarity)
