@@ -15,6 +15,7 @@ import csv
 import glob
 import os
 import warnings
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -56,7 +57,10 @@ USUAL_NAMES = {
         *("articleid", "track", "trackid", "movieid"),
     ),
 }
+TEXTS = ("basket", "item", "category")
+ROLES = (*TEXTS, "weight", "time")
 INTEGER_TYPES = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "HUGEINT"}
+WIDE_TYPES = {"UBIGINT", "HUGEINT"}  # may exceed 64 bits with a sign
 FLOAT_TYPES = {"FLOAT", "DOUBLE"}
 NESTED_TYPES = ("STRUCT", "MAP", "UNION")
 BLANK = r"[\pZ\t-\r\x1c-\x1f\x{85}]"  # what str.strip removes
@@ -93,8 +97,7 @@ class Columns:
     @property
     def by_role(self) -> dict[str, str]:
         """The names of the columns that are used, by role."""
-        roles = ("basket", "item", "weight", "category", "time")
-        return {role: name for role in roles if (name := getattr(self, role)) is not None}
+        return {role: name for role in ROLES if (name := getattr(self, role)) is not None}
 
     def resolve(self, names: Sequence[str]) -> Columns:
         """Return the columns with names from a table in place of None and "auto"."""
@@ -228,6 +231,7 @@ class Transactions:
         self.rejects: list[Reject] = []
         self.integer_items = False  # whether items are integers and not names
         self.n_rows = 0  # rows that can be used
+        self._is_view = False
 
     @classmethod
     def open(
@@ -316,33 +320,59 @@ class Transactions:
     def _load(self, groups: Sequence[_Group]) -> None:
         """Create the table of all rows, and a view of those that can be used."""
         run, rows = self.connection.execute, f"{self.name}_rows"
+        # Parquet files are read several times: that takes a fifth of the time of a copy of their texts.
+        self._is_view = all(group.format == "parquet" for group in groups)
         places = [self.columns.places(group.names, group.paths[0]) for group in groups]
         scans = [group.scan(each, number) for number, (group, each) in enumerate(zip(groups, places, strict=True))]
         types = [self._types(scan, group) for scan, group in zip(scans, groups, strict=True)]
-        integers = all(each["basket"] in INTEGER_TYPES - {"UBIGINT", "HUGEINT"} for each in types)
-        run(
-            f"CREATE TABLE {rows} (basket {'BIGINT' if integers else 'VARCHAR'}, item VARCHAR, category VARCHAR, "
-            "weight DOUBLE, time TIMESTAMPTZ, reason VARCHAR, file VARCHAR, row BIGINT, raw VARCHAR[])"
+        integers = all(
+            each["basket"] in INTEGER_TYPES
+            and (
+                each["basket"] not in WIDE_TYPES
+                or self._one(f"SELECT {_all_plain('c0')} FROM ({scan}) WHERE c0 IS NOT NULL")
+            )
+            for scan, each in zip(scans, types, strict=True)
         )
+        basket = "BIGINT" if integers else "VARCHAR"
+        kinds = f"(basket {basket}, item VARCHAR, category VARCHAR, weight DOUBLE, time TIMESTAMPTZ, reason VARCHAR)"
+        usable = [self._usable(scan, each, integers) for scan, each in zip(scans, types, strict=True)]
+        chosen = [f"SELECT {', '.join(ROLES)}, reason FROM ({each})" for each in usable]
+        if self._is_view:
+            run(f"CREATE VIEW {rows} AS {' UNION ALL '.join(chosen)}")
+        else:
+            run(f"CREATE TABLE {rows} {kinds}")
+        run(f"CREATE TABLE {self.name}_bad (reason VARCHAR, file VARCHAR, row BIGINT, raw VARCHAR[])")
         rejected: list[Reject] = []
-        for number, (group, scan) in enumerate(zip(groups, scans, strict=True)):
+        for number, group in enumerate(groups):
             with explained(source_name(group.paths)):
-                run(f"INSERT INTO {rows} {self._usable(group, scan, types[number], integers)}").fetchall()
-            rejected += _rejected_lines(self.connection, group, number)
+                if not self._is_view:
+                    run(f"INSERT INTO {rows} {chosen[number]}").fetchall()
+                    rejected += _rejected_lines(self.connection, group, number)
+                source = chosen[number] if self._is_view else f"FROM {rows}"
+                if self._one(f"SELECT count(reason) FROM ({source})"):  # read again, for the place of the bad rows
+                    bad = f"SELECT reason, file, row, {group.raw(len(places[number]))} FROM ({usable[number]})"
+                    run(f"INSERT INTO {self.name}_bad {bad} WHERE reason IS NOT NULL").fetchall()
+                    deque(_rejected_lines(self.connection, group, number), maxlen=0)
         self.rejects = _summary([*rejected, *self._unusable(groups, places)])
-        plain = {column: self._one(f"SELECT {_all_plain(column)} FROM {rows} WHERE reason IS NULL") for column in TEXTS}
+        checks = "false" if integers else _all_plain("basket"), _all_plain("item")
+        query = f"SELECT count(*), {', '.join(checks)} FROM {rows} WHERE reason IS NULL"
+        self.n_rows, plain_baskets, plain_items = self.connection.execute(query).fetchall()[0]
         # Text in Parquet files and data frames is text: only files without types leave open what digits mean.
         untyped = all(
             group.format in ("csv", "json") or each["item"] in INTEGER_TYPES
             for group, each in zip(groups, types, strict=True)
         )
-        self.integer_items = untyped and bool(plain["item"])
-        basket = "CAST(basket AS BIGINT)" if plain["basket"] and not integers else "basket"
+        self.integer_items = untyped and plain_items
+        basket = "CAST(basket AS BIGINT)" if plain_baskets else "basket"
         run(
             f"CREATE VIEW {self.name} AS SELECT {basket} AS basket, item, category, weight, time "
             f"FROM {rows} WHERE reason IS NULL"
         )
-        self.n_rows = int(self._one(f"SELECT count(*) FROM {rows} WHERE reason IS NULL"))
+
+    def drop(self) -> None:
+        """Remove the tables."""
+        kind = "VIEW" if self._is_view else "TABLE"
+        self.connection.execute(f"DROP VIEW {self.name}; DROP {kind} {self.name}_rows; DROP TABLE {self.name}_bad")
 
     def _one(self, query: str) -> Any:
         return self.connection.execute(query).fetchall()[0][0]
@@ -363,8 +393,8 @@ class Transactions:
             raise InputError(f"column {column!r} of {group.paths[0]} holds {kind}; expected {wanted}")
         return found
 
-    def _usable(self, group: _Group, scan: str, types: dict[str, str], integers: bool) -> str:
-        """Return a query for all columns of the table, with the reason why a row cannot be used, or null."""
+    def _usable(self, scan: str, types: dict[str, str], integers: bool) -> str:
+        """Return a query for the values by role, with the reason why a row cannot be used, or null."""
         values = {
             "category": sql_text(ONE_CATEGORY),
             "weight": "CAST(NULL AS DOUBLE)",
@@ -373,7 +403,7 @@ class Transactions:
         for number, (role, kind) in enumerate(types.items()):
             values[role] = _VALUES.get(role, _text)(f"c{number}", kind)
         if integers:
-            values["basket"] = "c0"
+            values["basket"] = "CAST(c0 AS BIGINT)"
         names = self.columns.by_role
         tests = [(f"{role} IS NULL", f"no value in column {names[role]!r}") for role in names if role in TEXTS]
         if "weight" in names:
@@ -383,24 +413,19 @@ class Transactions:
         if "time" in names:
             tests.append(("NOT coalesce(isfinite(time), false)", f"no date or time in column {names['time']!r}"))
         reason = " ".join(f"WHEN {test} THEN {sql_text(words)}" for test, words in tests)
-        chosen = ", ".join(f"{values[role]} AS {role}" for role in ("basket", "item", "category", "weight", "time"))
-        raw = group.raw(len(types))
-        of_bad = ", ".join(f"CASE WHEN reason IS NOT NULL THEN {name} END" for name in ("file", "row", raw))
-        return f"""
-            SELECT basket, item, category, weight, time, reason, {of_bad}
-            FROM (SELECT *, CASE {reason} END AS reason FROM (SELECT *, {chosen} FROM ({scan})))
-        """
+        chosen = ", ".join(f"{values[role]} AS {role}" for role in ROLES)
+        return f"SELECT *, CASE {reason} END AS reason FROM (SELECT *, {chosen} FROM ({scan}))"
 
     def _unusable(self, groups: Sequence[_Group], places: Sequence[Sequence[int]]) -> Iterator[Reject]:
         """Yield the rows without a usable value, per reason and file."""
-        rows = f"{self.name}_rows"
-        query = f"SELECT reason, file, count(*) FROM {rows} WHERE reason IS NOT NULL GROUP BY ALL ORDER BY ALL"
+        bad = f"{self.name}_bad"
+        query = f"SELECT reason, file, count(*) FROM {bad} GROUP BY ALL ORDER BY ALL"
         of_file = {os.path.abspath(file): k for k, group in enumerate(groups) for file in group.files}
         for reason, file, n in self.connection.execute(query).fetchall():
             number = of_file[os.path.abspath(file)] if file else 0
             group = groups[number]
             raw = self.connection.execute(
-                f"SELECT DISTINCT row, raw FROM {rows} WHERE reason = ? AND file IS NOT DISTINCT FROM ? "
+                f"SELECT DISTINCT row, raw FROM {bad} WHERE reason = ? AND file IS NOT DISTINCT FROM ? "
                 f"ORDER BY ALL LIMIT {MAX_COMPARED}",
                 [reason, file],
             ).fetchall()
@@ -542,9 +567,6 @@ def read_rows(source: Any) -> Rows:
             raise InputError(f"line {bad.examples[0].line} of {name} has {bad.reason}: {bad.examples[0].text!r}")
         rows = [row[: len(columns)] for row in found]
         return Rows(name, list(group.names), rows, group.format in ("csv", "json"))
-
-
-TEXTS = ("basket", "item", "category")
 
 
 def _text(column: str, kind: str) -> str:

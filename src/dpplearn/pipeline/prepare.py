@@ -374,15 +374,18 @@ class _Script:
             FROM (SELECT item, category, count(*) AS n_rows FROM transactions GROUP BY ALL) LEFT JOIN names USING (item)
             """,
         )
+        # Aggregates of columns that do not exist would cost half of the time.
+        weight = "min(weight) AS weight, max(weight) AS highest"
+        own = weight if self.columns.weight else "CAST(NULL AS DOUBLE) AS weight, CAST(NULL AS DOUBLE) AS highest"
+        own += f", {'max(time)' if self.columns.time else 'CAST(NULL AS TIMESTAMPTZ)'} AS time"
         self.run(
             "merging rows",
-            """
-            CREATE TABLE pairs AS SELECT basket, product, count(*) AS n,
-                min(weight) AS weight, max(weight) AS highest, max(time) AS time
+            f"""
+            CREATE TABLE pairs AS SELECT basket, product, count(*) AS n, {own}
             FROM transactions JOIN products USING (item, category) GROUP BY basket, product
             """,
         )
-        self.run("merging rows", "DROP VIEW transactions; DROP TABLE transactions_rows")
+        read.drop()
 
     def read_names(self, names: str | None, columns: Columns) -> None:
         """Create the table of names by item, which is empty without a file."""
@@ -650,7 +653,7 @@ class _Script:
                 rows[fate] += int(n_pairs)
         lost = self.rows("SELECT fate, sum(baskets) FROM lost_baskets GROUP BY fate")
         baskets = {fate: int(n) for fate, n in lost}
-        baskets[FATE["kept"]] = self.one("SELECT count(DISTINCT basket) FROM pairs") - sum(baskets.values())
+        baskets[FATE["kept"]] = self.one("SELECT count(*) FROM sides") - baskets.get(FATE["split"], 0)
         items, categories = (
             dict(self.rows(f"SELECT fate, count(*) FROM {table} GROUP BY fate")) for table in ("fates", "categories")
         )
