@@ -72,7 +72,7 @@ def expensive() -> list[tuple[str, dict[str, Any]]]:
 
 def test_500_hostile_requests_neither_fail_nor_stop_the_service(folder: Path, tmp_path: Path) -> None:
     routes = ["/v1/models/sleep/recommend", "/v1/models/sleep/explain", "/v1/recommend", "/v1/models/nope/complete"]
-    hostile = [("POST", routes[number % len(routes)], body) for number, body in enumerate(2 * malformed())]
+    hostile = [("POST", routes[number % len(routes)], body) for number, body in enumerate((3 * malformed())[:430])]
     for what, body in expensive():
         prefixes = ("", "models/sleep/", "models/wear/", "models/%00/") if what in ("recommend", "complete") else (
             "models/sleep/", "models/wear/", "models/..%2f/")  # fmt: skip
@@ -94,7 +94,7 @@ def test_500_hostile_requests_neither_fail_nor_stop_the_service(folder: Path, tm
             assert len(text) < 300_000
         assert served.ask("POST", routes[0], {"basket": ["crib"]})[0] == 200
         assert served.process.poll() is None
-    assert len(hostile) >= 450
+    assert len(hostile) >= 500
     assert time.monotonic() - began < 120
 
 
