@@ -72,15 +72,15 @@ def top_compiled(
     least: Floats,
     threads: int | None,
 ) -> Best:
-    """Implement `Components.top` for L_c = √q_c M_c √q_c, given M, log q, q and −log Z; the first three also of K_c."""
+    """Implement `Components.top` for L_c = √q_c M_c √q_c, given M, log q, q and −log Z; for K_c with 0."""
     found, compiled = Best.nothing(len(sets), k, len(log_mass)), loops("next_items")
     candidate = np.ones(sets.n_items, bool) if candidate is None else candidate
     inclusion = for_probabilities is not None
-    given = (*for_scores, *(for_probabilities or for_scores[:3]), log_mass, sets.indices, sets.offsets, candidate)
+    given = (for_scores, for_probabilities or for_scores, log_mass, sets.indices, sets.offsets, candidate, inclusion)
 
     def part(share: Share) -> None:
         rows = share.among(len(sets))
-        compiled.top_items(*given, inclusion, rows.start, rows.stop, least, *found)
+        compiled.top_items(*given, rows.start, rows.stop, least, tuple(found))
 
     over_threads(part, NEXT_COST * len(sets), threads, with_blas=False)
     return found

@@ -271,7 +271,7 @@ class ScaledDPPs(Components):
             return ranking.ranked(self, log_mass, sets, k, pruned, inclusion, threads)
         if not isinstance(self.interaction, Dense) or not worth_loading():
             return super().top(log_mass, sets, k, candidate, inclusion, threads)
-        of_K = self._terms(True)[:3] if inclusion else None
+        of_K = self._terms(True) if inclusion else None
         return ranking.top_compiled(self._terms(False), of_K, log_mass, sets, k, candidate, np.empty(0), threads)
 
     @cached_property

@@ -338,7 +338,7 @@ class SpectralDPP(Components):
     ) -> Best:
         if self.near_one.any() or not worth_loading():
             return super().top(log_mass, sets, k, candidate, inclusion, threads)
-        least, of_K = np.empty(len(sets)), self._inclusion.components[:3] if inclusion else None
+        least, of_K = np.empty(len(sets)), self._inclusion.components if inclusion else None
         found = top_compiled(self._probability.components, of_K, log_mass, sets, k, candidate, least, threads)
         doubtful = np.flatnonzero(~(least >= SMALL_PIVOT))
         if len(doubtful):

@@ -168,29 +168,36 @@ def comes_before(x, y, items, a, b):  # type: ignore[no-untyped-def]
     return items[a] < items[b]
 
 
+TERMS = types.Tuple([MATRICES, MATRIX, MATRIX, NUMBERS])  # type: ignore[no-untyped-call]
+BEST = types.Tuple(  # type: ignore[no-untyped-call]
+    [types.int64[:, ::1], OUT_MATRIX, OUT_NUMBERS, OUT_MATRIX, OUT_MATRIX, OUT_NUMBERS, OUT_MATRIX]
+)
+
+
 @njit(
     types.void(
-        *(MATRICES, MATRIX, MATRIX, NUMBERS, MATRICES, MATRIX, MATRIX, NUMBERS, ITEMS, COUNTS, FLAGS, types.boolean),
-        *(types.int64, types.int64, OUT_NUMBERS, types.int64[:, ::1]),
-        *(OUT_MATRIX, OUT_NUMBERS, OUT_MATRIX, OUT_MATRIX, OUT_NUMBERS, OUT_MATRIX),
+        *(TERMS, TERMS, NUMBERS, ITEMS, COUNTS, FLAGS, types.boolean, types.int64, types.int64, OUT_NUMBERS, BEST)
     ),
     cache=True,
     **OPTIONS,
 )
 def top_items(  # type: ignore[no-untyped-def]
-    C, log_odds, odds, bias, T, log_q, q, log_mass, indices, offsets, candidate, inclusion,
-    start, stop, least, top, log_p, scales, top_x, log_p_q, scales_q, top_y,
-):  # fmt: skip
+    of_scores, of_probabilities, log_mass, indices, offsets, candidate, inclusion, start, stop, least, best
+):
     """Write the k candidates with the highest x > 0 of `next_of_one`, best first, for the sets from start to stop.
 
-    C, odds and bias give x; T and q give y, the same for P(A ∪ i ⊆ Y). Ties are broken by y, if `inclusion` is true,
-    then by position. Unless it is empty, `least` gets the smallest `least_pivot` of each set, for a single component.
+    M, log q, q and bias `of_scores` give x; those `of_probabilities` give y, the same for P(A ∪ i ⊆ Y). Ties are broken
+    by y, if `inclusion` is true, then by position. Unless it is empty, `least` gets the smallest `least_pivot` of each
+    set, for a single component.
     """
-    (m, n), k, largest = odds.shape, top.shape[1], largest_set(offsets, start, stop)
+    C, log_odds, odds, bias = of_scores
+    T, log_q, q, no_bias = of_probabilities
+    top, log_p, scales, top_x, log_p_q, scales_q, top_y = best
+    n, k, largest = odds.shape[1], top.shape[1], largest_set(offsets, start, stop)
     factor, half = np.empty((largest, largest)), np.empty((2 * largest, n))
     lefts = np.empty((max(len(C), len(T)), n))
     x, sorted_x, y = np.empty(n), np.empty(n), np.zeros(n)
-    items, order, no_bias = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(m)
+    items, order = np.empty(n, np.int64), np.empty(n, np.int64)
     for row in range(start, stop):
         basket = indices[offsets[row] : offsets[row + 1]]
         scales[row] = next_of_one(
