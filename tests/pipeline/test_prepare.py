@@ -343,6 +343,43 @@ def test_an_unreadable_file_stops_the_run_before_anything_is_written(tmp_path: P
     assert before.is_whole()
 
 
+def test_a_malformed_or_older_manifest_is_an_error_that_names_the_file_and_prepare_replaces_it(tmp_path: Path) -> None:
+    orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(60))
+    good = dl.prepare(orders, tmp_path / "out", **LENIENT)
+    path = tmp_path / "out" / "manifest.json"
+    text = path.read_text()
+    older = json.loads(text) | {"format": 1}
+    del older["total_weight"]
+    damaged: list[Any] = [older, [], 3, None]
+    for name in ("format", "columns", "categories", "total_weight", "account", "bad_rows", "n_rows"):
+        without = json.loads(text)
+        del without[name]
+        damaged += [without, *(json.loads(text) | {name: value} for value in (None, "text", [1], {"a": 1}))]
+    for name in ("slug", "name", "items", "files"):
+        damaged += [edited(text, name, value, "categories", 0) for value in (None, 5, [[]])]
+    for name in ("file", "sha256", "n_baskets", "n_rows", "weight"):
+        damaged += [edited(text, name, value, "categories", 0, "files", "train") for value in (None, [], "", -1)]
+    for content in (*map(json.dumps, damaged), text[:-9], "\x00"):
+        path.write_text(content)
+        with pytest.raises(dl.InputError, match=f"{re.escape(str(path))}.*run prepare again"):
+            dl.Prepared.open(tmp_path / "out")
+    path.write_text(json.dumps(older))
+    again = dl.prepare(orders, tmp_path / "out", **LENIENT)
+    assert again.new
+    assert again.manifest == good.manifest == dl.Prepared.open(tmp_path / "out").manifest
+
+
+def edited(text: str, name: str, value: object, *place: str | int) -> Any:
+    """Return a JSON document with another value at a place, without it for None."""
+    document = there = json.loads(text)
+    for key in place:
+        there = there[key]
+    del there[name]
+    if value is not None:
+        there[name] = value
+    return document
+
+
 def test_invalid_options_and_inputs_are_rejected_and_nothing_is_written(tmp_path: Path) -> None:
     orders = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(20))
     for options, message in (

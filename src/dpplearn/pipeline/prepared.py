@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -12,10 +13,10 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError
-from dpplearn.utils.files import digest, manifest_folder, read_manifest
+from dpplearn.utils.files import MANIFEST, digest, manifest_folder, read_manifest
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, share
 
-FORMAT = 1
+FORMAT = 2  # since 2 the manifest records weights
 WORK = ".prepare"  # folder of the lock, and of the work of an unfinished run
 FILES = "baskets-"  # prefix of the folder of the files
 SIDES = ("train", "test")
@@ -99,8 +100,17 @@ class Prepared:
         ...
         dpplearn.errors.InputError: nowhere has no manifest.json; expected a folder that dpplearn prepare wrote
         """
-        again = "prepare the folder again"
-        return cls(Path(folder), read_manifest(folder, "prepared", FORMAT, "dpplearn prepare", again))
+        manifest = read_manifest(folder, "prepared", FORMAT, "dpplearn prepare", "run prepare again")
+        found = cls(Path(folder), manifest)
+        try:
+            valid = all(map(_is_valid, found.categories)) and isinstance(manifest["n_rows"], int)
+            valid &= math.isfinite(manifest["total_weight"])
+            list(found.tables())  # reads the other entries
+        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError):
+            valid = False
+        if not valid:
+            raise InputError(f"{found.folder / MANIFEST} is damaged; run prepare again") from None
+        return found
 
     @property
     def categories(self) -> tuple[Category, ...]:
@@ -253,6 +263,21 @@ class Prepared:
 
     def __str__(self) -> str:
         return as_text(self.tables())
+
+
+def _is_valid(category: Category) -> bool:
+    """Return whether the entries of a category, as read from a manifest, have the right types."""
+    files = category.files.values()
+    texts = [category.slug, *(text for file in files for text in (file.file, file.sha256))]
+    return (
+        all(isinstance(text, str) and text for text in texts)
+        and isinstance(category.name, str)
+        and all(isinstance(item, str | int) for item in category.items)
+        and all(isinstance(n, int) and n > 0 for file in files for n in (file.n_baskets, file.n_rows))
+        and all(file.weight >= 0 and math.isfinite(file.weight) for file in files)
+        and "train" in category.files
+        and set(category.files) <= set(SIDES)
+    )
 
 
 def _dropped(report: Mapping[str, Any]) -> TextTable:
