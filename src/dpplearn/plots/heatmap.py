@@ -57,6 +57,10 @@ def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) 
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Examples
     --------
     >>> import dpplearn as dl
@@ -127,6 +131,10 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
         Number of items of each segment.
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
 
     Examples
     --------

@@ -28,6 +28,10 @@ def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Examples
     --------
     >>> import dpplearn as dl
@@ -68,6 +72,10 @@ def sizes(model: SetModel, figure: Figure | None = None) -> Figure:
     model : DPP or Mixture
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
 
     Examples
     --------

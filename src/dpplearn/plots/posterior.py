@@ -32,6 +32,10 @@ def quality_weights(weights: QualityWeights, top: int | None = None, figure: Fig
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Examples
     --------
     >>> import dpplearn as dl
@@ -71,6 +75,10 @@ def marginals(posterior: Posterior, figure: Figure | None = None) -> Figure:
     posterior : Posterior
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
 
     Examples
     --------

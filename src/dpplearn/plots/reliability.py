@@ -36,6 +36,11 @@ def reliability_of(
     task : {"given_one", "given_half", "all_but_one"}
         Which items of a basket are given.
 
+    Returns
+    -------
+    dict of str to Reliability
+        By name: the model and independent items.
+
     Examples
     --------
     >>> import dpplearn as dl
@@ -58,6 +63,10 @@ def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None
         From `reliability_of`, or of one model and task of `Evaluation.reliability`.
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
 
     Examples
     --------

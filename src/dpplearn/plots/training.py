@@ -31,6 +31,10 @@ def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Examples
     --------
     >>> import dpplearn as dl

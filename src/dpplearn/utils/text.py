@@ -19,6 +19,7 @@ MAX_EXPONENT = 700.0  # exp of more overflows
 MAX_NAME = 40  # columns of one name in a heading that would not fit on a line
 MAX_NAMES = 66  # columns of a list of names in a heading
 MIN_CELL = 12  # columns of a cell of text, however narrow the table
+MAX_TABLE_WIDTH = 10_000  # columns, far more than any table has
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -214,7 +215,8 @@ def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
     from rich.padding import Padding
     from rich.text import Text
 
-    console = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
+    # rich prints nothing wider than its console; a table whose numbers do not fit is wider than `width`.
+    console = Console(file=StringIO(), width=MAX_TABLE_WIDTH, color_system=None, legacy_windows=False)
     after_table, first = False, True
     with console.capture() as capture:
         for part in parts:
@@ -225,9 +227,11 @@ def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
                 console.print()
             sentences = [part] if isinstance(part, str) else [part.title, *part[1:2] * isinstance(part, TextTable)]
             for sentence in filter(None, sentences):
-                console.print(Text(shown(sentence)))
+                console.print(Text(shown(sentence)), width=width)
             if not isinstance(part, str):
-                console.print(Padding(_rich_table(part), (0, 0, 0, 2)), crop=False)
+                table = _rich_table(part)
+                least = 2 + sum((column.min_width or 0) + 2 for column in table.columns)
+                console.print(Padding(table, (0, 0, 0, 2)), width=max(width, least))
             after_table, first = is_table, False
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 

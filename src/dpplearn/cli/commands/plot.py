@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,12 +17,9 @@ from dpplearn.errors import InputError, OutputExistsError
 from dpplearn.plots.figure import PICTURE, figure_format
 from dpplearn.utils.text import Facts, Part
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 ALL = "all"
 # Functions of the model, the number of items and held-out baskets.
-KINDS: Mapping[str, Callable[[Any, int | None, Any], Figure]] = {
+KINDS: Mapping[str, Callable[[Any, int | None, Any], Any]] = {
     "curve": lambda model, top, baskets: plots.learning_curve(model),
     "lift": lambda model, top, baskets: plots.lift(model, top),
     "segments": lambda model, top, baskets: plots.segments(model, top),
