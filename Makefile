@@ -26,6 +26,7 @@ demo-serve: $(VENV)/.installed-serve
 
 # Build the manual in build/docs/html; a minute on 2 cores. Every warning is an error.
 docs: $(VENV)/.installed-docs
+	rm -rf docs/reference/generated
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs/html
 	@echo "The manual is in build/docs/html/index.html"
 
