@@ -9,8 +9,7 @@ from typing import Any
 import dpplearn as dl
 from dpplearn.models.model import SetModel
 from dpplearn.models.store import FORMAT, KIND, open_for_writing
-from dpplearn.pipeline.fit_all import Plan, fit_plan
-from dpplearn.pipeline.learning import Learning, fit_options
+from dpplearn.pipeline.fit_all import Job, Plan, fit_options, fit_plan
 from dpplearn.utils.files import digest, write_manifest
 from dpplearn.utils.parallel import Failure
 from helpers.problems import as_mixture, random_mixture
@@ -42,7 +41,7 @@ SHARES = {"meals": 0.6, "sleep": 0.3, "wear": 0.45}
 QUICK = {"segments": 1, "max_iter": 5}
 
 
-def in_turn(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+def in_turn(jobs: Sequence[Job], run: Callable[[Job], Any]) -> Iterator[tuple[Job, Any]]:
     """In this process, as `run_with_retries` does it over others."""
     for job in jobs:
         try:

@@ -12,7 +12,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.models.store import open_for_writing
-from dpplearn.pipeline.learning import Learning
+from dpplearn.pipeline.fit_all import Job
 from dpplearn.utils.files import write_manifest
 from dpplearn.utils.parallel import Failure
 from helpers.order_files import random_orders, write_csv
@@ -44,7 +44,7 @@ def prepared_again(prepared: dl.Prepared, rows: list[tuple[str, str, str]], **ch
 
 
 def failing(*slugs: str) -> Any:
-    def over(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+    def over(jobs: Sequence[Job], run: Callable[[Job], Any]) -> Iterator[tuple[Job, Any]]:
         for job in jobs:
             yield job, Failure("it was not to be", 3) if job.slug in slugs else run(job)
 
@@ -97,7 +97,8 @@ def test_only_what_changed_is_refitted_or_evaluated_again(prepared: dl.Prepared)
     assert fitted(less, max_iter=4).fitted == SLUGS
     changed = fitted(less, max_iter=4, fresh=True)
     assert changed.fitted == SLUGS
-    (changed.folder / changed.entry(SLUGS[1]).file).write_bytes(b"damaged")
+    for file in (changed.folder / "models").glob(f"{SLUGS[1]}-*"):  # of the last two runs
+        file.write_bytes(b"damaged")
     assert fitted(less, max_iter=4).fitted == (SLUGS[1],)
 
 
@@ -172,7 +173,7 @@ def test_a_category_that_fails_is_left_out_or_keeps_its_last_model(prepared: dl.
 
 
 def test_an_interrupted_run_resumes(prepared: dl.Prepared) -> None:
-    def cut_off(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+    def cut_off(jobs: Sequence[Job], run: Callable[[Job], Any]) -> Iterator[tuple[Job, Any]]:
         yield from in_turn(jobs[:2], run)
         raise KeyboardInterrupt
 
@@ -188,13 +189,33 @@ def test_an_interrupted_run_resumes(prepared: dl.Prepared) -> None:
     assert len(fitted(prepared, fresh=True).fitted) == 2
 
 
+def test_a_model_file_with_the_key_of_the_settings_is_not_fitted_again(prepared: dl.Prepared) -> None:
+    """Files are found by their names alone: the manifest of the first run is replaced, and then lost."""
+    first, other = fitted(prepared), fitted(prepared, seed=1)
+    again = fitted(prepared)
+    assert (again.fitted, again.versions) == ((), first.versions)
+    assert again.results[SLUGS[0]]["last"]["before"]["log_likelihood"] == pytest.approx(
+        other.results[SLUGS[0]]["log_likelihood"]
+    )
+    (first.folder / "manifest.json").unlink()
+    (first.folder / first.entry(SLUGS[2]).file).write_bytes(b"damaged")
+    found = fitted(prepared)
+    assert (found.fitted, found.verify()) == ((SLUGS[2],), [])
+    assert {slug: found.versions[slug] for slug in SLUGS if slug != SLUGS[2]} == {
+        slug: first.versions[slug] for slug in SLUGS if slug != SLUGS[2]
+    }
+    seconds = [[each["seconds"] for each in store.manifest["categories"][:2]] for store in (first, found)]
+    assert seconds[0] == seconds[1]
+
+
 def test_old_models_stay_for_readers_until_the_run_after_the_next(prepared: dl.Prepared) -> None:
     old = fitted(prepared)
     fitted(prepared, seed=1)
     fitted(prepared, seed=1)  # does nothing
     assert old.verify() == []
     assert old[SLUGS[0]].learned.n_baskets == len(prepared.train(SLUGS[0]))
-    (old.folder / "models" / ".new-toys-123").write_text("what a killed worker left")
+    for name in (".new-toys-123", ".dpplearn-0123456789abcdef.tmp"):
+        (old.folder / "models" / name).write_text("what a killed worker left")
     (old.folder / "models" / "notes.txt").write_text("somebody's")
     fitted(prepared, seed=2)
     assert old.verify() != []
@@ -219,7 +240,7 @@ def test_a_warm_start_starts_from_the_last_model(prepared: dl.Prepared) -> None:
 
 
 def test_changed_baskets_and_folders_that_are_not_ours_are_rejected(prepared: dl.Prepared, tmp_path: Path) -> None:
-    def late(jobs: Sequence[Learning], run: Callable[[Learning], Any]) -> Iterator[tuple[Learning, Any]]:
+    def late(jobs: Sequence[Job], run: Callable[[Job], Any]) -> Iterator[tuple[Job, Any]]:
         prepared_again(prepared, random_orders(140))
         yield from in_turn(jobs, run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -34,7 +35,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> dl.Prepared:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process started, told by /proc."""
+    """The processes that a process started, found in /proc."""
     found = []
     for each in Path("/proc").iterdir():
         try:
@@ -62,8 +63,11 @@ def models_in(store: Path) -> set[str]:
 
 
 def n_done(store: Path) -> int:
-    """Return the number of categories that an unfinished run has recorded as done."""
-    return len(list((store / ".fit-all" / "done").glob("*.json")))
+    """Return the number of models that an unfinished run has saved."""
+    path = store / "manifest.json"
+    manifest = json.loads(path.read_bytes()) if path.exists() else {"categories": [], "previous": []}
+    listed = {*(each["file"] for each in manifest["categories"]), *manifest["previous"]}
+    return len({f"models/{name}" for name in models_in(store)} - listed)
 
 
 def begin(prepared: dl.Prepared, store: Path, *options: object) -> AbstractContextManager[subprocess.Popen[str]]:
@@ -85,8 +89,10 @@ def test_killed_it_leaves_the_old_models_whole_and_continues_with_the_missing_ca
         assert old is None or (old.verify() == [] and dl.ModelStore.open(store).versions == old.versions)
         again = fitted(prepared, output=store, segments=2, max_iter=20, seed=number)
         assert (list(again), len(again.fitted), again.verify() == []) == (slugs, len(slugs) - done, True)
-        assert len(before & models_in(store)) >= done
+        assert before <= models_in(store)
         assert n_done(store) == 0
+        hidden = [path for path in store.rglob("*") if path.name.startswith(".") and path.name != ".fit-all"]
+        assert (hidden, [path.name for path in (store / ".fit-all").iterdir()]) == ([], ["lock"])
 
 
 @pytest.mark.skipif(not HAS_PROC, reason="finds the workers by /proc")

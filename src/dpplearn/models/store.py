@@ -3,7 +3,8 @@
 A store folder, as `fit_all` writes it:
 
     manifest.json                               the categories and their files; replaced last, in one step
-    models/toys-1a2b3c4d5e6f.safetensors        files of the current and of the previous manifest
+    models/toys-<key>-<digest>.safetensors      files of the current and of the previous manifest; the key stands for
+                                                the settings of the fit, the digest for the content
     .fit-all/lock                               held by the process that writes
 """
 
@@ -13,7 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
@@ -36,7 +37,7 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import Basket, SetModel
 from dpplearn.models.model_file import load
 from dpplearn.utils import text
-from dpplearn.utils.files import MANIFEST, digest, manifest_folder, only_one, read_manifest, write_manifest
+from dpplearn.utils.files import MANIFEST, TEMPORARY, digest, manifest_folder, only_one, read_manifest, write_manifest
 from dpplearn.utils.text import Facts, Part, TextTable
 
 KIND, FORMAT = "store", 1
@@ -519,20 +520,29 @@ class ModelStore(Mapping[str, Model]):
         with open_for_writing(self.folder) as now:
             if now is None or slug not in now or now.entry(slug).sha256 != version:
                 raise InputError(f"category {slug} of {self.folder} was changed by another process; open it again")
-            file, sha256 = save_model(model, self.folder, slug)
-            changed = {"file": file, "sha256": sha256, "n_items": len(model.items)}
+            file = save_model(model, self.folder, slug)
+            changed = {"file": file, "sha256": digest(self.folder / file), "n_items": len(model.items)}
             entries = [{**each, **changed} if each["slug"] == slug else each for each in now.manifest["categories"]]
             return write_store(self.folder, {**now.manifest, "categories": entries}, now)
 
 
-def save_model(model: SetModel, folder: Path, slug: str) -> tuple[str, str]:
-    """Write a model into a store folder under a name with its digest. Return the relative path and the digest."""
-    temporary = folder / MODELS / f"{UNNAMED}{slug}-{os.getpid()}"
+def save_model(model: SetModel, folder: Path, stem: str) -> str:
+    """Write a model into a store folder under the name `stem` and its digest. Return the relative path.
+
+    The digest prevents that one of two writers, such as a retried job, changes a file that the other has recorded.
+    """
+    temporary = folder / MODELS / f"{UNNAMED}{stem}-{os.getpid()}"
     model.save(temporary)
-    version = digest(temporary)
-    file = f"{MODELS}/{slug}-{version[:12]}{SUFFIX}"
+    file = f"{MODELS}/{stem}-{digest(temporary)[:12]}{SUFFIX}"
     os.replace(temporary, folder / file)
-    return file, version
+    return file
+
+
+def saved_models(folder: Path, stem: str) -> Iterator[tuple[str, SetModel]]:
+    """Yield the models that `save_model` wrote under `stem`, with their relative paths. Damaged files are skipped."""
+    for path in sorted((folder / MODELS).glob(f"{stem}-*{SUFFIX}")):
+        with suppress(InputError):
+            yield f"{MODELS}/{path.name}", load(path)
 
 
 @contextmanager
@@ -572,8 +582,8 @@ def write_store(
         write_manifest(folder, whole)
     kept = {*_files(whole), *whole["previous"]}
     for path in (folder / MODELS).iterdir():
-        ours = MODEL_NAME.fullmatch(path.name) or path.name.startswith(UNNAMED)
-        if ours and f"{MODELS}/{path.name}" not in kept:
+        leftover = path.name.startswith(UNNAMED) or TEMPORARY.fullmatch(path.name)  # of a killed worker
+        if (leftover or MODEL_NAME.fullmatch(path.name)) and f"{MODELS}/{path.name}" not in kept:
             path.unlink(missing_ok=True)
     return ModelStore(folder, whole, fitted=fitted)
 

@@ -4,26 +4,49 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, OutputExistsError, whole_number
-from dpplearn.models.store import FORMAT, KIND, STORE_FOLDER, WORK, Entry, ModelStore, open_for_writing, write_store
-from dpplearn.pipeline.learning import Learning, fit_options, learn
+from dpplearn.evaluation.baselines import INDEPENDENT
+from dpplearn.evaluation.evaluation import evaluate
+from dpplearn.evaluation.metrics import PERCENTILE_RANK
+from dpplearn.evaluation.protocol import GIVEN_ONE
+from dpplearn.evaluation.result import Evaluation
+from dpplearn.learners.settings import settings_of
+from dpplearn.learners.train import fit_with
+from dpplearn.models.dpp import DPP
+from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
+from dpplearn.models.model_file import load
+from dpplearn.models.store import (
+    FORMAT,
+    KIND,
+    STORE_FOLDER,
+    Entry,
+    ModelStore,
+    open_for_writing,
+    save_model,
+    saved_models,
+    write_store,
+)
 from dpplearn.pipeline.prepared import Category, Prepared
-from dpplearn.utils.files import check_replaceable, digest, json_safe, replace_file, same_file
+from dpplearn.utils.files import check_replaceable, digest, json_safe, same_file
 from dpplearn.utils.parallel import Failure, Over, run_with_retries
 from dpplearn.utils.progress import SILENT, Progress, shown_progress
 from dpplearn.utils.text import number
 from dpplearn.version import __version__
 
-DONE = "done"  # folder of the records of fitted categories, within the work folder of the store
+KEY_LENGTH = 16  # hexadecimal digits of the key in the name of a model file
+MODEL = "model"  # its name in the evaluation
 
 
 def fit_all(
@@ -41,9 +64,10 @@ def fit_all(
 ) -> ModelStore:
     """Fit one model per category of prepared baskets, and write them to a model store.
 
-    A category is skipped if its data, the options, the seed and the version of this library are those of the model in
-    the store. An interrupted run continues with the categories that are missing. The previous store stays in place
-    until all categories are done; then the new one replaces it in one step.
+    The name of a model file contains its key, a digest of the data, the options, the seed and the version of this
+    library. A category whose file exists is not fitted again, so an interrupted run continues with the categories that
+    are missing. The previous store stays in place until all categories are done; then the new one replaces it in one
+    step.
 
     A category that cannot be fitted is listed in `ModelStore.failed`, and its previous model is kept. The others are
     not affected. A worker process that dies is replaced twice.
@@ -117,6 +141,15 @@ def _over(processes: int | None, cluster: str | None) -> Over:
     return partial(run_over_cluster, where=cluster)
 
 
+def fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all options of a fit that determine the model, with defaults."""
+    if "threads" in options:
+        raise InputError("threads is not an option of fit_all: every model is fitted by one thread")
+    settings = settings_of(**options)
+    found = {name: value for name, value in asdict(settings).items() if name != "threads"}
+    return {"model": settings.kind, **found}
+
+
 @dataclass(frozen=True)
 class Plan:
     """The settings of a run."""
@@ -128,8 +161,16 @@ class Plan:
     fresh: bool = False
     warm_start: bool = False
 
-    def key(self, category: Category) -> str:
-        """Return the digest of everything that determines the model of a category."""
+    def share(self, category: Category) -> float:
+        """Return the weighted share of baskets with an item of the category; pseudo-counts make 0 < share < 1."""
+        total = self.prepared.manifest["total_weight"]
+        return float((sum(file.weight for file in category.files.values()) + 0.5) / (total + 1))
+
+    def about(self, category: Category) -> Entry:
+        """Return what the manifest records about a category before it is fitted.
+
+        `key` is the digest of everything that determines the model, except the model that a warm start begins with.
+        """
         setting = {
             "train": category.files["train"].sha256,
             "items": list(category.items),
@@ -138,15 +179,6 @@ class Plan:
             "seed": self.seed,
             "version": __version__,
         }
-        return hashlib.sha256(json.dumps(json_safe(setting), sort_keys=True).encode()).hexdigest()
-
-    def share(self, category: Category) -> float:
-        """Return the weighted share of baskets with an item of the category; pseudo-counts make 0 < share < 1."""
-        total = self.prepared.manifest["total_weight"]
-        return float((sum(file.weight for file in category.files.values()) + 0.5) / (total + 1))
-
-    def about(self, category: Category) -> Entry:
-        """Return what the manifest records about a category before it is fitted."""
         return {
             "slug": category.slug,
             "name": category.name,
@@ -154,89 +186,60 @@ class Plan:
             "n_baskets": category.n_baskets,
             "share": self.share(category),
             "data": {side: file.sha256 for side, file in category.files.items()},
-            "key": self.key(category),
+            "key": _digest(setting),
             "old": "",
         }
 
-    def job(self, category: Category, known: Entry | None, last: Entry | None) -> Learning:
-        return Learning(
-            self.prepared.folder.absolute(),
-            self.output.absolute(),
-            category.slug,
-            self.about(category)["data"],
-            self.seed,
-            self.options,
-            known=None if known is None else known["file"],
-            last=None if last is None else last["file"],
-            warm_start=self.warm_start,
-        )
+
+def _digest(setting: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(json_safe(setting), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Job:
+    """Fit and evaluate the model of one category, in a worker process.
+
+    `stem` is the beginning of the name of the model file: the slug and a key. `data` is the digest of the basket files
+    by side. `known` is an up-to-date model that only needs evaluation, `last` the model of the previous store; both are
+    paths relative to the store folder.
+    """
+
+    prepared: Path
+    store: Path
+    slug: str
+    stem: str
+    data: Mapping[str, str]
+    seed: int
+    options: Mapping[str, Any]
+    known: str | None = None
+    last: str | None = None
+    warm_start: bool = False
 
 
 def fit_plan(plan: Plan, last: ModelStore | None, over: Over, progress: Progress = SILENT) -> ModelStore:
     """Fit what is missing with `over`, which runs jobs on this machine or on others, and write the store."""
     previous = {} if last is None else {each["slug"]: each for each in last.manifest["categories"]}
     previous = {slug: entry for slug, entry in previous.items() if _is_intact(plan.output, entry)}
-    entries, jobs = _divide(plan, previous)
-    failures = _run(plan, entries, jobs, over, progress)
-    _keep_old(plan, entries, failures, previous)
-    _check_any(entries, failures)
-    fitted = tuple(slug for slug, job in jobs.items() if slug not in failures and job.known is None)
-    store = write_store(plan.output, _manifest(plan, entries, failures), last, fitted)
-    shutil.rmtree(plan.output / WORK / DONE, ignore_errors=True)
-    return store
-
-
-def _divide(plan: Plan, previous: Mapping[str, Entry]) -> tuple[dict[str, Entry], dict[str, Learning]]:
-    """Return the entries that are known already, and the jobs for categories that have to be fitted or evaluated."""
-    entries, jobs = dict[str, Entry](), dict[str, Learning]()
-    for category in plan.prepared.categories:
+    generation = 0 if last is None else last.manifest.get("generation", 0)
+    entries, jobs = dict[str, Entry](), list[Job]()
+    for category in sorted(plan.prepared.categories, key=_size, reverse=True):  # the longest fits are started first
         slug, about = category.slug, plan.about(category)
-        known = _known(plan, category, previous.get(slug))
-        if known is not None and known["data"] == about["data"]:
-            entries[slug] = {**known, **about, "n_items": known.get("n_items", about["n_items"])}  # some may be added
-        else:
-            entries[slug] = known or {}
-            jobs[slug] = plan.job(category, known, previous.get(slug))
-    return entries, jobs
-
-
-def _run(
-    plan: Plan, entries: dict[str, Entry], jobs: Mapping[str, Learning], over: Over, progress: Progress
-) -> dict[str, Failure]:
-    """Run the jobs, the longest first, and record each result at once. Return the failures."""
-    categories = {each.slug: each for each in plan.prepared.categories}
-    failures = dict[str, Failure]()
-    (plan.output / WORK / DONE).mkdir(exist_ok=True)
-    bar = progress.bar("fitting", len(categories), len(categories) - len(jobs))
-    for job, found in over(sorted(jobs.values(), key=lambda job: -_size(categories[job.slug])), learn):
-        if isinstance(found, Failure):
-            failures[job.slug] = found
-            bar.advance(text=f"{job.slug} failed")
-            continue
-        about = plan.about(categories[job.slug])
-        if job.known is not None:  # a model that may have more items, and was only evaluated
-            about["n_items"] = entries[job.slug].get("n_items", about["n_items"])
-        entries[job.slug] |= {**json_safe(found), **about}
-        replace_file(_record(plan, categories[job.slug]), json.dumps(entries[job.slug]).encode())
-        bar.advance(text=f"{job.slug} {number(found['result']['log_likelihood'])}")
-    return failures
-
-
-def _record(plan: Plan, category: Category) -> Path:
-    """Return the file whose existence means that an unfinished run has fitted this category."""
-    fresh = "-fresh" if plan.fresh else ""
-    return plan.output / WORK / DONE / f"{category.slug}-{plan.key(category)[:24]}{fresh}.json"
-
-
-def _known(plan: Plan, category: Category, previous: Entry | None) -> Entry | None:
-    """Return the entry of a model that need not be fitted again: of an unfinished run, or of the store."""
-    try:
-        entry: Entry = json.loads(_record(plan, category).read_bytes())
-        if _is_intact(plan.output, entry):
-            return entry
-    except (OSError, ValueError, KeyError, TypeError):  # none, or not a record of ours: fit again
-        pass
-    return None if plan.fresh or previous is None or previous["key"] != plan.key(category) else previous
+        known, before = None, previous.get(slug)
+        if before is not None and not plan.fresh and before["key"] == about["key"]:
+            known = before
+            about["n_items"] = before.get("n_items", about["n_items"])  # some may have been added
+        entries[slug] = {**(known or {}), **about}
+        if known is None or known["data"] != about["data"]:
+            jobs.append(_job(plan, about, generation, known, before))
+    failures, fitted = _run(plan, entries, jobs, over, progress)
+    for slug, failure in failures.items():  # previous models of categories that failed are kept
+        share = entries.pop(slug)["share"]
+        if slug in previous:
+            entries[slug] = {**previous[slug], "old": failure.reason, "share": share}
+    if not entries:
+        why = "; ".join(f"{slug}: {failure.reason}" for slug, failure in failures.items())
+        raise InputError(f"no model could be fitted ({why})")
+    return write_store(plan.output, _manifest(plan, entries, failures), last, fitted)
 
 
 def _is_intact(output: Path, entry: Mapping[str, Any]) -> bool:
@@ -245,25 +248,48 @@ def _is_intact(output: Path, entry: Mapping[str, Any]) -> bool:
 
 
 def _size(category: Category) -> int:
-    """Return a measure of the time of a fit; the longest are started first."""
+    """Return a measure of the time of a fit."""
     return category.n_items**2 * category.n_baskets["train"]
 
 
-def _keep_old(
-    plan: Plan, entries: dict[str, Entry], failures: Mapping[str, Failure], previous: Mapping[str, Entry]
-) -> None:
-    """Keep the previous models of categories that failed."""
-    for slug, failure in failures.items():
-        del entries[slug]
-        if slug in previous:
-            share = plan.share(plan.prepared.category(slug))
-            entries[slug] = {**previous[slug], "old": failure.reason, "share": share}
+def _job(plan: Plan, about: Entry, generation: int, known: Entry | None, last: Entry | None) -> Job:
+    # A fresh run must not find files of earlier runs, but those of its own first attempt: both see the same store.
+    setting = {
+        "key": about["key"],
+        "fresh": generation if plan.fresh else None,
+        "start": last["sha256"] if plan.warm_start and last is not None else None,
+    }
+    return Job(
+        plan.prepared.folder.absolute(),
+        plan.output.absolute(),
+        about["slug"],
+        f"{about['slug']}-{_digest(setting)[:KEY_LENGTH]}",
+        about["data"],
+        plan.seed,
+        plan.options,
+        known=None if known is None else known["file"],
+        last=None if last is None else last["file"],
+        warm_start=plan.warm_start,
+    )
 
 
-def _check_any(entries: Mapping[str, Entry], failures: Mapping[str, Failure]) -> None:
-    if not entries:
-        why = "; ".join(f"{slug}: {failure.reason}" for slug, failure in failures.items())
-        raise InputError(f"no model could be fitted ({why})")
+def _run(
+    plan: Plan, entries: dict[str, Entry], jobs: Sequence[Job], over: Over, progress: Progress
+) -> tuple[dict[str, Failure], tuple[str, ...]]:
+    """Run the jobs and add their results to the entries. Return the failures, and the categories that were fitted."""
+    failures, fitted = dict[str, Failure](), set[str]()
+    bar = progress.bar("fitting", len(entries), len(entries) - len(jobs))
+    for job, found in over(jobs, run_job):
+        if isinstance(found, Failure):
+            failures[job.slug] = found
+            bar.advance(text=f"{job.slug} failed")
+            continue
+        entry, is_new = found
+        entries[job.slug] |= json_safe(entry)
+        if is_new:
+            fitted.add(job.slug)
+        bar.advance(text=f"{job.slug} {number(entry['result']['log_likelihood'])}")
+    return failures, tuple(each.slug for each in plan.prepared.categories if each.slug in fitted)
 
 
 def _manifest(plan: Plan, entries: Mapping[str, Entry], failures: Mapping[str, Failure]) -> dict[str, Any]:
@@ -289,3 +315,102 @@ def _manifest(plan: Plan, entries: Mapping[str, Entry], failures: Mapping[str, F
         }
     )
     return document
+
+
+def run_job(job: Job) -> tuple[Entry, bool]:
+    """Run the job. Return what the manifest records about the model, and whether it was fitted now.
+
+    A file with the key of the job was saved by a run that did not finish, or by one with the same settings.
+    """
+    prepared = _prepared(job)
+    last = load(job.store / job.last) if job.last is not None else None
+    test = prepared.test(job.slug)
+    train = prepared.train(job.slug)
+    if job.known is not None:
+        return {"result": result_of(load(job.store / job.known), last, test, train)}, False
+    start, notes = _start(job, last), list[str]()
+    saved = next(saved_models(job.store, job.stem), None)
+    if saved is None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            model = fit_with(settings_of(**job.options, threads=1), train, start=start, rng=job.seed).model
+        notes = [str(each.message) for each in caught]
+        file = save_model(model, job.store, job.stem)
+    else:
+        file, model = saved
+    entry = {
+        "file": file,
+        "sha256": digest(job.store / file),
+        "warm_start": start is not None,
+        "seconds": model.learned.seconds,
+        "notes": notes,
+        "result": result_of(model, last, test, train),
+    }
+    return entry, saved is None
+
+
+def _prepared(job: Job) -> Prepared:
+    found = Prepared.open(job.prepared)
+    if {side: file.sha256 for side, file in found.category(job.slug).files.items()} != job.data:
+        raise InputError(f"{job.prepared} was prepared again while models were fitted; run fit-all again")
+    return found
+
+
+def _start(job: Job, last: SetModel | None) -> Any:
+    """Return the model to start from, if it is of the requested kind."""
+    if not job.warm_start or last is None:
+        return None
+    return last if isinstance(last, {"mixture": Mixture, "dpp": DPP}[job.options["model"]]) else None
+
+
+def result_of(model: SetModel, last: SetModel | None, test: Baskets | None, train: Baskets) -> dict[str, Any]:
+    """Return the evaluation on the test (or training) baskets, compared with the last model."""
+    baskets = test if test is not None else train
+    found = evaluate({MODEL: model}, baskets)
+    return {
+        "on": "test" if test is not None else "train",
+        "n_baskets": len(baskets),
+        **_metrics(found, MODEL),
+        "independent": found.estimate(INDEPENDENT).value,
+        "gain": found.difference(MODEL, INDEPENDENT).value,
+        "baselines": _baseline_ranks(found, model),
+        "calibration": asdict(found.reliability[MODEL][GIVEN_ONE]),
+        "last": None if last is None else _compared(model, last, baskets),
+    }
+
+
+def _baseline_ranks(found: Evaluation, model: SetModel) -> dict[str, float]:
+    """Return the percentile ranks of the baselines. Independent items rank as popularity does."""
+    if model.training is None:  # the baselines would have the marginals of the model
+        return {}
+    names = (name for name in found.baselines if name != INDEPENDENT)
+    return {name: found.estimate(name, PERCENTILE_RANK).value for name in names}
+
+
+def _compared(model: SetModel, last: SetModel, baskets: Baskets) -> dict[str, Any] | None:
+    """Compare two models on the items that both have. Baskets without any of these items are left out."""
+    common = [item for item in model.items if item in last.catalogue]
+    if not common:
+        return None
+    models = {"now": _restricted(model, common), "before": _restricted(last, common)}
+    try:
+        found = evaluate(models, baskets, unknown="drop")
+    except InputError:  # no basket holds a common item
+        return None
+    return {
+        "n_items": len(common),
+        "now": _metrics(found, "now"),
+        "before": _metrics(found, "before"),
+        "difference": found.difference("now", "before").value,
+    }
+
+
+def _restricted(model: SetModel, items: Sequence[Label]) -> SetModel:
+    return model if len(items) == len(model.items) else model.restrict(items)
+
+
+def _metrics(found: Evaluation, name: str) -> dict[str, float]:
+    return {
+        "log_likelihood": found.estimate(name).value,
+        "percentile_rank": found.estimate(name, PERCENTILE_RANK).value,
+    }
