@@ -107,17 +107,6 @@ def test_the_best_of_several_restarts_is_returned_and_each_has_a_line() -> None:
         assert [line.start for line in runs] == [first, "wishart"]  # a deterministic start is used once
 
 
-def test_a_fitted_model_is_a_start_for_another_catalogue() -> None:
-    named = [[f"item {i}" for i in basket] for basket in BASKETS]
-    first = fit_dpp(named, "em", init="wishart", rng=0)
-    fewer = Baskets.from_lists([[label for label in basket if label != "item 2"] for basket in named])
-    more = Baskets.from_lists([[*basket, "new"] if row % 3 == 0 else basket for row, basket in enumerate(named)])
-    for baskets in (fewer, more):
-        warm, cold = fit_dpp(baskets, "em", start=first, rng=0), fit_dpp(baskets, "em", init="wishart", rng=0)
-        assert warm.model.items == baskets.items
-        assert warm.history.log_likelihood[0] > cold.history.log_likelihood[0] + 0.5
-
-
 def test_a_start_with_impossible_baskets_is_refused_by_em_and_repaired_by_lbfgs() -> None:
     flat = DPP(SpectralDPP(np.array([0.5, 0, 0, 0, 0, 0]), np.eye(6)))
     with pytest.raises(InputError):

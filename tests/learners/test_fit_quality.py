@@ -80,15 +80,6 @@ def test_weights_of_features_are_few_and_have_errors() -> None:
     assert np.abs(shrunk.quality.weights[1:]).max() < 1e-3
 
 
-def test_the_table_of_weights() -> None:
-    quality = fit().quality
-    assert "cot" in str(quality)
-    table = quality.to_table()
-    assert table["name"].tolist() == [*ITEMS, "uniform", "kind"]
-    assert {len(column) for column in table.values()} == {8}
-    np.testing.assert_allclose(table["high"][:6] - table["weight"][:6], 1.96 * table["standard_error"][:6], rtol=1e-4)
-
-
 def test_parts_weights_and_the_order_of_items_change_nothing() -> None:
     whole = fit()
     reordered = fit(Baskets.from_lists(list(BASKETS), items=ITEMS[::-1]), features=TABLE)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
-from dpplearn.learners.weights import WeightsProblem, weights_steps
 from helpers import oracle
 from helpers.problems import random_kernel
 
@@ -61,25 +58,6 @@ def test_the_weights_are_the_optimum_and_the_model_is_their_mixture(given: str) 
     assert model.learned.to_gain is not None
     assert model.learned.to_gain <= 1e-8
     assert fit.converged
-
-
-def problem(seed: int, n: int = 200, m: int = 6) -> WeightsProblem:
-    rng = np.random.default_rng(seed)
-    return WeightsProblem.of(3 * rng.standard_normal((n, m)), rng.random(n))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_every_step_ascends_to_an_optimum_that_no_other_weights_exceed(seed: int) -> None:
-    these = problem(seed)
-    given = SimpleNamespace(likelihoods=these, at=lambda w: w, tol=1e-8)
-    steps = list(weights_steps(np.full(6, 1 / 6), given))  # type: ignore[arg-type]
-    values = [step.log_likelihood for step in steps]
-    assert np.all(np.diff(values) >= -1e-14)
-    assert len(steps) < 10  # EM alone takes 20 and more
-    w = steps[-1].parameters["weights"]
-    assert these.excess(w) <= 1e-8
-    for other in [*np.eye(6), *np.random.default_rng(seed).dirichlet(np.ones(6), 50)]:
-        assert these.log_likelihood(0.999 * w + 0.001 * other) <= values[-1] + 1e-10
 
 
 def test_models_are_matched_by_label_and_their_empty_sets_counted_once() -> None:

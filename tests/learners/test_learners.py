@@ -98,13 +98,6 @@ def test_em_keeps_the_eigenvectors_where_no_step_ascends() -> None:
     assert rotated(start, np.zeros((6, 6)), SymmetricProblem(baskets, 1)) == (start, 0.0, 0)
 
 
-def test_zero_eigenvalues_stay_zero_under_em() -> None:
-    baskets = Baskets.from_lists([[0], [1, 2], [3], [4, 5]], n_items=6)
-    start = with_eigenvalues(0.0, 0.0)
-    last = first_steps("em", start, baskets, 10)[-1].kernel
-    assert last.rank == start.rank == 4
-
-
 @pytest.mark.slow
 @every_learner
 def test_items_that_never_occur_get_probability_exactly_zero(learner: str) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError
-from dpplearn.distributions.independent import before_truncation
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.symmetric.factor import FactorLikelihood
@@ -21,8 +20,6 @@ fit_dpp = partial(dl.fit_dpp, shrinkage=0)
 
 ABLE = [name for name, each in LEARNERS.items() if each.can_condition]
 DIAGONAL = "ignore:no pair of items occurs together less often"
-N_ITEMS = 5
-BASKETS = Baskets.from_lists([[0, 1, 2], [1, 2, 4], [0, 3], [2], [1]], n_items=N_ITEMS, weights=[1, 2, 1, 1, 0.5])
 
 
 def log_nonempty(kernel: SpectralDPP) -> float:
@@ -63,14 +60,6 @@ def test_a_fit_is_at_least_as_good_as_the_plain_fit_and_reports_its_likelihood(p
     assert np.all(np.diff(result.history.log_likelihood) >= -1e-9)
     assert result.model.learned.nonempty is True
     assert plain.model.learned.nonempty is False
-
-
-def test_independent_items_beside_it_are_those_of_sets_that_are_not_empty() -> None:
-    result = fit_dpp(BASKETS, nonempty=True, max_iter=2)
-    p = before_truncation(BASKETS.frequencies())
-    beside = DPP(SpectralDPP(p, np.eye(N_ITEMS)), nonempty=True)
-    assert result.independent_log_likelihood == pytest.approx(beside.log_likelihood(BASKETS))
-    np.testing.assert_allclose(p / (1 - np.prod(1 - p)), BASKETS.frequencies(), rtol=1e-9)
 
 
 def test_empty_baskets_are_refused_unless_they_weigh_nothing() -> None:

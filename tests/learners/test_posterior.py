@@ -157,18 +157,15 @@ def test_true_parameters_stand_anywhere_among_the_draws_alike() -> None:
     "options",
     [
         {"kernel": "poly"},
-        {"kernel": 3},
         {"kernel": lambda theta, X: np.eye(len(X)), "prior": None},
         {"kernel": lambda theta, X: np.eye(2)},
         {"kernel": lambda theta, X: np.ones((len(X), len(X)))},
         {"kernel": lambda theta, X: np.exp(theta[0]) * (np.eye(len(X)) + np.eye(len(X), k=1) / 2)},
         {"prior": ([0.0], [1.0])},
         {"prior": ([0.0] * 3, [1.0, 1.0, -1.0])},
-        {"prior": 3},
         {"kernel": "rbf", "names": ["a", "b", "c"]},
         {"draws": 5},
         {"nonempty": True},
-        {"nonempty": "maybe"},
     ],
 )
 def test_invalid_options_are_rejected(options: dict[str, Any]) -> None:

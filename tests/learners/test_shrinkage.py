@@ -41,13 +41,6 @@ def learned(request: pytest.FixtureRequest) -> tuple[dl.FitResult, Baskets, bool
     return dl.fit_dpp(baskets, shrinkage=0, nonempty=request.param), baskets, request.param
 
 
-def test_zero_returns_the_learned_kernel(learned: tuple[dl.FitResult, Baskets, bool]) -> None:
-    result, baskets, nonempty = learned
-    assert shrink(result.model.kernel, baskets, 0.0, nonempty=nonempty) is result.model.kernel
-    assert result.shrinkage == 0
-    assert result.model.marginals()[4] == 0  # what never occurred is impossible
-
-
 def test_one_gives_independent_items(learned: tuple[dl.FitResult, Baskets, bool]) -> None:
     _, baskets, nonempty = learned
     result = dl.fit_dpp(baskets, shrinkage=1, nonempty=nonempty)

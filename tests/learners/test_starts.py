@@ -93,20 +93,10 @@ def test_a_start_that_knows_no_item_is_an_error() -> None:
 
 
 ALL_OCCUR = sampled(0, n=400, n_items=5)
-REPELLING = Baskets.from_lists([[0], [1], [0, 2], [1, 2], [3], [2, 3], [], [0, 3], [4]], n_items=5)
 
 
 def with_spectrum(*lam: float) -> SpectralDPP:
     return SpectralDPP(np.array(lam), random_kernel(np.random.default_rng(4), len(lam)).eigenvectors)
-
-
-def test_preparing_marginalises_items_that_never_occur() -> None:
-    baskets = Baskets.from_lists([[0, 2], [1], [2, 3], []], n_items=6)
-    kernel = random_kernel(np.random.default_rng(5))
-    K = prepared(kernel, baskets).K
-    np.testing.assert_allclose(K[:4, :4], kernel.K[:4, :4], atol=1e-12)
-    np.testing.assert_array_equal(K[4:], 0)
-    assert mean_log_likelihood(prepared(kernel, baskets), baskets) > mean_log_likelihood(kernel, baskets)
 
 
 def test_preparing_brings_eigenvalues_inside_but_not_zeros_of_items_that_never_occur() -> None:
@@ -116,16 +106,6 @@ def test_preparing_brings_eigenvalues_inside_but_not_zeros_of_items_that_never_o
     np.testing.assert_array_equal(raised.eigenvalues, [0.001, 0.001, 0.3, 0.5, 0.7])
     baskets = Baskets.from_lists([[0], [1, 2], [3], []], n_items=6)
     assert prepared(random_kernel(np.random.default_rng(5)), baskets).rank == 4
-
-
-def test_preparing_couples_independent_items_that_repel() -> None:
-    m = REPELLING.pair_frequencies()
-    K = prepared(independent(REPELLING), REPELLING).K
-    repelling = np.sqrt(np.maximum(np.outer(m.diagonal(), m.diagonal()) - m, 0))
-    np.fill_diagonal(repelling, m.diagonal())
-    assert np.count_nonzero(repelling) > 5
-    lam, V = np.linalg.eigh(repelling)
-    np.testing.assert_allclose(K, V * np.where(lam <= 1e-12, 0.001, lam) @ V.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("learner", ["lbfgs", "natural-em", "picard", "mm", "adam"])

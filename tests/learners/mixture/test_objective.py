@@ -40,14 +40,6 @@ def test_the_gradient_with_penalties_is_the_slope_of_the_objective(rank: int, at
     assert_slope_two(lambda step: abs(given.value_and_gradient(x + step * direction)[0] - value - step * slope), 0.02)
 
 
-def test_parameters_of_a_kernel_give_it_back() -> None:
-    shape = Shape(N, 3, N, attraction=True)
-    kernel = somewhere(Shape(N, 3, 2), 4).kernel(Shape(N, 3, 2))
-    again = Parameters.from_kernel(kernel, shape, PENALTY).kernel(shape)
-    for name in ("weights", "log_odds", "X"):
-        np.testing.assert_allclose(getattr(again, name), getattr(kernel, name), rtol=1e-10, atol=1e-10)
-
-
 @pytest.mark.parametrize("attraction", [False, True])
 @pytest.mark.parametrize(("segments", "rank"), [(1, 2), (3, 2), (3, 0)])
 def test_no_step_falls_and_the_value_is_that_of_the_kernel(segments: int, rank: int, attraction: bool) -> None:

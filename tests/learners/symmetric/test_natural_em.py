@@ -50,26 +50,6 @@ def test_angles_are_score_over_information(kernel: SpectralDPP) -> None:
     np.testing.assert_array_equal(angles[np.ix_(empty, empty)], 0)
 
 
-def random_skew(n: int = 6) -> np.ndarray:
-    S = np.random.default_rng(9).standard_normal((n, n))
-    return (S - S.T) / n
-
-
-@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
-def test_the_rotation_is_orthogonal(scale: float) -> None:
-    R = rotation(scale * random_skew())
-    np.testing.assert_allclose(R.T @ R, np.eye(6), atol=1e-13)
-    assert np.linalg.det(R) == pytest.approx(1)
-
-
-def test_one_evaluation_a_step_where_there_is_enough_data() -> None:
-    steps = list(
-        itertools.islice(natural_em(random_kernel(np.random.default_rng(1)), SymmetricProblem(BASKETS, 1)), 30)
-    )
-    assert {step.evaluations for step in steps} == {1}
-    assert {step.step_size for step in steps[1:]} == {1.0}
-
-
 def test_a_step_that_falls_is_taken_back_and_halved() -> None:
     """With so few baskets the information of the complete data is far from that of the baskets."""
     baskets = Baskets.from_lists([[0, 1, 3], [1, 2], [2], [2]], n_items=4)
