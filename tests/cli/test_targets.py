@@ -31,6 +31,7 @@ OVERWRITES: dict[str, list[str]] = {
     "the model it draws all of": ["plot", "folder/spectrum.png", "all", "-o", "folder"],
     "the baskets it draws": "plot m.safetensors reliability --data soft.svg -o soft.svg".split(),
     "the baskets it recommends for": ["recommend", "m.safetensors", "--baskets", "s*.csv", "-o", "s2.csv"],
+    "the baskets it scores": ["score", "m.safetensors", "s.csv", "-o", "s.csv"],
     "the model it recommends by": ["recommend", "m.csv", "--baskets", "s.csv", "-o", "m.csv"],
 }
 NOT_FILES: dict[str, list[str]] = {

@@ -103,16 +103,6 @@ def test_without_training_data_the_marginals_are_used_with_and_without_the_empty
     np.testing.assert_allclose(same.log_prob(sets), independent.log_prob(sets), atol=1e-8)
 
 
-def test_conditioned_on_nonempty_baskets_independent_items_have_the_smoothed_frequencies() -> None:
-    rng = np.random.default_rng(0)
-    sets = [np.flatnonzero(row).tolist() for row in rng.random((4000, 5)) < [0.5, 0.3, 0.2, 0.1, 0.05]]
-    baskets = Baskets.from_lists([each for each in sets if each], n_items=5)
-    found = baselines(Learned(Training.of(baskets)), NONE, nonempty=True)[INDEPENDENT].distribution
-    n = len(baskets)
-    assert found is not None
-    np.testing.assert_allclose(found.marginals(), (baskets.frequencies() * n + 0.5) / (n + 1), atol=1e-9)
-
-
 def test_a_model_ranks_as_it_recommends_also_in_a_blend() -> None:
     rng = np.random.default_rng(0)
     at_one = SpectralDPP(np.array([0.2, 0.5, 0.9, 1.0, 1.0]), np.linalg.qr(rng.standard_normal((5, 5)))[0])

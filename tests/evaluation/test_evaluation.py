@@ -203,16 +203,6 @@ def test_the_same_seed_gives_the_same_evaluation_and_another_one_another(truth: 
     assert first.estimate("model", "percentile_rank") != other.estimate("model", "percentile_rank")
 
 
-def test_a_weight_of_two_is_two_baskets(truth: DPP, test: Baskets) -> None:
-    some = test[:200]
-    twice = dl.evaluate(truth, Baskets.together([some, some]))
-    weighted = dl.evaluate(truth, some.reweighted(2))
-    for name in ("model", "independent items"):
-        assert twice.estimate(name).value == pytest.approx(weighted.estimate(name).value)
-    ignored = dl.evaluate(truth, Baskets.from_lists(list(some), items=ITEMS, weights=np.arange(200) < 100))
-    assert ignored.estimate("model").value == pytest.approx(truth.log_likelihood(some[:100]))
-
-
 def test_probability_zero_is_said_and_not_hidden(truth: DPP, test: Baskets) -> None:
     no_bears = DPP(truth.restrict(ITEMS[:-1]).kernel, ITEMS[:-1])
     K = np.zeros((7, 7))
@@ -252,11 +242,9 @@ OTHER_ITEMS = DPP(SpectralDPP(np.array([0.5]), np.eye(1)))
         (EVEN, [["crub"]], {}, "'crub'"),
         (EVEN, [], {}, None),
         (EVEN, [["crib"]], {"k": 0}, r"\bk\b.*0"),
-        (EVEN, [["crib"]], {"k": ()}, None),
         (EVEN, [["crib"]], {"tasks": ("given_two",)}, "given_two"),
         (EVEN, [["crib"], ["cot"]], {"max_baskets": 0}, "max_baskets.*0"),
         ({"popularity": EVEN}, [["crib"]], {}, "popularity"),
-        ({"EASE": EVEN}, [["crib"]], {}, "EASE"),
         ({"a": EVEN, "b": OTHER_ITEMS}, [["crib"]], {}, None),
     ],
 )
@@ -276,14 +264,3 @@ def test_estimates_of_unknown_names_and_measures_are_rejected(evaluation: Evalua
         evaluation.difference("model", "em")
     with pytest.raises(InputError):
         evaluation.fold_means("model")
-
-
-def test_lists_are_found_by_label_and_never_by_position(kernel: SpectralDPP) -> None:
-    model = DPP(kernel, ITEMS)
-    lists = [["crib", "bib"], ["cot"], ["bear", "bottle"]]
-    found = dl.evaluate(model, lists).outcomes["model"]["log_likelihood"]
-    np.testing.assert_allclose(found, [model.log_prob(basket) for basket in lists])
-    with pytest.raises(InputError, match=r"\b4\b"):
-        dl.evaluate(model, [["crib"], [4]])
-    with pytest.raises(InputError, match=r"\b0\b"):
-        dl.evaluate(model, [["crib"]], train=[[0, 4]])

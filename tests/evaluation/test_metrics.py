@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dpplearn.evaluation.metrics import difference, estimate, measure_ranks, rank, ranking_measures, weighted_mean
+from dpplearn.evaluation.metrics import difference, estimate, measure_ranks, rank, ranking_measures
 
 KS = (1, 3, 50)
 
@@ -56,13 +56,6 @@ def test_unknown_scores_tie_all_candidates_and_without_negatives_there_is_no_per
     assert found[:2].tolist() == [50, 0.5]
     (found,) = measure_ranks(rank(np.zeros(2), np.array([0]), np.array([1])), np.array([0]), np.array([0]), (1,))
     assert (math.isnan(found[0]), found[1]) == (True, 1)
-
-
-def test_means_skip_what_is_missing_and_keep_minus_infinity() -> None:
-    values = np.array([1.0, np.nan, 4.0, -np.inf])
-    assert weighted_mean(values, np.array([2.0, 5, 1, 0])) == pytest.approx(2)
-    assert weighted_mean(values, np.ones(4)) == -np.inf
-    assert math.isnan(weighted_mean(values, np.array([0.0, 1, 0, 0])))
 
 
 def test_about_95_percent_of_the_intervals_hold_the_true_mean() -> None:
@@ -119,16 +112,3 @@ def test_the_test_of_a_difference_errs_in_about_5_percent_of_samples() -> None:
         first, second = rng.normal(size=(2, 60))
         called += difference(first, second, np.ones(60)).verdict != "undecided"
     assert 0.03 <= called / 1000 <= 0.08
-
-
-def test_a_basket_that_one_model_rules_out_decides_and_one_that_both_rule_out_does_not() -> None:
-    possible, impossible = np.array([-1.0, -2.0, -3.0]), np.array([-1.0, -np.inf, -3.0])
-    mean = estimate(impossible, np.ones(3))
-    assert (mean.value, mean.low, mean.high) == (-math.inf, -math.inf, -math.inf)
-    assert difference(possible, impossible, np.ones(3)).verdict == "better"
-    found = difference(impossible, possible, np.ones(3))
-    assert (found.value, found.verdict) == (-math.inf, "worse")
-    for other in (impossible, np.array([-np.inf, -1.0, -1.0])):
-        both = difference(impossible, other, np.ones(3))
-        assert math.isnan(both.value)
-        assert both.verdict == "undecided"

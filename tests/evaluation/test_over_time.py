@@ -71,10 +71,3 @@ def test_the_program_scores_by_month_and_writes_each_basket_with_its_id(
     rows = duckdb.sql(f"SELECT basket, model, log_likelihood, CAST(time AS DATE) FROM '{target}'").fetchall()
     assert {basket: value for basket, _, value, _ in rows} == pytest.approx(expected)
     assert {(model, str(time)) for _, model, _, time in rows} == {("model", "2026-01-05"), ("model", "2026-02-05")}
-
-
-def test_a_table_of_outcomes_goes_over_no_source(files: tuple[Path, Path]) -> None:
-    before = files[1].read_bytes()
-    done = run("score", *files, "-o", files[1])
-    assert (done.returncode, str(files[1].name) in done.stderr) == (2, True)
-    assert files[1].read_bytes() == before

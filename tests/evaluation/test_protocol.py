@@ -9,11 +9,10 @@ from scipy import stats
 from dpplearn import DPP, Baskets
 from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.evaluation.baselines import model_predictor, popularity
+from dpplearn.evaluation.baselines import model_predictor
 from dpplearn.evaluation.protocol import ALL_BUT_ONE, GIVEN_HALF, GIVEN_ONE, TASKS, Questions, answer, ask
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.models.model import SetModel
-from helpers import oracle
 from helpers.problems import as_mixture, random_kernel, random_mixture, sampled
 
 
@@ -93,20 +92,6 @@ def test_outcomes_are_those_of_plain_loops(kind: str) -> None:
         np.testing.assert_allclose(found[name], column, err_msg=name)
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_probabilities_are_those_of_enumeration(kind: str) -> None:
-    subsets = Baskets.from_lists(oracle.subsets(7), n_items=7)
-    P = np.exp(MODELS[kind].log_prob(subsets))
-    holds = np.array([[i in subset for i in range(7)] for subset in subsets])
-    partial = [np.array([2]), np.array([0, 3, 5])]
-    predict = model_predictor(MODELS[kind].distribution).probabilities
-    assert predict is not None
-    for given, found in zip(partial, predict(partial), strict=True):
-        there = holds[:, given].all(axis=1)
-        expected = P[there] @ holds[there] / P[there].sum()
-        np.testing.assert_allclose(np.delete(found, given), np.delete(expected, given), atol=1e-12)
-
-
 def test_impossible_partial_baskets_tie_all_candidates_and_are_counted() -> None:
     questions = ask(Baskets.from_lists([[0, 1, 2], [0, 3]], n_items=4), np.random.default_rng(0), (ALL_BUT_ONE,))
     kernel = SpectralDPP(np.array([0.0, 0, 0, 0.5]), np.linalg.qr(np.ones((4, 4)) + np.eye(4))[0])
@@ -115,11 +100,3 @@ def test_impossible_partial_baskets_tie_all_candidates_and_are_counted() -> None
     assert found.columns["percentile_rank_all_but_one"][0] == 50
     assert found.columns["recall@1_all_but_one"][0] == pytest.approx(1 / 2)  # of two candidates
     assert found.calibration[ALL_BUT_ONE].left_out == 1
-
-
-def test_a_predictor_without_probabilities_is_only_ranked() -> None:
-    questions = ask(sampled(0, 30), np.random.default_rng(0), (GIVEN_HALF,))
-    found = answer(popularity(questions.baskets.frequencies()), questions, (5,))
-    assert list(found.columns) == [f"{name}_given_half" for name in ("percentile_rank", "recall@5", "ndcg@5")]
-    assert found.calibration == {}
-    assert found.sizes is None

@@ -12,8 +12,7 @@ from scipy.stats import binom
 
 import dpplearn as dl
 from dpplearn.distributions.independent import before_truncation
-from dpplearn.models.record import Training
-from dpplearn.models.relations import pair_table, related_pairs, training_counts
+from dpplearn.models.relations import pair_table, related_pairs
 from helpers.command import both
 from helpers.problems import as_mixture, random_mixture
 
@@ -79,18 +78,6 @@ def test_lifts_change_continuously_with_the_probability_of_the_empty_set() -> No
     lifts = np.array([pair_table(distribution.with_p_empty(p)).lift for p in steps])
     assert np.abs(lifts[0] - lifts[-1]).max() > 0.1
     assert np.abs(np.diff(lifts, axis=0)).max() < 1e-3
-
-
-def test_counts_of_pairs_are_those_of_the_items_asked_for_in_any_order() -> None:
-    training = Training.of(soda())
-    whole = training.pair_counts_among(np.arange(4))
-    distribution = dl.DPP.from_K(np.eye(4) / 2).distribution
-    for rows, columns in (([2, 0], [3, 1, 0]), ([3, 1, 2], [3, 1, 2]), ([1], [2, 0])):
-        found = training_counts(distribution, training, np.array(rows), np.array(columns))
-        np.testing.assert_array_equal(found.observed, whole[np.ix_(rows, columns)])
-        np.testing.assert_allclose(
-            found.expected, np.outer(training.item_weights[rows], training.frequencies[columns]), rtol=1e-12
-        )
 
 
 def soda() -> dl.Baskets:

@@ -9,11 +9,8 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.data.pairs import significant
-from dpplearn.distributions.distribution import SetDistribution
-from dpplearn.learners.kernels import distribution_of
 from dpplearn.models.record import Training
 from dpplearn.models.relations import MANY_ITEMS, MAX_PAIRED_ITEMS, pair_table, related_pairs, training_counts
-from helpers.catalogues import catalogue
 from helpers.problems import as_mixture, random_low_rank
 
 
@@ -78,11 +75,3 @@ def test_the_lift_matrix_of_a_very_large_catalogue_is_refused() -> None:
     with pytest.raises(dl.InputError, match="5,001"):
         _ = model.lift
     assert len(model.complements(0, 3)) == 3
-
-
-def test_log_prob_given_a_rare_size_is_finite_and_that_of_dense_components() -> None:
-    low_rank = distribution_of(catalogue(160))
-    dense = SetDistribution(low_rank.components.dense(), low_rank.log_mass, low_rank.log_empty)
-    for k in (2, 30, 60):
-        assert low_rank.log_size(k) == pytest.approx(dense.log_size(k), abs=1e-8)
-        assert np.isfinite(dl.Mixture(low_rank).log_prob(range(k), k=k))

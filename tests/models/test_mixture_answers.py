@@ -57,12 +57,3 @@ def test_of_an_item_that_never_occurred_the_data_leave_every_lift_possible() -> 
     related = model.substitutes("never", level=None) + model.complements("never", level=None)
     assert related
     assert {(each.observed, each.expected, each.low, each.high) for each in related} == {(0, 0, 0, np.inf)}
-
-
-@pytest.mark.parametrize("n_segments", [1, 3])
-def test_independent_items_are_neither_substitutes_nor_complements(n_segments: int) -> None:
-    rng = np.random.default_rng(0)
-    log_odds = np.tile(rng.standard_normal(30), (n_segments, 1))
-    model = dl.Mixture.from_arrays(np.full(n_segments, 1 / n_segments), log_odds, np.zeros((30, 30)))
-    assert [model.substitutes(i) + model.complements(i) for i in range(30)] == [[]] * 30
-    assert [each.likes for each in model.segments()] == [()] * n_segments

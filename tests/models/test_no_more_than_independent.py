@@ -80,14 +80,6 @@ def test_less_than_a_hundredth_of_a_nat_on_what_it_was_learned_from_is_nothing()
         assert dl.DPP.from_K(K).with_record(learned, None).independent == expected
 
 
-def test_the_validation_set_measures_the_gain_of_a_model() -> None:
-    model = dl.fit(drawn(900, 1, apart=True), segments=1, validation=0.3, rng=0).model
-    assert model.learned.unseen_gain is not None
-    assert 0 < model.learned.unseen_error < 0.1  # type: ignore[operator]
-    assert not model.independent
-    assert dl.fit(drawn(900, 1), segments=3, validation=0.3, rng=0).model.independent
-
-
 @pytest.mark.slow
 def test_every_command_that_answers_says_so_and_fit_keeps_what_it_measured(tmp_path: Path) -> None:
     file, model = tmp_path / "orders.txt", tmp_path / "m.safetensors"

@@ -97,20 +97,6 @@ def test_the_mean_substitution_within_a_group_is_at_least_the_threshold() -> Non
         assert (len(groups) > 0) == (found.max() >= at_least)
 
 
-def test_pairs_are_ordered_by_the_end_of_the_interval_nearer_to_one(dpp: DPP, mixture: Mixture) -> None:
-    for model in (dpp, mixture):
-        pairs = related_pairs(model, 4).substitutes
-        assert all(any({pair.first, pair.second} <= kind for kind in KINDS) for pair in pairs)
-        ends = [max(pair.lift, pair.high) for pair in pairs]
-        assert ends == sorted(ends)
-        for pair in pairs:
-            relation = {each.item: each for each in model.substitutes(pair.first)}[pair.second]
-            assert relation[1:] == pytest.approx(pair[2:])
-            assert pair.observed == 0
-        everything = [frozenset((pair.first, pair.second)) for pair in related_pairs(model, 1000).substitutes]
-        assert len(everything) == len(set(everything))
-
-
 @pytest.fixture(scope="module")
 def mixture() -> Mixture:
     """Of the same shop, where who takes c takes d as well."""

@@ -41,17 +41,6 @@ def test_results_are_tables_of_80_columns_and_plain_values() -> None:
         assert "\n" not in repr(result)
 
 
-def test_the_report_of_a_fit_compares_with_independent_items_on_both_sets() -> None:
-    train, test = dl.Baskets.from_lists(BASKETS).split(0.7, rng=0)
-    result = dl.fit_dpp(train, "em", rng=0)
-    report = result.to_dict(test)
-    assert report["kind"] == "dpp"
-    assert report["train"]["log_likelihood"] == result.log_likelihood
-    assert report["test"]["log_likelihood"] == pytest.approx(result.model.log_likelihood(test), abs=1e-12)
-    assert report["test"]["n_baskets"] == len(test)
-    assert result.to_dict()["test"] is None
-
-
 def test_a_certain_eigenvalue_and_an_excluded_item_leave_no_nan() -> None:
     V = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
     model = dl.DPP(SpectralDPP(np.array([1.0, 0.6, 0.3, 0.2]), V), ITEMS, nonempty=True)

@@ -48,16 +48,6 @@ def test_a_fit_keeps_the_counts_of_its_data_and_its_history_with_any_shrinkage()
         np.testing.assert_allclose(training.pair_weights, expected.pair_weights, rtol=1e-12)
 
 
-def test_fractional_weights_are_scaled_once_to_the_effective_number_of_baskets() -> None:
-    """Merging equal sets would change the effective number."""
-    weights = np.array([0.5, 0.25, 1.5, 0.7, 0.3, 0.2])
-    baskets = Baskets.from_lists([[0], [0], [0, 1], [1], [], [0]], weights=weights)
-    training = fit_dpp(baskets, shrinkage=0.5, max_iter=2, nonempty=False).model.training
-    assert training is not None
-    assert training.weight == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), rel=1e-12)
-    np.testing.assert_allclose(training.frequencies, baskets.frequencies(), rtol=1e-12)
-
-
 def test_counts_of_some_items_and_of_one_are_those_of_all() -> None:
     training = Training.of(BASKETS)
     np.testing.assert_allclose(training.frequencies, BASKETS.frequencies(), rtol=1e-15)
