@@ -14,13 +14,6 @@ from helpers.command import answer, both, parsed, run, table
 MONITOR = "Willow video monitor"
 
 
-def test_fit_starts_from_a_model(shop: Path, model: Path, dpp: dl.DPP) -> None:
-    arguments = ["--learner", "em", "--start", model, "--max-iter", 0]
-    report = answer("fit", shop / "orders.csv", "-o", shop / "again.safetensors", *arguments)
-    assert report["start"] == "given"
-    np.testing.assert_allclose(dl.load(shop / "again.safetensors").kernel.K, dpp.kernel.K, atol=1e-12)
-
-
 def test_fit_reports_the_model_that_it_saved(shop: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
     report = parsed((shop / "model.json").read_text())
     same = dl.fit_dpp(orders, rng=5, nonempty=False)
@@ -56,17 +49,6 @@ def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Bask
     assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
     closed = answer(*call, "--shrinkage", 1)
     assert (closed["shrinkage"], closed["stop"], closed["converged"]) == (1, "CLOSED_FORM", True)
-
-
-def test_fit_and_score_use_the_same_independent_items(shop: Path, tmp_path: Path) -> None:
-    saved, data = tmp_path / "m.safetensors", shop / "orders.csv"
-    for options in ((), ("--nonempty",)):
-        report = answer("fit", data, "-o", saved, "--shrinkage", 0, "--max-iter", 0, *options)
-        score = answer("score", saved, data)
-        assert score["nonempty"] == report["nonempty"]
-        baseline = pytest.approx(score["baseline_log_likelihood"], abs=1e-9)
-        assert report["train"]["independent_log_likelihood"] == baseline
-        assert report["train"]["gain"] == pytest.approx(score["gain"], abs=1e-9)
 
 
 def test_score_gives_the_numbers_of_evaluate(shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:
@@ -145,16 +127,12 @@ def test_a_basket_of_probability_zero_is_counted_and_the_others_get_recommendati
     assert (report["n_impossible"], report["impossible"]) == (1, [3])
 
 
-def test_describe_gives_size_origin_likely_items_and_substitutes(model: Path, dpp: dl.DPP) -> None:
+def test_describe_gives_size_origin_and_likely_items(model: Path, dpp: dl.DPP) -> None:
     report, out = both("describe", model, "--top", 2)
     assert report["items"][0]["item"] == dpp.items[int(np.argmax(dpp.marginals()))]
     assert report["size"]["expected"] == pytest.approx(dpp.expected_size)
     assert (report["learned"]["learner"], report["written_with"]["dpplearn"]) == ("lbfgs", dl.__version__)
     assert f"{dpp.expected_size:.2f}" in out
-    report, out = both("describe", model, "--item", MONITOR)
-    assert report["probability"] == pytest.approx(dpp.marginals()[dpp.items.index(MONITOR)])
-    assert report["substitutes"] == [each._asdict() for each in dpp.substitutes(MONITOR)]
-    assert str(dpp.substitutes(MONITOR)[0].item) in out
 
 
 def test_a_warning_is_one_line_on_stderr(tmp_path: Path) -> None:
@@ -188,9 +166,3 @@ def test_the_held_out_part_is_written_and_can_be_scored(few_orders: Path, tmp_pa
     for wrong in ([*fit, "--holdout-file", part], [*fit, "--holdout", 0.25, "--holdout-file", part]):
         assert run(*wrong).returncode == 2  # without --holdout; over an existing file
     assert run(*fit, "--holdout", 0.25, "--holdout-file", few_orders, "--force").returncode == 2  # over the data
-
-
-def test_score_warns_about_the_training_baskets(shop: Path, model: Path, few_orders: Path) -> None:
-    assert any("training baskets" in note for note in answer("score", model, shop / "orders.csv")["notes"])
-    assert "training baskets of" in table("score", model, shop / "orders.csv")
-    assert not any("seem to be" in note for note in answer("score", model, few_orders, "--unknown", "drop")["notes"])

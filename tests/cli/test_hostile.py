@@ -88,11 +88,3 @@ def test_no_command_line_shows_a_traceback(folder: Path) -> None:
         for path, content in inputs.items():
             path.write_bytes(content)
     assert {0, 1, 2} <= codes
-
-
-@pytest.mark.slow
-def test_an_address_without_a_scheduler_is_an_error_within_seconds(folder: Path) -> None:
-    for address in ("nowhere", "local:0", "tcp://", "tcp://127.0.0.1:1"):
-        done = run("fit", "b.csv", "-o", "new", "-q", "--cluster", address, cwd=folder)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert address in done.stderr

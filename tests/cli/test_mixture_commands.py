@@ -73,16 +73,6 @@ def test_describe_shows_segments_and_significant_pairs(mixture_file: Path, mixtu
     assert f"{report['complements'][0]['lift']:.2f}" in out
 
 
-def test_describe_a_mixture_without_training_data(tmp_path: Path) -> None:
-    likes = np.array([[2.0, -2.0], [-2.0, 2.0], [1.0, 1.0]])
-    model = dl.Mixture.from_arrays([0.6, 0.398, 0.002], likes, np.zeros((2, 2)), items=["tea", "coffee"])
-    model.save(tmp_path / "m.safetensors")
-    report = answer("describe", tmp_path / "m.safetensors")
-    assert len(report["segments"]) == 3
-    assert report["substitutes"][0]["first"] == "tea"
-    assert report["substitutes"][0]["low"] is None
-
-
 def test_describe_an_item_gives_its_substitutes_and_complements(mixture_file: Path, mixture: dl.Mixture) -> None:
     report, _ = both("describe", mixture_file, "--item", ITEM, "--top", 2)
     assert report["probability"] == pytest.approx(mixture.inclusion_prob([ITEM]))
