@@ -167,17 +167,6 @@ def test_where_no_model_gains_but_pairs_are_significant_or_gains_uncertain_the_d
     assert judged(of_independent_items, mixture=(0.0, 0.04)).verdict == "independent items"
 
 
-@pytest.mark.slow
-def test_gains_depend_on_the_seed_and_not_on_the_number_of_threads() -> None:
-    baskets = made("kinds", 100)
-    one, two, other = (
-        [gain.value for gain in diagnose(baskets, threads=threads, rng=seed).gains.values()]
-        for threads, seed in ((1, 0), (2, 0), (2, 1))
-    )
-    assert one == pytest.approx(two, abs=1e-6)
-    assert one != pytest.approx(other, abs=1e-3)
-
-
 def test_sizes_and_sparsity_are_counted() -> None:
     baskets = Baskets.from_lists(
         [["a", "b"], ["a"], [], ["a", "c", "d"]], ["a", "b", "c", "d", "e"], weights=[2, 1, 1, 6]

@@ -40,15 +40,6 @@ def test_integers_are_labels_where_the_items_are_integers(lists: Lists, seed: in
     assert [set(basket) for basket in baskets] == [set(basket) for basket in lists]
 
 
-@given(strategies.baskets())
-def test_a_matrix_and_the_lists_it_stands_for_are_the_same_baskets(baskets: Baskets) -> None:
-    matrix = np.zeros((len(baskets), baskets.n_items), dtype=int)
-    for row, basket in enumerate(baskets):
-        matrix[row, list(basket)] = 1
-    assert plain(Baskets.from_matrix(matrix, weights=baskets.weights)) == plain(baskets)
-    assert plain(Baskets.from_matrix(sp.csr_array(matrix), weights=baskets.weights)) == plain(baskets)
-
-
 def test_a_basket_may_be_any_iterable() -> None:
     given_as = [(1, 0), {0}, np.array([1]), range(2), (item for item in [0]), {1: "x"}]
     assert list(Baskets.from_lists(given_as)) == [(0, 1), (0,), (1,), (0, 1), (0,), (1,)]
@@ -61,17 +52,6 @@ def test_sparse_entries_are_summed_and_zeros_are_absent() -> None:
     assert list(Baskets.from_matrix(halves)) == [(1,)]
     with pytest.raises(InputError, match="2"):
         Baskets.from_matrix(sp.coo_array(([1, 1], ([0, 0], [1, 1])), shape=(1, 2)))
-
-
-def test_a_single_item_a_full_basket_an_unused_item_and_only_empty_baskets_all_work() -> None:
-    assert plain(Baskets.from_lists([[0], []], n_items=1)) == ((0,), [[0], []], [1.0, 1.0])
-    assert list(Baskets.from_lists([["a", "b", "c"]], items=["c", "b", "a"])) == [("c", "b", "a")]
-    assert Baskets.from_lists([[0]], n_items=3).frequencies().tolist() == [1, 0, 0]
-    empty = Baskets.from_lists([[], []], n_items=2)
-    assert list(empty) == [(), ()]
-    assert empty.frequencies().tolist() == [0, 0]
-    assert empty.pair_frequencies().tolist() == [[0, 0], [0, 0]]
-    assert plain(empty.deduplicated()) == ((0, 1), [[]], [2.0])
 
 
 def test_frequencies_need_baskets_with_positive_weight() -> None:
@@ -88,24 +68,17 @@ def test_frequencies_need_baskets_with_positive_weight() -> None:
     ("lists", "options", "value"),
     [
         ([[0], [3]], {"n_items": 3}, "basket 1.*3"),
-        ([[0], [-1]], {"n_items": 3}, "basket 1.*-1"),
         ([[0], [2]], {"items": ["a", "b"]}, "basket 1.*2"),
         ([[0], [1.0]], {}, "basket 1.*1.0"),
         ([[0], [True]], {}, "basket 1.*True"),
-        ([[1.5], [0]], {}, "basket 0.*1.5"),
-        ([["a"], [None]], {}, "basket 1.*None"),
         ([["a", float("nan")]], {}, "basket 0.*nan"),
         ([["a"], [pd.NA]], {}, "basket 1.*<NA>"),
         ([["a"], [np.array([1, 2])]], {}, "basket 1.*ndarray"),
-        ([["a"], [["b"]]], {}, "basket 1.*'b'"),
         ([["a", 1]], {}, "1"),
         ([["a"], ["c"]], {"items": ["a", "b"]}, "basket 1.*'c'"),
-        ([[5]], {"items": [7, 9]}, "basket 0.*5"),
         ([["a"], "bc"], {}, "basket 1.*'bc'"),
-        ([["a"], 7], {}, "basket 1.*7"),
         ("abc", {}, "'a'"),
         ([[], []], {}, "items=.*n_items="),
-        ([[0]], {"n_items": 0}, None),
         ([["a"]], {"n_items": 5}, "n_items.*5"),
         ([["a"]], {"items": ["a", "b"], "n_items": 3}, "n_items.*3"),
         ([["a"]], {"items": ["a", "a"]}, "'a'"),

@@ -12,7 +12,7 @@ import pytest
 
 from dpplearn import Baskets, InputError, InputWarning
 from dpplearn.data.files import read_items
-from helpers.command import answer, run
+from helpers.command import answer
 
 BASKETS = Baskets.from_lists([["c", "b"], ["c"], ["b", "a", "d"], ["d"], ["c", "d"]], ["a", "b", "c", "d", "never"])
 
@@ -101,9 +101,3 @@ def test_commands_filter_items_by_count_rank_and_a_file_with_one_item_per_line(s
         (("--min-count", 5, "--top-items", 2), 2),
     ):
         assert answer("diagnose", shop / "data.txt", *options)["n_items"] == n_items
-
-
-def test_the_file_of_items_is_not_overwritten(shop: Path) -> None:
-    done = run("fit", shop / "data.txt", "-o", shop / "keep.txt", "--keep-items", shop / "keep.txt")
-    assert done.returncode != 0
-    assert read_items(shop / "keep.txt") == ["c", "d"]

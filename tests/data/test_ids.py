@@ -11,8 +11,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.data.baskets import known_baskets
-from dpplearn.data.catalogue import Catalogue
-from helpers.command import answer, run, table
+from helpers.command import answer, table
 from helpers.problems import random_kernel
 
 TABLE = pandas.DataFrame({"order": ["x9", "x9", "a1", "m5"], "item": ["crib", "bib", "bib", "cot"]})
@@ -40,19 +39,6 @@ def test_identifiers_are_integers_if_all_are_plain_64_bit_integers(tmp_path: Pat
     for written, expected in ((["10", "9"], [9, 10]), (["010", "9"], ["010", "9"]), (["1" * 30, "2"], ["1" * 30, "2"])):
         (tmp_path / "a.csv").write_text("basket,item\n" + "".join(f"{each},bib\n" for each in written))
         assert called(dl.read_baskets(tmp_path / "a.csv")) == expected
-
-
-def test_they_go_where_their_baskets_go(orders: dl.Baskets) -> None:
-    assert called(orders.subset([2, 0])) == ["x9", "a1"]
-    assert called(orders[1:]) == ["m5", "x9"]
-    assert called(orders.weighted(np.array([0, 1, 2]))) == ["m5", "x9"]
-    assert called(orders.reweighted(2)) == called(orders.over(MODEL.catalogue)) == ["a1", "m5", "x9"]
-    assert called(orders.reweighted(0.3).as_counts()) == ["a1", "m5", "x9"]
-    assert called(orders.most_frequent(1)) == ["a1", "x9"]
-    assert called(known_baskets(orders, Catalogue.of(["crib"]), "drop")[0]) == ["x9"]
-    assert called(dl.Baskets.from_table(orders.to_table())) == ["a1", "m5", "x9"]
-    first, second = orders.split(0.7, rng=0)
-    assert sorted(map(str, called(first) + called(second))) == ["a1", "m5", "x9"]
 
 
 def test_put_together_they_are_kept_if_all_have_them(orders: dl.Baskets) -> None:
@@ -107,17 +93,3 @@ def test_a_row_without_a_score_is_written(files: tuple[Path, Path]) -> None:
     assert header == "basket,rank,item,score,probability"
     assert row.startswith("7,1,")
     assert row.split(",")[3] == ""  # there is no score given the empty basket
-
-
-def test_invalid_outputs_are_rejected_and_no_source_is_overwritten(files: tuple[Path, Path]) -> None:
-    model, data = files
-    before = data.read_bytes()
-    for call, value in (
-        (("recommend", model, "bib", "-o", data.with_name("out.csv")), "--output"),
-        (("recommend", model, "--baskets", data, "-o", data.with_name("out.xlsx")), "out.xlsx"),
-        (("recommend", model, "--baskets", data, "--columns", "basket=order", "-o", data), "orders.csv"),
-    ):
-        done = run(*call)
-        assert done.returncode != 0
-        assert value in done.stderr
-    assert data.read_bytes() == before

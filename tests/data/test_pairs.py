@@ -106,18 +106,6 @@ def test_false_discoveries_are_controlled_over_all_tests_and_unknown_pairs_pass(
             significant(p, level)
 
 
-@pytest.mark.parametrize("nonempty", [False, True])
-def test_items_that_never_co_occur_and_items_that_mostly_do_are_found(nonempty: bool) -> None:
-    baskets = some_data(nonempty)
-    found = pair_tests(baskets)
-    assert pairs_of(found.fewer, found) == [(0, 1)]
-    assert set(pairs_of(found.most_certain(above=True), found)) == {(2, 3), (4, 5)}
-    (pair,) = found.records(np.flatnonzero(found.fewer), baskets.items)
-    assert (pair.first, pair.second, pair.observed, pair.lift) == (0, 1, 0, 0)
-    assert pair.high < 1
-    assert pair.p < 1e-6
-
-
 def test_independent_items_are_not_significant_whether_or_not_baskets_can_be_empty() -> None:
     """A data set has a false discovery with probability at most 5 %; more than 4 of 20 have one with probability 0.003.
 

@@ -25,6 +25,7 @@ TABLE = pandas.DataFrame(
     }
 )
 LATEST = ["2026-02-27T00:00:00", "2026-03-01T00:00:00", "2026-03-02T09:00:00"]  # of a1, m5, x9
+IDS = ["a1", "m5", "x9"]
 
 
 @pytest.fixture
@@ -33,9 +34,13 @@ def orders() -> dl.Baskets:
 
 
 def told(baskets: dl.Baskets) -> list[str]:
+    """Return the times, which must be those of the baskets with these identifiers."""
     assert baskets.times is not None
-    assert len(baskets.times) == len(baskets)
-    return np.datetime_as_string(baskets.times, "s").tolist()
+    times = np.datetime_as_string(baskets.times, "s").tolist()
+    if baskets.ids is not None and set(baskets.ids.tolist()) <= set(IDS):
+        assert times == [LATEST[IDS.index(each)] for each in baskets.ids.tolist()]
+    assert len(times) == len(baskets)
+    return times
 
 
 def test_a_basket_has_the_latest_time_of_its_rows(orders: dl.Baskets) -> None:

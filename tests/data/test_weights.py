@@ -8,8 +8,6 @@ from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from dpplearn.data.weights import in_variance, without_replacement
@@ -40,16 +38,6 @@ def test_counts_of_any_total_are_drawn_from(total: int) -> None:
     off = np.abs(drawn - n * (counts / total))
     assert np.all(off <= 6 * deviation + 1)
     assert off.max() > 1e-3 * deviation.max()  # drawn, and not shared out
-
-
-@settings(max_examples=50)
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.data())
-def test_as_many_are_drawn_as_asked_for_and_no_more_than_there_are(given: list[int], data: st.DataObject) -> None:
-    counts = np.array(given)
-    n = data.draw(st.integers(0, int(counts.sum())))
-    drawn = without_replacement(counts, n, np.random.default_rng(0))
-    assert drawn.sum() == n
-    assert np.all((drawn >= 0) & (drawn <= counts))
 
 
 def test_a_count_of_w_is_w_baskets_in_a_variance_and_an_importance_of_w_is_one() -> None:

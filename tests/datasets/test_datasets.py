@@ -94,23 +94,6 @@ def test_matching_items_co_occur_more_often_than_others_of_their_kinds() -> None
         assert met[match].sum() / chance[match].sum() > 1.5 * others
 
 
-def test_shoppers_of_one_taste_take_its_kinds_together() -> None:
-    """Kinds that go together less through matches than through who wants them."""
-    found = categories.find("feeding")
-    kind = np.repeat(np.arange(len(found.groups)), [len(group) for group in found.groups])
-    registries = sampled("feeding")
-    assert registries.sizes.var() > 1.5 * registries.sizes.mean()  # for a DPP, at most the mean
-    wants = np.zeros((len(registries), len(found.groups)), dtype=bool)
-    wants[np.repeat(np.arange(len(registries)), registries.sizes), kind[registries.indices]] = True
-    correlation = np.corrcoef(wants.T)
-    pairs = [(i, j) for i in range(1, 23) for j in range(1, i) if found.wanted_by[i] and found.wanted_by[j]]
-    pairs = [pair for pair in pairs if pair[::-1] not in found.paired_kinds]
-    same = [correlation[i, j] for i, j in pairs if found.wanted_by[i] == found.wanted_by[j]]
-    other = [correlation[i, j] for i, j in pairs if found.wanted_by[i] != found.wanted_by[j]]
-    assert min(same) > np.mean(other) + 0.05
-    assert np.mean(same) > np.mean(other) + 0.2
-
-
 @pytest.mark.slow
 def test_a_mixture_learns_more_from_them_than_a_symmetric_dpp() -> None:
     train, test = make_registries("safety", 4000, rng=0).split(0.7, rng=0)
@@ -136,16 +119,6 @@ def test_a_second_item_of_a_kind_is_rare_and_a_third_never_comes() -> None:
     assert held.max() == 2
     with_choice = held[:, np.array(sizes) > 1]
     assert 0.02 < np.mean(with_choice[with_choice > 0] == 2) < 0.04
-
-
-def test_safety_has_its_largest_and_most_popular_group_in_video_monitors() -> None:
-    first, *others = items_by_kind("safety")
-    assert all("video monitor" in name for name in first)
-    assert len(first) > max(len(group) for group in others)
-    frequencies = sampled("safety").frequencies()
-    assert np.count_nonzero(np.argsort(-frequencies)[:6] < len(first)) >= 3
-    monitors, share = frequencies[: len(first)], 1 / np.sqrt(np.arange(1, len(first) + 1))
-    np.testing.assert_allclose(monitors / monitors.sum(), share / share.sum(), rtol=0.06)
 
 
 def test_unknown_categories_and_invalid_numbers_are_rejected() -> None:

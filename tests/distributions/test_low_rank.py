@@ -178,14 +178,6 @@ def test_equal_scores_are_ordered_by_probability_and_then_by_position() -> None:
         np.testing.assert_allclose(found.scores, np.exp(-3), rtol=1e-12)
 
 
-def test_a_distribution_that_is_never_empty_ranks_first_items_by_probability() -> None:
-    distribution = distribution_of(catalogue(4000), nonempty=True)
-    found = distribution.top_next(PlainSets.of([NO_ITEMS], 4000), 5)
-    assert np.isnan(found.scores).all()
-    assert found.items[0].tolist() == np.argsort(-distribution.marginals(), kind="stable")[:5].tolist()
-    np.testing.assert_allclose(found.probabilities[0], distribution.marginals()[found.items[0]], rtol=1e-12)
-
-
 def test_odds_beyond_single_precision_keep_their_order() -> None:
     log_odds = np.append([-120.0, -110.0, 95.0, 100.0], np.full(1200, -130.0))
     components = ScaledDPPs(log_odds[None], LowRank(np.zeros((1204, 0), np.float32), np.zeros((1, 0, 0))))

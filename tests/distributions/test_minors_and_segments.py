@@ -19,7 +19,6 @@ from dpplearn.distributions.statistics import (
     log_minors,
     minor_sums,
     normalisers,
-    of_items,
     segment_sums,
 )
 
@@ -103,9 +102,3 @@ def test_normalisers_are_those_of_numpy(n_items: int, segments: int, threads: in
     np.testing.assert_allclose(found.marginals, 1 - np.diagonal(H, axis1=1, axis2=2), rtol=1e-11, atol=1e-13)
     total = np.einsum("c,ci,cij,cj->ij", weights, d, H, d)
     np.testing.assert_allclose(found.weighted_sum(weights), total, rtol=1e-10, atol=1e-12)
-
-
-def test_independent_items_have_the_normalisers_of_no_interaction() -> None:
-    found, expected = of_items(LOG_ODDS), normalisers(np.eye(N), LOG_ODDS)
-    np.testing.assert_allclose(found.log_Z, expected.log_Z, rtol=1e-13)
-    np.testing.assert_allclose(found.marginals, expected.marginals, rtol=1e-13)

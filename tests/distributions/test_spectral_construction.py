@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 
 from dpplearn import InputError
 from dpplearn.arrays import Floats
-from dpplearn.distributions.determinants import eigh_apart
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers.spectra import SPECTRA, every_spectrum, exact, floats, product, rotation, transposed
 
@@ -172,15 +171,3 @@ def test_lists_integers_and_sparse_matrices_are_taken_and_copied() -> None:
     np.testing.assert_array_equal(dpp.K, [[0.0625, 0], [0, 0.25]])
     with pytest.raises(FrozenInstanceError):
         dpp.eigenvalues = lam  # type: ignore[misc]
-
-
-def test_diagonal_entries_are_decomposed_without_rounding_and_apart_from_the_others() -> None:
-    diagonal = np.array([0.5, 0.0, 0.25, 0.5, 1.0])
-    np.testing.assert_array_equal(SpectralDPP.from_K(np.diag(diagonal)).eigenvalues, np.sort(diagonal))
-    matrix, X = np.zeros((7, 7)), np.random.default_rng(0).standard_normal((4, 4))
-    matrix[np.ix_([0, 2, 3, 6], [0, 2, 3, 6])] = X + X.T
-    matrix[5, 5] = -0.3
-    values, vectors = eigh_apart(matrix)
-    np.testing.assert_allclose(values, np.linalg.eigvalsh(matrix), atol=1e-14)
-    np.testing.assert_allclose((vectors * values) @ vectors.T, matrix, atol=1e-14)
-    assert np.count_nonzero(vectors[[1, 4, 5]]) == 3

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_matrix, csr_array, csr_matrix, issparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MultiLabelBinarizer
 from sklearn.utils.estimator_checks import check_dataframe_column_names_consistency, estimator_checks_generator
@@ -195,17 +195,6 @@ def test_scores_are_conditional_on_nonempty_rows_after_a_fit_with_nonempty() -> 
         DPPEstimator(nonempty=True).fit(np.vstack([X, np.zeros(N, dtype=int)]))
 
 
-@pytest.mark.parametrize("init", ["wishart", "moments"])
-def test_a_weight_is_as_good_as_that_many_repetitions(init: str) -> None:
-    X = np.array([[1, 1, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])  # the first would raise the moments' rank
-    weights = [0, 1, 2, 3, 1]
-    weighted = estimator(init=init).fit(X, sample_weight=weights)
-    repeated = estimator(init=init).fit(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(weighted.dpp_.kernel.K, repeated.dpp_.kernel.K, atol=1e-9)
-    unweighted = estimator(init=init).fit(X[1:])
-    assert not np.allclose(weighted.dpp_.kernel.K, unweighted.dpp_.kernel.K, atol=1e-3)
-
-
 def test_column_names_become_the_items() -> None:
     X = draws()
     for frame in (pd.DataFrame(X, columns=NAMES), pl.DataFrame(X, schema=NAMES)):
@@ -222,14 +211,6 @@ def test_a_fit_that_did_not_converge_warns_and_names_the_limit() -> None:
         model = estimator(max_iter=2, tol=1e-9).fit(draws())
     assert caught[0].filename == __file__
     assert (model.n_iter_, model.converged_, model.stop_) == (2, False, Stop.MAX_ITER)
-
-
-def test_a_grid_search_can_choose_the_shrinkage() -> None:
-    grid, X = {"shrinkage": [0.3, 1]}, draws(200)
-    search = GridSearchCV(DPPEstimator(learner="em", tol=1e-3), grid, cv=2, error_score="raise").fit(csr_array(X))
-    assert search.best_params_ == {"shrinkage": 0.3}
-    expected = search.best_estimator_.dpp_.log_likelihood(dl.Baskets.from_matrix(X))
-    assert search.score(X) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_pipeline_takes_lists_through_a_multi_label_binarizer() -> None:

@@ -200,15 +200,6 @@ def test_an_item_that_was_impossible_before_becomes_possible() -> None:
     assert "mobile" not in [each.item for each in found.changes.moved]
 
 
-def test_training_records_add() -> None:
-    first, second = dl.Baskets.from_lists([["a", "b"], ["b"]]), dl.Baskets.from_lists([["c", "b"], ["c", "b"]])
-    both = dl.Baskets.together([first, second])
-    known = [Training.of(each).over(both.catalogue, each.catalogue) for each in (first, second)]
-    np.testing.assert_allclose((known[0] + known[1]).pair_frequencies(), both.pair_frequencies())
-    half = known[0].over(both.catalogue, both.catalogue, 0.5)
-    assert (half.weight, half.item_weights.tolist(), half.pair_weights.tolist()) == (1, [0.5, 1, 0], [0.5])
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path, Path]:
     for name, lists in (("old", OLD), ("new", NEW)):

@@ -75,17 +75,6 @@ def test_every_basket_of_every_kind_of_file_gets_what_recommend_gives(store: dl.
     assert lines == [[str(value) for value in row] for row in expected(store, baskets)]
 
 
-def test_identifiers_are_integers_if_all_are_and_else_strings(store: dl.ModelStore, tmp_path: Path) -> None:
-    for identifiers, ordered in (
-        (["10", "9", "-1"], [-1, 9, 10]),
-        (["10", "9", "007"], ["007", "10", "9"]),
-        (["x", "9", "10"], ["10", "9", "x"]),
-    ):
-        write_csv(tmp_path / "a.csv", COLUMNS, [(each, "cup") for each in identifiers])
-        dl.recommend_all(store, tmp_path / "a.csv", tmp_path / "out.parquet", k=1)
-        assert [row[0] for row in read(tmp_path / "out.parquet")] == ordered
-
-
 def test_items_that_no_model_has_stop_it_before_anything_is_written_or_are_left_out_and_counted(
     store: dl.ModelStore, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.service.budget import MAX_EXPENSIVE, Budget, Costs, Curve, cpu_seconds
+from dpplearn.service.budget import MAX_EXPENSIVE, Budget, Costs, Curve
 from dpplearn.service.errors import Problem
 from helpers.service import answer_of, client, problem_of
 from helpers.stores import SHARES, three_categories, write_models
@@ -32,16 +32,6 @@ def test_a_curve_passes_through_its_measurements_and_grows_cubically_beyond_them
     assert [curve(n) for n in (0, 1, 10, 20)] == pytest.approx([0.001, 0.001, 0.1, 0.8])
     assert 0.001 < curve(5) < 0.1
     assert curve(5000) == curve(1000)
-
-
-def test_the_first_run_of_an_operation_which_may_compile_is_not_its_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(time, "thread_time", lambda: clock[0])
-
-    def work() -> None:
-        clock[0] += 0.001 if clock[0] else 12.0
-
-    assert cpu_seconds(work) == pytest.approx(0.001)
 
 
 @pytest.mark.slow
@@ -139,11 +129,3 @@ def test_rows_with_unknown_items_are_not_compared_with_the_catalogue(
         assert compared == []
         problem_of(asks.post("/v1/models/sleep/recommend", json={"basket": ["crub", "lamb"]}), 422)
         assert compared == ["crub"]
-
-
-def test_importing_the_service_leaves_the_settings_of_prometheus_alone() -> None:
-    import prometheus_client.metrics
-
-    import dpplearn.service.middleware  # noqa: F401
-
-    assert prometheus_client.metrics._use_created

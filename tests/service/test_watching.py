@@ -128,15 +128,6 @@ def test_only_sound_models_in_the_folder_itself_are_loaded(folder: Path, monkeyp
     assert set(read_store(folder).broken) == {"sleep", "wear"}
 
 
-def test_without_a_manifest_every_model_has_share_one(tmp_path: Path) -> None:
-    model = three_categories()["wear"]
-    model.save(tmp_path / "wear.safetensors")
-    with client(tmp_path) as asks:
-        found = answer_of(asks.post("/v1/recommend", json={"basket": ["tie"]}))["items"]
-    expected = [(each.item, pytest.approx(each.score)) for each in model.recommend(["tie"])]
-    assert [(each["item"], each["score"]) for each in found] == expected
-
-
 def test_the_watch_goes_on_after_an_error(folder: Path) -> None:
     with client(folder) as asks:
         current = asks.app.state.service.store

@@ -21,7 +21,6 @@ from dpplearn import InputError, Parts, read_parts
 from dpplearn.utils import cluster
 from dpplearn.utils.cluster import run_over_cluster
 from dpplearn.utils.parallel import Failure
-from helpers import command
 from helpers.parts import write_parts
 from helpers.problems import sampled
 
@@ -126,14 +125,6 @@ def test_a_scheduler_is_found_by_its_address_and_its_workers_stay(
     (tmp_path / "a.csv").write_text("place,item\n1,bib\n")
     with pytest.raises(InputError, match="basket"):  # an error of a worker is raised here
         read_parts(tmp_path / "a.csv", cluster=address_of(there))
-
-
-def test_the_command_line_learns_the_same_with_workers(files: str, there: Parts, here: Parts, tmp_path: Path) -> None:
-    options = ("--cluster", address_of(there), "--learner", "em", "--seed", 0)
-    found = command.answer("fit", files, "-o", tmp_path / "model", *options)
-    assert (found["n_baskets"], found["n_items"]) == (len(there), there.n_items)
-    expected = dl.fit_dpp(here, learner="em", rng=0).model
-    np.testing.assert_allclose(dl.load(tmp_path / "model").kernel.K, expected.kernel.K, atol=1e-9)
 
 
 def test_workers_with_other_versions_are_refused_by_name(files: str, there: Parts, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from dpplearn import InputError
 from dpplearn.utils import files
-from dpplearn.utils.files import check_writable, new_file, replace_file, same_file
+from dpplearn.utils.files import check_writable, new_file, replace_file
 
 LOCKS = pytest.mark.skipif(files.fcntl is None, reason="this system has no flock")
 
@@ -45,21 +45,6 @@ def test_a_link_stays_and_the_file_behind_it_is_replaced(tmp_path: Path) -> None
         assert path.is_symlink()
     assert file.read_bytes() == b"new"
     assert (tmp_path / "folder" / "later").read_bytes() == b"new"
-
-
-def test_one_file_by_many_names_is_the_same_file(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    file, other = tmp_path / "file", tmp_path / "other"
-    file.write_bytes(b"x")
-    other.write_bytes(b"x")
-    (tmp_path / "soft").symlink_to(file)
-    (tmp_path / "hard").hardlink_to(file)
-    (tmp_path / "link").symlink_to(tmp_path / "folder")
-    for name in ("file", "soft", "hard", "folder/../file", "link/../file"):
-        assert same_file(f"{tmp_path}/{name}", file)
-        assert not same_file(f"{tmp_path}/{name}", other)
-    assert same_file(tmp_path / "link" / "new", tmp_path / "folder" / "new")  # does not exist yet
-    assert not same_file(tmp_path / "new", file)
 
 
 WRITER = """

@@ -5,35 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpplearn.errors import InputError
-from dpplearn.utils.progress import Bar, Progress, shown_progress
-
-
-class Recorded(Progress):
-    """Keeps every state of every bar."""
-
-    def __init__(self) -> None:
-        self.bars: list[tuple[str, int, int | None, str]] = []
-
-    def changed(self, bar: Bar) -> None:
-        self.bars.append((bar.what, bar.done, bar.total, bar.text))
-
-
-def test_bars_report_where_they_begin_and_whenever_they_move_and_groups_add_up() -> None:
-    recorded = Recorded()
-    bar = recorded.bar("learning")
-    bar.update(3, "fast", "learning, run 2 of 2")
-    bar.advance(2)
-    recorded.grouped({"a": 3, "b": 2}, "all trials")("b")
-    assert recorded.bars == [
-        ("learning", 0, None, ""),
-        ("learning, run 2 of 2", 3, None, "fast"),
-        ("learning, run 2 of 2", 5, None, ""),
-        ("a", 0, 3, ""),
-        ("b", 0, 2, ""),
-        ("all trials", 0, 5, ""),
-        ("b", 1, 2, ""),
-        ("all trials", 1, 5, ""),
-    ]
+from dpplearn.utils.progress import shown_progress
 
 
 def test_progress_is_shown_on_standard_error_only_if_asked_for(
