@@ -88,7 +88,7 @@ class DataSummary:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """Which model suits the baskets.
+    """Result of `diagnose`: which model suits the baskets.
 
     Attributes
     ----------

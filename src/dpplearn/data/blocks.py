@@ -1,4 +1,4 @@
-"""How baskets lie in memory for the loops over them: sets of one size together, side by side in a vector's lanes."""
+"""Memory layout of baskets for compiled loops: sets of equal size together, in the lanes of SIMD vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dpplearn.arrays import Floats, Ints, Items, read_only
 
-LANES = 4  # sets that the compiled loops take at a time, one per lane of a processor's vectors
+LANES = 4  # sets that the compiled loops process at a time, one per lane of a SIMD vector
 
 
 @dataclass(frozen=True)
@@ -23,17 +23,17 @@ class SizeGroup:
 
 @dataclass(frozen=True)
 class Blocks:
-    """All baskets, smallest first, LANES of one size at a time: the order in which compiled loops read them.
+    """All baskets, smallest first, in blocks of LANES baskets of equal size, as compiled loops read them.
 
-    Where a size has no multiple of LANES baskets, its last is repeated with weight 0.
+    If the number of baskets of a size is not a multiple of LANES, the last is repeated with weight 0.
     """
 
     items: Items  # item i of the sets of a block side by side, block after block
     weights: Floats  # (n_places,)
     groups: Ints  # (n_sizes, 4) size, first of `items`, first of `weights`, number of blocks
-    places: Ints  # (n_baskets,) where in `weights` a basket is
-    item_weights: Floats  # (n_items,) the weight of the baskets that hold an item
-    alone: Floats  # (n_items,) the weight of the baskets that hold nothing else
+    places: Ints  # (n_baskets,) position of each basket in `weights`
+    item_weights: Floats  # (n_items,) total weight of the baskets that contain each item
+    alone: Floats  # (n_items,) total weight of the baskets that contain only this item
 
     @cached_property
     def largest(self) -> int:
@@ -42,13 +42,13 @@ class Blocks:
 
     @cached_property
     def work(self) -> int:
-        """About the nanoseconds that one core needs for all: gathering is O(k²), factoring O(k³)."""
+        """Estimated nanoseconds of one core for all baskets: gathering is O(k²), factoring O(k³)."""
         size, n_sets = self.groups[:, 0], LANES * self.groups[:, 3]
         return int((n_sets * size**2 * (10 + size)).sum()) // 20
 
 
 def grouped(indices: Items, offsets: Ints) -> tuple[SizeGroup, ...]:
-    """The sets `indices[offsets[i]:offsets[i + 1]]` by size, smallest first."""
+    """Return the sets `indices[offsets[i]:offsets[i + 1]]` grouped by size, smallest first."""
     return tuple(
         SizeGroup(read_only(rows), read_only(_sets(indices, offsets, rows, size)))
         for size, rows in _rows_of_each_size(offsets)
@@ -56,7 +56,7 @@ def grouped(indices: Items, offsets: Ints) -> tuple[SizeGroup, ...]:
 
 
 def in_blocks(indices: Items, offsets: Ints, weights: Floats, n_items: int) -> Blocks:
-    """The same sets with their weights, as the compiled loops read them."""
+    """Return weighted sets in the layout of the compiled loops."""
     items, of_places, groups = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros((0, 4), np.int64)]
     places = np.empty(len(weights), np.int64)
     first_item = first_place = 0
@@ -82,12 +82,12 @@ def in_blocks(indices: Items, offsets: Ints, weights: Floats, n_items: int) -> B
 
 
 def _weight_of_items(indices: Items, sizes: Ints, weights: Floats, n_items: int) -> Floats:
-    """The weight of the sets that hold each item."""
+    """Return the total weight of the sets that contain each item."""
     return np.bincount(indices, np.repeat(weights, sizes), n_items).astype(float)
 
 
 def _rows_of_each_size(offsets: Ints) -> Iterator[tuple[int, Ints]]:
-    """The sizes that occur, ascending, each with the numbers of its sets."""
+    """Yield each size that occurs, ascending, with the rows of its sets."""
     sizes = np.diff(offsets)
     if not len(sizes):
         return
@@ -97,5 +97,5 @@ def _rows_of_each_size(offsets: Ints) -> Iterator[tuple[int, Ints]]:
 
 
 def _sets(indices: Items, offsets: Ints, rows: Ints, size: int) -> Items:
-    """The items of sets of one size, as the rows of a matrix."""
+    """Return the items of sets of one size as the rows of a matrix."""
     return np.ascontiguousarray(indices[offsets[rows][:, None] + np.arange(size)])

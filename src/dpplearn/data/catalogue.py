@@ -1,4 +1,4 @@
-"""Catalogue: the labels of the items a basket or a model speaks of, and the way from labels to positions."""
+"""Catalogue: the labels of the items of baskets or of a model, and the mapping from labels to positions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Catalogue:
 
     @classmethod
     def numbered(cls, n_items: int) -> Catalogue:
-        """The labels 0, 1, ..., n_items - 1."""
+        """Return the catalogue with the labels 0, 1, ..., n_items - 1."""
         if whole_number("n_items", n_items, 0, np.inf) == 0:
             raise InputError("the catalogue has 0 items; a model needs at least one")
         if n_items > LARGEST:
@@ -52,7 +52,7 @@ class Catalogue:
 
     @classmethod
     def of(cls, labels: Iterable[Any]) -> Catalogue:
-        """Check that the labels are of one kind and different."""
+        """Return the catalogue of these labels, after checking that they have one type and are distinct."""
         if isinstance(labels, str | bytes):
             raise InputError(f"got the single string {labels!r} where a list of items was expected; write [{labels!r}]")
         labels = tuple(as_label(label) for label in labels)
@@ -64,13 +64,15 @@ class Catalogue:
             raise InputError(f"items are both names ({name!r}) and integers ({number}); make them all strings")
         twice = [label for label, count in Counter(labels).items() if count > 1]
         if twice:
-            raise InputError(f"item {twice[0]!r} stands twice in the list of items; labels must be different")
+            raise InputError(f"item {twice[0]!r} is listed twice; labels must be distinct")
         return cls(labels)
 
     @classmethod
     def union(cls, catalogues: Sequence[Catalogue]) -> Catalogue:
-        """The labels of the first, then those of each of the others that are new. Names and integers do not mix, as
-        integers may be no labels at all but positions."""
+        """Return the labels of the first catalogue, followed by the new labels of each of the others.
+
+        Names and integers cannot be mixed, because integers may be positions instead of labels.
+        """
         if all(each is catalogues[0] or each == catalogues[0] for each in catalogues):
             return catalogues[0]
         return cls.of(dict.fromkeys(label for each in catalogues for label in each.labels))
@@ -85,14 +87,14 @@ class Catalogue:
         return {str(label): position for position, label in enumerate(self.labels)}
 
     def position(self, label: Any) -> int:
-        """Where a label stands; an unknown one is an error that suggests the closest."""
+        """Return the position of a label. The error for an unknown label suggests similar ones."""
         found = self._position.get(str(as_label(label)))
         if found is None:
             raise InputError(self.unknown(label))
         return found
 
     def positions(self, labels: Iterable[Any]) -> Ints:
-        """Where each of several different labels stands."""
+        """Return the positions of distinct labels."""
         if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise InputError(f"got the single item {labels!r} where a list of items was expected; write [{labels!r}]")
         labels = list(labels)
@@ -103,15 +105,15 @@ class Catalogue:
         return np.array(found, dtype=np.int64)
 
     def select(self, positions: npt.NDArray[np.integer[Any]] | Sequence[int]) -> tuple[Label, ...]:
-        """The labels at some positions."""
+        """Return the labels at these positions."""
         return tuple(self.labels[position] for position in positions)
 
     def translation(self, other: Catalogue) -> Ints:
-        """For each label of the other catalogue its position here, or -1."""
+        """Return the position here of each label of the other catalogue, or −1."""
         return np.array([self._position.get(str(label), -1) for label in other.labels], dtype=np.int64)
 
     def close_to(self, label: Any) -> tuple[str, ...]:
-        """The labels most like one that is unknown, the closest first; of a large catalogue, those that begin alike."""
+        """Return the labels most similar to an unknown one. In large catalogues they begin alike."""
         text, among = str(label), list(self._position)
         if len(among) > MOST_COMPARED:
             begins = text[:3].lower()
@@ -119,7 +121,7 @@ class Catalogue:
         return tuple(difflib.get_close_matches(text, among, n=3, cutoff=0.5))
 
     def unknown(self, label: Any) -> str:
-        """What to say of a label that is not here."""
+        """Return the error message for a label that is not in the catalogue."""
         close = self.close_to(label)
         known = f"the catalogue has {count(len(self), 'item')}, from {self.labels[0]!r} to {self.labels[-1]!r}"
         hint = f"did you mean {' or '.join(repr(name) for name in close)}?" if close else known
@@ -127,7 +129,7 @@ class Catalogue:
 
 
 def as_label(label: Any) -> Label:
-    """A string or an integer as it is; anything else is an error."""
+    """Return a string or an integer unchanged; raise an error for anything else."""
     if isinstance(label, str):
         return str(label)
     if isinstance(label, int | np.integer) and not isinstance(label, bool | np.bool_):
@@ -136,7 +138,7 @@ def as_label(label: Any) -> Label:
 
 
 def labels_from_text(texts: Sequence[str]) -> list[Label]:
-    """Integers where every text is a plain integer, as in files of item numbers; the texts themselves otherwise."""
+    """Return integers if every text is a plain integer, as in files of item numbers, else the texts."""
     if all(is_plain_integer(text) for text in texts):
         return [int(text) for text in texts]
     return list(texts)

@@ -166,12 +166,12 @@ class PairTests:
 
     @property
     def fewer(self) -> Bools:
-        """Which pairs co-occur significantly less often than expected under independence."""
+        """Pairs that co-occur significantly less often than expected under independence."""
         return np.asarray(self.significant & (self.counts.observed < self.counts.expected))
 
     @property
     def more(self) -> Bools:
-        """Which pairs co-occur significantly more often than expected under independence."""
+        """Pairs that co-occur significantly more often than expected under independence."""
         return np.asarray(self.significant & (self.counts.observed > self.counts.expected))
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Parts: baskets of one catalogue in parts, of which each may be held by another process."""
+"""Parts: baskets over one catalogue in several parts, each of which may be in another process."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Sum = TypeVar("Sum")
 
 
 class Parts:
-    """Baskets in parts, over one catalogue: `fit` adds up what it asks of each of them, in their order.
+    """Baskets over one catalogue in several parts. `fit` sums statistics over the parts, in their order.
 
-    Made by `Parts.of` or `read_parts`. Parts that workers hold keep these busy until `close`, or the end of a `with`.
+    Created by `Parts.of` or `read_parts`. Workers keep their parts until `close` or the end of a `with` block.
 
     Examples
     --------
@@ -39,17 +39,17 @@ class Parts:
 
     @classmethod
     def of(cls, parts: Sequence[Baskets]) -> Parts:
-        """Of baskets in memory.
+        """Return baskets in memory as parts.
 
         Parameters
         ----------
-        parts
-            At least one; their items are matched by label.
+        parts : sequence of Baskets
+            At least one. Items are matched by label.
 
         Returns
         -------
         Parts
-            Over the items of all of them, in the order of their labels.
+            Over the items of all parts, sorted by label.
 
         Examples
         --------
@@ -60,17 +60,17 @@ class Parts:
 
     @classmethod
     def over_all_items(cls, held: PartStore) -> Parts:
-        """Of baskets over a catalogue each, held anywhere.
+        """Return stored parts, which may have different catalogues, over the union of their items.
 
         Parameters
         ----------
-        held
-            The parts, at least one.
+        held : PartStore
+            At least one part, in this process or in workers.
 
         Returns
         -------
         Parts
-            Over the items of all of them, in the order of their labels.
+            Over the items of all parts, sorted by label.
 
         Examples
         --------
@@ -78,7 +78,7 @@ class Parts:
         2
         """
         if not len(held):
-            raise InputError("there are no parts; expected at least one, if only to have items")
+            raise InputError("there are no parts; expected at least one")
         catalogues = list(held.apply(_catalogue))
         catalogue = Catalogue.union(catalogues)
         if any(each is not catalogue and each != catalogue for each in catalogues):
@@ -86,7 +86,7 @@ class Parts:
         return cls(held.changed(_over, catalogue), catalogue)
 
     def __len__(self) -> int:
-        """How many baskets there are in all parts."""
+        """Return the number of baskets in all parts."""
         return self.totals.n_baskets
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Parts:
         self.close()
 
     def close(self) -> None:
-        """Let go of the parts, and of the processes that were started to hold them.
+        """Release the parts and end the processes that were started for them.
 
         Examples
         --------
@@ -112,7 +112,7 @@ class Parts:
 
     @property
     def n_parts(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return len(self.held)
 
     @property
@@ -127,7 +127,7 @@ class Parts:
 
     @cached_property
     def totals(self) -> Totals:
-        """What the baskets come to, all together."""
+        """Sums over all baskets."""
         found: Totals = self.sum(_totals)
         return found
 
@@ -138,16 +138,16 @@ class Parts:
 
     @cached_property
     def item_weights(self) -> Floats:
-        """The weight of the baskets that hold each item, (n_items,)."""
+        """Total weight of the baskets that contain each item, (n_items,)."""
         return read_only(self.sum(item_weights))
 
     @cached_property
     def pair_weights(self) -> Floats:
-        """The weight of the baskets that hold both of every two items, (n_items, n_items)."""
+        """Total weight of the baskets that contain each pair of items, (n_items, n_items)."""
         return read_only(self.sum(pair_weights))
 
     def frequencies(self) -> Floats:
-        """m_i, the weighted share of baskets that hold item i.
+        """Return m_i, the weighted fraction of baskets that contain item i.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class Parts:
         return self.item_weights / self.totals.positive_weight
 
     def pair_frequencies(self) -> Floats:
-        """m_ij, the weighted share of baskets that hold both i and j.
+        """Return m_ij, the weighted fraction of baskets that contain both i and j.
 
         Returns
         -------
@@ -177,21 +177,21 @@ class Parts:
         return self.pair_weights / self.totals.positive_weight
 
     def sum(self, function: Function, *arguments: Any, threads: int | None = None) -> Any:
-        """`function(*arguments, part)` of every part, added up in their order.
+        """Return the sum of `function(*arguments, part)` over the parts, in their order.
 
         Parameters
         ----------
-        function
-            Of a module, so that other processes find it by its name. What it returns can be added, or is a tuple of
-            what can.
+        function : callable
+            A function of a module, so that other processes can import it. Its result supports `+`, or is a tuple of
+            such values.
         arguments
-            What it is given before the part.
-        threads
-            For parts in this process: how many at a time, by default one per core.
+            Arguments before the part.
+        threads : int, optional
+            Number of parts of this process at a time. By default one per core.
 
         Returns
         -------
-        what the function returns
+        the type that the function returns
 
         Examples
         --------
@@ -201,22 +201,21 @@ class Parts:
         return reduce(_added, self.held.apply(function, *arguments, threads=threads))
 
     def changed(self, function: Function, *arguments: Any, each: Sequence[Any] = ()) -> Parts:
-        """The parts `function(*arguments, part)`, or `function(own, *arguments, part)` with one of `each`; over the
-        same catalogue.
+        """Return the parts `function(*arguments, part)`, or with `each`, `function(own, *arguments, part)`.
 
         Parameters
         ----------
-        function
-            Of a module, from baskets to baskets.
+        function : callable
+            A function of a module, from baskets to baskets over the same catalogue.
         arguments
-            What it is given before the part.
-        each
-            One argument per part, if each has its own.
+            Arguments before the part.
+        each : sequence, optional
+            The argument `own` of each part.
 
         Returns
         -------
         Parts
-            PartStore where these are.
+            Stored where these parts are.
 
         Examples
         --------
@@ -227,12 +226,12 @@ class Parts:
         return Parts(self.held.changed(function, *arguments, each=each), self.catalogue)
 
     def joined_by(self, baskets: Baskets) -> Parts:
-        """With one part more, the last.
+        """Return the parts with one more at the end.
 
         Parameters
         ----------
-        baskets
-            Of items that the catalogue has.
+        baskets : Baskets
+            The new part. The catalogue must have its items.
 
         Returns
         -------
@@ -246,7 +245,9 @@ class Parts:
         return Parts(self.held.joined_by(baskets.over(self.catalogue)), self.catalogue)
 
     def deduplicated(self) -> Parts:
-        """Equal sets of one part merged, their weights added. Equal sets of different parts stay apart.
+        """Return the parts with equal sets of a part merged and their weights added.
+
+        Equal sets of different parts are not merged.
 
         Returns
         -------
@@ -260,19 +261,19 @@ class Parts:
         return self.changed(Baskets.deduplicated)
 
     def split(self, fraction: float, rng: int) -> tuple[Parts, Parts]:
-        """Every part divided at random as `Baskets.split` does it.
+        """Split every part at random, like `Baskets.split`.
 
         Parameters
         ----------
-        fraction
-            How much of each part the first of the two has.
-        rng
-            A seed; each part has its own, made of this and of its place.
+        fraction : float
+            Fraction of each part in the first result.
+        rng : int
+            Seed. Each part uses a seed derived from this one and from its position.
 
         Returns
         -------
         Parts, Parts
-            Both of as many parts, some of them perhaps without a basket.
+            Both have the same number of parts. A part may be without baskets.
 
         Examples
         --------
@@ -288,9 +289,10 @@ AnyBaskets = Baskets | Parts
 
 
 def summed(function: Callable[..., Sum], *arguments: Any, baskets: AnyBaskets, threads: int | None) -> Sum:
-    """function(*arguments, baskets, threads); of parts, what it gives for each with one thread, added in their order.
+    """Return function(*arguments, baskets, threads), which is a sum over baskets.
 
-    `function` is one of a module, and what it gives for baskets is a sum over them.
+    For parts, return the sum over the parts in their order, each computed with one thread. Other processes import
+    `function` by its name.
     """
     if isinstance(baskets, Baskets):
         return function(*arguments, baskets, threads)
@@ -303,7 +305,7 @@ def _with_one_thread(function: Callable[..., Sum], *arguments: Any) -> Sum:
 
 
 def _added(one: Any, other: Any) -> Any:
-    """Tuples term by term; arrays in place, as nobody else has them."""
+    """Add tuples term by term, and arrays in place: no other code has a reference to them."""
     if isinstance(one, tuple):
         return tuple(map(_added, one, other))
     if isinstance(one, np.ndarray):

@@ -1,4 +1,4 @@
-"""Items that a catalogue does not have, in what people bring: they are an error, or left out and counted."""
+"""Items that are not in a catalogue: they raise an error, or are dropped and counted."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.text import contents, count
 
 UNKNOWN = ("error", "drop")
-ADVICE = "(unknown='drop', or --unknown drop, leaves such items out)"
+ADVICE = "(unknown='drop', or --unknown drop, ignores such items)"
 SHOWN = 3  # examples
 
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """What baskets held that a catalogue does not have.
+    """The items of baskets that were dropped because a catalogue does not have them.
 
     Examples
     --------
     >>> print(LeftOut(3, 2, np.array([4]), ("crip", "cott")))
-    3 items of 2 baskets are left out, as the model does not have them (for instance crip; cott)
+    3 items of 2 baskets are dropped because the model does not have them (for example crip; cott)
     """
 
     n_items: int = 0  # counted in every basket
@@ -37,7 +37,11 @@ class LeftOut:
 
     @classmethod
     def of(cls, unknown: npt.NDArray[np.integer[Any]], rows: Ints, sizes: Ints, labels: tuple[Label, ...]) -> LeftOut:
-        """From which item, by its position among labels, was left out of which basket; and how many that held."""
+        """Return the summary of dropped items.
+
+        `unknown` has the positions of the dropped items in `labels`, `rows` the baskets that contained them, and
+        `sizes` the number of items of every basket.
+        """
         of_basket = np.bincount(rows, minlength=len(sizes))
         of_item = np.bincount(unknown, minlength=len(labels))
         most = np.argsort(-of_item, kind="stable")[: min(SHOWN, np.count_nonzero(of_item))]
@@ -54,17 +58,17 @@ class LeftOut:
     def __str__(self) -> str:
         what = f"{count(self.n_items, 'item')} of {count(self.n_baskets, 'basket')}"
         verb, them = ("is", "it") if self.n_items == 1 else ("are", "them")
-        return f"{what} {verb} left out, as the model does not have {them} (for instance {contents(self.examples)})"
+        return f"{what} {verb} dropped because the model does not have {them} (for example {contents(self.examples)})"
 
     @property
     def and_emptied(self) -> str:
-        """Where baskets of nothing else are left out as well."""
+        """The summary if baskets that contained nothing else are dropped, too."""
         n = len(self.emptied)
         return f"{self}, and {count(n, 'basket')} of nothing else" if n else str(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of it, if anything."""
+        """The summary as a list of remarks, empty if nothing was dropped."""
         return (f"{self.and_emptied}.",) if self else ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -81,14 +85,14 @@ class LeftOut:
 
 
 def check_unknown(unknown: str) -> str:
-    """The word itself, if it is one of those known."""
+    """Return the value of the option `unknown` after checking it."""
     if unknown not in UNKNOWN:
         raise InputError(f"unknown is {unknown!r}; expected one of {', '.join(UNKNOWN)}")
     return unknown
 
 
 def known_items(items: Iterable[Any], catalogue: Catalogue, unknown: str) -> tuple[Iterable[Any], tuple[Label, ...]]:
-    """Those that the catalogue has, and those that are left out. With "error" all stay, for the catalogue to refuse."""
+    """Return the items that the catalogue has, and those that are dropped. With "error" nothing is dropped."""
     if check_unknown(unknown) == "error" or isinstance(items, str | bytes):
         return items, ()
     items = list(items)

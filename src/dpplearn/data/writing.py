@@ -1,4 +1,4 @@
-"""Tables to files, by their ending CSV, Parquet or JSON lines; duckdb does the work."""
+"""Write tables to CSV, Parquet or JSON lines files, by the suffix of the file name."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ FORMATS = {".parquet": PARQUET, ".pq": PARQUET, ".csv": "FORMAT csv, HEADER", ".
 
 
 def check_format(target: Path) -> None:
-    """That the ending tells a format."""
+    """Raise an error if the suffix of a file has no format."""
     if target.suffix.lower() not in FORMATS:
-        raise InputError(f"{target}: expected a file that ends in {', '.join(FORMATS)}")
+        raise InputError(f"{target}: expected a file name that ends in {', '.join(FORMATS)}")
 
 
 def result_table(name: str, columns_match: Callable[[tuple[str, ...]], bool]) -> OutputKind:
@@ -57,7 +57,7 @@ def _parquet_names(path: Path) -> tuple[str, ...]:
 
 
 def copy_table(connection: DuckDBPyConnection, table: str, target: Path) -> None:
-    """A table to a file, which is there whole or not at all."""
+    """Write a table of a connection to a file, atomically."""
     check_format(target)
     with new_file(target) as temporary:
         form = FORMATS[target.suffix.lower()]
@@ -65,7 +65,7 @@ def copy_table(connection: DuckDBPyConnection, table: str, target: Path) -> None
 
 
 def write_table(columns: Mapping[str, npt.NDArray[Any]], target: Path) -> None:
-    """Columns by name to a file; numbers that are NaN are missing there."""
+    """Write columns by name to a file. NaN is written as a missing value."""
     import duckdb
 
     with duckdb.connect() as connection:

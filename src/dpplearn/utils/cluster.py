@@ -1,7 +1,7 @@
-"""Work for other processes, here or on other machines, by Dask: values that workers hold, and jobs.
+"""Work in other processes, on this or other machines, by Dask: values in the memory of workers, and jobs.
 
-A value is the result of a task that can be done again, so that what a lost worker held is made anew by the others. What
-is asked of the values goes inline with the tasks. Only here is Dask known.
+Every value is the result of a task that Dask can repeat, so the other workers recompute what a lost worker had.
+Arguments are sent with the tasks. No other module uses Dask.
 """
 
 from __future__ import annotations
@@ -32,32 +32,35 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 LOCAL = "local:"
-MOST_WORKERS, LONGEST = 1024, 4  # processes on one machine, and digits of their number
-PATIENCE = 5.0  # seconds for a scheduler to answer, and to have a worker
-STARTING = 60.0  # seconds for the worker processes here to be there
-WITHOUT_WORKERS = 60.0  # seconds that are waited for a worker where all are gone
+MOST_WORKERS, LONGEST = 1024, 4  # worker processes on one machine, and digits of that number
+PATIENCE = 5.0  # seconds until a scheduler must answer and have a worker
+STARTING = 60.0  # seconds until local worker processes must be ready
+WITHOUT_WORKERS = 60.0  # seconds to wait for a new worker if all are lost
 SAME_EVERYWHERE = ("python", "dpplearn", "numpy", "scipy", "numba", "distributed")
-OFTEN = 1.0  # seconds between looks at which workers there are
-AT_A_TIME = 16  # results that are fetched together
+OFTEN = 1.0  # seconds between updates of the list of workers
+AT_A_TIME = 16  # results fetched per request
 ADDRESS = re.compile(r"(tcp|tls)://.+:\d{1,5}")
-LOGS = ("distributed", "distributed.client", "distributed.gc")  # those that have a level of their own
+LOGS = ("distributed", "distributed.client", "distributed.gc")  # loggers whose level Dask sets
 CONFIG = {
-    "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels go inline with the tasks
-    "distributed.deploy.lost-worker-timeout": f"{PATIENCE}s",  # until another is started in the place of one lost
+    "distributed.admin.large-graph-warning-threshold": "10GB",  # kernels are sent with the tasks
+    "distributed.deploy.lost-worker-timeout": f"{PATIENCE}s",  # until a lost worker is replaced
     "distributed.scheduler.work-stealing": False,  # a part stays where it is, unless `_share_evenly` moves it
 }
 
 
 class Cluster:
-    """Workers that are there: processes that were started here and end with `close`, or those of a scheduler."""
+    """Workers: local processes that end with `close`, or those of a Dask scheduler."""
 
     def __init__(self, client: Any, ending: ExitStack) -> None:
         self.client, self.ending, self.started = client, ending, len(client.nthreads())
 
     @classmethod
     def at(cls, where: str) -> Cluster:
-        """`local:4` starts four worker processes here; the address of a scheduler, such as `tcp://scheduler:8786`,
-        finds those that it has. They must have the same versions of all that results depend on."""
+        """Start or connect to workers.
+
+        `local:4` starts four local worker processes; an address such as `tcp://scheduler:8786` connects to the workers
+        of a scheduler. They must have the same versions of the packages that determine results.
+        """
         with ExitStack() as ending:
             ending.enter_context(_settings())
             client = ending.enter_context(_local(where) if where.startswith(LOCAL) else _remote(where))
@@ -74,26 +77,28 @@ class Cluster:
         self.close()
 
     def holding(self, function: Function, *arguments: Any, each: Sequence[Any]) -> PartStore:
-        """The values function(*arguments, own) for each of some, held by the workers in turn."""
+        """Return the values function(*arguments, own) for every `own` of `each`, in the memory of the workers."""
         workers, work = sorted(self.client.nthreads()), packed(function, arguments)
         in_turn = zip(each, cycle(workers), strict=False)
         tasks = [self.submit_to(worker, _worked, work, own) for own, worker in in_turn]
         return ClusterParts(self, tasks, frozenset(workers))
 
     def workers(self) -> frozenset[str]:
-        """Those that are there. Of worker processes here, one that died as it started is not started again by Dask, but
-        by asking for as many as there were."""
+        """Return the addresses of the present workers.
+
+        Dask does not replace a local worker that died while starting, so the original number is requested again.
+        """
         there = frozenset(self.client.nthreads())
         if self.client.cluster is not None and len(there) < self.started:
             self.client.cluster.scale(self.started)
         return there
 
     def submit_to(self, worker: str, function: Function, *arguments: Any) -> Any:
-        """A task for this worker, or if it is gone for any."""
+        """Submit a task to a worker, or to any other if it is lost."""
         return self.client.submit(function, *arguments, pure=False, workers=[worker], allow_other_workers=True)
 
     def results(self, tasks: list[Any]) -> Iterator[Any]:
-        """Of tasks, in their order, some at a time; what was fetched is let go."""
+        """Yield the results of tasks in their order. Fetched results are released."""
         while tasks:
             some = tasks[:AT_A_TIME]
             del tasks[:AT_A_TIME]
@@ -103,12 +108,12 @@ class Cluster:
             yield from found
 
     def map(self, function: Function, *columns: Sequence[Any]) -> list[Any]:
-        """The tasks function(*row) for every row of some columns."""
+        """Submit function(*row) for every row of the columns."""
         with self.explained():
             return list(self.client.map(function, *columns, pure=False))
 
     def wait_for(self, tasks: list[Any], which: str) -> list[Any]:
-        """Those that are done, once all or the first are; an error if there has been no worker for a while."""
+        """Return the finished tasks once all, or the first, are finished. Raise an error if no worker is left."""
         from distributed import wait
 
         lost = 0.0
@@ -118,14 +123,13 @@ class Cluster:
                 return list(wait(tasks, timeout=PATIENCE, return_when=which).done)
             lost = 0.0 if self.workers() else lost + time.monotonic() - began
         raise InputError(
-            f"all workers are gone, and for {WITHOUT_WORKERS:g} seconds none has come; start some, and repeat the call "
-            "(with --start, if there is a checkpoint)"
+            f"all workers were lost and none has joined for {WITHOUT_WORKERS:g} seconds; start some and repeat "
+            "the call (with --start if there is a checkpoint)"
         )
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """What goes wrong between here and the workers as an `InputError`; what goes wrong in their work comes as it
-        is."""
+        """Turn failures of the connection into `InputError`. Exceptions of the work itself are not changed."""
         from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 
@@ -133,8 +137,8 @@ class Cluster:
             yield
         except KilledWorker as error:
             raise InputError(
-                f"all workers that tried one task were lost, {error.last_worker.address} the last of them, perhaps "
-                "because memory ran out; make the parts smaller, or give the workers more memory"
+                f"every worker that tried one task was lost, the last at {error.last_worker.address}, perhaps because "
+                "memory ran out; make the parts smaller or give the workers more memory"
             ) from None
         except (asyncio.CancelledError, Exception) as error:
             cut_off = isinstance(
@@ -143,16 +147,19 @@ class Cluster:
             if isinstance(error, InputError) or (self.client.status == "running" and not cut_off):
                 raise
             raise InputError(
-                "the scheduler of the cluster is gone, and with it what its workers held; start it again, and repeat "
-                "the call (with --start, if there is a checkpoint)"
+                "the connection to the scheduler was lost, and with it the data of its workers; start it again and "
+                "repeat the call (with --start if there is a checkpoint)"
             ) from None
 
 
 def run_over_cluster(
     jobs: Sequence[Job], run: Callable[[Job], Result], where: str
 ) -> Iterator[tuple[Job, Result | Failure]]:
-    """Every job with its result, or with why it has none, as they end. `run` is a function of a module, and `where` it
-    runs is what `Cluster.at` takes. A job whose worker is lost is done again by another."""
+    """Yield every job with its result or `Failure`, in the order in which they end.
+
+    `run` is a function of a module, and `where` is an argument of `Cluster.at`. Another worker repeats the job of
+    a lost one.
+    """
     with Cluster.at(where) as cluster:
         running = dict(zip(cluster.map(run, jobs), jobs, strict=True))
         while running:
@@ -169,11 +176,11 @@ def _result(done: Any) -> Any:
 
 @dataclass(eq=False)
 class ClusterParts:
-    """In the memory of workers; here are only the futures. Which worker holds what changes as workers come and go."""
+    """Parts in the memory of workers. This process has only the futures."""
 
     cluster: Cluster
     futures: list[Any]
-    among: frozenset[str]  # the workers there were when last looked
+    among: frozenset[str]  # workers at the last update
     looked: float = -math.inf
 
     def __len__(self) -> int:
@@ -186,7 +193,7 @@ class ClusterParts:
         return map(pickle.loads, self.cluster.results(running))
 
     def _share_evenly(self) -> None:
-        """What lost workers held is with the others; where new ones have come, they take over some of it."""
+        """Move parts to new workers, so that all have about the same number."""
         if time.monotonic() - self.looked < OFTEN:
             return
         client, before = self.cluster.client, self.among
@@ -196,7 +203,7 @@ class ClusterParts:
             if now <= before:
                 return
             holder = {key: where[0] for key, where in client.who_has(self.futures).items() if where}
-        if len(holder) < len(self):  # some are being made anew, and who will hold them is not known yet
+        if len(holder) < len(self):  # some are being recomputed, and their worker is not known yet
             return
         self.among = now
         held = Counter(holder.values())
@@ -223,7 +230,7 @@ class ClusterParts:
 
 
 def _pickled(value: Any) -> bytes:
-    """As bytes, of which the arrays on the other side are as they are here: apart, aligned, to be written to or not."""
+    """Return a value as bytes. Unpickled arrays keep their alignment and whether they are writeable."""
     return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
@@ -232,24 +239,24 @@ def packed(function: Function, arguments: Sequence[Any]) -> bytes:
 
 
 def _same(value: Any) -> Any:
-    """In another worker than before."""
+    """Return the value: a task that moves it to another worker."""
     return value
 
 
 def _worked(work: bytes, value: Any) -> Any:
-    """In a worker: a value to hold."""
+    """Compute a value in a worker, where it stays."""
     function, arguments = pickle.loads(work)
     return call(function, arguments, value)
 
 
 def _answered(work: bytes, value: Any) -> bytes:
-    """In a worker: what is asked of a value."""
+    """Compute the answer to a query in a worker, as bytes."""
     return _pickled(_worked(work, value))
 
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """Of Dask, within; what it has to say of lost workers is said by the result."""
+    """Configure Dask and silence its logs: errors report lost workers."""
     try:
         import dask
         import distributed  # noqa: F401
@@ -268,16 +275,16 @@ def _settings() -> Iterator[None]:
 
 @contextmanager
 def _local(where: str) -> Iterator[Any]:
-    """A client of worker processes here, of one thread each; none of them is left, however this ends."""
+    """Yield a client of local worker processes with one thread each. All of them end with the block."""
     from distributed import Client, LocalCluster
 
     number = where.removeprefix(LOCAL)
     count = int(number) if number.isdecimal() and len(number) <= LONGEST else 0
     if not 1 <= count <= MOST_WORKERS:
-        raise InputError(f"cluster is {where!r}; expected {LOCAL} and how many worker processes, 1 to {MOST_WORKERS}")
-    resource_tracker.ensure_running()  # which lets signals in, if that were left to the first worker
+        raise InputError(f"cluster is {where!r}; expected {LOCAL}N with N from 1 to {MOST_WORKERS} worker processes")
+    resource_tracker.ensure_running()  # the first worker would start it with signals unblocked
     with TemporaryDirectory(prefix="dpplearn-workers-") as folder, ExitStack() as ending:
-        with without_interrupts([signal.SIGINT]):  # Ctrl-C is for this process, which ends its workers
+        with without_interrupts([signal.SIGINT]):  # only this process handles Ctrl-C; it ends its workers
             cluster = ending.enter_context(
                 LocalCluster(
                     n_workers=count,
@@ -297,12 +304,12 @@ def _local(where: str) -> Iterator[Any]:
 
 @contextmanager
 def _remote(where: str) -> Iterator[Any]:
-    """A client of a scheduler that has workers."""
+    """Yield a client of a scheduler that has workers."""
     from distributed import Client, Security
 
     if not ADDRESS.fullmatch(where):
         raise InputError(
-            f"cluster is {where!r}; expected local:4 for four worker processes here, or the address of a scheduler "
+            f"cluster is {where!r}; expected local:4 for four local worker processes, or the address of a scheduler "
             "such as tcp://scheduler:8786"
         )
     if where.startswith("tls:") and Security().get_connection_args("client").get("ssl_context") is None:
@@ -324,7 +331,7 @@ def _remote(where: str) -> Iterator[Any]:
 
 
 def _check_versions(client: Any, where: str) -> None:
-    """Refuse workers with other versions of what results depend on."""
+    """Raise an error if a worker has other versions of the packages that determine results."""
     found = client.get_versions(packages=SAME_EVERYWHERE[1:])
     ours = found["client"]["packages"]
     for worker, versions in sorted(found["workers"].items()):
@@ -337,5 +344,5 @@ def _check_versions(client: Any, where: str) -> None:
         if other:
             raise InputError(
                 f"the worker {worker} of {where} has other versions than this process: {listed(other)}; install the "
-                "same ones, as results depend on them"
+                "same ones, because results depend on them"
             )
