@@ -1,4 +1,4 @@
-"""Features: what is known of items beside the baskets, as numbers, and how to encode further items in the same way."""
+"""Features: attributes of items as a numeric matrix, and the encoding of further items in the same way."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_NUMBER = {"na", "n/a", "nan", "null", "none"}  # what stands for a missing nu
 
 @dataclass(frozen=True)
 class NumericColumn:
-    """Standardised: (value − mean)/scale. A missing value is the mean, with a column that says so where some are."""
+    """Numbers, standardised as (value − mean)/scale. Missing values become the mean, with an indicator column."""
 
     name: str
     mean: float
@@ -41,7 +41,7 @@ class NumericColumn:
         return (self.name, f"{self.name} {MISSING}") if self.indicator else (self.name,)
 
     def encode(self, values: Sequence[Any], source: str) -> Floats:
-        """One row per value, (len(values), len(names))."""
+        """Return one row per value, (len(values), len(names))."""
         numbers = np.array([_as_number(value, self.name, source) for value in values])
         missing = np.isnan(numbers)
         standard = np.where(missing, 0, (numbers - self.mean) / self.scale)
@@ -50,10 +50,10 @@ class NumericColumn:
 
 @dataclass(frozen=True)
 class CategoricalColumn:
-    """A column of zeros and ones per level, but for the most frequent one, which the others are compared with.
+    """One indicator column per level except the most frequent one, which is the reference.
 
-    Levels of a single item, and those beyond the fiftieth, are one level (other); so is a level that comes later. What
-    is missing is a level of its own.
+    Levels of a single item, levels beyond the fiftieth and new levels are merged into (other). Missing values
+    are a level of their own.
     """
 
     name: str
@@ -65,7 +65,7 @@ class CategoricalColumn:
         return tuple(f"{self.name}={level}" for level in self.levels)
 
     def encode(self, values: Sequence[Any], source: str) -> Floats:
-        """One row per value, (len(values), len(names)). A new level, where there is no (other), is as the reference."""
+        """Return one row per value, (len(values), len(names)). Without (other), a new level equals the reference."""
         known = {*self.levels, self.reference}
         found = [level if (level := _as_level(value)) in known else OTHER for value in values]
         return np.array([[float(level == each) for each in self.levels] for level in found]).reshape(len(values), -1)
@@ -76,10 +76,10 @@ Column = NumericColumn | CategoricalColumn
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Features:
-    """What is known of every item of a catalogue, as a matrix, and how it came about.
+    """Attributes of every item of a catalogue as a matrix, with their encoding.
 
-    Made by `read_features`. `notes` says what is worth knowing of the table: values that are missing, rows of items
-    that the catalogue does not have, columns that say nothing.
+    Created by `read_features`. `notes` reports missing values, rows of items that the catalogue does not have, and
+    constant columns.
 
     Examples
     --------
@@ -105,11 +105,11 @@ class Features:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns of the matrix."""
+        """The names of the columns of the matrix."""
         return tuple(name for column in self.columns for name in column.names)
 
     def encode(self, table: Any, labels: Iterable[Label] | None = None, *, item: str | None = None) -> Floats:
-        """The same columns of further items, with the means, scales and levels of these.
+        """Return the same columns for further items, with the means, scales and levels of these features.
 
         Parameters
         ----------
@@ -143,7 +143,7 @@ class Features:
 
 
 def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, item: str | None = None) -> Features:
-    """Features of items, from a table with one row per item.
+    """Read features of items from a table with one row per item.
 
     Numbers are standardised: to their mean over the items, and in units of their standard deviation. Texts are
     categories. A column that is the same for all items is left out. Values that are missing are said in a warning.
@@ -186,7 +186,7 @@ def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, i
 
 
 def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label], *, item: str | None = None) -> Features:
-    """Features as they are, in the order of these items, or read from what `read_features` takes."""
+    """Return features in the order of these items, reading them if they are a table."""
     if not isinstance(features, Features):
         return read_features(features, items, item=item)
     catalogue = as_catalogue(items)
@@ -201,7 +201,7 @@ def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label], *, 
 
 
 def as_catalogue(items: Baskets | Catalogue | Sequence[Label]) -> Catalogue:
-    """The items of baskets, or labels, in order."""
+    """Return the catalogue of baskets or of labels."""
     if isinstance(items, Catalogue):
         return items
     return items.catalogue if hasattr(items, "catalogue") else Catalogue.of(items)
@@ -218,7 +218,7 @@ def _notes_on_rows(read: ItemTable, catalogue: Catalogue) -> list[str]:
 
 
 def _missing(read: ItemTable, rows: list[int]) -> str:
-    """How many values are missing, of which columns and for which items."""
+    """Return a remark on missing values: how many, in which columns and for which items."""
     each = {name: [row for row in rows if values[row] is None] for name, values in read.columns.items()}
     found = [
         f"{count(len(empty), 'value')} of {name!r} (for instance of {contents(read.labels[row] for row in empty[:1])})"
@@ -240,7 +240,7 @@ def _encoded(columns: Sequence[Column], read: ItemTable, rows: list[int]) -> Flo
 
 
 def _without_placeholders(read: ItemTable) -> ItemTable:
-    """With None for texts such as NA, where all others of the column are numbers."""
+    """Replace texts such as NA by None if all other values of the column are numbers."""
     return (
         replace(read, columns={name: _blanked(values) for name, values in read.columns.items()}) if read.texts else read
     )
@@ -253,7 +253,7 @@ def _blanked(values: list[Any]) -> list[Any]:
 
 
 def _column(name: str, values: list[Any], read: ItemTable) -> Column | None:
-    """How to encode a column; None where it says nothing."""
+    """Return the encoding of a column, or None if it is constant."""
     present = [value for value in values if value is not None]
     if present and _numeric(present, read.texts):
         return _numeric_column(name, values, read.source)
@@ -261,7 +261,7 @@ def _column(name: str, values: list[Any], read: ItemTable) -> Column | None:
 
 
 def _numeric(present: list[Any], texts: bool) -> bool:
-    """Whether all are numbers, or in a file of texts are written as such."""
+    """Return whether all values are numbers or, in a text file, look like numbers."""
     readable: Callable[[Any], bool] = _reads_as_number if texts else lambda value: not isinstance(value, str)
     return all(map(readable, present))
 
@@ -286,7 +286,7 @@ def _numeric_column(name: str, values: list[Any], source: str) -> NumericColumn 
 
 
 def _as_number(value: Any, name: str, source: str) -> float:
-    """NaN where it is missing."""
+    """Return the number, or NaN if it is missing."""
     if value is None or (isinstance(value, str) and value.lower() in NO_NUMBER):
         return math.nan
     if isinstance(value, str) and value.lower() in TRUE_FALSE:

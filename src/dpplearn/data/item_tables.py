@@ -1,4 +1,4 @@
-"""Tables by item: one row per label and any columns, from memory or a file."""
+"""Tables with one row per item and any columns, from memory or a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 3  # examples
 
 @dataclass(frozen=True, eq=False)
 class ItemTable:
-    """Columns of values, one per label; None is a value that is missing."""
+    """Columns with one value per label. None is a missing value."""
 
     source: str  # what to call it in messages
     labels: tuple[Label, ...]
@@ -26,7 +26,7 @@ class ItemTable:
     texts: bool  # whether all values are texts, as in a CSV file
 
     def rows_of(self, labels: Sequence[Label]) -> list[int]:
-        """Which row each label has; every one must have one."""
+        """Return the row of each label. Every label must have one."""
         place = {str(label): row for row, label in enumerate(self.labels)}
         missing = [label for label in labels if str(label) not in place]
         if missing:
@@ -38,12 +38,12 @@ class ItemTable:
         return [place[str(label)] for label in labels]
 
     def beyond(self, catalogue: Catalogue) -> tuple[Label, ...]:
-        """The labels that a catalogue does not have."""
+        """Return the labels that a catalogue does not have."""
         return tuple(label for label in self.labels if label not in catalogue)
 
 
 def read_item_table(table: Any, item: str | None = None) -> ItemTable:
-    """A pandas or polars DataFrame, an Arrow table, a dict of columns, or a path to CSV or Parquet.
+    """Read a pandas or polars DataFrame, an Arrow table, a dict of columns, or a CSV or Parquet file.
 
     The labels are in the column `item`; by default in that called "item", or else in the first.
     """
@@ -89,7 +89,7 @@ def _checked_labels(values: list[Any], column: str, source: str) -> tuple[Label,
 
 
 def without_blanks(value: Any) -> Any:
-    """Without blanks around a text; None for what is missing."""
+    """Return a value without surrounding blanks, or None if it is missing."""
     if isinstance(value, str):
         return value.strip() or None
     return None if is_null(value) else value

@@ -1,4 +1,4 @@
-"""Similarity: how alike every two items are, from what people have of it."""
+"""Similarity matrices of items, from a matrix, a table or categories."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXPECTED = (
 
 
 def read_similarity(similarity: Any, items: Baskets | Catalogue | Sequence[Label], name: str = "similarity") -> Floats:
-    """How alike every two items are: symmetric and positive semidefinite, with ones on the diagonal.
+    """Return a similarity matrix: symmetric, positive semidefinite, with ones on the diagonal.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _matrix(similarity: Any, catalogue: Catalogue, name: str) -> Floats:
 
 
 def _by_index(similarity: Any, catalogue: Catalogue) -> bool:
-    """Whether it is a pandas Series whose index names the items; otherwise its values are in their order."""
+    """Return whether this is a pandas Series whose index holds the items. Other values are in item order."""
     if getattr(similarity, "ndim", 0) != 1 or not hasattr(similarity, "index") or not hasattr(similarity, "items"):
         return False
     return {str(label) for label in similarity.index} >= set(map(str, catalogue.labels))
@@ -92,7 +92,7 @@ def _by_label(values: Mapping[Any, Any], catalogue: Catalogue, name: str) -> lis
 
 
 def _same(values: list[Any]) -> Floats:
-    """1 where two items have the same value; what has none is like itself alone."""
+    """Return 1 for items with the same value, else 0. An item without a value is similar only to itself."""
     kinds = [(place,) if is_null(value) else str(value) for place, value in enumerate(values)]
     numbers = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
     number = np.array([numbers[kind] for kind in kinds])

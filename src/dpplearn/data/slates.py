@@ -1,4 +1,4 @@
-"""Slates: lists that another recommender showed, with its scores, and what was chosen of each."""
+"""Slates: lists shown by another recommender, with its scores and the items that were chosen."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ EXPECTED = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Slates:
-    """Candidates of every slate by position in a catalogue, their scores, and which were chosen; shorter slates are
-    filled up with what is `there` False.
+    """Candidates of every slate as positions in a catalogue, their scores, and which were chosen.
+
+    Shorter slates are padded; `there` is False at the padding.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class Slates:
 
 
 def read_slates(slates: Any) -> Slates:
-    """Slates from a long table or a list.
+    """Read slates from a long table or a list.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def _chosen(value: Any, source: str, row: int) -> bool:
 
 
 def _catalogue(items: set[Any]) -> Catalogue:
-    """Names in their order; integers that are not negative are positions."""
+    """Return the catalogue of names, sorted, or of nonnegative integers as positions."""
     found = Catalogue.of(sorted(items, key=lambda item: (str(type(item)), item)))
     numbers = [label for label in found.labels if isinstance(label, int)]
     return Catalogue.numbered(max(numbers) + 1) if numbers and min(numbers) >= 0 else found

@@ -1,4 +1,4 @@
-"""Generated data, to try things on."""
+"""Generated data sets for examples and tests."""
 
 import warnings
 from typing import Any

@@ -1,5 +1,7 @@
-"""What generated registries are about: of each of thirteen categories of the paper's sizes the kinds of product and
-their items, the tastes of shoppers, and the kinds whose items go together. All of it is invented."""
+"""The 13 categories of generated registries, with the numbers of items of the paper. All content is invented.
+
+A category has kinds of product with their items, tastes of shoppers, and pairs of kinds whose items are complements.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,13 @@ MAKERS = tuple(
 
 @dataclass(frozen=True)
 class Category:
-    """A shopper wants the first kind, what most come for, with chance `staple`, and the r-th after it with chance
-    `others / r**fall`, but for tastes. Each of `kinds` reads `size name, variant, variant`; the letter after a size is
-    the first of the taste that wants this kind most. Of two kinds in `pairs`, items of the same rank go together."""
+    """A category of generated registries.
+
+    A shopper wants the first kind with probability `staple` and the r-th after it with probability `others / r**fall`,
+    before tastes are taken into account. Each of `kinds` has the form `size name, variant, variant`; the letter after
+    the size is the initial of the taste that wants this kind most. For two kinds in `pairs`, items of the same rank
+    are complements.
+    """
 
     staple: float
     others: float
@@ -31,24 +37,24 @@ class Category:
 
     @cached_property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """The item names by kind."""
+        """Item names by kind."""
         return tuple(_group(entry, ordinal) for ordinal, entry in enumerate(self.kinds.split(";")))
 
     @cached_property
     def wanted_by(self) -> tuple[str, ...]:
-        """The letter of the taste that wants a kind most, by kind; empty where all want it alike."""
+        """Initial of the taste that wants a kind most, by kind; empty if all want it equally."""
         return tuple(entry.split()[0].lstrip("0123456789") for entry in self.kinds.split(";"))
 
     @cached_property
     def paired_kinds(self) -> tuple[tuple[int, int], ...]:
-        """The kinds that go together, by number."""
+        """Pairs of kinds that are complements, by number."""
         names = [_name_and_variants(entry)[0] for entry in self.kinds.split(";")]
         found = (pair.split("+") for pair in self.pairs.split(";"))
         return tuple((names.index(first.strip()), names.index(second.strip())) for first, second in found)
 
 
 def find(category: str) -> Category:
-    """By name."""
+    """Return the category of this name."""
     if isinstance(category, str) and category in CATEGORIES:
         return CATEGORIES[category]
     near = difflib.get_close_matches(str(category), CATEGORIES, n=1)
@@ -62,7 +68,7 @@ def _name_and_variants(entry: str) -> list[str]:
 
 
 def _group(entry: str, ordinal: int) -> tuple[str, ...]:
-    """The names of one kind: every maker's plain one first, then their variants."""
+    """Return the item names of one kind: the plain one of every brand first, then the variants."""
     size = int(entry.split()[0].rstrip("abcdefghijklmnopqrstuvwxyz"))
     kind, *variants = _name_and_variants(entry)
     endings = ["", *(f", {variant}" for variant in variants)]

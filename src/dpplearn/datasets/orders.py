@@ -15,20 +15,20 @@ MEAN_CATEGORIES = 4.0  # of a basket, about
 
 
 def make_orders(n: int, rng: Seed = None) -> dict[str, npt.NDArray[Any]]:
-    """`n` generated baskets, each of some of the thirteen categories, as a table of raw orders.
+    """Generate orders from the 13 categories, as a raw table.
 
     Parameters
     ----------
-    n
-        How many baskets, of 15 rows on average.
-    rng
-        A seed or a generator; the same seed gives the same orders.
+    n : int
+        Number of baskets, which have 15 rows on average.
+    rng : int or numpy.random.Generator, optional
+        Seed or generator.
 
     Returns
     -------
     dict of str to array
-        The columns basket, item and category, one row per item of a basket, in no order. pandas, polars and duckdb take
-        it as it is.
+        The columns basket, item and category, with one row per item of a basket, in random order. pandas, polars and
+        duckdb accept it.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def make_orders(n: int, rng: Seed = None) -> dict[str, npt.NDArray[Any]]:
 
 
 def _wanted(n: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Which categories each basket has anything of, (n, categories); all are as likely, and each basket has one."""
+    """Draw the categories of each basket, (n, categories): equally likely, at least one per basket."""
     n_categories = len(CATEGORIES)
     wants = rng.random((n, n_categories)) < MEAN_CATEGORIES / n_categories
     wants[np.arange(n), rng.integers(n_categories, size=n)] |= ~wants.any(axis=1)
@@ -53,7 +53,7 @@ def _wanted(n: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
 
 
 def _part(category: str, baskets: npt.NDArray[np.int64], rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-    """The rows of one category; the registries of some baskets, in their order."""
+    """Generate the rows of one category for these baskets."""
     registries = make_registries(category, len(baskets), rng)
     items = np.array(registries.items, dtype=object)[registries.indices]
     names = np.full(len(items), category, dtype=object)

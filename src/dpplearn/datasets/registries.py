@@ -1,15 +1,15 @@
-"""Generated baby registries: thirteen categories of the paper's sizes, that ship as code.
+"""Generated baby registries in 13 categories with the numbers of items of the paper.
 
-They are like real baskets in what a model has to find out:
+They have the structure that a model should find in real baskets:
 
 - Near-duplicates repel each other: a shopper takes one item of each kind of product wanted, and rarely a second.
-- Some items go together: who takes one often takes its match of another kind as well.
-- Shoppers come in kinds: some want nearly everything, some came for one thing, the others have a taste, for kinds of
-  product that go with it.
+- Complements: who takes one item often takes the matching item of another kind.
+- Segments: some shoppers want nearly everything, some one thing, and the others have a taste for certain kinds of
+  product.
 
-Names, chances and popularities are invented. The chances are set so that two things show at the paper's tolerance of
-1e-4: EM ahead of K-Ascent, most where items are few, and EM suggesting no second video monitor. Registries are larger
-than the originals for it: 1.9 to 8.2 items on average, against 1.2 to 2.8.
+Names and probabilities are invented. They are chosen so that two effects are visible at the paper's tolerance of 1e-4:
+EM is better than K-Ascent, most in small categories, and EM does not suggest a second video monitor. For this,
+registries are larger than the originals: 1.9 to 8.2 items on average instead of 1.2 to 2.8.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Shop:
 
 
 def items_by_kind(category: str) -> tuple[tuple[str, ...], ...]:
-    """The item names of a category by kind of product: shoppers rarely take two items of one kind.
+    """Return the item names of a category by kind of product. Shoppers rarely take two items of one kind.
 
     Joined, the kinds are the catalogue of `make_registries(category, ...)`, in its order.
 
@@ -77,7 +77,7 @@ def items_by_kind(category: str) -> tuple[tuple[str, ...], ...]:
 
 
 def matching_items(category: str) -> tuple[tuple[str, str], ...]:
-    """The items of a category that go together: who takes the first often takes the second as well.
+    """Return the complements of a category: pairs of items that are often taken together.
 
     Parameters
     ----------
@@ -100,21 +100,21 @@ def matching_items(category: str) -> tuple[tuple[str, str], ...]:
 
 
 def make_registries(category: str, n: int, rng: Seed = None) -> Baskets:
-    """`n` generated registries of a category, none of them empty.
+    """Generate nonempty registries of a category.
 
     Parameters
     ----------
-    category
+    category : str
         One of `CATEGORIES`.
-    n
-        How many registries.
-    rng
-        A seed or a generator; the same seed gives the same registries.
+    n : int
+        Number of registries.
+    rng : int or numpy.random.Generator, optional
+        Seed or generator.
 
     Returns
     -------
     Baskets
-        Over all items of the category, taken or not.
+        Over all items of the category, including those that no registry contains.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _shop(category: str) -> _Shop:
 
 
 def _shoppers(category: Category) -> tuple[Floats, Floats]:
-    """Each kind's share, and what it multiplies the odds of wanting each group with."""
+    """Return the share of each segment, and its factors of the odds of wanting each group."""
     tastes = [taste[0] for taste in category.tastes.split()]
     each = (1 - EVERYTHING_SHARE - ONE_THING_SHARE) / len(tastes)
     odds = np.ones((2 + len(tastes), len(category.groups)))
@@ -164,7 +164,7 @@ def _match(first_item: Ints, sizes: Ints, group: int, other: int) -> tuple[slice
 
 
 def _draw(shop: _Shop, n: int, rng: np.random.Generator) -> Bools:
-    """What each of `n` shoppers takes, (n, n_items)."""
+    """Draw the items of each of `n` shoppers, (n, n_items)."""
     registry, group = np.nonzero(_wanted(shop, n, rng))
     # Sorting log-popularity plus Gumbel noise is drawing by popularity without replacement: the two largest are the
     # item taken and the one a second would be.
@@ -184,7 +184,7 @@ def _draw(shop: _Shop, n: int, rng: np.random.Generator) -> Bools:
 
 
 def _wanted(shop: _Shop, n: int, rng: np.random.Generator) -> Bools:
-    """Which groups each of `n` shoppers wants, (n, groups); instead of one who wants nothing, another comes."""
+    """Draw the groups that each of `n` shoppers wants, (n, groups). A shopper who wants nothing is drawn again."""
     wanted = np.zeros((n, shop.chance.shape[1]), dtype=bool)
     while (empty := np.flatnonzero(~wanted.any(axis=1))).size:
         shoppers = rng.choice(len(shop.shares), size=len(empty), p=shop.shares)
