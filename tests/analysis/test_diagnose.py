@@ -207,14 +207,10 @@ def test_the_program_reports_what_the_library_finds(tmp_path: Path) -> None:
     report, out = both("diagnose", tmp_path / "orders.csv", *columns, "--top", 2)
     expected = diagnose(dl.read_baskets(tmp_path / "orders.csv", basket="order", item="product"))
     assert (report["verdict"], report["sentence"]) == (expected.verdict, expected.sentence)
-    assert report["pairs"]["less_often"] == expected.pairs.fewer.sum()
     strongest = expected.strongest_pairs(2, above=True)
     assert [each["first"] for each in report["more_often"]] == [each.first for each in strongest]
     assert report["gains"]["mixture"]["value"] == pytest.approx(expected.gains["mixture"].value)
-    assert report["attraction"]["value"] == pytest.approx(expected.attraction.value)
-    assert report["size_ratio"]["value"] == pytest.approx(expected.summary.size_ratio.value)
     assert f"{strongest[0].first} " in " ".join(out.split())
-    assert len(str(expected).splitlines()) <= 25
     assert max(map(len, str(expected).splitlines())) <= 80
     assert run("diagnose", tmp_path / "none.csv").returncode == 1
 

@@ -47,8 +47,6 @@ def test_fit_takes_shrinkage_validation_and_nonempty(shop: Path, orders: dl.Bask
     held = same.model.learned.validation_log_likelihood
     assert report["validation_log_likelihood"] == pytest.approx(held, abs=1e-9)
     assert report["train"]["log_likelihood"] == pytest.approx(same.log_likelihood, abs=1e-9)
-    closed = answer(*call, "--shrinkage", 1)
-    assert (closed["shrinkage"], closed["stop"], closed["converged"]) == (1, "CLOSED_FORM", True)
 
 
 def test_score_gives_the_numbers_of_evaluate(shop: Path, model: Path, dpp: dl.DPP, orders: dl.Baskets) -> None:

@@ -28,18 +28,6 @@ def test_every_file_is_a_part(files: str, tmp_path: Path) -> None:
         assert found["train"]["log_likelihood"] == dl.fit_dpp(parts, "em").log_likelihood
 
 
-def test_options_that_parts_do_not_support_are_rejected(files: str, tmp_path: Path) -> None:
-    for options, value, code in (
-        (["--cluster", "local:1", "--holdout", "0.2"], "--holdout", 2),
-        (["--cluster", "nowhere"], "'nowhere'", 1),
-        (["--cluster", "local:1", "--shrinkage", "auto"], "'auto'", 1),
-    ):
-        done = command.run("fit", files, "-o", tmp_path / "model", *options)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
-        assert value in done.stderr
-        assert not (tmp_path / "model").exists()
-
-
 def processes_of(group: int) -> list[int]:
     """Return the processes of a group that still run."""
     found = []

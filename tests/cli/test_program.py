@@ -82,6 +82,13 @@ MISTAKES: dict[str, tuple[int, list[str]]] = {
     "sample model.safetensors --colour red": (2, ["--colour"]),
     "plot mixture.safetensors spectrum -o a.png": (1, ["spectrum", "'sizes'"]),
     "plot model.safetensors segments -o a.png": (1, ["segments"]),
+    "plot model.safetensors spectrum -o a.jpg": (1, ["a.jpg"]),
+    "plot model.safetensors sizes -o a.png --top 3": (2, ["--top"]),
+    "plot model.safetensors reliability -o a.png": (2, ["--data"]),
+    "fit orders.csv -o x.safetensors --features orders.csv": (2, ["--features"]),
+    "fit orders.csv -o x.safetensors --learner quality --restarts 3": (2, ["--restarts"]),
+    "fit orders.csv -o x.safetensors --cluster local:1 --holdout 0.2": (2, ["--holdout"]),
+    "prepare orders.csv -o x --columns shelf=x": (2, ["shelf=x"]),
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from helpers.command import answer, run
+from helpers.command import answer
 
 BASKETS = "basket,item\n" + "".join(
     f"{3 * n},cot\n{3 * n},bib\n{3 * n + 1},crib\n{3 * n + 1},mug\n{3 * n + 2},bib\n" for n in range(20)
@@ -37,16 +37,3 @@ def test_features_and_similarities_are_read_and_the_weights_reported(folder: Pat
     np.testing.assert_allclose([row["weight"] for row in quality["weights"]], same.quality.weights, atol=1e-9)
     assert "sled" in quality["notes"][0]
     assert answer("describe", folder / "m")["learned"]["learner"] == "quality"
-
-
-def test_invalid_features_and_options_are_rejected(folder: Path) -> None:
-    for options, value in (
-        (["--features", "items.csv"], "--features"),
-        (["--learner", "quality", "--features", "orders.csv"], "'bib'"),
-        (["--learner", "quality", "--similarity", "items.csv"], "4"),
-        (["--learner", "quality", "--restarts", "3"], "--restarts"),
-    ):
-        done = run("fit", "orders.csv", *options, "-o", "m", cwd=folder)
-        assert done.returncode != 0
-        assert value in done.stderr
-        assert not (folder / "m").exists()

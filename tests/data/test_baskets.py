@@ -98,12 +98,9 @@ def test_invalid_lists_are_rejected_with_the_basket_and_the_value(
     ("matrix", "value"),
     [
         ([[0, 2]], "2"),
-        ([[0, 1], [-1, 0]], "-1"),
         ([[0.5, 1]], "0.5"),
-        ([[1, float("nan")]], "nan"),
         (sp.csr_array([[0.0, float("nan")]]), "nan"),
         ([["a", "b"]], None),
-        ([[None, 1]], None),
         ([0, 1], None),
         ([[1], [1, 0]], None),
         (np.zeros((2, 0)), None),

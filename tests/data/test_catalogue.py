@@ -75,11 +75,6 @@ def test_a_numbered_catalogue_starts_at_zero_and_is_not_empty() -> None:
             Catalogue.numbered(n_items)
 
 
-def test_a_translation_tells_where_each_label_of_another_catalogue_stands() -> None:
-    assert NURSERY.translation(Catalogue.of(["bottle", "swing", "crib"])).tolist() == [2, -1, 0]
-    assert Catalogue.of(["2", "1"]).translation(Catalogue.of([1, 2, 3])).tolist() == [1, 0, -1]
-
-
 def test_texts_become_integers_only_if_all_are_plain_64_bit_integers() -> None:
     assert labels_from_text(["3", "-1", "9" * 18, str(2**63 - 1)]) == [3, -1, 10**18 - 1, 2**63 - 1]
     for text in ("", "-", "--1", "-0", "00", "012", "+1", "1.0", "1e3", " 1", "1 ", "1_000", "²", "٣", str(2**63)):

@@ -31,13 +31,6 @@ def test_baskets_keep_their_number_and_weights_and_lose_what_is_unknown() -> Non
     assert known.weights.tolist() == [1, 2, 3, 4, 5]
 
 
-def test_an_unknown_item_is_named_with_the_way_out() -> None:
-    with pytest.raises(dl.InputError, match=r"0.*'new'.*unknown=.*'drop'"):
-        BASKETS.over(MODEL.catalogue)
-    with pytest.raises(dl.InputError, match=r"unknown.*'skip'"):
-        BASKETS.over(MODEL.catalogue, unknown="skip")
-
-
 def test_to_be_judged_baskets_of_nothing_else_go_and_empty_ones_stay() -> None:
     for baskets in (LISTS, BASKETS):
         known, left_out = known_baskets(baskets, MODEL.catalogue, "drop")
@@ -85,6 +78,3 @@ def test_commands_take_the_same_word(files: tuple[Path, Path]) -> None:
     assert scored["n_baskets"] == 3
     assert re.search(COUNTS, " ".join(table("score", model, data, "--unknown", "drop").split()))
     assert answer("recommend", model, "crib", "new", "--unknown", "drop")["unknown"] == ["new"]
-    many = run("recommend", model, "--baskets", data, "--unknown", "drop")
-    assert many.returncode == 0
-    assert re.search("new.*other", many.stdout, re.DOTALL)

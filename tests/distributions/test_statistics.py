@@ -181,19 +181,6 @@ def test_an_impossible_basket_makes_the_logdet_minus_infinity_unless_its_weight_
     np.testing.assert_allclose(stats.bordered_delta, possible_ones.bordered_delta, rtol=1e-13)
 
 
-def test_a_pivot_of_rounding_size_is_zero_and_a_small_one_is_not() -> None:
-    """Two items that are alike up to δ: the second pivot is about 2δ of the first."""
-    V = np.array([[1, 1], [1, -1]]) / math.sqrt(2)
-    both = Baskets.from_lists([[0, 1]], n_items=2)
-    for delta, scale in ((1e-13, 1.0), (1e-13, 1e-200), (1e-4, 1e-200)):
-        odds = scale * np.array([2 - delta, delta])
-        kernel = SpectralDPP(odds / (1 + odds), V)
-        assert log_determinants(kernel, both)[0] == pytest.approx(np.log(odds).sum(), abs=1e-2)
-    for delta, scale in ((1e-17, 1.0), (1e-20, 1.0), (1e-17, 1e-200)):
-        odds = scale * np.array([2 - delta, delta])
-        assert log_determinants(SpectralDPP(odds / (1 + odds), V), both)[0] == -np.inf
-
-
 def test_determinants_and_inverses_of_nearly_identical_items_keep_their_digits() -> None:
     """L_Y = [[1, c], [c, 1]] with 1 − c² = δ: log det is log δ and the inverse has entries ±1/δ."""
     for apart in (1e-10, 1e-13):

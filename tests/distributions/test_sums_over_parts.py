@@ -11,10 +11,7 @@ from dpplearn import Baskets
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import (
-    logdet_under_L,
     mean_log_likelihood,
-    minor_sums,
-    segment_sums,
     statistics,
     sums_under_L,
 )
@@ -25,17 +22,10 @@ from helpers.problems import N_ITEMS, PROBLEMS, random_kernel, random_low_rank, 
 KERNEL = random_kernel(np.random.default_rng(0))
 CERTAIN = SpectralDPP(np.append(KERNEL.eigenvalues[:-1], 1.0), KERNEL.eigenvectors)  # with an eigenvalue at 1: bordered
 MIXTURE, FACTORED = random_mixture(3), random_low_rank(3)
-C = np.eye(N_ITEMS) + MIXTURE.X
 
 ASKED = {
-    "statistics": lambda baskets: statistics(KERNEL, baskets),
     "statistics, bordered": lambda baskets: statistics(CERTAIN, baskets),
-    "sums under L": lambda baskets: sums_under_L(KERNEL.L, baskets),
-    "log det under L": lambda baskets: logdet_under_L(KERNEL.L, baskets),
-    "mean log-likelihood": lambda baskets: mean_log_likelihood(KERNEL, baskets),
     "mean log-likelihood, bordered": lambda baskets: mean_log_likelihood(CERTAIN, baskets),
-    "minors of a mixture": lambda baskets: minor_sums(C, baskets),
-    "segments of a mixture": lambda baskets: segment_sums(MIXTURE.log_odds, np.log(MIXTURE.weights), baskets),
     "mean log-likelihood of a mixture": lambda baskets: distribution_of(MIXTURE).mean_log_likelihood(baskets),
     "mean log-likelihood, low-rank": lambda baskets: distribution_of(FACTORED).mean_log_likelihood(baskets),
     "given that sets are not empty": lambda baskets: distribution_of(KERNEL, nonempty=True).mean_log_likelihood(

@@ -90,19 +90,6 @@ def test_ease_of_many_items_is_that_of_the_most_frequent_and_ranks_the_others_la
     np.testing.assert_allclose(scores(ease(Training.of(TRAIN), 0.1, max_items=2), 2), TRAIN.frequencies())
 
 
-def test_without_training_data_the_marginals_are_used_with_and_without_the_empty_basket() -> None:
-    found = baselines(Learned(None), distribution_of(SpectralDPP(np.array([0.5, 0.0, 0.25]), np.eye(3))))
-    assert list(found) == [INDEPENDENT, POPULARITY]
-    assert found[INDEPENDENT].distribution is not None
-    one, impossible = found[INDEPENDENT].distribution.log_prob(Baskets.from_lists([[0], [0, 1]], n_items=3))
-    assert (np.exp(one), impossible) == (pytest.approx(0.5 * 0.75), -np.inf)
-    independent = distribution_of(SpectralDPP(np.array([0.5, 0.1, 0.25]), np.eye(3)), nonempty=True)
-    same = baselines(Learned(None), independent, nonempty=True)[INDEPENDENT].distribution
-    sets = Baskets.from_lists([[0], [1, 2], [0, 1, 2]], n_items=3)
-    assert same is not None
-    np.testing.assert_allclose(same.log_prob(sets), independent.log_prob(sets), atol=1e-8)
-
-
 def test_a_model_ranks_as_it_recommends_also_in_a_blend() -> None:
     rng = np.random.default_rng(0)
     at_one = SpectralDPP(np.array([0.2, 0.5, 0.9, 1.0, 1.0]), np.linalg.qr(rng.standard_normal((5, 5)))[0])
@@ -138,12 +125,3 @@ def test_the_chosen_ridge_ranks_best_by_plain_loops(seed: int) -> None:
                 found.append(np.mean(ranks))
         means.append(np.mean(found))
     assert choose_ridge(train, np.random.default_rng(7)) == RIDGES[int(np.argmax(means))]
-
-
-def test_too_few_baskets_choose_no_ridge() -> None:
-    train = sampled(0, 400, 8)
-    train = train.subset(train.sizes > 1)
-    assert choose_ridge(train[:49], np.random.default_rng(0)) is None
-    assert choose_ridge(train[:50], np.random.default_rng(0)) is not None
-    single = Baskets.from_lists([[0], [1], [2]] * 100, n_items=3)
-    assert choose_ridge(single, np.random.default_rng(0)) is None

@@ -17,18 +17,17 @@ Row = Sequence[Any]
 LENIENT = {"min_products": 1, "min_count": 1, "min_items": 1, "min_baskets_per_item": 0}
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Sequence[Row], delimiter: str = ",") -> Path:
+def write_csv(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> Path:
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "wt", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, delimiter=delimiter)
+        writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(rows)
     return path
 
 
 def write_json_lines(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> Path:
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "wt", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.writelines(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
     return path
 

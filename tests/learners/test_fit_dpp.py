@@ -213,16 +213,6 @@ def test_an_item_in_every_basket_is_not_made_certain() -> None:
     assert result.model.log_prob([1]) > -20
 
 
-def test_a_fit_cut_short_below_independent_items_returns_them_and_says_so() -> None:
-    result = fit_dpp(DATA["shopping"], init="wishart", rng=0, max_iter=1)
-    assert (result.stop, result.converged) == (Stop.MAX_ITER, False)
-    assert result.model.learned.start == "independent"
-    np.testing.assert_allclose(result.model.marginals(), DATA["shopping"].frequencies())
-    assert result.restarts[0].start == "wishart"
-    assert result.restarts[0].log_likelihood < result.log_likelihood
-    assert len(result.history) == result.restarts[0].n_iter + 2  # the run as it was, and then what is returned
-
-
 def test_a_fit_from_a_start_is_never_below_it() -> None:
     """L-BFGS raises eigenvalues at zero first, which lowers the likelihood."""
     data = make_registries("safety", 300, rng=0)

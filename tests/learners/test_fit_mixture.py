@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from typing import Any
 
 import numpy as np
@@ -97,15 +96,7 @@ def test_without_iterations_the_start_has_the_requested_number_of_segments() -> 
 def test_callbacks_and_limits_also_stop_the_steps_in_which_segments_are_learned() -> None:
     stopped = dl.fit(FEW, rng=0, tol=0, callback=lambda now: now.iteration == 4)
     assert (stopped.stop, stopped.n_iter) == (Stop.CALLBACK, 4)
-    seen: list[FitProgress] = []
-
-    def slow(now: FitProgress) -> None:
-        seen.append(now)
-        time.sleep(0.05)
-
-    result = dl.fit(FEW, rng=0, tol=0, max_seconds=0.2, callback=slow)
-    assert result.stop is Stop.MAX_SECONDS
-    assert 0 < len(seen) <= 6
+    assert dl.fit(FEW, rng=0, tol=0, max_seconds=1e-9).stop is Stop.MAX_SECONDS
     assert dl.fit(FEW, rng=0, tol=0, max_iter=3).stop is Stop.MAX_ITER
     whole = dl.fit(FEW, rng=0)
     assert whole.n_iter > 120  # the steps of the segments and those of everything

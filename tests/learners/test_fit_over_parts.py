@@ -15,7 +15,6 @@ from helpers.problems import sampled
 
 BASKETS = sampled(0, n=300)
 PARTS = in_parts(BASKETS)
-NOT_EMPTY = BASKETS.subset(BASKETS.sizes > 0)
 
 
 @pytest.mark.parametrize("learner", [*LEARNERS, "mixture"])
@@ -37,19 +36,6 @@ def test_what_the_model_keeps_of_its_data_is_of_all_parts() -> None:
     assert kept.weight == expected.weight
     for name in ("item_weights", "pairs", "pair_weights"):
         np.testing.assert_array_equal(getattr(kept, name), getattr(expected, name))
-
-
-def test_weights_that_are_no_counts_are_worth_as_much_as_together() -> None:
-    weights = np.random.default_rng(0).random(300)
-    weights[::7] = 0
-    weighted = Baskets.from_lists(list(BASKETS), n_items=BASKETS.n_items, weights=weights)
-    parts, whole = (dl.fit(data, rng=0, segments=2, max_iter=5) for data in (in_parts(weighted), weighted))
-    assert parts.log_likelihood == pytest.approx(whole.log_likelihood, abs=1e-7)
-    ours, theirs = parts.model.training, whole.model.training
-    assert ours is not None
-    assert theirs is not None
-    assert ours.weight == pytest.approx(theirs.weight)
-    np.testing.assert_allclose(ours.pair_weights, theirs.pair_weights)
 
 
 def test_shrinkage_uses_the_frequencies_of_all_parts() -> None:

@@ -11,9 +11,8 @@ import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError, InputWarning
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.distributions.independent import independent
-from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
-from dpplearn.learners.starts import INITIALISERS, adapted, moments, prepared, wishart
+from dpplearn.learners.starts import INITIALISERS, adapted, moments, wishart
 from helpers.problems import PROBLEMS, random_kernel, sampled
 
 fit_dpp = partial(dl.fit_dpp, shrinkage=0)
@@ -93,19 +92,6 @@ def test_a_start_that_knows_no_item_is_an_error() -> None:
 
 
 ALL_OCCUR = sampled(0, n=400, n_items=5)
-
-
-def with_spectrum(*lam: float) -> SpectralDPP:
-    return SpectralDPP(np.array(lam), random_kernel(np.random.default_rng(4), len(lam)).eigenvectors)
-
-
-def test_preparing_brings_eigenvalues_inside_but_not_zeros_of_items_that_never_occur() -> None:
-    lowered = prepared(with_spectrum(0.1, 0.3, 0.5, 1 - 1e-9, 1), ALL_OCCUR)
-    np.testing.assert_array_equal(lowered.eigenvalues, [0.1, 0.3, 0.5, 1 - 1e-5, 1 - 1e-5])
-    raised = prepared(with_spectrum(0, 1e-13, 0.3, 0.5, 0.7), ALL_OCCUR)
-    np.testing.assert_array_equal(raised.eigenvalues, [0.001, 0.001, 0.3, 0.5, 0.7])
-    baskets = Baskets.from_lists([[0], [1, 2], [3], []], n_items=6)
-    assert prepared(random_kernel(np.random.default_rng(5)), baskets).rank == 4
 
 
 @pytest.mark.parametrize("learner", ["lbfgs", "natural-em", "picard", "mm", "adam"])

@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import random
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -237,24 +236,6 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(
         DPP(KERNEL).save(saved)
     assert saved.read_bytes() == before
     assert list(saved.parent.iterdir()) == [saved]
-
-
-def test_a_reader_sees_the_old_model_or_the_new_while_it_is_written(saved: Path) -> None:
-    large = DPP(SpectralDPP(np.full(200, 0.5), np.eye(200)))
-    done = threading.Event()
-
-    def write() -> None:
-        for number in range(30):
-            (large if number % 2 else MODEL).save(saved)
-        done.set()
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    seen = set()
-    while not done.is_set():
-        seen.add(len(load(saved).items))
-    writer.join()
-    assert seen == {3, 200}
 
 
 def test_paths_that_are_no_file_are_refused(saved: Path) -> None:

@@ -64,15 +64,6 @@ def test_each_basket_gets_the_best_items_of_all_categories(tmp_path: Path, share
             np.testing.assert_allclose(got[1:3], wanted[1:3], rtol=1e-9)  # two summation orders of the same formula
 
 
-def test_one_basket_is_a_batch_of_one(tmp_path: Path) -> None:
-    store = ModelStore.open(write_models(tmp_path, three_categories(), SHARES))
-    baskets = random_baskets(store.catalogue.labels, n=5)
-    slugs = list(store)
-    for basket, row in zip(baskets, many(store, baskets), strict=True):
-        assert [each.item for each in store.recommend(basket, 4)] == [item for item, *_ in row]
-        assert [slugs.index(each.category) for each in store.recommend(basket, 4)] == [number for *_, number in row]
-
-
 def test_equal_scores_are_ordered_by_category(tmp_path: Path) -> None:
     segments = random_mixture(2, 5, seed=3)
     models = {"one": as_mixture(segments, [f"a{i}" for i in range(5)]), "two": as_mixture(segments, list("vwxyz"))}

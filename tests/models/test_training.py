@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from dpplearn import Baskets, InputError, fit_dpp
+from dpplearn import Baskets, InputError
 from dpplearn.models.record import Training
 from helpers import strategies
 
@@ -33,19 +33,6 @@ def test_weights_of_items_and_pairs_are_what_counting_gives(baskets: Baskets) ->
     found = dict(zip(map(tuple, training.pairs.tolist()), training.pair_weights, strict=True))
     assert found.keys() == {pair for pair, weight in pairs.items() if weight > 0}
     np.testing.assert_allclose([found[pair] for pair in found], [pairs[pair] for pair in found], rtol=1e-12)
-
-
-def test_a_fit_keeps_the_counts_of_its_data_and_its_history_with_any_shrinkage() -> None:
-    expected = Training.of(BASKETS)
-    for shrinkage in (0, 0.5, 1):
-        result = fit_dpp(BASKETS, shrinkage=shrinkage, max_iter=3, nonempty=False)
-        training = result.model.training
-        assert training is not None
-        assert training.history is result.history
-        assert training.weight == pytest.approx(expected.weight, rel=1e-12)
-        np.testing.assert_array_equal(training.pairs, expected.pairs)
-        np.testing.assert_allclose(training.item_weights, expected.item_weights, rtol=1e-12)
-        np.testing.assert_allclose(training.pair_weights, expected.pair_weights, rtol=1e-12)
 
 
 def test_counts_of_some_items_and_of_one_are_those_of_all() -> None:

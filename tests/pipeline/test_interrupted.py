@@ -127,12 +127,3 @@ def test_a_memory_limit_beyond_the_machine_is_the_memory_of_the_machine(tmp_path
     done = run(*call, "--min-baskets-per-item", 1, "--min-size", 1, "--memory", "99999999999999999999999")
     assert (done.returncode, done.stderr) == (0, "")
     assert dl.Prepared.open(tmp_path / "out").is_whole()
-
-
-def test_the_command_rejects_invalid_arguments(tmp_path: Path) -> None:
-    for arguments, code, names in (
-        (("-o", tmp_path), 1, "manifest.json"),
-        (("x.csv", "--columns", "shelf=x"), 2, "shelf=x"),
-    ):
-        done = run("prepare", *arguments)
-        assert (done.returncode, names in done.stderr) == (code, True), done.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import re
@@ -14,7 +13,6 @@ import pytest
 
 import dpplearn as dl
 from helpers.order_files import LENIENT, random_orders, write_csv, write_json_lines, write_parquet
-from reproduction.data import PREFIX, SETS
 
 COLUMNS = ("basket", "item", "category")
 
@@ -136,26 +134,6 @@ def test_the_right_baskets_are_kept_on_the_right_side(sixty: dl.Prepared) -> Non
     assert sixty.manifest["n_rows"] == 60
 
 
-@pytest.mark.slow
-def test_the_registries_of_the_paper_give_its_categories_and_counts(shared: Path, tmp_path: Path) -> None:
-    """Each line of each file a basket of its own, as the files do not say which belong together."""
-    paper = json.loads((shared / "reference" / "paper_tables.json").read_text())["categories"]
-    with open(tmp_path / "orders.csv", "w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(COLUMNS)
-        for path in sorted((shared / "data" / "registries").glob(f"{PREFIX}*{SETS}")):
-            category = path.name[len(PREFIX) : -len(SETS)]
-            for number, line in enumerate(path.read_text().split()):
-                rows.writerows((f"{category} {number}", f"{category} {item}", category) for item in line.split(","))
-    found = dl.prepare(tmp_path / "orders.csv", tmp_path / "out", min_products=1)
-    assert {each.slug: (each.n_items, each.n_baskets["train"]) for each in found.categories} == {
-        name: (each["n_items"], each["training_registries"]) for name, each in paper.items()
-    }
-    assert {each["name"]: each["rule"] for each in found.manifest["lost_categories"]} == dict.fromkeys(
-        ("decor", "gifts", "moms", "pottytrain"), "min_items"
-    )
-
-
 def hashes(prepared: dl.Prepared) -> dict[str, str]:
     return {f"{each.slug} {side}": file.sha256 for each in prepared.categories for side, file in each.files.items()}
 
@@ -168,11 +146,8 @@ def test_every_kind_of_file_gives_the_same_baskets(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     sources: dict[str, Any] = {
         "csv": write_csv(tmp_path / "orders.csv", COLUMNS, rows),
-        "gzipped csv": write_csv(tmp_path / "orders.csv.gz", COLUMNS, rows),
-        "tsv": write_csv(tmp_path / "orders.tsv", COLUMNS, rows, "\t"),
         "parquet": write_parquet(tmp_path / "orders.parquet", COLUMNS, rows),
         "json lines": write_json_lines(tmp_path / "orders.jsonl", COLUMNS, rows),
-        "gzipped json lines": write_json_lines(tmp_path / "orders.ndjson.gz", COLUMNS, rows),
     }
     other = [(row[2], "x", *row[:2]) for row in halves[1]]
     write_csv(tmp_path / "folder" / "deeper" / "a.csv", ("category", "more", "basket", "item"), other)

@@ -17,7 +17,7 @@ import dpplearn as dl
 from dpplearn import plots
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation.calibration import Reliability, ReliabilityRow
-from helpers.command import answer, run, table
+from helpers.command import answer, table
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -40,15 +40,6 @@ def test_the_learning_curve_shows_training_validation_and_independent_items(fitt
     assert f"3 of {len(history)}" in axes.lines[1].get_label()  # are −inf
     with pytest.raises(dl.InputError):
         plots.learning_curve(dl.DPP(fitted.kernel))  # without a history
-
-
-def test_the_learning_curve_shows_the_likelihood_after_shrinkage() -> None:
-    train = dl.datasets.make_registries("safety", 60, rng=0)
-    dpp = dl.fit_dpp(train, shrinkage=0.5, nonempty=False).model
-    _, returned, independent = plots.learning_curve(dpp).axes[0].lines
-    assert returned.get_xdata()[0] == len(dpp.training.history) - 1
-    assert returned.get_ydata()[0] == pytest.approx(dpp.log_likelihood(train))
-    assert independent.get_ydata()[0] == pytest.approx(dpp.learned.independent_log_likelihood)
 
 
 def test_the_spectrum_shows_every_eigenvalue_and_the_sizes() -> None:
@@ -151,22 +142,6 @@ def test_the_command_draws_every_kind_and_says_what_it_could_not_draw(fitted: dl
     out = table("plot", tmp_path / "bare.safetensors", "all", "-o", tmp_path / "some", "--top", 5)
     assert sorted(path.name for path in (tmp_path / "some").iterdir()) == ["lift.png", "sizes.png", "spectrum.png"]
     assert [kind in out for kind in ("No curve:", "No lift:")] == [True, False]
-
-
-def test_the_command_refuses_in_one_line(fitted: dl.DPP, tmp_path: Path) -> None:
-    dl.DPP(fitted.kernel, fitted.items).save(tmp_path / "m.safetensors")
-    refused = {
-        ("curve", "-o", "a.png"): (1, "history"),
-        ("spectrum", "-o", "a.jpg"): (1, "a.jpg"),
-        ("sizes", "-o", "a.png", "--top", "3"): (2, "--top"),
-        ("reliability", "-o", "a.png"): (2, "--data"),
-        ("all", "-o", "m.safetensors"): (2, "m.safetensors"),
-    }
-    for arguments, (code, message) in refused.items():
-        done = run("plot", "m.safetensors", *arguments, cwd=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1), arguments
-        assert message in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
 
 
 BASKETS = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["bib"], [], []] * 10)

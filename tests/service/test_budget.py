@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpplearn as dl
-from dpplearn.service.budget import MAX_EXPENSIVE, Budget, Costs, Curve
+from dpplearn.service.budget import MAX_EXPENSIVE, Budget, Costs
 from dpplearn.service.errors import Problem
 from helpers.service import answer_of, client, problem_of
 from helpers.stores import SHARES, three_categories, write_models
@@ -25,13 +25,6 @@ def mixture(n: int, segments: int) -> dl.Mixture:
     log_odds = rng.standard_normal((segments, n)) - np.log(n / 5)
     items = [f"item {i}" for i in range(n)]
     return dl.Mixture.from_arrays(rng.dirichlet(np.ones(segments)), log_odds, U @ U.T, items=items, nonempty=True)
-
-
-def test_a_curve_passes_through_its_measurements_and_grows_cubically_beyond_them() -> None:
-    curve = Curve(np.array([1.0, 10.0]), np.array([0.001, 0.1]), 1000)
-    assert [curve(n) for n in (0, 1, 10, 20)] == pytest.approx([0.001, 0.001, 0.1, 0.8])
-    assert 0.001 < curve(5) < 0.1
-    assert curve(5000) == curve(1000)
 
 
 @pytest.mark.slow

@@ -10,8 +10,7 @@ import pytest
 from dpplearn import Baskets
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Step
-from dpplearn.learners.mixture import MixtureProblem, Parameters, Penalty, Shape, mixture
-from helpers.slopes import assert_slope_two
+from dpplearn.learners.mixture import MixtureProblem, Penalty, mixture
 
 N = 6
 RNG = np.random.default_rng(1)
@@ -22,22 +21,6 @@ PENALTY = Penalty(0.3, 0.7, 0.9)
 
 def problem(segments: int = 3, *, nonempty: bool = True, rank: int = 2, attraction: bool = True) -> MixtureProblem:
     return MixtureProblem(BASKETS, 1, nonempty, segments, rank, attraction, PENALTY)
-
-
-def somewhere(shape: Shape, seed: int = 0) -> Parameters:
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal(sum(shape.sizes)) / 2
-    return Parameters.of(x, shape)
-
-
-@pytest.mark.parametrize(("rank", "attraction"), [(2, True), (0, False)])
-def test_the_gradient_with_penalties_is_the_slope_of_the_objective(rank: int, attraction: bool) -> None:
-    given = problem(rank=rank, attraction=attraction)
-    x = somewhere(given.shape).flat(given.shape)
-    value, gradient = given.value_and_gradient(x)
-    direction = np.random.default_rng(2).standard_normal(len(x))
-    slope = gradient @ direction
-    assert_slope_two(lambda step: abs(given.value_and_gradient(x + step * direction)[0] - value - step * slope), 0.02)
 
 
 @pytest.mark.parametrize("attraction", [False, True])
@@ -79,14 +62,3 @@ def test_complements_attract_from_the_start() -> None:
     attraction = np.abs(skew - skew.T)
     assert attraction[0, 1] > 0.2
     assert attraction[0, 2] == 0
-
-
-def test_segments_learned_alone_are_near_the_best_where_items_do_not_interact() -> None:
-    rng = np.random.default_rng(0)
-    p = np.array([[0.6] * 5 + [0.05] * 5, [0.05] * 5 + [0.6] * 5])
-    lists = [np.flatnonzero(rng.random(10) < p[rng.integers(2)]).tolist() for _ in range(1000)]
-    given = MixtureProblem(Baskets.from_lists(lists, n_items=10).deduplicated(), 1, False, 2, 0, attraction=False)
-    steps = list(islice(mixture(given.initial("random", rng), given), 200))
-    alone = max(step.objective for step in steps if step.preliminary)
-    assert alone > steps[-1].objective - 1e-4
-    assert alone > given.objective(given.baseline()) + 0.5

@@ -11,40 +11,13 @@ import pytest
 import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.data.features import read_features
-from dpplearn.learners.quality.distribution import Target, best_weights
+from dpplearn.learners.quality.distribution import best_weights
 from dpplearn.learners.quality.fit_quality import Blend, QualityProblem, quality, standard_errors
 
 N = 6
 KINDS = np.array([0, 0, 1, 1, 2, 2])
 ALIKE = (KINDS[:, None] == KINDS).astype(float)
 laws = pytest.mark.parametrize("nonempty", [False, True], ids=["any set", "not empty"])
-
-
-def similarity(seed: int, n: int = N) -> np.ndarray:
-    X = np.random.default_rng(seed).standard_normal((n, n))
-    S = X @ X.T + 0.3 * np.eye(n)
-    return S / np.sqrt(np.outer(S.diagonal(), S.diagonal()))
-
-
-FEATURES = read_features({"item": range(20), "a": np.sin(np.arange(20)), "b": np.arange(20) ** 0.5}, list(range(20)))
-DESIGNS = {"a weight per item": np.eye(20), "features": np.column_stack([np.ones(20), FEATURES.matrix])}
-FREQUENCIES = np.random.default_rng(0).uniform(0.02, 0.4, 20)
-designs = pytest.mark.parametrize("F", DESIGNS.values(), ids=DESIGNS)
-
-
-@laws
-@designs
-def test_random_starts_end_in_the_one_optimum(F: np.ndarray, nonempty: bool) -> None:
-    target = Target(similarity(3, 20), FREQUENCIES, F, np.zeros(F.shape[1]), nonempty)
-    best = best_weights(target)
-    assert best.steps <= 10
-    for seed in range(4):
-        start = np.random.default_rng(seed).normal(-1, 1.5, F.shape[1])
-        again = best_weights(target, start)
-        np.testing.assert_allclose(again.theta, best.theta, atol=1e-10)
-        assert again.value == pytest.approx(best.value, abs=1e-12)
-    if F.shape[1] == 20:
-        assert np.abs(best.distribution.mean - FREQUENCIES).max() <= 1e-7
 
 
 def drawn(

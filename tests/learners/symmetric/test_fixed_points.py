@@ -9,7 +9,7 @@ import pytest
 
 from dpplearn import Baskets
 from dpplearn.learners.loop import Step
-from dpplearn.learners.symmetric.fixed_points import ACCELERATED_STEPS, acceleration, solution
+from dpplearn.learners.symmetric.fixed_points import ACCELERATED_STEPS, acceleration
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from helpers.problems import PROBLEMS, random_kernel
@@ -35,25 +35,11 @@ def mean_inverse(L: np.ndarray, baskets: Baskets) -> np.ndarray:
 DELTA = mean_inverse(L, PROBLEM)
 
 
-def random_positive(seed: int, rank: int = 6) -> np.ndarray:
-    X = np.random.default_rng(seed).standard_normal((6, rank))
-    return X @ X.T
-
-
 def test_a_picard_step_is_the_printed_one() -> None:
     start, step = first_steps("picard")
     np.testing.assert_allclose(start.kernel.L, L, atol=1e-12)
     assert step.step_size == 1.3
     np.testing.assert_allclose(step.kernel.L, L + 1.3 * L @ (DELTA - np.linalg.inv(ONE + L)) @ L, atol=1e-10)
-
-
-@pytest.mark.parametrize("rank", [6, 3])
-def test_the_solution_solves_its_equation_and_is_positive_semidefinite(rank: int) -> None:
-    G, Q = random_positive(1) + 0.1 * ONE, random_positive(2, rank)
-    X = solution(G, Q)
-    np.testing.assert_allclose(X @ G @ X, Q, atol=1e-9)
-    np.testing.assert_allclose(X, X.T, atol=1e-12)
-    assert np.linalg.eigvalsh(X)[0] > -1e-12
 
 
 def test_a_plain_mm_step_solves_the_printed_equation() -> None:

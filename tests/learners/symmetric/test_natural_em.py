@@ -9,9 +9,8 @@ import pytest
 
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.distributions.statistics import mean_log_likelihood, statistics
-from dpplearn.learners.symmetric.em import LARGEST_ANGLE, e_step, natural_angles, natural_em, rotation
-from dpplearn.learners.symmetric.problem import SymmetricProblem
+from dpplearn.distributions.statistics import statistics
+from dpplearn.learners.symmetric.em import LARGEST_ANGLE, e_step, natural_angles
 from helpers.problems import PROBLEMS, random_kernel
 
 BASKETS = PROBLEMS["sampled from a DPP"]
@@ -48,21 +47,3 @@ def test_angles_are_score_over_information(kernel: SpectralDPP) -> None:
     assert np.abs(angles).max() > 0.01
     empty = kernel.eigenvalues == 0
     np.testing.assert_array_equal(angles[np.ix_(empty, empty)], 0)
-
-
-def test_a_step_that_falls_is_taken_back_and_halved() -> None:
-    """With so few baskets the information of the complete data is far from that of the baskets."""
-    baskets = Baskets.from_lists([[0, 1, 3], [1, 2], [2], [2]], n_items=4)
-    steps = list(
-        itertools.islice(natural_em(random_kernel(np.random.default_rng(95), 4), SymmetricProblem(baskets, 1)), 15)
-    )
-    whole = posterior_step(steps[1].kernel, baskets)
-    assert mean_log_likelihood(whole, baskets) < steps[1].log_likelihood
-    assert (steps[2].step_size, steps[2].evaluations) == (0.5, 2)
-    assert np.all(np.diff([step.log_likelihood for step in steps]) >= 0)
-
-
-def posterior_step(kernel: SpectralDPP, baskets: Baskets) -> SpectralDPP:
-    """The step in full."""
-    T = e_step(kernel, statistics(kernel, baskets))
-    return SpectralDPP(T.diagonal(), kernel.eigenvectors @ rotation(natural_angles(kernel.eigenvalues, T)))

@@ -11,10 +11,8 @@ import dpplearn as dl
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.symmetric.factor import (
-    SMALL_ODDS,
     FactorLikelihood,
     with_empty_probability,
-    without_small_columns,
 )
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from helpers.problems import random_kernel, sampled, shopping
@@ -41,22 +39,6 @@ def test_a_share_too_small_for_a_number_is_no_trouble(n_empty: int, largest: flo
     kernel = SpectralDPP(np.full(500, 0.9), np.eye(500))
     baskets = Baskets.from_lists([[]] * n_empty + [[1], [2, 3]], n_items=500)
     assert with_empty_probability(kernel, baskets).eigenvalues.max() == pytest.approx(largest)
-
-
-ODDS = np.array([2.0, 0.5, 0.1, SMALL_ODDS / 10, SMALL_ODDS / 20, SMALL_ODDS / 30])
-AXES = random_kernel(np.random.default_rng(1)).eigenvectors
-
-
-@pytest.mark.parametrize(("fewest", "n_left", "wanted"), [(0, 3, []), (3, 3, []), (5, 5, []), (0, 3, [4])])
-def test_small_directions_that_the_likelihood_wants_less_of_are_given_up(
-    fewest: int, n_left: int, wanted: list[int]
-) -> None:
-    B = AXES * np.sqrt(ODDS) @ random_kernel(np.random.default_rng(2)).eigenvectors  # its columns mix the axes
-    gradient = 2 * AXES[:, wanted] @ AXES[:, wanted].T @ B - B  # less of every direction but the wanted ones
-    Z, columns = without_small_columns(B, gradient, fewest)
-    assert Z.shape == (6, n_left + len(wanted))
-    left = np.where((np.arange(6) < n_left) | np.isin(np.arange(6), wanted), ODDS, 0)
-    np.testing.assert_allclose((Z * columns) @ (Z * columns).T, AXES * left @ AXES.T, atol=1e-13)
 
 
 @pytest.mark.parametrize(("seed", "init"), [(0, "moments"), (6, "moments"), (6, "wishart")])
