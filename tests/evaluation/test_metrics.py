@@ -49,15 +49,6 @@ def test_measures_are_means_over_all_orders_of_tied_items() -> None:
     np.testing.assert_allclose(found, expected)
 
 
-def test_unknown_scores_tie_all_candidates_and_without_negatives_there_is_no_percentile() -> None:
-    unknown = rank(np.full(5, np.nan), np.array([0]), np.array([1, 3]))
-    assert unknown.tolist() == [[0, 0], [3, 3], [0, 0], [2, 2]]
-    (found,) = measure_ranks(unknown, np.array([0, 0]), np.array([2]), (2,))
-    assert found[:2].tolist() == [50, 0.5]
-    (found,) = measure_ranks(rank(np.zeros(2), np.array([0]), np.array([1])), np.array([0]), np.array([0]), (1,))
-    assert (math.isnan(found[0]), found[1]) == (True, 1)
-
-
 def test_about_95_percent_of_the_intervals_hold_the_true_mean() -> None:
     rng, hits = np.random.default_rng(0), 0
     for _ in range(1000):

@@ -50,6 +50,15 @@ def begin(*arguments: object, stderr: int = subprocess.PIPE) -> Iterator[subproc
             raise
 
 
+def is_running(pid: int) -> bool:
+    """Return whether a process exists; a zombie, which only /proc tells, does not count."""
+    try:
+        os.kill(pid, 0)
+        return not Path("/proc/self").exists() or " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     """Wait until a condition holds; fail if the process ends first or a minute passes."""
     deadline = time.monotonic() + 60

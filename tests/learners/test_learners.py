@@ -58,13 +58,6 @@ def with_eigenvalues(*last: float) -> SpectralDPP:
     return SpectralDPP(lam, kernel.eigenvectors)
 
 
-def test_k_ascent_clips_eigenvalues_to_exactly_zero_and_one() -> None:
-    baskets = PROBLEMS["an item that always occurs"]
-    last = first_steps("k-ascent", random_kernel(np.random.default_rng(10)), baskets, 30)[-1].kernel
-    assert np.any(last.eigenvalues == 1)
-    assert np.any(last.eigenvalues == 0)
-
-
 def test_em_never_raises_an_eigenvalue_above_the_cap_nor_lowers_a_start_that_was() -> None:
     baskets = PROBLEMS["an item that always occurs"]
     for start, largest in ((random_kernel(np.random.default_rng(11)), 0.999), (with_eigenvalues(1.0), 1.0)):

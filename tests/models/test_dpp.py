@@ -190,13 +190,6 @@ def test_counts_that_are_no_whole_numbers_are_refused() -> None:
         dpp.substitutes(0, k=-1)
 
 
-def test_baskets_over_a_catalogue_in_another_order_are_matched_by_name() -> None:
-    sets = [["crib", "bib"], ["monitor"], []]
-    ours, theirs = Baskets.from_lists(sets, items=NAMES), Baskets.from_lists(sets, items=["bib", "crib", "monitor"])
-    np.testing.assert_array_equal(named().log_prob(theirs), named().log_prob(ours))
-    assert named().log_likelihood(theirs) == named().log_likelihood(ours)
-
-
 def test_a_model_needs_a_kernel_and_a_name_for_every_item() -> None:
     with pytest.raises(InputError):
         DPP(np.eye(2))  # type: ignore[arg-type]

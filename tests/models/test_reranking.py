@@ -88,14 +88,6 @@ def test_without_strength_it_is_the_plain_order_of_the_scores(name: str) -> None
     assert model.rerank(labels, scores, N, strength=0) == [labels[i] for i in expected]
 
 
-def test_attraction_brings_forward_and_repulsion_puts_back() -> None:
-    X = np.zeros((4, 4))
-    X[0, 1], X[1, 0] = 2, -2  # 0 and 1 are complements
-    X[[0, 2], [0, 2]], X[0, 2], X[2, 0] = 1, 1, 1  # 0 and 2 are substitutes
-    model = Mixture.from_arrays([1.0], np.zeros((1, 4)), X)
-    assert model.rerank([0, 1, 2, 3], [1, 0.8, 0.9, 0.85], 4) == [0, 1, 3, 2]
-
-
 def test_duplicates_come_last_and_are_not_lost() -> None:
     """A set with both duplicates has probability zero, as has a set larger than the rank."""
     L = np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])

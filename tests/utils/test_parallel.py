@@ -14,6 +14,7 @@ import pytest
 
 from dpplearn.errors import InputError
 from dpplearn.utils.parallel import Failure, run_over_processes, run_with_retries
+from helpers.program import is_running
 
 pytestmark = pytest.mark.slow
 PATIENCE = 60  # seconds
@@ -132,13 +133,6 @@ def pid_then_sleep(folder: Path, job: str) -> None:
         temporary.write_text(str(os.getpid()))
         temporary.rename(folder / job)  # nobody sees the file before its content
         time.sleep(1000)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def assert_all_end(pids: list[int]) -> None:
