@@ -244,13 +244,15 @@ class SetDistribution:
 
         Scores are NaN where P(A) = 0, probabilities where P(A ⊆ Y) = 0.
         """
-        return self._next_scores(sets, items, threads), self._next_probabilities(sets, items, threads)
+        return self.next_scores(sets, items, threads), self.next_probabilities(sets, items, threads)
 
-    def _next_scores(self, sets: Sets, items: Ints | None, threads: int | None) -> Floats:
+    def next_scores(self, sets: Sets, items: Ints | None = None, threads: int | None = None) -> Floats:
+        """Return the scores of `next_items`."""
         log_p, scale, x = self.components.next(self.log_mass, sets, items, threads)
         return ratio(x, scale, logsumexp(self._log_set(sets.sizes, log_p)))
 
-    def _next_probabilities(self, sets: Sets, items: Ints | None, threads: int | None) -> Floats:
+    def next_probabilities(self, sets: Sets, items: Ints | None = None, threads: int | None = None) -> Floats:
+        """Return the probabilities of `next_items`."""
         log_p, scale, x = self.components.next_inclusion(self.log_mass, sets, items, threads)
         return np.minimum(ratio(x, scale, logsumexp(self._log_event(sets.sizes, log_p))), 1)
 
@@ -283,7 +285,7 @@ class SetDistribution:
         without_score = np.flatnonzero(log_set == -np.inf)
         if len(without_score):
             some = subset(sets, without_score)
-            items, x = highest(np.nan_to_num(self._next_probabilities(some, None, threads)), k, candidate)
+            items, x = highest(np.nan_to_num(self.next_probabilities(some, None, threads)), k, candidate)
             order = np.argsort(-x, axis=1, kind="stable")[:, :k]
             missing = ((0, 0), (0, k - order.shape[1]))
             top.items[without_score] = np.pad(np.take_along_axis(items, order, axis=1), missing, constant_values=-1)

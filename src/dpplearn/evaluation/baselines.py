@@ -47,7 +47,7 @@ def model_predictor(distribution: SetDistribution) -> Predictor:
         return x
 
     def probabilities(partial: Sequence[Ints]) -> Floats:
-        return distribution.next_items(PlainSets.of(partial, distribution.n_items))[1]
+        return distribution.next_probabilities(PlainSets.of(partial, distribution.n_items))
 
     return Predictor(scores, probabilities, distribution)
 

@@ -20,8 +20,9 @@ MAX_STEPS, TOLERANCE = 200, 1e-6  # of EM
 
 def ranking_scores(distribution: SetDistribution, basket: Ints) -> Floats:
     """Return the score of every item: P(A ∪ i)/P(A), or P(i ∈ Y given A ⊆ Y) where P(A) is zero."""
-    scores, probabilities = distribution.next_items(PlainSets.of([basket], distribution.n_items))
-    return np.asarray(probabilities[0] if np.isnan(scores).any() else scores[0])
+    sets = PlainSets.of([basket], distribution.n_items)
+    scores = distribution.next_scores(sets)[0]
+    return np.asarray(distribution.next_probabilities(sets)[0] if np.isnan(scores).any() else scores)
 
 
 def blended(distribution: SetDistribution, training: Training, basket: Ints, weight: float, candidate: Bools) -> Floats:

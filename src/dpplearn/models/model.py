@@ -358,7 +358,7 @@ class SetModel:
         sets = PlainSets.of([basket], len(self.items))
         if self.distribution.log_inclusion(sets)[0] == -np.inf:
             raise InputError(IMPOSSIBLE)
-        probabilities = self.distribution.next_items(sets, best)[1][0]
+        probabilities = self.distribution.next_probabilities(sets, best)[0]
         return [Recommendation(self.items[i], float(by[i]), float(p)) for i, p in zip(best, probabilities, strict=True)]
 
     def _blend_weight(self, blend: float | str | None) -> float | None:
