@@ -135,11 +135,12 @@ def check_top(case: Case) -> None:
     """The best items of `top` are those of the highest `next`, best first, with the ratios of `next_inclusion`."""
     sets, log_mass = as_sets(subsets(case.n), case.n), np.zeros(len(case.table))
     candidate = np.arange(case.n) != 1
-    _, scale, x = case.components.next(log_mass, sets)
+    log_p, scale, x = case.components.next(log_mass, sets)
     log_q, scale_q, y = case.components.next_inclusion(log_mass, sets)
     for k in (0, 1, 2, case.n):
         best = case.components.top(log_mass, sets, k, candidate, True)
-        np.testing.assert_allclose(np.exp(best.log_q), np.exp(log_q), rtol=case.rtol)
+        np.testing.assert_allclose(np.exp(best.log_p), np.exp(log_p).sum(axis=1), rtol=case.rtol)
+        np.testing.assert_allclose(np.exp(best.log_q), np.exp(log_q).sum(axis=1), rtol=case.rtol)
         for row in range(len(sets)):
             of_row = np.where(candidate, np.exp(scale[row]) * x[row], 0)
             expected = np.sort(of_row[of_row > 0])[::-1][:k]

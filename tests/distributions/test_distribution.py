@@ -127,15 +127,17 @@ def test_draws_have_the_probabilities_of_the_sets(name: str, seed: int, k: int |
 @every_example
 def test_greedy_takes_what_raises_the_probability_most_and_says_by_how_much(name: str, seed: int) -> None:
     found, P = example(name, seed)
-    taken, gains = found.greedy(4, np.array([2]))
+    taken, gains, log_prob = found.greedy(4, np.array([2]))
     assert taken[0] == 2
+    assert log_prob == pytest.approx(np.log(P[index(taken)]), rel=1e-9)
     for size in range(1, 4):
         now = P[index(taken[:size])]
         ratio = {i: P[index([*taken[:size], i])] / now for i in set(range(N)) - set(taken[:size].tolist())}
         assert gains[size] == pytest.approx(max(ratio.values()), rel=1e-9)
         assert ratio[int(taken[size])] == pytest.approx(max(ratio.values()), rel=1e-9)
-    taken, gains = found.greedy(None, NO_ITEMS)
+    taken, gains, log_prob = found.greedy(None, NO_ITEMS)
     path = [P[index(taken[:size])] for size in range(len(taken) + 1)]
+    assert log_prob == pytest.approx(np.log(path[-1]), rel=1e-9)
     assert np.all(np.diff(path) > 0)
     assert max((P[index([*taken, i])] for i in set(range(N)) - set(taken.tolist())), default=0) <= path[-1]
     for size in range(0 if path[0] else 1, len(taken)):

@@ -15,7 +15,7 @@ from helpers import oracle
 from helpers.spectra import Exact, every_spectrum, exact
 
 
-def greedy(dpp: SpectralDPP, k: int | None, include: tuple[int, ...] = ()) -> tuple[Ints, Floats]:
+def greedy(dpp: SpectralDPP, k: int | None, include: tuple[int, ...] = ()) -> tuple[Ints, Floats, float]:
     return SetDistribution.mixture([1.0], dpp).greedy(k, np.array(include, dtype=np.int64))
 
 
@@ -49,9 +49,10 @@ def test_greedy_search_is_the_enumerated_one_also_with_certain_items(spectrum: s
         if oracle.marginal(truth.P, include) == 0:
             continue
         for k in (None, *range(len(include), 7)):
-            items, gains = greedy(truth.kernel, k, include)
+            items, gains, log_prob = greedy(truth.kernel, k, include)
             expected, expected_gains = enumerated(truth.P, k, include)
             assert items.tolist() == expected
+            assert math.exp(log_prob) == pytest.approx(truth.P[oracle.index(expected)], rel=1e-8, abs=0)
             np.testing.assert_array_equal(np.isnan(gains), np.isnan(expected_gains))
             known = ~np.isnan(gains)
             errors = np.abs(gains[known] / np.array(expected_gains)[known] - 1)
@@ -61,7 +62,7 @@ def test_greedy_search_is_the_enumerated_one_also_with_certain_items(spectrum: s
 def test_small_gains_next_to_an_eigenvalue_near_one_are_not_taken_for_zero() -> None:
     """In L the odds of 1e12 leave nothing of gains below 1e-4."""
     truth = Exact([1e-9, 1e-6, 0.3, 0.5, 0.9, 1 - 1e-12])
-    items, gains = greedy(truth.kernel, 6)
+    items, gains, _ = greedy(truth.kernel, 6)
     expected, expected_gains = enumerated(truth.P, 6, ())
     assert items.tolist() == expected
     np.testing.assert_allclose(gains, expected_gains, rtol=1e-6)
@@ -72,7 +73,7 @@ def test_all_items_are_taken_but_exact_duplicates() -> None:
     X = np.eye(6)
     X[3] = X[0]
     X[4] = X[1] + 1e-7 * X[4]
-    items, gains = greedy(SpectralDPP.from_factor(2 * X), 6)
+    items, gains, _ = greedy(SpectralDPP.from_factor(2 * X), 6)
     assert len(items) == 5
     assert set(items[:4] % 3) == {0, 1, 2}
     assert gains[4] == pytest.approx(4e-14, rel=1e-6)

@@ -91,6 +91,9 @@ def _rows_of_each_size(offsets: Ints) -> Iterator[tuple[int, Ints]]:
     sizes = np.diff(offsets)
     if not len(sizes):
         return
+    if len(sizes) == 1:  # an answer to one question
+        yield int(sizes[0]), np.zeros(1, np.int64)
+        return
     order = np.argsort(sizes, kind="stable")
     found, starts = np.unique(sizes[order], return_index=True)
     yield from zip(found.tolist(), np.split(order, starts[1:]), strict=True)

@@ -99,9 +99,9 @@ class Catalogue:
             raise InputError(f"got the single item {labels!r} where a list of items was expected; write [{labels!r}]")
         labels = list(labels)
         found = [self.position(label) for label in labels]
-        for position, times in Counter(found).items():
-            if times > 1:
-                raise InputError(f"item {self.labels[position]!r} is named {times} times; name it once")
+        if len(set(found)) < len(found):
+            position, times = Counter(found).most_common(1)[0]
+            raise InputError(f"item {self.labels[position]!r} is named {times} times; name it once")
         return np.array(found, dtype=np.int64)
 
     def select(self, positions: npt.NDArray[np.integer[Any]] | Sequence[int]) -> tuple[Label, ...]:

@@ -59,13 +59,16 @@ class PlainSets:
     def of(cls, sets: Sequence[npt.NDArray[Any]], n_items: int) -> PlainSets:
         """Return the sets, each sorted."""
         offsets = np.array([0, *accumulate(map(len, sets))], np.int64)
-        indices = np.concatenate([np.sort(each) for each in sets]) if sets else np.zeros(0)
-        return cls(indices.astype(np.int32), offsets, n_items)
+        indices = np.empty(offsets[-1], np.int32)
+        for each, (start, stop) in zip(sets, pairwise(offsets.tolist()), strict=True):
+            indices[start:stop] = each
+            indices[start:stop].sort()
+        return cls(indices, offsets, n_items)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @cached_property
+    @property
     def sizes(self) -> Ints:
         return np.asarray(self.offsets[1:] - self.offsets[:-1])
 
@@ -101,24 +104,24 @@ def rows_of(sets: Sets, start: int, stop: int) -> PlainSets:
 
 
 class Best(NamedTuple):
-    """The k best next items of each of s sets, best first. Missing items at the end of a row are −1.
+    """The k best next items of each of s sets, best first. Missing items at the end of a row are −1, with x and y NaN.
 
-    The other fields are those of `Components.next` (log_p, scale, x) and `next_inclusion` (log_q, scale_q, y).
+    Scales, x and y are those of `Components.next` and `next_inclusion`.
     """
 
     items: Ints  # (s, k)
-    log_p: Floats  # (s, m)
+    log_p: Floats  # (s,) log Σ_c exp(log_mass_c) P_c(A)
     scale: Floats  # (s,)
     x: Floats  # (s, k)
-    log_q: Floats  # (s, m); this and the next two are undefined if not asked for
+    log_q: Floats  # (s,) the same of P_c(A ⊆ Y); this and the next two are undefined if not asked for
     scale_q: Floats  # (s,)
     y: Floats  # (s, k)
 
     @classmethod
-    def nothing(cls, s: int, k: int, m: int) -> Best:
-        """Return lists without items, to be filled."""
-        of_scores, of_probabilities = ((np.zeros((s, m)), np.zeros(s), np.zeros((s, k))) for _ in range(2))
-        return cls(np.full((s, k), -1), *of_scores, *of_probabilities)
+    def unfilled(cls, s: int, k: int) -> Best:
+        """Return arrays to be filled."""
+        of_scores, of_probabilities = ((np.empty(s), np.empty(s), np.empty((s, k))) for _ in range(2))
+        return cls(np.empty((s, k), np.int64), *of_scores, *of_probabilities)
 
 
 class Components(ABC):
@@ -268,6 +271,8 @@ class Components(ABC):
 
 def logsumexp(values: Floats, axis: int = -1) -> Floats:
     """Return log Σ exp along an axis; −inf where all values are."""
+    if values.shape[axis] == 1:  # one component; a sum over 10,000 sets takes as long as their determinants
+        return values.squeeze(axis)
     return np.asarray(np.logaddexp.reduce(values, axis=axis))
 
 

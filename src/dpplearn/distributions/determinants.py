@@ -153,15 +153,16 @@ class SetMinors:
         to be so if `singular`.
         """
         (s, k), n, C = sets.shape, len(self.unit), self.scaled
-        columns, diagonal, squares = C[:, :n], C.diagonal()[:n], self.unit**2
+        diagonal, squares = C.diagonal()[:n], self.unit**2
         if items is not None:
-            columns, diagonal, squares = columns[:, items], diagonal[items], squares[items]
+            diagonal, squares = diagonal[items], squares[items]
         if not k and not self.n_border:
             x = np.broadcast_to(diagonal * squares, (s, len(squares)))
             return np.full(s, self.log_constant), np.full(s, self.log_constant), x, np.ones(s, dtype=bool)
         w, W, members = self._eigenvectors(sets)
         first, rest = (np.zeros(s) if singular else w[:, 0]), w[:, 1:]
-        products = W.transpose(0, 2, 1) @ columns[members]  # c, (s, b, j)
+        columns = C[members, :n] if items is None else C[members[:, :, None], items]
+        products = W.transpose(0, 2, 1) @ columns  # c, (s, b, j)
         products *= products
         member = np.zeros((s, n), dtype=bool)
         member[np.arange(s)[:, None], sets] = True

@@ -130,14 +130,17 @@ class SetDistribution:
         With `summed`, return log P(Y = A), (...), from log Σ_c mass_c P_c(A).
         """
         if summed:
-            return np.where(sizes, log_p, logsumexp(self.log_empty))
+            return np.where(sizes, log_p, self._log_p_empty)
         return np.where(sizes[..., None], self.log_mass + log_p, self.log_empty)
 
-    def _log_event(self, sizes: Ints, log_p: Floats) -> Floats:
+    def _log_event(self, sizes: Ints, log_p: Floats, *, summed: bool = False) -> Floats:
         """Return log P(c, A ⊆ Y, E), (..., m), for sets A of some sizes (...) from log P_c(A ⊆ Y, E); ∅ ∈ E.
 
-        For A = ∅ it is the logarithm of mass_c (P_c(E) − P_c(∅)) + P(c, ∅).
+        For A = ∅ it is the logarithm of mass_c (P_c(E) − P_c(∅)) + P(c, ∅). With `summed`, return log P(A ⊆ Y), (...),
+        from log Σ_c mass_c P_c(A ⊆ Y).
         """
+        if summed:
+            return np.where(sizes, log_p, 0.0)
         if sizes.all():
             return self.log_mass + log_p
         possible = log_p > -np.inf
@@ -157,9 +160,13 @@ class SetDistribution:
         return self.components.m
 
     @cached_property
+    def _log_p_empty(self) -> float:
+        return float(logsumexp(self.log_empty))
+
+    @cached_property
     def p_empty(self) -> float:
         """P(∅)."""
-        return float(np.exp(logsumexp(self.log_empty)))
+        return float(np.exp(self._log_p_empty))
 
     @property
     def nonempty(self) -> bool:
@@ -276,13 +283,14 @@ class SetDistribution:
         """
         check_items(self.n_items, sets)
         found = self.components.top(self.log_mass, sets, k, candidate, True, threads)
-        log_set = logsumexp(self._log_set(sets.sizes, found.log_p))
-        log_event = logsumexp(self._log_event(sets.sizes, found.log_q))
+        sizes = sets.sizes
+        log_set = self._log_set(sizes, found.log_p, summed=True)
+        log_event = self._log_event(sizes, found.log_q, summed=True)
         with np.errstate(invalid="ignore", over="ignore"):
             scores = np.exp(found.scale - log_set)[:, None] * found.x
             probabilities = np.minimum(np.exp(found.scale_q - log_event)[:, None] * found.y, 1)
         top = Top(found.items, scores, probabilities, log_event > -np.inf)
-        without_score = np.flatnonzero(log_set == -np.inf)
+        without_score = (log_set == -np.inf).nonzero()[0]
         if len(without_score):
             some = subset(sets, without_score)
             items, x = highest(np.nan_to_num(self.next_probabilities(some, None, threads)), k, candidate)
@@ -291,11 +299,10 @@ class SetDistribution:
             top.items[without_score] = np.pad(np.take_along_axis(items, order, axis=1), missing, constant_values=-1)
             top.scores[without_score] = np.nan
             top.probabilities[without_score] = np.pad(np.take_along_axis(x, order, axis=1), missing)
-        absent = top.items < 0
-        top.scores[absent] = top.probabilities[absent] = np.nan
+            top.probabilities[top.items < 0] = np.nan
         return top
 
-    def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats]:
+    def greedy(self, k: int | None, include: Ints = NO_ITEMS) -> tuple[Ints, Floats, float]:
         """Grow a set from `include` by the best next item, to k items, or without k while P(Y) increases.
 
         Returns
@@ -304,33 +311,48 @@ class SetDistribution:
             In the order in which they were added, those of `include` first.
         gains : array of float
             The factor by which each multiplied P(Y); NaN where it was 0 before.
+        log_prob : float
+            log P(Y) of the set.
         """
-        items, gains = include.tolist(), self._gains(include)
+        items, (gains, log_prob) = include.tolist(), self._gains(include)
         while len(items) < (self.n_items if k is None else min(k, self.n_items)):
-            item, gain = self._best_next(self._one(np.array(items, dtype=np.int64)))
+            item, gain, log_p = self._best_next(self._one(np.array(items, dtype=np.int64)))
             if item < 0 or (k is None and gain <= 1):
                 break
             items.append(item)
             gains.append(gain)
-        return np.array(items, dtype=np.int64), np.array(gains)
+            log_prob = log_p
+        found = np.array(items, dtype=np.int64)
+        if np.isnan(gains).any():  # gains from sets of probability 0 have few digits
+            log_prob = float(self.log_prob(self._one(found))[0])
+        return found, np.array(gains), log_prob
 
-    def _best_next(self, one: Sets) -> tuple[int, float]:
-        """Return the first item with the largest P(A ∪ i), and P(A ∪ i)/P(A); if all are 0, the most probable item."""
+    def _best_next(self, one: Sets) -> tuple[int, float, float]:
+        """Return the first item with the largest P(A ∪ i), P(A ∪ i)/P(A) and log P(A ∪ i).
+
+        If all are 0, return the most probable item.
+        """
         found = self.components.top(self.log_mass, one, 1, None, False)
         item = int(found.items[0, 0])
         if item < 0:
-            return int(self.top_next(one, 1).items[0, 0]), np.nan
-        log_set = logsumexp(self._log_set(one.sizes, found.log_p))
-        return item, float(ratio(found.x, found.scale, log_set)[0, 0])
+            return int(self.top_next(one, 1).items[0, 0]), np.nan, -np.inf
+        log_set = self._log_set(one.sizes, found.log_p, summed=True)
+        return item, float(ratio(found.x, found.scale, log_set)[0, 0]), float(found.scale[0] + np.log(found.x[0, 0]))
 
-    def _gains(self, items: Ints) -> list[float]:
-        """Return the factors by which items, added in their order, multiply P(Y)."""
+    def _gains(self, items: Ints) -> tuple[list[float], float]:
+        """Return the factors by which items, added in their order, multiply P(Y), and log P(Y) of all of them."""
         if not len(items):
-            return []
-        log_p = self.log_prob(PlainSets.of([items[:size] for size in range(len(items) + 1)], self.n_items))
-        if log_p[-1] == -np.inf:
+            return [], self._log_p_empty
+        candidate = np.zeros(self.n_items, bool)
+        candidate[items] = True
+        prefixes = PlainSets.of([items[:size] for size in range(len(items))], self.n_items)
+        found = self.components.top(self.log_mass, prefixes, len(items), candidate, False)
+        x = np.where(found.items == items[:, None], found.x, 0).sum(axis=1, keepdims=True)
+        if not x[-1, 0] > 0:
             _check_possible(self.log_inclusion(self._one(items))[0])
-        return [float(each) for each in _exp_ratio(log_p[1:], log_p[:-1])]
+        log_set = self._log_set(prefixes.sizes, found.log_p, summed=True)
+        with np.errstate(divide="ignore"):
+            return ratio(x, found.scale, log_set)[:, 0].tolist(), float(found.scale[-1] + np.log(x[-1, 0]))
 
     # Other distributions.
 

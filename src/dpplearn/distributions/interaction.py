@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import EPSILON, Floats, Ints, read_only
+from dpplearn.arrays import EPSILON, Floats, Ints, Items, read_only
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import Sets, Similarity
 from dpplearn.distributions.minors import Share, over_threads
@@ -285,14 +285,13 @@ class LowRank:
         found = np.zeros((self.g, len(sets)))
         if self.rank:
             work = GRAM_COST * self.rank * int((sets.sizes**2).sum())
+            # A product with the rows of all items takes milliseconds in large catalogues.
+            used, places = np.unique(sets.indices, return_inverse=True)
+            Z, indices = self.Z[used], places.astype(np.int32)
             for each, core in zip(found, self.core, strict=True):
-                over_threads(partial(self._minors, self.Z @ core, sets, each), work, threads, with_blas=False)
+                part = partial(_low_rank_minors, Z @ core, Z, indices, sets.offsets, each)
+                over_threads(part, work, threads, with_blas=False)
         return found.T
-
-    def _minors(self, left: Floats, sets: Sets, each: Floats, share: Share) -> None:
-        rows = share.among(len(sets))
-        compiled = loops("elimination")
-        compiled.low_rank_log_minors(left, self.Z, sets.indices, sets.offsets, rows.start, rows.stop, each)
 
     def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
         Z = self.Z[basket].astype(float)
@@ -334,6 +333,11 @@ class LowRank:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"factors": self.Z, "core": self.core}
+
+
+def _low_rank_minors(left: Floats, Z: Singles, indices: Items, offsets: Ints, each: Floats, share: Share) -> None:
+    rows = share.among(len(each))
+    loops("elimination").low_rank_log_minors(left, Z, indices, offsets, rows.start, rows.stop, each)
 
 
 def similarity_of(matrices: Floats, items: Ints) -> Similarity:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.distributions.compiled import loops
-from dpplearn.distributions.components import Best, Components, Sets, members, rows_of
+from dpplearn.distributions.components import Best, Components, Sets, logsumexp, members, rows_of
 from dpplearn.distributions.interaction import LowRank, Singles
 from dpplearn.distributions.minors import Share, over_threads
 
@@ -39,9 +39,10 @@ def highest(x: Floats, k: int, candidate: Bools | None = None) -> tuple[Ints, Fl
     rows, columns = np.nonzero((x >= last) & (x > 0))
     counts = np.bincount(rows, minlength=len(x))
     place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    items = np.full((len(x), counts.max(initial=0)), -1)
-    items[rows, place] = columns
-    return items, np.where(items >= 0, np.take_along_axis(x, np.maximum(items, 0), axis=1), 0.0)
+    shape = (len(x), counts.max(initial=0))
+    items, values = np.full(shape, -1), np.zeros(shape)
+    items[rows, place], values[rows, place] = columns, x[rows, columns]
+    return items, values
 
 
 def top_of_all(
@@ -55,10 +56,13 @@ def top_of_all(
 ) -> Best:
     """Implement `Components.top` by scoring every item."""
     step = max(MAX_SCORES // components.n_items, 1)
+    chosen = None if candidate is None else np.flatnonzero(candidate)
     found = []
     for start in range(0, len(sets), step):
-        log_p, scale, x = components.next(log_mass, rows_of(sets, start, min(start + step, len(sets))), None, threads)
-        found.append((log_p, scale, *highest(x, k, candidate)))
+        part = sets if step >= len(sets) else rows_of(sets, start, min(start + step, len(sets)))
+        log_p, scale, x = components.next(log_mass, part, chosen, threads)
+        items, x = highest(x, k)
+        found.append((log_p, scale, items if chosen is None else np.where(items >= 0, chosen[items], -1), x))
     return ranked(components, log_mass, sets, k, found, inclusion, threads)
 
 
@@ -73,7 +77,7 @@ def top_compiled(
     threads: int | None,
 ) -> Best:
     """Implement `Components.top` for L_c = √q_c M_c √q_c, given M, log q, q and −log Z; for K_c with 0."""
-    found, compiled = Best.nothing(len(sets), k, len(log_mass)), loops("next_items")
+    found, compiled = Best.unfilled(len(sets), k), loops("next_items")
     candidate = np.ones(sets.n_items, bool) if candidate is None else candidate
     inclusion = for_probabilities is not None
     given = (for_scores, for_probabilities or for_scores, log_mass, sets.indices, sets.offsets, candidate, inclusion)
@@ -95,21 +99,26 @@ def ranked(
     inclusion: bool,
     threads: int | None,
 ) -> Best:
-    """Order candidates by x, given as log P_c(A), log scales, items and x of some sets each, and keep the first k."""
-    width = max((items.shape[1] for _, _, items, _ in parts), default=0)
-    found = Best.nothing(len(sets), k, components.m)
+    """Order candidates by x, given as log P_c(A), log scales, items and x of some sets each, and keep the first k.
+
+    Missing items are −1, with x = 0.
+    """
+    found, width = Best.unfilled(len(sets), k), max((items.shape[1] for _, _, items, _ in parts), default=0)
     items, x, y, start = np.full((len(sets), width), -1), np.zeros((len(sets), width)), np.zeros((len(sets), width)), 0
     for log_p, scale, of_part, values in parts:
         rows = slice(start, start + len(of_part))
-        found.log_p[rows], found.scale[rows] = log_p, scale
+        found.log_p[rows], found.scale[rows] = logsumexp(log_mass + log_p), scale
         items[rows, : of_part.shape[1]], x[rows, : of_part.shape[1]] = of_part, values
         start = rows.stop
     if inclusion:
-        found.log_q[:], found.scale_q[:], y = components.next_inclusion(log_mass, sets, items, threads)
-    missing = items < 0
-    order = np.lexsort((items, np.where(missing, 1, -y), np.where(missing, 1, -x)))[:, :k]
+        log_q, found.scale_q[:], y = components.next_inclusion(log_mass, sets, items, threads)
+        found.log_q[:] = logsumexp(log_mass + log_q)
+    order = np.lexsort((items, -y, -x))[:, :k]
+    row, width = np.arange(len(sets))[:, None], order.shape[1]
     for to, values in ((found.items, items), (found.x, x), (found.y, y)):
-        to[:, : order.shape[1]] = np.take_along_axis(values, order, axis=1)
+        to[:, :width] = values[row, order]
+    found.items[:, width:] = -1
+    found.x[found.items < 0] = found.y[found.items < 0] = np.nan
     return found
 
 

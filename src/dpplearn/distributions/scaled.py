@@ -122,6 +122,10 @@ class ScaledDPPs(Components):
         return read_only(1 / (1 + self.odds))
 
     @cached_property
+    def _root_e(self) -> Floats:
+        return read_only(np.sqrt(self._e))
+
+    @cached_property
     def _absorbed(self) -> tuple[Floats, Interaction]:
         """log det(I + P X) and T."""
         return self.interaction.absorb(self.p)
@@ -182,7 +186,7 @@ class ScaledDPPs(Components):
     def _schur(self, inclusion: bool, basket: Ints, items: Ints | None) -> tuple[Floats, Floats]:
         """Return log P_c(A) or log P_c(A ⊆ Y), (m,), and the factor by which each item multiplies it, (m, j)."""
         if inclusion:
-            log_det, left = self.T.schur(basket, items, np.sqrt(self._e))
+            log_det, left = self.T.schur(basket, items, self._root_e)
             log_p, q = self._log_p[:, basket].sum(axis=1) + log_det, self.p
         else:
             log_det, left = self.interaction.schur(basket, items)
@@ -217,7 +221,7 @@ class ScaledDPPs(Components):
     def _scaled_T(self) -> Floats:
         """I + √e T √e as dense matrices, (m, n_items, n_items)."""
         assert isinstance(self.T, Dense)
-        root = np.sqrt(self._e)
+        root = self._root_e
         return read_only(np.eye(self.n_items) + root[:, :, None] * self.T.X * root[:, None, :])
 
     def _terms(self, inclusion: bool) -> tuple[Floats, Floats, Floats, Floats]:
@@ -251,7 +255,7 @@ class ScaledDPPs(Components):
         # Only the minors of these items are needed, so the cost does not depend on the size of the catalogue.
         minors = (self.T if inclusion else self.interaction).block(items, items)  # (g or m, k + 1, k + 1)
         if inclusion:
-            root = np.sqrt(self._e[:, items])
+            root = self._root_e[:, items]
             minors = root[:, :, None] * minors * root[:, None, :]
         minors = np.ascontiguousarray(minors + np.eye(len(items)))
         log_dets, left = (np.empty((len(orders), len(items), len(minors))) for _ in range(2))

@@ -336,7 +336,7 @@ class SpectralDPP(Components):
     def top(
         self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
     ) -> Best:
-        if self.near_one.any() or not worth_loading():
+        if self.bordered.n_border or not worth_loading():
             return super().top(log_mass, sets, k, candidate, inclusion, threads)
         least, of_K = np.empty(len(sets)), self._inclusion.components if inclusion else None
         found = top_compiled(self._probability.components, of_K, log_mass, sets, k, candidate, least, threads)
@@ -356,6 +356,8 @@ class SpectralDPP(Components):
         sets: Sets,
         items: Ints | None,
     ) -> NextItems:
+        if items is not None and len(items) == len(sets) == 1:
+            items = items.reshape(-1)
         if items is not None and (items.ndim == 2 or (items < 0).any()):
             log_prob, scale, x = self._adjoin(minors, factor, n_certain, log_mass, sets, None)
             items = np.broadcast_to(items, (len(x), items.shape[-1]))

@@ -32,6 +32,9 @@ from dpplearn.utils.text import count
 
 Basket = Iterable[Label]
 
+# from (item, score, probability); `Recommendation._make` costs three times as much
+_recommendation = partial(tuple.__new__, Recommendation)
+
 
 class SetModel:
     """A probability distribution over subsets of a catalogue of items.
@@ -336,9 +339,10 @@ class SetModel:
             raise InputError(f"{row}{IMPOSSIBLE}")
         found = top.items >= 0
         columns = self._labels[top.items[found]].tolist(), top.scores[found].tolist(), top.probabilities[found].tolist()
-        # `tuple.__new__` instead of `Recommendation._make`, which costs three times as much for each of many tuples
+        if one:
+            return [list(map(_recommendation, zip(*columns, strict=True)))]
         with paused_collection():
-            flat = list(map(partial(tuple.__new__, Recommendation), zip(*columns, strict=True)))
+            flat = list(map(_recommendation, zip(*columns, strict=True)))
         ends = np.cumsum(found.sum(axis=1)).tolist()
         return [flat[start:stop] for start, stop in zip([0, *ends], ends, strict=False)]
 
@@ -405,10 +409,10 @@ class SetModel:
         A = self.catalogue.positions(basket)
         if k is not None and whole_number("k", k, 0) < len(A):
             raise InputError(f"k must be at least {len(A)}, the number of items in the basket, got {k}")
-        positions, gains = self.distribution.greedy(k, A)
-        items, sizes = self.catalogue.select(positions), self.distribution.size_range
-        log_prob, note = self.log_prob(items), ""
+        positions, gains, log_prob = self.distribution.greedy(k, A)
+        items, note = self.catalogue.select(positions), ""
         if log_prob == -np.inf:
+            sizes = self.distribution.size_range
             only = f"; possible sizes are {sizes[0]} to {sizes[-1]}" if len(items) not in sizes else ""
             note = f"this set has probability zero{only}"
         elif k is not None and len(items) < k:

@@ -73,7 +73,7 @@ def schur_complements(matrix, basket, items, every, factor, half, left):  # type
 @inner
 def next_of_one(matrices, log_q, q, bias, log_mass, basket, items, every, factor, half, lefts, log_p, x):  # type: ignore[no-untyped-def]
     """Write log_p_c = bias_c + Σ_A log q_c + log det M_A, and with w_c = exp(log_mass_c + log_p_c − scale),
-    x_i = Σ_c w_c q_ci (M_ii − M_iA M_A⁻¹ M_Ai). Return the scale."""
+    x_i = Σ_c w_c q_ci (M_ii − M_iA M_A⁻¹ M_Ai). Return the scale, and scale + log Σ_c w_c."""
     m, j = len(q), len(x)
     scale, log_det = -np.inf, 0.0
     for c in range(m):
@@ -88,13 +88,15 @@ def next_of_one(matrices, log_q, q, bias, log_mass, basket, items, every, factor
     scale = scale if scale > -np.inf else 0.0
     for i in range(j):
         x[i] = 0.0
+    total = 0.0
     for c in range(m):
         weight = math.exp(log_mass[c] + log_p[c] - scale)
         if weight > 0.0:
+            total += weight
             left, own = lefts[min(c, len(matrices) - 1)], q[c]
             for i in range(j):
                 x[i] += weight * own[i if every else items[i]] * max(left[i], 0.0)
-    return scale
+    return scale, scale + math.log(total) if total > 0.0 else -np.inf
 
 
 @inner
@@ -129,7 +131,7 @@ def next_items(  # type: ignore[no-untyped-def]
         if not every:
             for place in range(j):
                 items[place] = max(candidates[row, place], 0)
-        scales[row] = next_of_one(
+        scales[row], _ = next_of_one(
             matrices, log_q, q, bias, log_mass, basket, items, every, factor, half, lefts, log_p[row], x[row]
         )
         for i in range(len(basket)):
@@ -170,7 +172,7 @@ def comes_before(x, y, items, a, b):  # type: ignore[no-untyped-def]
 
 TERMS = types.Tuple([MATRICES, MATRIX, MATRIX, NUMBERS])  # type: ignore[no-untyped-call]
 BEST = types.Tuple(  # type: ignore[no-untyped-call]
-    [types.int64[:, ::1], OUT_MATRIX, OUT_NUMBERS, OUT_MATRIX, OUT_MATRIX, OUT_NUMBERS, OUT_MATRIX]
+    [types.int64[:, ::1], OUT_NUMBERS, OUT_NUMBERS, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS, OUT_MATRIX]
 )
 
 
@@ -192,16 +194,16 @@ def top_items(  # type: ignore[no-untyped-def]
     """
     C, log_odds, odds, bias = of_scores
     T, log_q, q, no_bias = of_probabilities
-    top, log_p, scales, top_x, log_p_q, scales_q, top_y = best
+    top, log_p, scales, top_x, log_q_total, scales_q, top_y = best
     n, k, largest = odds.shape[1], top.shape[1], largest_set(offsets, start, stop)
     factor, half = np.empty((largest, largest)), np.empty((2 * largest, n))
     lefts = np.empty((max(len(C), len(T)), n))
-    x, sorted_x, y = np.empty(n), np.empty(n), np.zeros(n)
+    x, sorted_x, y, of_components = np.empty(n), np.empty(n), np.zeros(n), np.empty(len(odds))
     items, order = np.empty(n, np.int64), np.empty(n, np.int64)
     for row in range(start, stop):
         basket = indices[offsets[row] : offsets[row + 1]]
-        scales[row] = next_of_one(
-            C, log_odds, odds, bias, log_mass, basket, items, True, factor, half, lefts, log_p[row], x
+        scales[row], log_p[row] = next_of_one(
+            C, log_odds, odds, bias, log_mass, basket, items, True, factor, half, lefts, of_components, x
         )
         if len(least):
             least[row] = least_pivot(C[0], basket, items, True, factor, lefts[0])
@@ -221,8 +223,8 @@ def top_items(  # type: ignore[no-untyped-def]
                 items[j], x[j] = i, x[i]
                 j += 1
         if inclusion:
-            scales_q[row] = next_of_one(
-                T, log_q, q, no_bias, log_mass, basket, items[:j], False, factor, half, lefts, log_p_q[row], y[:j]
+            scales_q[row], log_q_total[row] = next_of_one(
+                T, log_q, q, no_bias, log_mass, basket, items[:j], False, factor, half, lefts, of_components, y[:j]
             )
             if len(least):
                 least[row] = min(least[row], least_pivot(T[0], basket, items, False, factor, lefts[0, :j]))
@@ -235,3 +237,5 @@ def top_items(  # type: ignore[no-untyped-def]
         for place in range(min(j, k)):
             a = order[place]
             top[row, place], top_x[row, place], top_y[row, place] = items[a], x[a], y[a]
+        for place in range(j, k):
+            top[row, place], top_x[row, place], top_y[row, place] = -1, np.nan, np.nan
