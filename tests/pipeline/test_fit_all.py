@@ -13,7 +13,7 @@ import pytest
 import dpplearn as dl
 from dpplearn.models.store import open_for_writing
 from dpplearn.pipeline.fit_all import Job
-from dpplearn.utils.files import write_manifest
+from dpplearn.pipeline.prepared import write_prepared
 from dpplearn.utils.parallel import Failure
 from helpers.order_files import random_orders, write_csv
 from helpers.stores import QUICK, fitted, in_turn
@@ -120,7 +120,7 @@ def without_test_baskets(prepared: dl.Prepared) -> dl.Prepared:
     """Remove the test baskets of the first category from the manifest."""
     first, *others = prepared.manifest["categories"]
     first = {**first, "files": {"train": first["files"]["train"]}}
-    write_manifest(prepared.folder, prepared.manifest | {"categories": [first, *others]})
+    write_prepared(prepared.folder, prepared.manifest | {"categories": [first, *others]})
     return dl.Prepared.open(prepared.folder)
 
 

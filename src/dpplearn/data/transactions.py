@@ -329,7 +329,7 @@ class Transactions:
             each["basket"] in INTEGER_TYPES
             and (
                 each["basket"] not in WIDE_TYPES
-                or self._one(f"SELECT {_all_plain('c0')} FROM ({scan}) WHERE c0 IS NOT NULL")
+                or self._one(f"SELECT {all_plain('c0')} FROM ({scan}) WHERE c0 IS NOT NULL")
             )
             for scan, each in zip(scans, types, strict=True)
         )
@@ -354,7 +354,7 @@ class Transactions:
                     run(f"INSERT INTO {self.name}_bad {bad} WHERE reason IS NOT NULL").fetchall()
                     deque(_rejected_lines(self.connection, group, number), maxlen=0)
         self.rejects = _summary([*rejected, *self._unusable(groups, places)])
-        checks = "false" if integers else _all_plain("basket"), _all_plain("item")
+        checks = "false" if integers else all_plain("basket"), all_plain("item")
         query = f"SELECT count(*), {', '.join(checks)} FROM {rows} WHERE reason IS NULL"
         self.n_rows, plain_baskets, plain_items = self.connection.execute(query).fetchall()[0]
         # Text in Parquet files and data frames is text: only files without types leave open what digits mean.
@@ -601,7 +601,7 @@ def _time(column: str, kind: str) -> str:
 _VALUES = {"weight": _number, "time": _time}
 
 
-def _all_plain(column: str) -> str:
+def all_plain(column: str) -> str:
     """Return SQL for whether all values of a column are plain integers of 64 bits."""
     text = f"CAST({column} AS VARCHAR)"
     return f"coalesce(bool_and(coalesce(CAST(TRY_CAST({text} AS BIGINT) AS VARCHAR) = {text}, false)), false)"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -39,7 +37,7 @@ from dpplearn.models.store import (
     write_store,
 )
 from dpplearn.pipeline.prepared import Category, Prepared
-from dpplearn.utils.files import check_replaceable, digest, json_safe, same_file
+from dpplearn.utils.files import check_replaceable, content_digest, digest, json_safe, same_file
 from dpplearn.utils.parallel import Failure, Over, run_with_retries
 from dpplearn.utils.progress import SILENT, Progress, shown_progress
 from dpplearn.utils.text import number
@@ -186,13 +184,9 @@ class Plan:
             "n_baskets": category.n_baskets,
             "share": self.share(category),
             "data": {side: file.sha256 for side, file in category.files.items()},
-            "key": _digest(setting),
+            "key": content_digest(setting),
             "old": "",
         }
-
-
-def _digest(setting: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(json_safe(setting), sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -263,7 +257,7 @@ def _job(plan: Plan, about: Entry, generation: int, known: Entry | None, last: E
         plan.prepared.folder.absolute(),
         plan.output.absolute(),
         about["slug"],
-        f"{about['slug']}-{_digest(setting)[:KEY_LENGTH]}",
+        f"{about['slug']}-{content_digest(setting)[:KEY_LENGTH]}",
         about["data"],
         plan.seed,
         plan.options,

@@ -6,8 +6,6 @@ fate of a category or basket is the latest among its products.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import re
@@ -18,18 +16,18 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpplearn.data.files import Paths, find_files
 from dpplearn.data.times import as_time
-from dpplearn.data.transactions import Columns, Transactions, source_name, sql_text
+from dpplearn.data.transactions import Columns, Transactions, all_plain, source_name, sql_text
 from dpplearn.errors import InputError, InputWarning, whole_number
 from dpplearn.pipeline.database import as_memory, open_database
-from dpplearn.pipeline.prepared import FILES, FORMAT, PREPARED_FOLDER, SIDES, WORK, Prepared
-from dpplearn.utils.files import check_replaceable, digest, only_one, write_manifest
+from dpplearn.pipeline.prepared import FILES, FORMAT, PREPARED_FOLDER, SIDES, WORK, Prepared, write_prepared
+from dpplearn.utils.files import check_replaceable, content_digest, digest, only_one
 from dpplearn.utils.progress import Bar, shown_progress
 from dpplearn.utils.text import contents
 from dpplearn.version import __version__
@@ -37,9 +35,8 @@ from dpplearn.version import __version__
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-COUNTS = ("products", "rows")
 MAX_SLUG = 60  # characters
-NEARLY_ALL = 0.8  # an item in so many of the baskets is more likely postage than a product
+MIN_TRAIN, MAX_RATIO = 1e-9, 1e9  # limits of `train` and `min_baskets_per_item`
 MAX_SUSPECTS = 20
 MAX_SHOWN = 3  # examples in a warning
 # Codes that shops book like products.
@@ -51,8 +48,8 @@ NO_PRODUCT = (
 RULES = {
     "drop": "named with --drop",
     "weights": "baskets whose rows differ in their weight",
-    "min_products": "baskets of fewer than {min_products} {count}",
-    "max_products": "baskets of more than {max_products} {count}",
+    "min_products": "baskets of fewer than {min_products} products",
+    "max_products": "baskets of more than {max_products} products",
     "repeats": "the same item again in one basket",
     "min_count": "items in fewer than {min_count} sub-baskets",
     "top_items": "items beyond the {top_items} most frequent of a category",
@@ -70,7 +67,6 @@ class Rules:
 
     min_products: int = 5
     max_products: int = 100
-    count: str = "products"
     top_items: int = 100
     min_count: int = 100
     min_items: int = 25
@@ -88,29 +84,20 @@ class Rules:
         for name in ("min_products", "max_products", "top_items", "min_count", "min_items"):
             whole_number(name, getattr(found, name), 1)
         whole_number("seed", found.seed, 0, math.inf)
-        for name, most in (("min_baskets_per_item", math.inf), ("train", 1)):
+        for name, least, most in (("min_baskets_per_item", 0, MAX_RATIO), ("train", MIN_TRAIN, 1)):
             value = getattr(found, name)
-            if (
-                isinstance(value, str)
-                or not (0 <= value <= most and value < math.inf)
-                or (name == "train" and not value)
-            ):
-                raise InputError(f"{name} is {value!r}; expected a number above 0, for train at most 1")
+            if isinstance(value, str) or not least <= value <= most:
+                raise InputError(f"{name} is {value!r}; expected a number from {least:g} to {most:g}")
             object.__setattr__(found, name, float(value))  # 2 and 2.0 are the same rule
         if found.min_products > found.max_products:
             raise InputError(f"min_products is {found.min_products}, more than max_products, {found.max_products}")
-        if found.count not in COUNTS:
-            raise InputError(f"count is {found.count!r}; expected one of {', '.join(COUNTS)}")
         if found.top_items < found.min_items:
             raise InputError(
                 f"a category keeps at most top_items = {found.top_items} items and needs min_items = "
                 f"{found.min_items}, so none can be kept; raise top_items or lower min_items"
             )
         if found.split_time is not None:
-            try:
-                as_time(found.split_time)
-            except InputError as error:
-                raise InputError(f"split_time: {error}") from None
+            as_time(found.split_time)
         return found
 
     def words(self, rule: str) -> str:
@@ -179,9 +166,7 @@ def prepare(
     items : list of str
         The only items to keep, by identifier or name. By default all.
     min_products, max_products : int, default 5 and 100
-        Limits of the size of a basket, over all its categories.
-    count : {"products", "rows"}, default "products"
-        What these limits count: different products, or rows.
+        Limits of the number of different products of a basket, over all its categories.
     min_count : int, default 100
         Minimum number of sub-baskets of its category that hold an item.
     top_items : int, default 100
@@ -214,6 +199,8 @@ def prepare(
     ...     [(each.slug, each.n_items, each.n_baskets["train"]) for each in prepared.categories]
     [('sleep', 2, 2)]
     """
+    import duckdb
+
     checked, folder, limit = Rules.of(rules), Path(output), as_memory(memory)
     if checked.split_time is not None and time is None:
         raise InputError("split_time needs the column of times; name it with time= (--columns time=)")
@@ -222,13 +209,10 @@ def prepare(
     paths = find_files(inputs, folder)
     names = None if names is None else fspath(names)
     read = paths if names is None else [*paths, *find_files(names)]
-    setting: dict[str, Any] = {
-        "format": FORMAT,
-        "inputs": [[Path(path).name, _digest(path)] for path in read],
-        "columns": {**asdict(columns), "name": name if names else None},
-        "rules": {**asdict(checked), "drop": list(checked.drop), "items": list(checked.items)},
-    }
-    old = _unchanged(folder, setting)
+    digests = [{"path": os.path.abspath(path), "sha256": _digest(path)} for path in read]
+    files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
+    key = content_digest([FORMAT, files, asdict(columns), names and name, asdict(checked)])
+    old = _unchanged(folder, key)
     if old is not None:
         return old
     states = list(map(_state, read))
@@ -243,25 +227,22 @@ def prepare(
         if list(map(_state, read)) != states:
             raise InputError(f"{source} changed while it was read; prepare again when nobody writes to it")
         script.apply_rules()
-        target = FILES + hashlib.sha256(json.dumps(setting, sort_keys=True).encode()).hexdigest()[:8]
+        target = FILES + key[:8]
         entries = list(script.write(work / "new", target))
         manifest = {
             "kind": "prepared",
             "format": FORMAT,
-            "versions": _versions(),
-            "setting": setting,
-            "inputs": [
-                {"path": os.path.abspath(path), "sha256": each[1]}
-                for path, each in zip(read, setting["inputs"], strict=True)
-            ],
-            "columns": {**asdict(script.columns), "name": setting["columns"]["name"]},
-            "rules": setting["rules"],
+            "versions": {"dpplearn": __version__, "duckdb": duckdb.__version__, "python": sys.version.split()[0]},
+            "key": key,
+            "inputs": digests,
+            "columns": {**asdict(script.columns), "name": names and name},
+            "rules": asdict(checked),
             **script.report(),
             "categories": entries,
         }
         _publish(folder, work / "new", target, manifest)
     _warn(manifest)
-    return Prepared(folder, manifest, new=True)
+    return replace(Prepared.open(folder), new=True)
 
 
 def _digest(path: str) -> str:
@@ -275,13 +256,13 @@ def _state(path: str) -> tuple[int, int] | None:
     return (os.stat(path).st_size, os.stat(path).st_mtime_ns) if os.path.exists(path) else None
 
 
-def _unchanged(folder: Path, setting: Mapping[str, Any]) -> Prepared | None:
-    """Return the result in the folder, if it is complete and has these settings."""
+def _unchanged(folder: Path, key: str) -> Prepared | None:
+    """Return the result in the folder, if it is complete and has this key."""
     try:
         old = Prepared.open(folder)
     except InputError:
         return None
-    return old if old.manifest.get("setting") == setting and old.is_whole() else None
+    return old if old.manifest["key"] == key and old.is_whole() else None
 
 
 @contextmanager
@@ -318,7 +299,7 @@ def _publish(output: Path, files: Path, target: str, manifest: Mapping[str, Any]
     # A folder of this name is either damaged or of a run that was killed before it replaced the manifest.
     shutil.rmtree(output / target, ignore_errors=True)
     os.rename(files, output / target)
-    write_manifest(output, manifest)
+    write_prepared(output, manifest)
     for each in output.glob(f"{FILES}*"):
         # Another folder whose name starts alike, such as baskets-2024, is not ours.
         if each.name != target and re.fullmatch(f"{FILES}[0-9a-f]{{8}}", each.name):
@@ -404,13 +385,9 @@ class _Script:
         """Decide the fate of every basket, product and category, and which baskets are test baskets."""
         rules, kept = self.rules, FATE["kept"]
         there = "product NOT IN (SELECT product FROM products WHERE dropped)"
-        if rules.count == "rows":
-            size = "sum(n)"
-        else:  # an item may be in several categories
-            size = "count(DISTINCT item_number)"
-            if not self.one("SELECT count(DISTINCT item_number) < count(*) FROM products"):
-                size = "count(*)"
-        join = "JOIN products USING (product)" if "item_number" in size else ""
+        size, join = "count(*)", ""
+        if self.one("SELECT count(DISTINCT item) < count(*) FROM products"):  # some items are in several categories
+            size, join = "count(DISTINCT item_number)", "JOIN products USING (product)"
         self.run(
             "rules on baskets",
             f"""
@@ -559,14 +536,13 @@ class _Script:
             self.bar.advance(text=f"writing {slug}")
             written = {side: self.write_side(folder, target, number, slug, side) for side in SIDES}
             files = {side: entry for side, entry in written.items() if entry is not None}
-            items = self.rows(f"SELECT label, baskets FROM labels WHERE category_number = {number} ORDER BY label")
+            items = self.rows(f"SELECT label FROM labels WHERE category_number = {number} ORDER BY label")
             yield {
                 "slug": slug,
                 "name": name,
                 "n_items": len(items),
                 "n_baskets": {side: files[side]["n_baskets"] if side in files else 0 for side in SIDES},
-                "items": [label for label, _ in items],
-                "item_baskets": [int(baskets) for _, baskets in items],
+                "items": [label for (label,) in items],
                 "files": files,
             }
 
@@ -575,16 +551,15 @@ class _Script:
         self.run(
             "naming items",
             f"""
-            CREATE TABLE labels AS SELECT product, category_number, baskets, CASE
+            CREATE TABLE labels AS SELECT product, category_number, CASE
                 WHEN count(*) OVER (PARTITION BY category_number, name) > 1 THEN concat(name, ' (', item, ')')
                 ELSE name END AS label
-            FROM (SELECT product, f.category_number, f.baskets, item, coalesce(name, item) AS name
+            FROM (SELECT product, f.category_number, item, coalesce(name, item) AS name
                   FROM fates f JOIN products USING (product) LEFT JOIN names USING (item)
                   WHERE fate = {FATE["kept"]})
             """,
         )
-        plain = "bool_and(coalesce(CAST(TRY_CAST(label AS BIGINT) AS VARCHAR) = label, false))"
-        if self.integer_items and self.one(f"SELECT {plain} FROM labels"):
+        if self.integer_items and self.one(f"SELECT {all_plain('label')} FROM labels"):
             self.database.execute("ALTER TABLE labels ALTER label TYPE BIGINT")
 
     def write_side(self, folder: Path, target: str, number: int, slug: str, side: str) -> dict[str, Any] | None:
@@ -608,7 +583,6 @@ class _Script:
             "file": f"{target}/{file}",
             "sha256": digest(folder / file),
             "n_baskets": baskets,
-            "n_rows": self.one(f"SELECT count(*) {chosen}"),
             "weight": float(total),
         }
 
@@ -623,22 +597,19 @@ class _Script:
                 for each in self.rejects
             ],
             "account": self.account(),
-            "total_weight": float(
-                self.one(f"SELECT coalesce(sum(coalesce(weight, 1)), 0) FROM ({self.kept_baskets()})")
-            ),
+            "total_weight": self.total_weight(),
             "dropped_items": [{"item": label, "rows": self.rows_of(label)} for label in self.rules.drop],
             "missing_items": [label for label in self.rules.items if label not in known],
-            "nearly_everywhere": self.nearly_everywhere(),
             "case_variants": self.case_variants(),
             "no_products": self.no_products(),
             "lost_categories": self.lost_categories(),
         }
 
-    def kept_baskets(self) -> str:
-        """Return a query for the baskets that are in the files."""
+    def total_weight(self) -> float:
+        """Return the weight of the baskets that are in the files."""
         kept = f"SELECT category_number FROM categories WHERE fate = {FATE['kept']}"
         some = f"SELECT DISTINCT basket FROM kept_pairs WHERE category_number IN ({kept})"
-        return f"SELECT * FROM sides WHERE basket IN ({some})"
+        return float(self.one(f"SELECT sum(coalesce(weight, 1)) FROM sides WHERE basket IN ({some})"))
 
     def account(self) -> list[dict[str, Any]]:
         """Return the rows, baskets, items and categories that each rule removed; the last entry is what is kept."""
@@ -680,16 +651,6 @@ class _Script:
         """Return the number of rows that an entry of `drop` removed."""
         query = f"SELECT coalesce(sum(n_rows), 0) FROM products LEFT JOIN names USING (item) WHERE {_named((label,))}"
         return int(self.one(query))
-
-    def nearly_everywhere(self) -> list[dict[str, Any]]:
-        """Return items in nearly every basket: perhaps postage, or a discount."""
-        n_baskets = self.one("SELECT count(*) FROM sized")
-        found = self.rows(f"""
-            SELECT item, any_value(name), sum(baskets) AS n FROM tally JOIN products USING (product)
-            LEFT JOIN names USING (item) WHERE NOT dropped GROUP BY item
-            HAVING sum(baskets) >= {NEARLY_ALL} * {n_baskets} ORDER BY n DESC, item LIMIT {MAX_SUSPECTS}
-        """)
-        return [{"item": name or item, "share": int(n) / n_baskets} for item, name, n in found]
 
     def case_variants(self) -> list[list[str]]:
         """Return groups of kept items that differ only in case."""
@@ -734,12 +695,6 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
         taken.add(slug)
         found[name] = slug
     return found
-
-
-def _versions() -> dict[str, str]:
-    import duckdb
-
-    return {"dpplearn": __version__, "duckdb": duckdb.__version__, "python": sys.version.split()[0]}
 
 
 def _warn(manifest: Mapping[str, Any]) -> None:

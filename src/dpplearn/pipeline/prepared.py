@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -13,8 +12,8 @@ from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError
-from dpplearn.utils.files import MANIFEST, digest, manifest_folder, read_manifest
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, share
+from dpplearn.utils.files import MANIFEST, content_digest, digest, manifest_folder, read_manifest, write_manifest
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, count
 
 FORMAT = 2  # since 2 the manifest records weights
 WORK = ".prepare"  # folder of the lock, and of the work of an unfinished run
@@ -30,7 +29,6 @@ class PreparedFile:
     file: str  # within the folder
     sha256: str
     n_baskets: int
-    n_rows: int
     weight: float  # of all its baskets
 
 
@@ -101,16 +99,9 @@ class Prepared:
         dpplearn.errors.InputError: nowhere has no manifest.json; expected a folder that dpplearn prepare wrote
         """
         manifest = read_manifest(folder, "prepared", FORMAT, "dpplearn prepare", "run prepare again")
-        found = cls(Path(folder), manifest)
-        try:
-            valid = all(map(_is_valid, found.categories)) and isinstance(manifest["n_rows"], int)
-            valid &= math.isfinite(manifest["total_weight"])
-            list(found.tables())  # reads the other entries
-        except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError):
-            valid = False
-        if not valid:
-            raise InputError(f"{found.folder / MANIFEST} is damaged; run prepare again") from None
-        return found
+        if manifest.pop("digest", None) != content_digest(manifest):
+            raise InputError(f"{Path(folder) / MANIFEST} is damaged; run prepare again")
+        return cls(Path(folder), manifest)
 
     @property
     def categories(self) -> tuple[Category, ...]:
@@ -212,13 +203,12 @@ class Prepared:
         >>> Prepared(Path("out"), {"categories": []}).is_whole()
         True
         """
-        files = [self.folder / file.file for each in self.categories for file in each.files.values()]
-        known = [file.sha256 for each in self.categories for file in each.files.values()]
-        return all(path.is_file() for path in files) and list(map(digest, files)) == known
+        paths = {self.folder / file.file: file.sha256 for each in self.categories for file in each.files.values()}
+        return all(path.is_file() and digest(path) == known for path, known in paths.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the manifest as plain data for JSON."""
-        internal = {"setting", "kind", "format"}
+        internal = {"key", "kind", "format"}
         found = {name: value for name, value in self.manifest.items() if name not in internal}
         return {"folder": str(self.folder), "new": self.new, **found}
 
@@ -253,11 +243,6 @@ class Prepared:
         if bad:
             meaning = "Rows that could not be read, with examples."
             yield TextTable("Bad rows", meaning, ["reason", "rows>", "line>", "file", "text"], bad)
-        for each in report["nearly_everywhere"]:
-            yield (
-                f"{each['item']} is in {share(each['share'])} of all baskets; if it is not a product, such as postage, "
-                "drop it with --drop."
-            )
         for each in report["dropped_items"]:
             yield f"{each['item']} was dropped: {count(each['rows'], 'row')}."
 
@@ -265,19 +250,9 @@ class Prepared:
         return as_text(self.tables())
 
 
-def _is_valid(category: Category) -> bool:
-    """Return whether the entries of a category, as read from a manifest, have the right types."""
-    files = category.files.values()
-    texts = [category.slug, *(text for file in files for text in (file.file, file.sha256))]
-    return (
-        all(isinstance(text, str) and text for text in texts)
-        and isinstance(category.name, str)
-        and all(isinstance(item, str | int) for item in category.items)
-        and all(isinstance(n, int) and n > 0 for file in files for n in (file.n_baskets, file.n_rows))
-        and all(file.weight >= 0 and math.isfinite(file.weight) for file in files)
-        and "train" in category.files
-        and set(category.files) <= set(SIDES)
-    )
+def write_prepared(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Replace the manifest of a prepared folder. Its digest shows whether it was changed afterwards."""
+    write_manifest(folder, {**manifest, "digest": content_digest(manifest)})
 
 
 def _dropped(report: Mapping[str, Any]) -> TextTable:

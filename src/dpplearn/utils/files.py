@@ -131,6 +131,11 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def content_digest(value: Any) -> str:
+    """Return the SHA-256 of plain data as JSON. The order of keys makes no difference."""
+    return hashlib.sha256(json.dumps(json_safe(value), sort_keys=True).encode()).hexdigest()
+
+
 def _check_regular(path: Path) -> None:
     """Raise an error for folders, pipes and devices."""
     try:
