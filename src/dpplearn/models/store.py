@@ -150,7 +150,7 @@ class ModelStore(Mapping[str, Model]):
         self._entries = {each.slug: each for each in map(StoreEntry.of, manifest["categories"])}
         self._models: dict[str, Model] = dict(models or {})
         self._distributions: dict[str, SetDistribution] = {}
-        self._absent: dict[int, Ranking] = {}
+        self._absent: dict[int, list[npt.NDArray[Any]]] = {}
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Self:
@@ -424,77 +424,78 @@ class ModelStore(Mapping[str, Model]):
         """
         k = min(whole_number("k", k, 0), len(self.catalogue))
         chosen = set(self) if categories is None else {self.entry(slug).slug for slug in categories}
-        query = _Query(k, [slug in chosen for slug in self], self.catalogue.positions(deny), threads)
+        allowed = np.ones(len(self.catalogue), bool)
+        allowed[self.catalogue.positions(deny)] = False
+        query = _Query(k, np.array([slug in chosen for slug in self]), allowed, threads)
+        baskets = baskets.over(self.catalogue)
         if len(self) == 1:  # nothing to merge
-            top = self._top(0, baskets.over(self.catalogue), query)
+            top = self._top(0, baskets, query)
             top.items[~top.possible] = -1
             return Ranking(*top[:3], np.zeros_like(top.items), top.possible)
-        parts = self._rank_parts(baskets.over(self.catalogue), query)
+        rows, numbers, parts = self._rank_parts(baskets, query)
         absent = self._rank_absent(query)
-        found = _empty_ranking(len(baskets), k)
-        n_parts = np.bincount(parts.rows, minlength=len(baskets))
-        first = np.cumsum(n_parts) - n_parts
         present = np.zeros((len(baskets), len(self)), bool)
-        present[parts.rows, parts.categories] = True
-        found.possible[parts.rows[~parts.top.possible]] = False
+        present[rows, numbers] = True
+        n_parts = present.sum(axis=1)
+        first, by_row = np.cumsum(n_parts) - n_parts, np.argsort(rows, kind="stable")
+        found = Ranking(*no_items(len(baskets), k)[:3], np.full((len(baskets), k), -1), np.ones(len(baskets), bool))
         most = int(self._places.counts.max())  # categories of one item; each may take a place of the k
         for count in np.unique(n_parts).tolist():  # baskets with equally many categories are merged together
             here = np.flatnonzero(n_parts == count)
-            which = first[here][:, None] + np.arange(count)  # (baskets, parts)
-            merged = _merge(parts, which, _without(absent, present[here], k * most), k, repeated=most > 1)
+            which = by_row[first[here][:, None] + np.arange(count)]  # (baskets, parts)
+            own = [values[which].reshape(len(here), -1) for values in parts[:3]]
+            own.append(np.repeat(numbers[which], k, axis=1))
+            # At most k · count of these entries are of categories that a basket has items of.
+            others = [np.repeat(values[:, : k * (most + count)], len(here), axis=0) for values in absent]
+            others[0][np.take_along_axis(present[here], others[3], axis=1)] = -1
+            merged = _best([np.concatenate(both, axis=1) for both in zip(own, others, strict=True)])
+            if most > 1:
+                merged = _best(_without_repeats(merged))
             for to, values in zip(found[:4], merged, strict=True):
-                to[here, : values.shape[1]] = values
+                to[here] = values[:, :k]
+        found.possible[rows[~parts.possible]] = False
         found.items[~found.possible] = -1
         return found
 
-    def _rank_parts(self, baskets: Baskets, query: _Query) -> _Parts:
-        """Rank the items of each category for each basket with items of that category."""
-        row, category, position = self._places.of(baskets.indices)
-        row = np.repeat(np.arange(len(baskets)), baskets.sizes)[row]
-        found = []
-        for number in np.unique(category).tolist():
+    def _rank_parts(self, baskets: Baskets, query: _Query) -> tuple[Ints, Ints, Top]:
+        """Rank the items of each category for each basket with items of it. Return rows, categories and items."""
+        entry, category, position = self._places.of(baskets.indices)
+        row = np.repeat(np.arange(len(baskets)), baskets.sizes)[entry]
+        rows, numbers, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [no_items(0, query.k)]
+        for number, slug in enumerate(self):
             here = category == number
-            rows, compact = np.unique(row[here], return_inverse=True)
-            catalogue = self[list(self)[number]].catalogue
-            sets = Baskets.from_pairs(compact, position[here], len(rows), catalogue)
-            found.append((rows, np.full(len(rows), number), self._top(number, sets, query)))
-        if not found:
-            return _Parts(np.zeros(0, np.int64), np.zeros(0, np.int64), no_items(0, query.k))
-        rows, numbers = (np.concatenate(each) for each in list(zip(*found, strict=True))[:2])
-        order = np.lexsort((numbers, rows))
-        top = (np.concatenate(each)[order] for each in zip(*(top for *_, top in found), strict=True))
-        return _Parts(rows[order], numbers[order], Top(*top))
+            if here.any():
+                some, compact = np.unique(row[here], return_inverse=True)
+                sets = Baskets.from_pairs(compact, position[here], len(some), self[slug].catalogue)
+                rows.append(some)
+                numbers.append(np.full(len(some), number))
+                found.append(self._top(number, sets, query))
+        return np.concatenate(rows), np.concatenate(numbers), Top(*map(np.concatenate, zip(*found, strict=True)))
+
+    def _rank_absent(self, query: _Query) -> list[npt.NDArray[Any]]:
+        """Rank the best items of every category for baskets without items of it; one row. Cached for plain queries."""
+        plain = bool(query.chosen.all() and query.allowed.all())
+        if not plain or query.k not in self._absent:
+            nothing = np.zeros(0, np.int64)
+            found = [
+                self._top(number, PlainSets.of([nothing], len(items)), query)
+                for number, items in enumerate(self._places.items)
+            ]
+            columns = [np.concatenate(column, axis=1) for column in list(zip(*found, strict=True))[:3]]
+            ranked = _best([*columns, np.repeat(np.arange(len(self)), query.k)[None]])
+            if not plain:
+                return ranked
+            self._absent[query.k] = ranked
+        return self._absent[query.k]
 
     def _top(self, number: int, sets: Baskets | PlainSets, query: _Query) -> Top:
         """Return the k best items of one category, as positions in the catalogue of the store."""
-        found, items = no_items(len(sets), query.k), self._places.items[number]
-        candidate = np.full(len(items), query.chosen[number]) & ~np.isin(items, query.denied)
-        everything = bool(candidate.all())
-        few = self.distribution(list(self)[number]).top_next(
-            sets, min(query.k, len(items)), None if everything else candidate, query.threads
+        items = self._places.items[number]
+        candidate = query.allowed[items] & query.chosen[number]
+        top = self.distribution(list(self)[number]).top_next(
+            sets, query.k, None if candidate.all() else candidate, query.threads
         )
-        for to, values in zip(found[:3], few[:3], strict=True):
-            to[:, : values.shape[1]] = values
-        return found._replace(items=np.append(items, -1)[found.items], possible=few.possible)
-
-    def _rank_absent(self, query: _Query) -> Ranking:
-        """Rank the best items of every category for baskets without items of it; one row. Cached for plain queries."""
-        plain = all(query.chosen) and not len(query.denied)
-        if plain and query.k in self._absent:
-            return self._absent[query.k]
-        columns: list[tuple[npt.NDArray[Any], ...]] = []
-        for number in range(len(self)):
-            n = len(self._places.items[number])
-            top = self._top(number, PlainSets.of([np.zeros(0, np.int64)], n), query)
-            best = [each[0, top.items[0] >= 0] for each in top[:3]]
-            columns.append((*best, np.full(len(best[0]), number)))
-        items, scores, probabilities, categories = (np.concatenate(each) for each in zip(*columns, strict=True))
-        order = np.lexsort((categories, -probabilities, -scores))
-        row = items[order][None], scores[order][None], probabilities[order][None], categories[order][None]
-        found = Ranking(*row, np.ones(1, bool))
-        if plain:
-            self._absent[query.k] = found
-        return found
+        return top._replace(items=np.append(items, -1)[top.items])
 
     # Writing.
 
@@ -624,71 +625,26 @@ class _Query(NamedTuple):
     """What `recommend_many` is asked for."""
 
     k: int
-    chosen: list[bool]  # by category
-    denied: Ints
+    chosen: Bools  # (n_categories,)
+    allowed: Bools  # (n_items,)
     threads: int | None
 
 
-class _Parts(NamedTuple):
-    """The best items of a category for a basket with items of it, by row and then by category."""
+def _best(columns: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+    """Sort the entries (items, scores, probabilities, categories) of each row; item −1 and NaN come last.
 
-    rows: Ints  # (n_parts,)
-    categories: Ints  # (n_parts,)
-    top: Top  # (n_parts, k)
-
-
-def _empty_ranking(n_baskets: int, k: int) -> Ranking:
-    none = no_items(n_baskets, k)
-    return Ranking(*none[:3], np.full((n_baskets, k), -1), none.possible)
-
-
-def _merge(parts: _Parts, which: Ints, absent: Ranking, k: int, repeated: bool) -> list[npt.NDArray[Any]]:
-    """Return the k best of the parts `which` (baskets, parts) of each basket and of its absent categories."""
-    shape = (*which.shape, parts.top.items.shape[1])
-    present = [values[which] for values in parts.top[:3]]
-    present.append(np.broadcast_to(parts.categories[which][:, :, None], shape))
-    both = [
-        np.concatenate([values.reshape(len(which), -1), other], axis=1)
-        for values, other in zip(present, absent[:4], strict=True)
-    ]
-    order = _order(both, both[0].shape[1] if repeated else k)
-    both = [np.take_along_axis(values, order, axis=1) for values in both]
-    return [values[:, :k] for values in (_without_repeats(both) if repeated else both)]
-
-
-def _without(absent: Ranking, present: Bools, width: int) -> Ranking:
-    """Return for each basket the first `width` entries of categories of which it has no item."""
-    free = ~present[:, absent.categories[0]]  # (baskets, entries)
-    free &= np.cumsum(free, axis=1) <= width
-    row, entry = np.nonzero(free)
-    column = np.arange(len(row)) - np.searchsorted(row, row)
-    found = _empty_ranking(len(present), min(width, absent.items.shape[1]))
-    for to, values in zip(found[:4], absent[:4], strict=True):
-        to[row, column] = values[0, entry]
-    return found
-
-
-def _order(columns: Sequence[npt.NDArray[Any]], n_exact: int) -> Ints:
-    """Sort each row by score, then probability, then category; NaN last. Items of one category are sorted already.
-
-    Ties after the first `n_exact` columns are left as they are. One sort by score decides rows without ties; only the
-    others need the three-key sort, which takes four times as long.
+    The order is by score, then probability, then category, then place in the row.
     """
-    _, scores, probabilities, categories = columns
-    order = np.argsort(-scores, axis=1, kind="stable")
-    ranked = np.take_along_axis(scores, order[:, : n_exact + 1], axis=1)
-    tied = (ranked[:, 1:] == ranked[:, :-1]) | np.isnan(ranked[:, 1:])
-    rows = np.flatnonzero(tied.any(axis=1) | np.isnan(ranked[:, :1]).any(axis=1))
-    order[rows] = np.lexsort((categories[rows], -probabilities[rows], -scores[rows]), axis=1)
-    return order
+    items, scores, probabilities, categories = columns
+    order = np.lexsort((categories, -probabilities, -scores, items < 0), axis=1)
+    return [np.take_along_axis(values, order, axis=1) for values in columns]
 
 
 def _without_repeats(columns: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    """Keep the first entry of each item in a row; item −1 at the end of the row replaces the others."""
+    """Replace an item by −1 after its first place in a row."""
     items, *others = columns
     by_item = np.argsort(items, axis=1, kind="stable")
     ranked = np.take_along_axis(items, by_item, axis=1)
     repeated = np.zeros(items.shape, bool)
     np.put_along_axis(repeated, by_item[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
-    order = np.argsort(repeated, axis=1, kind="stable")
-    return [np.take_along_axis(each, order, axis=1) for each in (np.where(repeated, -1, items), *others)]
+    return [np.where(repeated, -1, items), *others]
