@@ -19,8 +19,9 @@ from safetensors.numpy import save as safetensors_bytes
 import dpplearn
 from dpplearn import DPP, Baskets, InputError, Mixture, load
 from dpplearn.distributions.spectral import SpectralDPP
+from dpplearn.models import model_file
+from dpplearn.models.model_file import file_content, read_file
 from dpplearn.models.record import History, Provenance, Training
-from dpplearn.utils.tensor_file import read_tensors, write_tensors
 from helpers.strategies import models
 
 KERNEL = SpectralDPP.from_L([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 0.7]])
@@ -120,13 +121,37 @@ def test_an_invalid_value_with_a_valid_checksum_is_refused_by_name(
 ) -> None:
     path = tmp_path / "m"
     model.save(path)
-    arrays, document = read_tensors(path, "model")
+    arrays, document = read_file(path)
     arrays |= {name: value for name, value in changes.items() if name not in DOCUMENT}
     document |= {name: value for name, value in changes.items() if name in DOCUMENT}
     arrays = {name: array for name, array in arrays.items() if array is not None}
-    write_tensors(path, "model", arrays, {name: value for name, value in document.items() if value is not ...})
+    path.write_bytes(file_content(arrays, {name: value for name, value in document.items() if value is not ...}))
     with pytest.raises(InputError, match=field):
         load(path)
+
+
+def test_a_mapped_file_has_the_written_arrays_and_a_changed_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_file, "MAX_READ", 0)
+    path, written = tmp_path / "m", {
+        "a": np.linspace(0, 1, 7, dtype=np.float32),
+        "b": np.arange(12, dtype=np.int32).reshape(3, 4),
+        "none": np.zeros((0, 2)),
+        "c": np.array([True, False]),
+    }  # fmt: skip
+    path.write_bytes(file_content(written, {"items": ["α"]}))
+    arrays, document = read_file(path)
+    assert document["items"] == ["α"]
+    for name, array in written.items():
+        assert (arrays[name].dtype, arrays[name].shape) == (array.dtype, array.shape)
+        np.testing.assert_array_equal(arrays[name], array)
+        assert not arrays[name].flags.writeable
+    content = path.read_bytes()
+    for changed in (content[:-1], content.replace(b"items", b"itens")):
+        path.write_bytes(changed)
+        with pytest.raises(InputError):
+            read_file(path)
 
 
 def test_the_file_is_ordinary_safetensors_and_names_the_versions_that_wrote_it(saved: Path) -> None:
@@ -137,7 +162,7 @@ def test_the_file_is_ordinary_safetensors_and_names_the_versions_that_wrote_it(s
     assert document["model"] == "DPP"
     assert document["learned"] == MODEL.learned.to_dict()
     assert document["versions"] == {"dpplearn": dpplearn.__version__, "numpy": np.__version__}
-    assert read_tensors(saved, "model")[1] == document
+    assert read_file(saved)[1] == document
 
 
 def as_type(dtype: str, length: int) -> Callable[[bytes], bytes]:

@@ -10,7 +10,7 @@ A store folder, as `fit_all` writes it:
 
 from __future__ import annotations
 
-import os
+import hashlib
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +35,17 @@ from dpplearn.models.answers import StoreRecommendation
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import Basket, SetModel
-from dpplearn.models.model_file import load
+from dpplearn.models.model_file import content_of, load
 from dpplearn.utils import text
-from dpplearn.utils.files import MANIFEST, TEMPORARY, digest, manifest_folder, only_one, read_manifest, write_manifest
+from dpplearn.utils.files import (
+    MANIFEST,
+    digest,
+    manifest_folder,
+    only_one,
+    read_manifest,
+    replace_file,
+    write_manifest,
+)
 from dpplearn.utils.text import Facts, Part, TextTable
 
 KIND, FORMAT = "store", 1
@@ -49,7 +57,6 @@ RESULTS = (
 WRITTEN_BY = "dpplearn fit-all"
 SUFFIX = ".safetensors"
 MODELS, WORK, LOCK = "models", ".fit-all", "lock"
-UNNAMED = ".new-"  # prefix of a model file before its final name is known
 MODEL_NAME = re.compile(r".+-[0-9a-f]{12}\.safetensors")  # as `save_model` names files
 STORE_FOLDER = manifest_folder(KIND, WORK, WRITTEN_BY)
 
@@ -532,10 +539,9 @@ def save_model(model: SetModel, folder: Path, stem: str) -> str:
 
     The digest prevents that one of two writers, such as a retried job, changes a file that the other has recorded.
     """
-    temporary = folder / MODELS / f"{UNNAMED}{stem}-{os.getpid()}"
-    model.save(temporary)
-    file = f"{MODELS}/{stem}-{digest(temporary)[:12]}{SUFFIX}"
-    os.replace(temporary, folder / file)
+    content = content_of(model)
+    file = f"{MODELS}/{stem}-{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
+    replace_file(folder / file, content)
     return file
 
 
@@ -583,8 +589,7 @@ def write_store(
         write_manifest(folder, whole)
     kept = {*_files(whole), *whole["previous"]}
     for path in (folder / MODELS).iterdir():
-        leftover = path.name.startswith(UNNAMED) or TEMPORARY.fullmatch(path.name)  # of a killed worker
-        if (leftover or MODEL_NAME.fullmatch(path.name)) and f"{MODELS}/{path.name}" not in kept:
+        if MODEL_NAME.fullmatch(path.name) and f"{MODELS}/{path.name}" not in kept:
             path.unlink(missing_ok=True)
     return ModelStore(folder, whole, fitted=fitted)
 
