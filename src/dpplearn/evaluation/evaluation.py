@@ -39,7 +39,7 @@ from dpplearn.learners.settings import Settings, settings_of
 from dpplearn.learners.train import fit_with
 from dpplearn.models.model import SetModel
 from dpplearn.utils.progress import shown_progress
-from dpplearn.utils.threads import suitable_blas
+from dpplearn.utils.threads import one_blas_thread
 
 Model = SetModel | FitResult[Any]
 KS = (5, 10, 20)
@@ -271,7 +271,7 @@ def _answers(
 ) -> dict[str, Outcomes]:
     questions = ask(baskets, rng, setting.tasks)
     advance = bars(dict.fromkeys(predictors, len(questions.partial)))
-    with suitable_blas(baskets.n_items, None):
+    with one_blas_thread():  # the matrices of one question are narrow: more threads double the CPU time
         return {name: answer(each, questions, setting.ks, partial(advance, name)) for name, each in predictors.items()}
 
 
