@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ MOST_LEVELS = 50  # columns of one categorical column
 SHOWN = 3  # examples
 OTHER, MISSING = "(other)", "(missing)"
 TRUE_FALSE = {"true": 1.0, "false": 0.0}
-NO_NUMBER = {"na", "n/a", "nan", "null", "none"}  # what stands for a missing number in files
+MISSING_TEXTS = {"na", "n/a", "nan", "null", "none"}  # what stands for a missing value in files of text
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class Features:
         >>> features.encode({"item": ["crib"], "price": [130]}).tolist()
         [[2.0]]
         """
-        read = read_item_table(table, item)
+        read = _read(table, item)
         missing = [column.name for column in self.columns if column.name not in read.columns]
         if missing:
             raise InputError(
@@ -169,9 +168,13 @@ def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, i
     [[-1.0], [1.0]]
     """
     catalogue = as_catalogue(items)
-    read = _without_placeholders(read_item_table(table, item))
+    read = _read(table, item)
     rows = read.rows_of(catalogue.labels)
-    columns, notes = [], _notes_on_rows(read, catalogue)
+    columns, notes = [], []
+    others = [label for label in read.labels if label not in catalogue]
+    if others:
+        what = f"{count(len(others), 'item')} more (for instance {contents(others[:SHOWN])})"
+        notes.append(f"{read.source} has rows for {what}, which are not used")
     for name, values in read.columns.items():
         made = _column(name, [values[row] for row in rows], read)
         notes += [] if made is not None else [f"column {name!r} is the same for all items, and is left out"]
@@ -190,13 +193,10 @@ def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label], *, 
     if not isinstance(features, Features):
         return read_features(features, items, item=item)
     catalogue = as_catalogue(items)
-    here = features.catalogue.translation(catalogue)
-    if (here < 0).any():
-        missing = catalogue.select(np.flatnonzero(here < 0))
-        raise InputError(
-            f"the features lack {count(len(missing), 'item')} of {len(catalogue)} (for instance "
-            f"{contents(missing[:SHOWN])}); read them for these items (read_features)"
-        )
+    try:
+        here = features.catalogue.positions(catalogue.labels)
+    except InputError as error:
+        raise InputError(f"the features lack some items: {error}; read them for all (read_features)") from None
     return Features(catalogue, features.matrix[here], features.columns, features.notes)
 
 
@@ -205,16 +205,6 @@ def as_catalogue(items: Baskets | Catalogue | Sequence[Label]) -> Catalogue:
     if isinstance(items, Catalogue):
         return items
     return items.catalogue if hasattr(items, "catalogue") else Catalogue.of(items)
-
-
-def _notes_on_rows(read: ItemTable, catalogue: Catalogue) -> list[str]:
-    beyond = read.beyond(catalogue)
-    if not beyond:
-        return []
-    return [
-        f"{read.source} has rows for {count(len(beyond), 'item')} more (for instance {contents(beyond[:SHOWN])}), "
-        "which are not looked at"
-    ]
 
 
 def _missing(read: ItemTable, rows: list[int]) -> str:
@@ -239,17 +229,16 @@ def _encoded(columns: Sequence[Column], read: ItemTable, rows: list[int]) -> Flo
     return np.hstack(parts)
 
 
-def _without_placeholders(read: ItemTable) -> ItemTable:
-    """Replace texts such as NA by None if all other values of the column are numbers."""
-    return (
-        replace(read, columns={name: _blanked(values) for name, values in read.columns.items()}) if read.texts else read
-    )
-
-
-def _blanked(values: list[Any]) -> list[Any]:
-    left = [None if value is None or value.lower() in NO_NUMBER else value for value in values]
-    present = [value for value in left if value is not None]
-    return left if present and all(map(_reads_as_number, present)) else values
+def _read(table: Any, item: str | None) -> ItemTable:
+    """Read a table. In files of text, NA and the like are missing values."""
+    read = read_item_table(table, item)
+    if not read.texts:
+        return read
+    columns = {
+        name: [None if str(value).lower() in MISSING_TEXTS else value for value in values]
+        for name, values in read.columns.items()
+    }
+    return replace(read, columns=columns)
 
 
 def _column(name: str, values: list[Any], read: ItemTable) -> Column | None:
@@ -262,15 +251,14 @@ def _column(name: str, values: list[Any], read: ItemTable) -> Column | None:
 
 def _numeric(present: list[Any], texts: bool) -> bool:
     """Return whether all values are numbers or, in a text file, look like numbers."""
-    readable: Callable[[Any], bool] = _reads_as_number if texts else lambda value: not isinstance(value, str)
-    return all(map(readable, present))
+    return all(map(_reads_as_number, present)) if texts else not any(isinstance(value, str) for value in present)
 
 
-def _reads_as_number(value: Any) -> bool:
+def _reads_as_number(text: str) -> bool:
     try:
-        float(value)
+        float(TRUE_FALSE.get(text.lower(), text))
     except ValueError:
-        return str(value).lower() in TRUE_FALSE
+        return False
     return True
 
 
@@ -287,13 +275,11 @@ def _numeric_column(name: str, values: list[Any], source: str) -> NumericColumn 
 
 def _as_number(value: Any, name: str, source: str) -> float:
     """Return the number, or NaN if it is missing."""
-    if value is None or (isinstance(value, str) and value.lower() in NO_NUMBER):
+    if value is None:
         return math.nan
-    if isinstance(value, str) and value.lower() in TRUE_FALSE:
-        return TRUE_FALSE[value.lower()]
     try:
-        number = float(value) if isinstance(value, Real | str) or hasattr(value, "as_tuple") else math.nan
-    except (ValueError, OverflowError):
+        number = float(TRUE_FALSE.get(str(value).lower(), value))
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         kind = type(value).__name__

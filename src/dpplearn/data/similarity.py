@@ -57,11 +57,13 @@ def read_similarity(similarity: Any, items: Baskets | Catalogue | Sequence[Label
 def _matrix(similarity: Any, catalogue: Catalogue, name: str) -> Floats:
     if hasattr(similarity, "kernel") and hasattr(similarity, "catalogue"):
         return _of_model(similarity, catalogue, name)
-    if isinstance(similarity, Mapping) or _by_index(similarity, catalogue):
-        return _same(_by_label(dict(similarity.items()), catalogue, name))
-    if hasattr(similarity, "tocsr"):
+    if isinstance(similarity, Mapping):
+        similarity = {ITEM: list(similarity), "value": list(similarity.values())}
+    elif hasattr(similarity, "rename_axis"):
+        similarity = _with_index(similarity, set(map(str, catalogue.labels)))
+    elif hasattr(similarity, "tocsr"):
         similarity = similarity.toarray()
-    if hasattr(similarity, "columns") or hasattr(similarity, "column_names") or isinstance(similarity, str | PathLike):
+    if isinstance(similarity, str | PathLike | dict) or hasattr(similarity, "columns"):
         return _of_table(similarity, catalogue, name)
     array = as_array(similarity)
     if array.ndim == 1 and len(array) == len(catalogue):
@@ -73,22 +75,10 @@ def _matrix(similarity: Any, catalogue: Catalogue, name: str) -> Floats:
     return np.array(array, dtype=float)
 
 
-def _by_index(similarity: Any, catalogue: Catalogue) -> bool:
-    """Return whether this is a pandas Series whose index holds the items. Other values are in item order."""
-    if getattr(similarity, "ndim", 0) != 1 or not hasattr(similarity, "index") or not hasattr(similarity, "items"):
-        return False
-    return {str(label) for label in similarity.index} >= set(map(str, catalogue.labels))
-
-
-def _by_label(values: Mapping[Any, Any], catalogue: Catalogue, name: str) -> list[Any]:
-    known = {str(label): value for label, value in values.items()}
-    missing = [label for label in catalogue.labels if str(label) not in known]
-    if missing:
-        raise InputError(
-            f"{name} has no value for {count(len(missing), 'item')} of {len(catalogue)} (for instance "
-            f"{contents(missing[:SHOWN])}); add them, with None for those that are like no other"
-        )
-    return [known[str(label)] for label in catalogue.labels]
+def _with_index(values: Any, labels: set[str]) -> Any:
+    """Return a pandas Series or DataFrame whose index holds the items as a table. Others are in item order."""
+    index, columns = set(map(str, values.index)), set(map(str, getattr(values, "columns", labels)))
+    return values.rename_axis(ITEM).reset_index().rename(columns=str) if index >= labels == columns else values
 
 
 def _same(values: list[Any]) -> Floats:
@@ -100,24 +90,17 @@ def _same(values: list[Any]) -> Floats:
 
 
 def _of_model(model: Any, catalogue: Catalogue, name: str) -> Floats:
-    here = model.catalogue.translation(catalogue)
-    if (here < 0).any():
-        missing = catalogue.select(np.flatnonzero(here < 0))
-        raise InputError(f"the model given as {name} lacks the items {contents(missing[:SHOWN])}")
+    here = model.catalogue.positions(catalogue.labels)
     L = getattr(model, "L", None)
     if L is None:  # of a mixture every segment has its own
         raise InputError(f"the model given as {name} is a mixture, which has no one L; {EXPECTED}")
     L = np.asarray(L)[np.ix_(here, here)]
-    if not np.all(L.diagonal() > 0):
-        raise InputError(f"the model given as {name} has items of probability zero, which are like nothing")
     d = np.sqrt(L.diagonal())
-    return np.asarray(L / np.outer(d, d))
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN for items of probability zero
+        return np.asarray(L / np.outer(d, d))
 
 
 def _of_table(table: Any, catalogue: Catalogue, name: str) -> Floats:
-    labels = sorted(map(str, catalogue.labels))
-    if hasattr(table, "reset_index") and sorted(map(str, table.columns)) == sorted(map(str, table.index)) == labels:
-        table = table.rename(index=str, columns=str).reset_index(names=ITEM)  # of pandas: rows are named by the index
     read = read_item_table(table)
     rows = read.rows_of(catalogue.labels)
     missing = [label for label in catalogue.labels if str(label) not in read.columns]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from dpplearn.arrays import Bools, Floats, Ints
 from dpplearn.data.catalogue import Catalogue, as_label
-from dpplearn.data.item_tables import read_columns, without_blanks
+from dpplearn.data.item_tables import read_table
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
 
 COLUMNS = ("slate", "item", "score", "chosen")
-YES_NO = {"1": True, "0": False, "true": True, "false": False, "yes": True, "no": False}
+YES_NO = {
+    **dict.fromkeys(("1", "1.0", "true", "yes"), True),
+    **dict.fromkeys(("0", "0.0", "false", "no"), False),
+}
 EXPECTED = (
     "expected a table (a DataFrame, a dict of columns, or a path to CSV or Parquet) with a row per candidate and the "
     "columns slate, item, score and chosen, or a list of (candidates, scores, chosen)"
@@ -97,19 +99,17 @@ def _of_lists(number: int, slate: Any) -> Slate:
 
 
 def _of_table(table: Any) -> list[Slate]:
-    source, names, rows, _ = read_columns(table)
-    names = [name.strip() for name in names]
-    missing = [name for name in COLUMNS if name not in names]
+    read = read_table(table)
+    source, columns = read.source, read.columns
+    missing = [name for name in COLUMNS if name not in columns]
     if missing:
-        raise InputError(f"{source} has the columns {', '.join(names)}, but not {', '.join(missing)}; {EXPECTED}")
-    places = [names.index(name) for name in COLUMNS]
+        raise InputError(f"{source} has the columns {', '.join(columns)}, but not {', '.join(missing)}; {EXPECTED}")
     found: dict[Any, Slate] = {}
-    for row, values in enumerate(rows, start=1):
-        slate, item, score, chosen = (without_blanks(values[place]) for place in places)
+    rows = zip(*(columns[name] for name in COLUMNS), strict=True)
+    for row, (slate, item, score, chosen) in enumerate(rows, start=1):
         if slate is None or item is None:
-            raise InputError(
-                f"row {row} of {source} has no {'slate' if slate is None else 'item'}; expected one in each"
-            )
+            missing_in = "slate" if slate is None else "item"
+            raise InputError(f"row {row} of {source} has no {missing_in}; expected one in each")
         items, scores, taken = found.setdefault(slate, ([], [], []))
         items.append(item)
         scores.append(_score(score, source, row))
@@ -125,12 +125,10 @@ def _score(value: Any, source: str, row: int) -> float:
 
 
 def _chosen(value: Any, source: str, row: int) -> bool:
-    known = value if isinstance(value, bool | np.bool_) else YES_NO.get(str(value).strip().lower())
-    if known is None and isinstance(value, Real) and float(value) in (0.0, 1.0):
-        known = bool(value)
+    known = YES_NO.get(str(value).lower())
     if known is None:
         raise InputError(f"row {row} of {source} has {value!r} as chosen; expected 1 or 0, true or false")
-    return bool(known)
+    return known
 
 
 def _catalogue(items: set[Any]) -> Catalogue:
