@@ -581,7 +581,7 @@ class Baskets:
         """
         indices, weights, sizes = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0, np.int64)]
         for group in self.by_size:
-            order, starts = _equal_sets(group.sets, self.weights[group.rows], self.n_items)
+            order, starts = _equal_sets(group.sets, self.weights[group.rows])
             indices.append(group.sets[order[starts]].reshape(-1))
             weights.append(np.add.reduceat(self.weights[group.rows[order]], starts))
             sizes.append(np.full(len(starts), group.sets.shape[1]))
@@ -805,25 +805,15 @@ def _offsets(sizes: npt.NDArray[Any]) -> Ints:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _equal_sets(sets: Items, weights: Floats, n_items: int) -> tuple[Ints, Ints]:
+def _equal_sets(sets: Items, weights: Floats) -> tuple[Ints, Ints]:
     """Return an order of the rows in which equal sets are neighbours, and where each distinct set begins in it.
 
     Lexicographic, and by weight among equal sets, so that sums of weights do not depend on the order of the rows.
     """
-    n, size = sets.shape
-    per_key = max(1, int(62 // np.log2(max(n_items, 2))))  # items that fit into one 64-bit key
-    keys = []
-    for start in range(0, size, per_key):
-        key = np.zeros(n, dtype=np.int64)
-        for column in range(start, min(start + per_key, size)):
-            key = key * n_items + sets[:, column]
-        keys.append(key)
-    by_weight = [] if np.all(weights == weights[0]) else [weights]
-    order = np.lexsort([*by_weight, *keys[::-1]]) if by_weight or keys else np.arange(n)
-    new = np.zeros(n, dtype=bool)
-    new[0] = True
-    for key in keys:
-        new[1:] |= key[order][1:] != key[order][:-1]
+    order = np.lexsort([weights, *sets.T[::-1]])
+    ordered = sets[order]
+    new = np.ones(len(sets), dtype=bool)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     return order, np.flatnonzero(new)
 
 

@@ -19,6 +19,7 @@ from dpplearn.arrays import Bools, Floats, Ints, Items
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.catalogue import Label
 from dpplearn.data.parts import AnyBaskets, Parts
+from dpplearn.data.weights import incidence
 from dpplearn.errors import InputError
 
 FDR_LEVEL = 0.05
@@ -307,28 +308,14 @@ def _of_table(counts: Floats) -> Iterator[tuple[Ints, Floats]]:
 
 def _counted(baskets: Baskets, batch_size: int) -> Iterator[tuple[Ints, Floats]]:
     """Yield keys first · n_items + second of pairs and the weight of each, for one range of first items at a time."""
-    indices, n = baskets.indices, baskets.n_items
-    row = np.repeat(np.arange(len(baskets), dtype=np.int32), baskets.sizes)
-    order = np.argsort(indices, kind="stable")
-    later = (baskets.offsets[1:][row] - np.arange(1, len(row) + 1))[order]  # items of the same basket after each
-    unweighted = bool(np.all(baskets.weights == 1))
-    for start, stop in _batches(indices[order], later, batch_size):
-        at, more = order[start:stop], later[start:stop]
-        before = np.cumsum(more) - more
-        seconds = indices[np.repeat(at + 1 - before, more) + np.arange(more.sum())]
-        keys = np.repeat(indices[at].astype(np.int64) * n, more) + seconds
-        if unweighted:
-            found, n_baskets = np.unique(keys, return_counts=True)
-            yield found, n_baskets.astype(float)
-        else:
-            found, which = np.unique(keys, return_inverse=True)
-            weights = np.repeat(baskets.weights[row[at]], more)
-            yield found, np.bincount(which, weights, len(found)).astype(float)
+    from scipy.sparse import triu
 
-
-def _batches(items: Items, later: Ints, batch_size: int) -> Iterator[tuple[int, int]]:
-    """Return ranges of sorted items, cut between two items about every `batch_size` co-occurrences."""
-    ends = np.append(np.flatnonzero(items[1:] != items[:-1]) + 1, len(items)) if len(items) else np.zeros(0, int)
-    total = np.append(0, np.cumsum(later))[ends]
-    steps = np.unique(total // batch_size, return_index=True)[1]
-    return pairwise(np.unique(np.concatenate([[0], ends[steps], ends[-1:]])).tolist())
+    n = baskets.n_items
+    holders, weighted = incidence(baskets).T.tocsr(), incidence(baskets, weighted=True)
+    work = np.cumsum(holders @ baskets.sizes)  # co-occurrences of the items up to each
+    starts = np.unique(np.searchsorted(work, np.arange(0, work[-1], batch_size)))
+    for start, stop in pairwise([*starts.tolist(), n]):
+        found = triu(holders[start:stop] @ weighted, start + 1, format="csr")
+        found.sort_indices()
+        found = found.tocoo()
+        yield (found.row + start).astype(np.int64) * n + found.col, found.data

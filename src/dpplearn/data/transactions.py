@@ -107,6 +107,11 @@ class Columns:
             category = "category" if "category" in map(str.strip, names) else None
         return replace(self, **found, category=category)
 
+    def are_in(self, names: Sequence[str]) -> bool:
+        """Return whether a table has all columns, and those of baskets and items are known."""
+        there = {name.strip() for name in names}
+        return None not in (self.basket, self.item) and {name.strip() for name in self.by_role.values()} <= there
+
     def places(self, names: Sequence[str], source: str) -> list[int]:
         """Return the positions of the columns in a table. Blanks around names are ignored."""
         found = []
@@ -274,7 +279,7 @@ class Transactions:
             with TemporaryDirectory(prefix="dpplearn-") as folder:
                 groups = _groups(connection, source, columns, format, Path(folder))
                 label = source_name([path for group in groups for path in group.paths])
-                found = columns.resolve(_all_names(groups))
+                found = columns.resolve([name for group in groups for name in group.names])
                 _warn_of_guesses(columns, found, label)
                 opened = cls(connection, label, found, name, owned)
                 with explained(label):
@@ -325,14 +330,7 @@ class Transactions:
         places = [self.columns.places(group.names, group.paths[0]) for group in groups]
         scans = [group.scan(each, number) for number, (group, each) in enumerate(zip(groups, places, strict=True))]
         types = [self._types(scan, group) for scan, group in zip(scans, groups, strict=True)]
-        integers = all(
-            each["basket"] in INTEGER_TYPES
-            and (
-                each["basket"] not in WIDE_TYPES
-                or self._one(f"SELECT {all_plain('c0')} FROM ({scan}) WHERE c0 IS NOT NULL")
-            )
-            for scan, each in zip(scans, types, strict=True)
-        )
+        integers = all(each["basket"] in INTEGER_TYPES - WIDE_TYPES for each in types)
         basket = "BIGINT" if integers else "VARCHAR"
         kinds = f"(basket {basket}, item VARCHAR, category VARCHAR, weight DOUBLE, time TIMESTAMPTZ, reason VARCHAR)"
         usable = [self._usable(scan, each, integers) for scan, each in zip(scans, types, strict=True)]
@@ -341,7 +339,6 @@ class Transactions:
             run(f"CREATE VIEW {rows} AS {' UNION ALL '.join(chosen)}")
         else:
             run(f"CREATE TABLE {rows} {kinds}")
-        run(f"CREATE TABLE {self.name}_bad (reason VARCHAR, file VARCHAR, row BIGINT, raw VARCHAR[])")
         rejected: list[Reject] = []
         for number, group in enumerate(groups):
             with explained(source_name(group.paths)):
@@ -350,10 +347,9 @@ class Transactions:
                     rejected += _rejected_lines(self.connection, group, number)
                 source = chosen[number] if self._is_view else f"FROM {rows}"
                 if self._one(f"SELECT count(reason) FROM ({source})"):  # read again, for the place of the bad rows
-                    bad = f"SELECT reason, file, row, {group.raw(len(places[number]))} FROM ({usable[number]})"
-                    run(f"INSERT INTO {self.name}_bad {bad} WHERE reason IS NOT NULL").fetchall()
+                    rejected += self._unusable(usable[number], group, places[number])
                     deque(_rejected_lines(self.connection, group, number), maxlen=0)
-        self.rejects = _summary([*rejected, *self._unusable(groups, places)])
+        self.rejects = _summary(rejected)
         checks = "false" if integers else all_plain("basket"), all_plain("item")
         query = f"SELECT count(*), {', '.join(checks)} FROM {rows} WHERE reason IS NULL"
         self.n_rows, plain_baskets, plain_items = self.connection.execute(query).fetchall()[0]
@@ -372,7 +368,7 @@ class Transactions:
     def drop(self) -> None:
         """Remove the tables."""
         kind = "VIEW" if self._is_view else "TABLE"
-        self.connection.execute(f"DROP VIEW {self.name}; DROP {kind} {self.name}_rows; DROP TABLE {self.name}_bad")
+        self.connection.execute(f"DROP VIEW {self.name}; DROP {kind} {self.name}_rows")
 
     def _one(self, query: str) -> Any:
         return self.connection.execute(query).fetchall()[0][0]
@@ -416,27 +412,24 @@ class Transactions:
         chosen = ", ".join(f"{values[role]} AS {role}" for role in ROLES)
         return f"SELECT *, CASE {reason} END AS reason FROM (SELECT *, {chosen} FROM ({scan}))"
 
-    def _unusable(self, groups: Sequence[_Group], places: Sequence[Sequence[int]]) -> Iterator[Reject]:
-        """Yield the rows without a usable value, per reason and file."""
-        bad = f"{self.name}_bad"
-        query = f"SELECT reason, file, count(*) FROM {bad} GROUP BY ALL ORDER BY ALL"
-        of_file = {os.path.abspath(file): k for k, group in enumerate(groups) for file in group.files}
-        for reason, file, n in self.connection.execute(query).fetchall():
-            number = of_file[os.path.abspath(file)] if file else 0
-            group = groups[number]
-            raw = self.connection.execute(
-                f"SELECT DISTINCT row, raw FROM {bad} WHERE reason = ? AND file IS NOT DISTINCT FROM ? "
-                f"ORDER BY ALL LIMIT {MAX_COMPARED}",
-                [reason, file],
-            ).fetchall()
-            known = [(row, tuple(value or "" for value in values)) for row, values in raw]
-            lines = ((row + 1, values) for row, values in known)
+    def _unusable(self, usable: str, group: _Group, places: Sequence[int]) -> list[Reject]:
+        """Return the rows of a group without a usable value, per reason and file."""
+        row = f"{{'row': row, 'raw': {group.raw(len(places))}}}"
+        found = self.connection.execute(f"""
+            SELECT reason, file, count(*), min({row}, {MAX_COMPARED}) FROM ({usable}) WHERE reason IS NOT NULL
+            GROUP BY reason, file ORDER BY reason, file
+        """)
+        rejects = []
+        for reason, file, n, rows in found.fetchall():
+            known = [(each["row"], tuple(value or "" for value in each["raw"])) for each in rows]
+            lines = ((number + 1, values) for number, values in known)
             if known[0][0] is None:  # text: the line is found by reading it again
                 wanted = {values for _, values in known}
-                lines = (each for each in group.records(file, places[number]) if each[1] in wanted)
-            path = group.original(file)
-            some = islice(lines, MAX_EXAMPLES)
-            yield Reject(reason, n, tuple(BadRow(path, line, _short(", ".join(values))) for line, values in some))
+                lines = (each for each in group.records(file, places) if each[1] in wanted)
+            path, some = group.original(file), islice(lines, MAX_EXAMPLES)
+            examples = tuple(BadRow(path, line, _short(", ".join(values))) for line, values in some)
+            rejects.append(Reject(reason, n, examples))
+        return rejects
 
     def to_baskets(self) -> Baskets:
         """Return the baskets in the order of their identifiers. Items are in the order of their labels.
@@ -555,7 +548,7 @@ def read_rows(source: Any) -> Rows:
 
     with duckdb.connect() as connection, TemporaryDirectory(prefix="dpplearn-") as folder:
         connection.execute("SET pandas_analyze_sample = 0; SET enable_progress_bar = false")
-        (group, *others) = _groups(connection, source, None, "auto", Path(folder))
+        (group, *others) = _groups(connection, source, Columns(), "auto", Path(folder))
         if others or len(group.paths) > 1:
             raise InputError(f"{source} matches several files; expected one table")
         name = group.paths[0]
@@ -610,9 +603,7 @@ def all_plain(column: str) -> str:
 # Which files there are, and their columns.
 
 
-def _groups(
-    connection: DuckDBPyConnection, source: Any, columns: Columns | None, format: str, folder: Path
-) -> list[_Group]:
+def _groups(connection: DuckDBPyConnection, source: Any, columns: Columns, format: str, folder: Path) -> list[_Group]:
     """Return the source as groups of files that are read together. Copies of text files are made in `folder`."""
     if not isinstance(source, str | os.PathLike | list | tuple):
         return [_frame(connection, source)]
@@ -649,9 +640,7 @@ def _frame(connection: DuckDBPyConnection, table: Any) -> _Group:
     return _Group("frame", tuple(map(str, own)) if len(own) == len(seen) else tuple(seen))
 
 
-def _names(
-    connection: DuckDBPyConnection, path: str, format: str, columns: Columns | None
-) -> tuple[tuple[str, ...], str]:
+def _names(connection: DuckDBPyConnection, path: str, format: str, columns: Columns) -> tuple[tuple[str, ...], str]:
     """Return the names of the columns of a file, and for CSV the delimiter."""
     if format == "parquet":
         with explained(path):
@@ -665,17 +654,8 @@ def _names(
     if not header.strip():
         raise InputError(f"{path} is empty, or its first line is; expected a header with the names of the columns")
     readings = [(tuple(csv_fields(path, 1, header, delimiter)), delimiter) for delimiter in DELIMITERS]
-    for names, delimiter in readings if columns is not None else ():
-        assert columns is not None
-        wanted = columns.resolve(names)
-        if None not in (wanted.basket, wanted.item) and _has(names, wanted):
-            return names, delimiter
-    return max(readings, key=lambda reading: len(reading[0]))
-
-
-def _has(names: Sequence[str], columns: Columns) -> bool:
-    there = {name.strip() for name in names}
-    return all(column.strip() in there for column in columns.by_role.values())
+    complete = [each for each in readings if columns.resolve(each[0]).are_in(each[0])]
+    return complete[0] if complete else max(readings, key=lambda reading: len(reading[0]))
 
 
 def parquet_names(connection: DuckDBPyConnection, path: str) -> tuple[str, ...]:
@@ -699,10 +679,6 @@ def _json_names(connection: DuckDBPyConnection, file: str, path: str) -> tuple[s
     if not found:
         raise InputError(f"{path} has no JSON object; expected one per line")
     return tuple(key for (key,) in found)
-
-
-def _all_names(groups: Sequence[_Group]) -> list[str]:
-    return [name for group in groups for name in group.names]
 
 
 def _usual_name(role: str, names: Sequence[str]) -> str | None:

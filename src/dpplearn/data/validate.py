@@ -227,16 +227,15 @@ def as_ids(ids: Iterable[Any], n_baskets: int) -> npt.NDArray[Any]:
     return np.array(values, dtype=np.int64) if all_integers(values) else np.array(list(map(str, values)), dtype=object)
 
 
-def warn_of_repeats(count: int, rows: npt.NDArray[Any], keys: Ints) -> None:
-    if not count:
+def warn_of_repeats(n: int, rows: npt.NDArray[Any], keys: Ints) -> None:
+    """Warn that n of the keys are repeated. A key determines its row."""
+    if not n:
         return
     order = np.argsort(keys, kind="stable")
-    repeated = order[1:][keys[order][1:] == keys[order][:-1]]
-    n_baskets = len(np.unique(rows[repeated]))
+    repeated = rows[order[1:][keys[order][1:] == keys[order][:-1]]]
+    baskets = f"{count(len(np.unique(repeated)), 'basket')} (the first is basket {repeated.min()})"
     warnings.warn(
-        f"{count} repeated {'item' if count == 1 else 'items'} in {n_baskets} "
-        f"{'basket' if n_baskets == 1 else 'baskets'} (the first is basket {rows[repeated].min()}): "
-        "a basket is a set, so each is counted once",
+        f"{count(n, 'repeated item')} in {baskets}: a basket is a set, so each is counted once",
         InputWarning,
         stacklevel=4,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -147,10 +147,13 @@ def item_weights(sets: Baskets) -> Floats:
 
 def pair_weights(sets: Baskets) -> Floats:
     """Return the weight of the baskets with both of every two items, (n_items, n_items)."""
+    pairs: Floats = (incidence(sets).T @ incidence(sets, weighted=True)).toarray()
+    return pairs
+
+
+def incidence(sets: Baskets, *, weighted: bool = False) -> Any:
+    """Return a sparse matrix with 1, or the weight of the basket, for each item of a basket, (n_baskets, n_items)."""
     from scipy.sparse import csr_array
 
-    shape = (len(sets), sets.n_items)
-    held = csr_array((np.ones(len(sets.indices)), sets.indices, sets.offsets), shape=shape)
-    weighted = csr_array((np.repeat(sets.weights, sets.sizes), sets.indices, sets.offsets), shape=shape)
-    pairs: Floats = (held.T @ weighted).toarray()
-    return pairs
+    values = np.repeat(sets.weights, sets.sizes) if weighted else np.ones(len(sets.indices))
+    return csr_array((values, sets.indices, sets.offsets), shape=(len(sets), sets.n_items))
