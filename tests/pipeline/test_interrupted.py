@@ -88,6 +88,19 @@ def test_only_changed_input_rules_or_files_are_prepared_again(tmp_path: Path) ->
     assert dl.prepare(tmp_path, tmp_path / "out", **RULES, seed=3).new
 
 
+def test_leftovers_of_a_run_that_was_killed_at_its_end_are_removed_by_a_run_with_nothing_to_do(tmp_path: Path) -> None:
+    orders, out = write_csv(tmp_path / "orders.csv", COLUMNS, random_orders(100)), tmp_path / "out"
+    dl.prepare(orders, out, **RULES)
+    before = contents(out)
+    for folder in (out / "baskets-0123abcd", out / WORK / "new"):
+        folder.mkdir()
+        (folder / "toys.train.parquet").write_bytes(b"old")
+    (out / WORK / "work.duckdb").write_bytes(b"work")
+    assert not dl.prepare(orders, out, **RULES).new
+    assert contents(out) == before
+    assert not (out / "baskets-0123abcd").exists()
+
+
 def test_two_runs_in_one_folder_do_not_mix(orders: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / WORK).mkdir(parents=True)
     stage = tmp_path / "out" / WORK / "work.duckdb"

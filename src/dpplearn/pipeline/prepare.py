@@ -209,38 +209,38 @@ def prepare(
     paths = find_files(inputs, folder)
     names = None if names is None else fspath(names)
     read = paths if names is None else [*paths, *find_files(names)]
+    states = list(map(_state, read))
     digests = [{"path": os.path.abspath(path), "sha256": _digest(path)} for path in read]
     files = [[Path(each["path"]).name, each["sha256"]] for each in digests]
     key = content_digest([FORMAT, files, asdict(columns), names and name, asdict(checked)])
-    old = _unchanged(folder, key)
-    if old is not None:
-        return old
-    states = list(map(_state, read))
-    source = source_name(paths)
-    with (
-        _work_folder(folder) as work,
-        shown_progress(progress, transient=True) as shown,
-        open_database(work, f"preparing {source}", limit, threads) as database,
-    ):
-        script = _Script(database, checked, columns, shown.bar("preparing"))
-        script.read(paths, names, name)
-        if list(map(_state, read)) != states:
-            raise InputError(f"{source} changed while it was read; prepare again when nobody writes to it")
-        script.apply_rules()
-        target = FILES + key[:8]
-        entries = list(script.write(work / "new", target))
-        manifest = {
-            "kind": "prepared",
-            "format": FORMAT,
-            "versions": {"dpplearn": __version__, "duckdb": duckdb.__version__, "python": sys.version.split()[0]},
-            "key": key,
-            "inputs": digests,
-            "columns": {**asdict(script.columns), "name": names and name},
-            "rules": asdict(checked),
-            **script.report(),
-            "categories": entries,
-        }
-        _publish(folder, work / "new", target, manifest)
+    target, source = FILES + key[:8], source_name(paths)
+    with _work_folder(folder) as work:
+        old = _unchanged(folder, key)
+        if old is not None:
+            _remove_others(folder, target)
+            return old
+        with (
+            shown_progress(progress, transient=True) as shown,
+            open_database(work, f"preparing {source}", limit, threads) as database,
+        ):
+            script = _Script(database, checked, columns, shown.bar("preparing"))
+            script.read(paths, names, name)
+            if list(map(_state, read)) != states:
+                raise InputError(f"{source} changed while it was read; prepare again when nobody writes to it")
+            script.apply_rules()
+            entries = list(script.write(work / "new", target))
+            manifest = {
+                "kind": "prepared",
+                "format": FORMAT,
+                "versions": {"dpplearn": __version__, "duckdb": duckdb.__version__, "python": sys.version.split()[0]},
+                "key": key,
+                "inputs": digests,
+                "columns": {**asdict(script.columns), "name": names and name},
+                "rules": asdict(checked),
+                **script.report(),
+                "categories": entries,
+            }
+            _publish(folder, work / "new", target, manifest)
     _warn(manifest)
     return replace(Prepared.open(folder), new=True)
 
@@ -300,6 +300,11 @@ def _publish(output: Path, files: Path, target: str, manifest: Mapping[str, Any]
     shutil.rmtree(output / target, ignore_errors=True)
     os.rename(files, output / target)
     write_prepared(output, manifest)
+    _remove_others(output, target)
+
+
+def _remove_others(output: Path, target: str) -> None:
+    """Remove the files of earlier runs."""
     for each in output.glob(f"{FILES}*"):
         # Another folder whose name starts alike, such as baskets-2024, is not ours.
         if each.name != target and re.fullmatch(f"{FILES}[0-9a-f]{{8}}", each.name):
