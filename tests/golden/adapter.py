@@ -15,7 +15,7 @@ from dpplearn.distributions.interaction import Dense, LowRank, repelling_and_att
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import log_likelihood, statistics, sums_under_L
-from dpplearn.learners.low_rank import Active, Batch, LowRankProblem, LowRankState, Moments, Schedule, Segment, gradient
+from dpplearn.learners.low_rank import Active, Batch, LowRankProblem, LowRankState, Moments, Segment, gradient
 from dpplearn.learners.mixture import MixtureProblem, Parameters, Shape
 from dpplearn.learners.posterior import NAMED, Density, ParametricKernel
 from dpplearn.learners.quality.distribution import Target
@@ -207,10 +207,9 @@ def of_low_rank(parameters: Arrays, data: Arrays) -> Result:
 
     low_rank = LowRankProblem(baskets, 1, problem.nonempty, len(weights), repelling, attracting)
     assert len(low_rank.active) == len(Z)
-    schedule = Schedule(low_rank)
     at = LowRankState(0, 0, 0, weights, log_odds.astype(float), Moments.first(single))
-    found, minors = schedule.e_step(at), schedule.mean_log_minor(at)
-    value = minors - float(weights @ schedule.log_normalisers(at))
+    found, minors = low_rank.e_step(at), low_rank.mean_log_minor(at)
+    value = minors - float(weights @ low_rank.log_normalisers(at))
     whole = np.asarray(problem.log_likelihood(low_rank.kernel(at)))
     more = {"weights": found.weights, "targets": found.targets, "log_likelihood": whole}
     return value, {"factors": np.asarray(by_Z)}, more

@@ -12,7 +12,7 @@ import pytest
 
 import dpplearn as dl
 from dpplearn.arrays import Floats
-from dpplearn.learners.kernels import Segments, distribution_of
+from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.slates import Choice, fit_slates
 from helpers.problems import random_low_rank, random_mixture
 
@@ -93,8 +93,8 @@ def test_a_model_reranks_by_the_kernel_that_the_slates_say(kind: str) -> None:
     model: dl.DPP | dl.Mixture = dl.DPP.from_L(S, ITEMS)
     if kind != "dpp":
         kernel_of = random_mixture if kind == "mixture" else random_low_rank
-        model = dl.Mixture(distribution_of(kernel_of(2, N)), ITEMS)
-        X = Segments.of(model.distribution).X
+        given = kernel_of(2, N)
+        model, X = dl.Mixture(distribution_of(given), ITEMS), given.X
         S = np.eye(N) + (X + X.T) / 2
     d = np.sqrt(S.diagonal())
     fit, scores = fit_slates(made(150), model), np.random.default_rng(0).standard_normal(N)

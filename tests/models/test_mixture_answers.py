@@ -51,7 +51,7 @@ def test_items_of_probability_zero_have_no_place_in_segments(nonempty: bool) -> 
 
 
 def test_of_an_item_that_never_occurred_the_data_leave_every_lift_possible() -> None:
-    baskets = dl.Baskets.from_lists([["a", "b"], ["b"], ["a"], ["c", "a"]], items=["a", "b", "c", "never"])
+    baskets = dl.Baskets.from_lists([["a", "b"], ["b"], ["c"], ["c", "a"]] * 9, items=["a", "b", "c", "never"])
     model = dl.fit(baskets, rng=0).model
     assert isinstance(model, dl.Mixture)
     related = model.substitutes("never", level=None) + model.complements("never", level=None)

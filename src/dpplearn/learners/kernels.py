@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpplearn.arrays import Floats, Ints
+from dpplearn.arrays import Floats
+from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.components import softmax
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense, LowRank
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.errors import InputError
+from dpplearn.learners.starts import positions_in
+from dpplearn.models.model import SetModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +39,18 @@ class Segments:
         return cls(weights, ScaledDPPs(log_odds, LowRank(Z, core[None])))
 
     @classmethod
-    def of(cls, distribution: SetDistribution) -> Segments:
-        """Return the segments of a mixture that was learned."""
+    def over_items(cls, model: SetModel, baskets: AnyBaskets, new_log_odds: Floats) -> Segments:
+        """Return the segments of a mixture over the items of the baskets, matched by label.
+
+        New items start independent of all others, with the same log-odds in every segment.
+        """
+        distribution, here = model.distribution, positions_in(model.catalogue, baskets)  # −1 where an item is new
         components: Any = distribution.components
         if not hasattr(components, "interaction"):
             raise InputError("start is a mixture of given models; `fit_weights` learns the weights of these")
-        return cls(softmax(distribution.log_mass), components)
+        log_odds = np.where(here >= 0, components.log_odds[:, here], new_log_odds)
+        interaction = components.interaction.extend(1).keep(here)  # the last item does not interact
+        return cls(softmax(distribution.log_mass), ScaledDPPs(log_odds, interaction))
 
     def with_segments(self, n: int, noise: float, rng: np.random.Generator) -> Segments:
         """Return the n segments of largest weight, or all with additional random variants of them."""
@@ -51,13 +60,7 @@ class Segments:
         new = np.arange(n) >= len(order)
         log_odds[new] += noise * rng.standard_normal((np.count_nonzero(new), self.n_items))
         share = self.weights[chosen] / np.bincount(chosen, minlength=len(order))[chosen]
-        return Segments(share / share.sum(), ScaledDPPs(log_odds, self.components.interaction))
-
-    def log_odds_over(self, here: Ints, new_log_odds: Floats) -> Floats:
-        """Return the log-odds of other items; `here` is the position of each, or −1 where it is new."""
-        log_odds = np.tile(new_log_odds, (self.n_segments, 1))
-        log_odds[:, here >= 0] = self.log_odds[:, here[here >= 0]]
-        return log_odds
+        return Segments(share / share.sum(), ScaledDPPs(log_odds, self.components.interaction.take(chosen)))
 
     @property
     def n_segments(self) -> int:

@@ -28,7 +28,6 @@ from dpplearn.learners.kernels import Segments
 from dpplearn.learners.loop import Arrays, Step
 from dpplearn.learners.mixture import independent_log_odds
 from dpplearn.learners.problem import Learner, Problem
-from dpplearn.learners.starts import positions_in
 from dpplearn.models.mixture import Mixture
 from dpplearn.utils.threads import thread_count
 
@@ -70,23 +69,16 @@ class Active(NamedTuple):
         return cls(items, rows[rows >= 0], before[baskets.offsets])
 
 
-@dataclass(frozen=True)
-class Moments:
+class Moments(NamedTuple):
     """Z and the moments of its gradients in Adam."""
 
     Z: Singles
     mean: Singles
     square: Singles
 
-    NAMES: ClassVar[tuple[str, ...]] = ("Z", "mean", "square")
-
     @classmethod
     def first(cls, Z: Singles) -> Moments:
         return cls(Z, np.zeros_like(Z), np.zeros_like(Z))
-
-    @property
-    def arrays(self) -> dict[str, Singles]:
-        return {name: getattr(self, name) for name in self.NAMES}
 
 
 class Batch(NamedTuple):
@@ -213,17 +205,30 @@ class LowRankState:
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> LowRankState:
         passes, batches, seed = arrays["place"].tolist()
-        factors = Moments(*(np.array(arrays[name]) for name in Moments.NAMES)) if "Z" in arrays else None
+        factors = Moments(*(np.array(arrays[name]) for name in Moments._fields)) if "Z" in arrays else None
         return cls(passes, batches, seed, arrays["weights"], np.array(arrays["log_odds"]), factors)
 
     @property
     def arrays(self) -> Arrays:
         place = np.array([self.passes, self.batches, self.seed])
         kept = {"place": place, "weights": self.weights, "log_odds": self.log_odds}
-        return kept if self.factors is None else {**kept, **self.factors.arrays}
+        return kept if self.factors is None else {**kept, **self.factors._asdict()}
 
     def copy(self) -> LowRankState:
         return self.from_arrays(self.arrays)
+
+
+@dataclass(frozen=True)
+class EStep:
+    """New weights of the segments, and target log-odds of their marginals.
+
+    `log_sum` is the mean of log Σ_c π_c exp(log_odds_c·x_Y)/Z_c, under the distribution: the log-likelihood without the
+    minors of the interaction.
+    """
+
+    weights: Floats  # (n_segments,)
+    targets: Floats  # log-odds, (n_segments, n_items)
+    log_sum: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +266,10 @@ class LowRankProblem(Problem):
         found = np.flatnonzero(counts >= MIN_COUNT)
         return found if len(found) > 1 and self.columns else found[:0]
 
+    @property
+    def n_batches(self) -> int:
+        return EPOCHS * BATCHES if len(self.active) else 0
+
     def baseline(self) -> Segments:
         return _of_segments(np.ones(1), independent_log_odds(self)[None])
 
@@ -272,14 +281,8 @@ class LowRankProblem(Problem):
         return self.start_from(_of_segments(np.full(self.segments, 1 / self.segments), log_odds))
 
     def adapted(self, model: Mixture, rng: np.random.Generator) -> Segments:
-        here = positions_in(model.catalogue, self.baskets)
-        return self._reshaped(over_items(Segments.of(model.distribution), here, self.frequencies), rng)
-
-    def _reshaped(self, kernel: Segments, rng: np.random.Generator) -> Segments:
-        """Return the kernel with the segments of largest weight, or additional variants of its segments.
-
-        Where it has other columns, Z is random.
-        """
+        """Return the segments of a model; where it has other columns than wanted, Z is random."""
+        kernel = Segments.over_items(model, self.baskets, _logit(self.frequencies))
         kernel = kernel.with_segments(self.segments, VARIANT_NOISE, rng)
         known = kernel.factors
         if known is not None and np.array_equal(known.core[0], self.core):
@@ -313,6 +316,49 @@ class LowRankProblem(Problem):
             Z[self.active] = at.factors.Z
         return Segments.low_rank(at.weights, at.log_odds, Z, self.core[:columns, :columns])
 
+    def e_step(self, at: LowRankState, temperature: float = 1.0) -> EStep:
+        """Pass once over the baskets.
+
+        Where sets cannot be empty, the expected number of empty sets of each segment is added. Responsibilities are
+        taken to the power `temperature`, and the frequencies of each segment are shrunk towards those of all segments
+        times its relative basket size.
+        """
+        baskets = self.baskets
+        n = baskets.total_weight
+        bias = np.log(np.maximum(at.weights, np.finfo(float).tiny)) - self.log_normalisers(at)
+        sums = segment_sums(temperature * at.log_odds, temperature * bias, baskets, self.threads)
+        of_empty = np.exp(bias)
+        log_sum, missing = sums.log_sum / n, np.zeros(len(at.weights))
+        if self.nonempty:
+            log_sum -= float(np.log1p(-of_empty.sum()))
+            missing = n * of_empty / (1 - of_empty.sum())
+        shares = (sums.shares + missing) * (n + 2 * SMOOTHING) / n
+        counts = sums.counts + SMOOTHING * sums.shares[:, None] / n
+        targets = shrunk_log_odds(counts, shares, self.frequencies)
+        return EStep(shares / shares.sum(), targets, log_sum)
+
+    def log_normalisers(self, at: LowRankState) -> Floats:
+        """Return log Z_c = Σ log(1 + e^l) + log det(I + S_c Ω) of every segment."""
+        found = np.logaddexp(0, at.log_odds).sum(axis=1)
+        if at.factors is None:
+            return np.asarray(found)
+        Z, active = at.factors.Z.astype(float), self.active
+
+        def part(share: Share) -> None:
+            for c in range(share.thread, len(found), share.of):
+                p = 1 / (1 + np.exp(-at.log_odds[c, active]))
+                found[c] += absorbed_core(self.core, weighted_gram(Z, p))[0]
+
+        over_threads(part, ALWAYS, self.threads, with_blas=True)
+        return np.asarray(found)
+
+    def mean_log_minor(self, at: LowRankState) -> float:
+        """Return the mean of log det C_Y over the baskets."""
+        baskets = self.baskets
+        interaction = self.kernel(at).components.interaction
+        each = interaction.log_minors(baskets, self.threads)[:, 0]
+        return float(each @ baskets.weights / baskets.total_weight)
+
     def facts(self) -> dict[str, Any]:
         return {"segments": self.segments, "rank": self.repelling, "attraction": self.attracting > 0}
 
@@ -344,20 +390,6 @@ def columns_of(model: Mixture) -> tuple[int, int] | None:
     return (repelling, attracting) if np.array_equal(interaction.core, usual[None]) else None
 
 
-def over_items(kernel: Segments, here: Ints, p: Floats) -> Segments:
-    """Return the kernel over other items; `here` is the position of each in the kernel, or −1 where it is new.
-
-    New items start independent of all others, with frequencies p in every segment.
-    """
-    known = here >= 0
-    log_odds, factors = kernel.log_odds_over(here, _logit(p)), kernel.factors
-    if factors is None:
-        return _of_segments(kernel.weights, log_odds)
-    Z = np.zeros((len(here), factors.rank), dtype=np.float32)
-    Z[known] = factors.Z[here[known]]
-    return Segments.low_rank(kernel.weights, log_odds, Z, factors.core[0])
-
-
 def _of_segments(weights: Floats, log_odds: Floats) -> Segments:
     """Return segments of independent items."""
     return Segments.low_rank(weights, log_odds, np.zeros((log_odds.shape[1], 0)), np.zeros((0, 0)))
@@ -372,147 +404,67 @@ def low_rank(start: LowRankState, problem: LowRankProblem) -> Iterator[Step]:
 
     A start with `batches` or `passes` continues the schedule there.
     """
-    schedule = Schedule(problem)
     at = start.copy()
     while at.factors is None:
-        found = schedule.e_step(at)
-        yield schedule.step(at, found.log_sum)
+        found = problem.e_step(at)
+        yield step_at(at, problem, found.log_sum)
         if at.passes == EM_PASSES:
             break
         if at.passes < TEMPERED_PASSES:
-            found = schedule.e_step(at, MIN_TEMPERATURE + (1 - MIN_TEMPERATURE) * at.passes / TEMPERED_PASSES)
+            found = problem.e_step(at, MIN_TEMPERATURE + (1 - MIN_TEMPERATURE) * at.passes / TEMPERED_PASSES)
         at = replace(at, passes=at.passes + 1, weights=found.weights, log_odds=found.targets)
-    if not len(problem.active):
-        return
-    yield from schedule.interaction(at if at.factors is not None else at.with_factors(problem))
+    if len(problem.active):
+        yield from learn_interaction(at if at.factors is not None else at.with_factors(problem), problem)
 
 
-@dataclass(frozen=True)
-class EStep:
-    """New weights of the segments, and target log-odds of their marginals.
-
-    `log_sum` is the mean of log Σ_c π_c exp(log_odds_c·x_Y)/Z_c, under the distribution: the log-likelihood without the
-    minors of the interaction.
-    """
-
-    weights: Floats  # (n_segments,)
-    targets: Floats  # log-odds, (n_segments, n_items)
-    log_sum: float
+def step_at(at: LowRankState, problem: LowRankProblem, log_likelihood: float, rate: float = 0.0) -> Step:
+    """Return the step with a copy of the state."""
+    now = at.copy()
+    done, all_ = (p + BATCH_COST * b for p, b in ((at.passes, at.batches), (EM_PASSES, problem.n_batches)))
+    schedule = {**now.arrays, "columns": np.array([problem.repelling, problem.attracting])}
+    return Step(partial(problem.kernel, now), log_likelihood, rate, 1, share=done / all_, schedule=schedule)
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """The parts of the schedule, for one problem."""
+def learn_interaction(at: LowRankState, problem: LowRankProblem) -> Iterator[Step]:
+    """Yield the steps from a state whose segments have been learned; each is several batches."""
+    active, rate = Active.of(problem.baskets, problem.active), 0.0
+    inactive = np.setdiff1d(np.arange(problem.baskets.n_items), problem.active)
+    while True:
+        found = problem.e_step(at)
+        yield step_at(at, problem, found.log_sum + problem.mean_log_minor(at), rate)
+        if at.batches == problem.n_batches:
+            return
+        at = replace(at, weights=found.weights)
+        at.log_odds[:, inactive] = found.targets[:, inactive]
+        for _ in range(BATCHES_PER_E_STEP):
+            rate = change_by_batch(at, problem, active, found.targets[:, problem.active])
+            at = replace(at, batches=at.batches + 1)
 
-    problem: LowRankProblem
 
-    @property
-    def n_batches(self) -> int:
-        return EPOCHS * BATCHES if len(self.problem.active) else 0
+def change_by_batch(at: LowRankState, problem: LowRankProblem, active: Active, targets: Floats) -> float:
+    """Change Z, and the log-odds of some segments, in place by one batch; return the learning rate."""
+    factors, (epoch, number) = at.factors, divmod(at.batches, BATCHES)
+    assert factors is not None
+    batch = Batch.of(problem.baskets.weights, number, BATCHES, np.random.default_rng([at.seed, 0, epoch]))
+    if not len(batch.chosen):  # few baskets leave some batches without one
+        return 0.0
+    turn = segments_of_batch(at)
+    scale = len(at.weights) / len(turn)
+    segments = [Segment(at.log_odds[c, problem.active], float(scale * at.weights[c])) for c in turn]
+    parts, found = gradient(factors.Z, problem.core, problem.repelling, active, batch, segments, problem.threads)
+    for c, segment, marginals in zip(turn, segments, found, strict=True):
+        at.log_odds[c, problem.active] = damped_step(segment.log_odds, marginals, targets[c])
+    return adam(factors, parts, RIDGE / problem.baskets.total_weight, at.batches, problem.n_batches)
 
-    @cached_property
-    def active(self) -> Active:
-        return Active.of(self.problem.baskets, self.problem.active)
 
-    @cached_property
-    def inactive(self) -> Ints:
-        """The items that do not interact."""
-        return np.setdiff1d(np.arange(self.problem.baskets.n_items), self.problem.active)
-
-    def e_step(self, at: LowRankState, temperature: float = 1.0) -> EStep:
-        """Pass once over the baskets.
-
-        Where sets cannot be empty, the expected number of empty sets of each segment is added. Responsibilities are
-        taken to the power `temperature`, and the frequencies of each segment are shrunk towards those of all segments
-        times its relative basket size.
-        """
-        baskets = self.problem.baskets
-        n = baskets.total_weight
-        bias = np.log(np.maximum(at.weights, np.finfo(float).tiny)) - self.log_normalisers(at)
-        sums = segment_sums(temperature * at.log_odds, temperature * bias, baskets, self.problem.threads)
-        of_empty = np.exp(bias)
-        log_sum, missing = sums.log_sum / n, np.zeros(len(at.weights))
-        if self.problem.nonempty:
-            log_sum -= float(np.log1p(-of_empty.sum()))
-            missing = n * of_empty / (1 - of_empty.sum())
-        shares = (sums.shares + missing) * (n + 2 * SMOOTHING) / n
-        counts = sums.counts + SMOOTHING * sums.shares[:, None] / n
-        targets = shrunk_log_odds(counts, shares, self.problem.frequencies)
-        return EStep(shares / shares.sum(), targets, log_sum)
-
-    def log_normalisers(self, at: LowRankState) -> Floats:
-        """Return log Z_c = Σ log(1 + e^l) + log det(I + S_c Ω) of every segment."""
-        found = np.logaddexp(0, at.log_odds).sum(axis=1)
-        if at.factors is None:
-            return np.asarray(found)
-        Z, active = at.factors.Z.astype(float), self.problem.active
-
-        def part(share: Share) -> None:
-            for c in range(share.thread, len(found), share.of):
-                p = 1 / (1 + np.exp(-at.log_odds[c, active]))
-                found[c] += absorbed_core(self.problem.core, weighted_gram(Z, p))[0]
-
-        over_threads(part, ALWAYS, self.problem.threads, with_blas=True)
-        return np.asarray(found)
-
-    def mean_log_minor(self, at: LowRankState) -> float:
-        """Return the mean of log det C_Y over the baskets."""
-        baskets = self.problem.baskets
-        interaction = self.problem.kernel(at).components.interaction
-        each = interaction.log_minors(baskets, self.problem.threads)[:, 0]
-        return float(each @ baskets.weights / baskets.total_weight)
-
-    def step(self, at: LowRankState, log_likelihood: float, rate: float = 0.0) -> Step:
-        now = at.copy()
-        done, all_ = (p + BATCH_COST * b for p, b in ((at.passes, at.batches), (EM_PASSES, self.n_batches)))
-        schedule = {**now.arrays, "columns": np.array([self.problem.repelling, self.problem.attracting])}
-        kernel = partial(self.problem.kernel, now)
-        return Step(kernel, log_likelihood, rate, 1, share=done / all_, schedule=schedule)
-
-    def interaction(self, at: LowRankState) -> Iterator[Step]:
-        """Yield the steps from a state whose segments have been learned; each is several batches."""
-        rate = 0.0
-        while True:
-            found = self.e_step(at)
-            yield self.step(at, found.log_sum + self.mean_log_minor(at), rate)
-            if at.batches == self.n_batches:
-                return
-            at = replace(at, weights=found.weights)
-            at.log_odds[:, self.inactive] = found.targets[:, self.inactive]
-            targets = found.targets[:, self.problem.active]
-            for _ in range(BATCHES_PER_E_STEP):
-                rate = self.batch(at, targets)
-                at = replace(at, batches=at.batches + 1)
-
-    def batch(self, at: LowRankState, targets: Floats) -> float:
-        """Change Z, and the log-odds of some segments, in place by one batch; return the learning rate."""
-        problem, factors, chosen = self.problem, at.factors, self.baskets_of_batch(at)
-        assert factors is not None
-        if not len(chosen.chosen):  # few baskets leave some batches without one
-            return 0.0
-        turn = self.segments_of_batch(at)
-        scale = len(at.weights) / len(turn)
-        segments = [Segment(at.log_odds[c, problem.active], float(scale * at.weights[c])) for c in turn]
-        parts, found = gradient(
-            factors.Z, problem.core, problem.repelling, self.active, chosen, segments, problem.threads
-        )
-        for c, segment, marginals in zip(turn, segments, found, strict=True):
-            at.log_odds[c, problem.active] = damped_step(segment.log_odds, marginals, targets[c])
-        return adam(factors, parts, RIDGE / problem.baskets.total_weight, at.batches, self.n_batches)
-
-    def baskets_of_batch(self, at: LowRankState) -> Batch:
-        """Return the baskets of the batch: in an epoch, each as often as its weight says."""
-        epoch, number = divmod(at.batches, BATCHES)
-        return Batch.of(self.problem.baskets.weights, number, BATCHES, np.random.default_rng([at.seed, 0, epoch]))
-
-    def segments_of_batch(self, at: LowRankState) -> list[int]:
-        """Return the segments whose normalisers this batch computes; every segment gets its turn equally often."""
-        m = len(at.weights)
-        at_a_time = min(SEGMENTS_PER_BATCH, m)
-        first = at.batches * at_a_time
-        found = (
-            int(c)
-            for round_ in range(first // m, (first + at_a_time - 1) // m + 1)
-            for c in np.random.default_rng([at.seed, 1, round_]).permutation(m)
-        )
-        return list(islice(found, first % m, first % m + at_a_time))
+def segments_of_batch(at: LowRankState) -> list[int]:
+    """Return the segments whose normalisers this batch computes; every segment gets its turn equally often."""
+    m = len(at.weights)
+    at_a_time = min(SEGMENTS_PER_BATCH, m)
+    first = at.batches * at_a_time
+    found = (
+        int(c)
+        for round_ in range(first // m, (first + at_a_time - 1) // m + 1)
+        for c in np.random.default_rng([at.seed, 1, round_]).permutation(m)
+    )
+    return list(islice(found, first % m, first % m + at_a_time))

@@ -7,7 +7,7 @@ repulsion and the skew A the attraction. Segments are learned first, without int
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +19,6 @@ from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.statistics import (
     Normalisers,
-    OfItems,
     minor_sums,
     normalisers,
     of_items,
@@ -29,7 +28,6 @@ from dpplearn.learners.kernels import Segments
 from dpplearn.learners.lbfgs import Point, ascend
 from dpplearn.learners.loop import Step
 from dpplearn.learners.problem import Learner, Problem
-from dpplearn.learners.starts import positions_in
 from dpplearn.models.mixture import Mixture
 
 NEWTON_STEPS = 20  # which converge in a few
@@ -46,8 +44,12 @@ CONFIDENCE = 3.0  # standard deviations of a count
 RANDOM_SHARE = 0.3  # of the random U that is kept next to the repulsion that pairs show
 ATTRACTION_SHARE = 0.3  # of the attraction that pairs show; small, so that its signs can still change
 
+# Weights of the penalties: of repulsion on ‖U‖², of attraction on Σ_{i>j} A_ij², of segments on ½ ‖θ‖². In addition,
+# half a basket with and half a basket without each item are added to the data.
+REPULSION_PENALTY, ATTRACTION_PENALTY, SEGMENT_PENALTY = 0.1, 1.0, 1.0
+
 MATRICES_PER_SEGMENT = 2  # N×N matrices, in addition to those of the learner
-SEGMENT_STEPS = (10, 110)  # on segments alone, before and after the scale is adapted to them
+SEGMENT_STEPS = 120  # at most, on segments alone
 FIRST_STEP = 0.3  # length of the first step, in the scaled parameters
 
 
@@ -76,15 +78,6 @@ class Shape:
         """Rows and columns of the entries of A, row after row."""
         rows, columns = np.tril_indices(self.n_items, -1)
         return rows.astype(np.int64), columns.astype(np.int64)
-
-
-@dataclass(frozen=True)
-class Penalty:
-    """Weights of the penalties. Half a basket with and half a basket without each item are always added to the data."""
-
-    repulsion: float = 0.1  # λ_s ‖U‖²
-    attraction: float = 1.0  # λ_a Σ_{i>j} A_ij²
-    segments: float = 1.0  # λ_t/2 ‖θ‖²
 
 
 @dataclass(frozen=True)
@@ -129,7 +122,7 @@ class Parameters:
         return Segments.dense(self.weights, self.log_odds, self.interaction(shape) - np.eye(shape.n_items))
 
     @classmethod
-    def from_kernel(cls, kernel: Segments, shape: Shape, penalty: Penalty) -> Parameters:
+    def from_kernel(cls, kernel: Segments, shape: Shape) -> Parameters:
         """Return the parameters of a kernel whose segments share an interaction, truncated to the shape.
 
         U are the leading eigenvectors of the symmetric part of the interaction; γ is what leaves the least penalty.
@@ -140,45 +133,17 @@ class Parameters:
         U = V[:, kept] * np.sqrt(np.maximum(excess[kept], 0))
         A = ((X - X.T) / 2)[shape.below] if shape.attraction else np.zeros(0)
         log_odds = np.clip(kernel.log_odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
-        gamma = _common(log_odds, penalty) if kernel.n_segments > 1 else log_odds[0] / 2
+        gamma = _common(log_odds) if kernel.n_segments > 1 else log_odds[0] / 2
         return cls(gamma, log_odds - 2 * gamma, U, A, np.log(np.maximum(kernel.weights, MIN_WEIGHT)))
 
 
-def scaled_for(p: Floats, n: float, shape: Shape, penalty: Penalty) -> Parameters:
-    """Return the scale of the search: about the root of the second derivative in each parameter.
-
-    `p` are the frequencies of the items in baskets of weight n.
-    """
-    m, size = shape.segments, p.sum()
-    rows, columns = shape.below
-    U = np.sqrt(p * size / (1 + size) + 2 * (penalty.repulsion + 1) / n)
-    return Parameters(
-        gamma=np.sqrt(4 * p),
-        theta=np.tile(np.sqrt(p / m + penalty.segments / n), (m, 1)),
-        U=np.tile(U[:, None], shape.rank),
-        A=np.sqrt(2 * (p[rows] * p[columns] + penalty.attraction / n)) if shape.attraction else np.zeros(0),
-        logits=np.full(m, m**-0.5),
-    )
-
-
-def rescaled(scale: Parameters, shares: Floats, marginals: Floats, n: float, penalty: Penalty) -> Parameters:
-    """Return the scale once weights and marginals of the segments, (segments, n_items), are known."""
-    variance = shares[:, None] * marginals * (1 - marginals)
-    return replace(
-        scale,
-        gamma=np.sqrt(4 * variance.sum(axis=0) + 1 / n),
-        theta=np.sqrt(variance + penalty.segments / n),
-        logits=np.sqrt(np.maximum(shares * (1 - shares), 1 / n)),
-    )
-
-
-def _common(log_odds: Floats, penalty: Penalty) -> Floats:
+def _common(log_odds: Floats) -> Floats:
     """Return the γ that maximises −λ_t/2 Σ_c (l_c − 2γ)² + γ − log(1 + e^{2γ}) for each item, by Newton's method."""
     m, gamma = len(log_odds), log_odds.mean(axis=0) / 2
     for _ in range(NEWTON_STEPS):
         halved = np.tanh(gamma)
-        slope = 2 * penalty.segments * (log_odds - 2 * gamma).sum(axis=0) - halved
-        gamma = gamma + slope / (4 * penalty.segments * m + 1 - halved**2)
+        slope = 2 * SEGMENT_PENALTY * (log_odds - 2 * gamma).sum(axis=0) - halved
+        gamma = gamma + slope / (4 * SEGMENT_PENALTY * m + 1 - halved**2)
     return np.asarray(gamma)
 
 
@@ -230,17 +195,6 @@ def repelling_directions(observed: Floats, expected: Floats, rank: int) -> Float
     return np.asarray(vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0)))
 
 
-def over_items(kernel: Segments, here: Ints, new_log_odds: Floats) -> Segments:
-    """Return the kernel over other items; `here` is the position of each in the kernel, or −1 where it is new.
-
-    New items start independent of all others, with the same probability in every segment.
-    """
-    known = here >= 0
-    X = np.zeros((len(here), len(here)))
-    X[np.ix_(known, known)] = kernel.X[np.ix_(here[known], here[known])]
-    return Segments.dense(kernel.weights, kernel.log_odds_over(here, new_log_odds), X)
-
-
 class MixtureStart(NamedTuple):
     """Initial parameters, and whether they are random."""
 
@@ -250,12 +204,11 @@ class MixtureStart(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MixtureProblem(Problem):
-    """The baskets and their distribution, the shape of the mixture, and the penalties."""
+    """The baskets and their distribution, and the shape of the mixture."""
 
     segments: int = 10
     rank: int = 20
     attraction: bool = True
-    penalty: Penalty = field(default_factory=Penalty)
 
     model_type: ClassVar[Any] = Mixture
     random_start: ClassVar[str] = "random"
@@ -277,14 +230,14 @@ class MixtureProblem(Problem):
         return total / self.baskets.total_weight
 
     def _of_segments(self, at: Parameters) -> float:
-        return self.penalty.segments / 2 * float(np.vdot(at.theta, at.theta)) if self.shape.segments > 1 else 0.0
+        return SEGMENT_PENALTY / 2 * float(np.vdot(at.theta, at.theta)) if self.shape.segments > 1 else 0.0
 
     def _of_interaction(self, at: Parameters) -> float:
-        return self.penalty.repulsion * float(np.vdot(at.U, at.U)) + self.penalty.attraction * float(at.A @ at.A)
+        return REPULSION_PENALTY * float(np.vdot(at.U, at.U)) + ATTRACTION_PENALTY * float(at.A @ at.A)
 
     def _at(self, x: Floats) -> tuple[float, Floats]:
-        shape, penalty = self.shape, self.penalty
-        at, n = Parameters.of(x, shape), self.baskets.total_weight
+        shape, n = self.shape, self.baskets.total_weight
+        at = Parameters.of(x, shape)
         log_odds, pi = at.log_odds, at.weights
         C = at.interaction(shape) if shape.interacts else None
         norms = of_items(log_odds) if C is None else normalisers(C, log_odds, self.threads)
@@ -300,7 +253,7 @@ class MixtureProblem(Problem):
         if clipped.any():
             counts, expected = np.where(clipped, 0, counts), np.where(clipped, 0, expected)
         gamma = 2 * (counts.sum(axis=0) - expected.sum(axis=0)) - np.tanh(at.gamma)
-        theta = counts - expected - penalty.segments * at.theta
+        theta = counts - expected - SEGMENT_PENALTY * at.theta
         logits = R - pi * (n + empty.sum())
         value += _pseudo_baskets(at)
         value -= self._of_segments(at)
@@ -309,35 +262,33 @@ class MixtureProblem(Problem):
             minors = minor_sums(C, self.baskets, self.threads)
             value += minors.logdet - self._of_interaction(at)
             G = minors.delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c
-            U = (G + G.T) @ at.U - 2 * penalty.repulsion * at.U
-            A = (G - G.T)[shape.below] - 2 * penalty.attraction * at.A if at.A.size else at.A
+            U = (G + G.T) @ at.U - 2 * REPULSION_PENALTY * at.U
+            A = (G - G.T)[shape.below] - 2 * ATTRACTION_PENALTY * at.A if at.A.size else at.A
         return value / n, Parameters(gamma, theta, U, A, logits).flat(shape) / n
 
     @cached_property
-    def scale(self) -> Parameters:
-        """The scale of the search as long as nothing is known of the segments."""
-        n = self.baskets.total_weight
+    def scale(self) -> Floats:
+        """The scale of the search: about the root of the second derivative in each parameter, for equal segments."""
+        shape, n, m = self.shape, self.baskets.total_weight, self.segments
         p = chances(self.baskets.frequencies(), n, smoothing=SMOOTHING)
-        return scaled_for(p, n, self.shape, self.penalty)
-
-    def scale_at(self, at: Parameters) -> Floats:
-        """Return the scale of the search from these parameters on."""
-        norms: Normalisers | OfItems = of_items(at.log_odds)
-        if self.shape.interacts:
-            norms = normalisers(at.interaction(self.shape), at.log_odds, self.threads)
-        n, shares = self.baskets.total_weight, self._shares(at, norms.log_Z)
-        return rescaled(self.scale, shares, norms.marginals, n, self.penalty).flat(self.shape)
-
-    def _shares(self, at: Parameters, log_Z: Floats) -> Floats:
-        """Return π_c over the probability of the sets that the distribution allows."""
-        allowed = 1 - at.weights @ np.exp(-log_Z) if self.nonempty else 1.0
-        return np.asarray(at.weights / allowed)
+        size, variance = p.sum(), p * (1 - p)
+        rows, columns = shape.below
+        U = np.sqrt(p * size / (1 + size) + 2 * (REPULSION_PENALTY + 1) / n)
+        A = np.sqrt(2 * (p[rows] * p[columns] + ATTRACTION_PENALTY / n))
+        return Parameters(
+            gamma=np.sqrt(4 * variance + 1 / n),
+            theta=np.tile(np.sqrt(variance / m + SEGMENT_PENALTY / n), (m, 1)),
+            U=np.tile(U[:, None], shape.rank),
+            A=A if shape.attraction else A[:0],
+            logits=np.full(m, np.sqrt(max((1 - 1 / m) / m, 1 / n))),
+        ).flat(shape)
 
     def expected_pairs(self, at: Parameters) -> Floats:
         """Return the pair counts that the segments imply if items of a segment are independent."""
         items = of_items(at.log_odds)
-        shares = self.baskets.total_weight * self._shares(at, items.log_Z)
-        return np.asarray((shares[:, None] * items.marginals).T @ items.marginals)
+        allowed = 1 - at.weights @ np.exp(-items.log_Z) if self.nonempty else 1.0
+        counts = self.baskets.total_weight * at.weights / allowed
+        return np.asarray((counts[:, None] * items.marginals).T @ items.marginals)
 
     def baseline(self) -> Segments:
         n = self.baskets.n_items
@@ -346,19 +297,18 @@ class MixtureProblem(Problem):
     def objective(self, kernel: Segments) -> float:
         n = self.baskets.n_items
         whole = replace(self, segments=kernel.n_segments, rank=n, attraction=True)  # with room for any kernel
-        at = Parameters.from_kernel(kernel, whole.shape, self.penalty)
+        at = Parameters.from_kernel(kernel, whole.shape)
         return whole.value_and_gradient(at.flat(whole.shape))[0]
 
     def initial(self, name: str, rng: np.random.Generator) -> MixtureStart:
         return MixtureStart(random_parameters(self.shape, independent_log_odds(self), rng), random=True)
 
     def adapted(self, model: Mixture, rng: np.random.Generator) -> Segments:
-        kernel = Segments.of(model.distribution)
-        here = positions_in(model.catalogue, self.baskets)
-        return over_items(kernel, here, independent_log_odds(self)).with_segments(self.segments, NOISE, rng)
+        kernel = Segments.over_items(model, self.baskets, independent_log_odds(self))
+        return kernel.with_segments(self.segments, NOISE, rng)
 
     def start_from(self, kernel: Segments) -> MixtureStart:
-        return MixtureStart(Parameters.from_kernel(kernel, self.shape, self.penalty))
+        return MixtureStart(Parameters.from_kernel(kernel, self.shape))
 
     def facts(self) -> dict[str, Any]:
         return {"segments": self.segments, "rank": min(self.rank, self.baskets.n_items), "attraction": self.attraction}
@@ -387,8 +337,8 @@ def mixture(start: MixtureStart, problem: MixtureProblem) -> Iterator[Step]:
             at = yield from learn_segments(at, problem)
         at = with_pairs(at, problem.baskets, problem.expected_pairs(at))
         # principal axes for U, and the γ that leaves the least penalty
-        at = Parameters.from_kernel(at.kernel(problem.shape), problem.shape, problem.penalty)
-    yield from climb(problem, at, problem.scale_at(at))
+        at = Parameters.from_kernel(at.kernel(problem.shape), problem.shape)
+    yield from climb(problem, at)
 
 
 def learn_segments(at: Parameters, problem: MixtureProblem) -> Generator[Step, None, Parameters]:
@@ -397,21 +347,17 @@ def learn_segments(at: Parameters, problem: MixtureProblem) -> Generator[Step, N
     Such a step takes a fraction of the time of one with interaction, and leaves little to do for those.
     """
     alone = replace(problem, rank=0, attraction=False)
-    found = replace(at, U=at.U[:, :0], A=at.A[:0])
-    scale = alone.scale.flat(alone.shape)
-    for number, steps in enumerate(SEGMENT_STEPS):
-        climbed = climb(alone, found, scale)
-        for step in islice(climbed, steps + 1):
-            last = step
-            if step.step_size or not number:  # the second climb begins where the first ended
-                yield replace(step, preliminary=True)
-        found = Parameters.of(last.parameters["x"], alone.shape)
-        scale = alone.scale_at(found)
+    without = replace(at, U=at.U[:, :0], A=at.A[:0])
+    for step in islice(climb(alone, without), SEGMENT_STEPS + 1):
+        last = step
+        yield replace(step, preliminary=True)
+    found = Parameters.of(last.parameters["x"], alone.shape)
     return replace(found, U=at.U, A=at.A)
 
 
-def climb(problem: MixtureProblem, at: Parameters, scale: Floats) -> Iterator[Step]:
+def climb(problem: MixtureProblem, at: Parameters) -> Iterator[Step]:
     """Yield steps of L-BFGS in y = s ∘ x, s the scale: in y all second derivatives are about 1."""
+    scale = problem.scale
 
     def scaled(y: Floats) -> tuple[float, Floats]:
         value, gradient = problem.value_and_gradient(y / scale)
