@@ -17,7 +17,7 @@ import dpplearn as dl
 from benchmarks.learners.problems import SHARED, source
 from benchmarks.resuming import Row, all_rows
 from dpplearn.evaluation.baselines import EASE, INDEPENDENT, ITEM_TO_ITEM, POPULARITY
-from dpplearn.utils.text import TextTable, number, plain_lines
+from dpplearn.utils.text import TextTable, as_text, number
 from reproduction.data import CATEGORIES
 
 TRAIN_SHARE, FIRST_SEED = 0.7, 31
@@ -168,8 +168,7 @@ def main(names: Sequence[str]) -> None:
         for name in (small if size in LITTLE else names)
         for draw in range(draws)
     ]
-    for table in tables(all_rows("models", jobs, run), names):
-        print(f"\n{table.title}\n", *plain_lines(table), sep="\n")
+    print(as_text(tables(all_rows("models", jobs, run), names)))
 
 
 if __name__ == "__main__":

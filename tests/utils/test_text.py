@@ -30,22 +30,24 @@ def test_shortened_names_fit_and_keep_beginning_and_end() -> None:
 LONG = "WHITE HANGING HEART T-LIGHT HOLDER OF THE SECOND KIND"
 
 
+def lines_of(columns: list[str], rows: list[tuple[str, ...]], width: int = 80) -> list[str]:
+    """Return the heading and the rows of a table without its indent."""
+    lines = text.as_text([text.TextTable("", "", columns, rows)], width).splitlines()
+    return [line.removeprefix("  ") for line in lines]
+
+
 def test_a_table_fits_the_width_and_loses_neither_words_nor_digits() -> None:
-    table = text.TextTable("", "", ["item", "n>"], [(LONG, "1"), ("cot", "123,456,789,000")])
-    lines = list(text.plain_lines(table, 40))
+    rows = [(LONG, "1"), ("cot", "123,456,789,000")]
+    lines = lines_of(["item", "n>"], rows, 42)
     assert max(map(len, lines)) <= 40
     assert " ".join(line[:23].strip() for line in lines[1:-1]) == LONG
     assert lines[1].split()[-1] == "1"
     assert lines[-1].split() == ["cot", "123,456,789,000"]
-    assert list(text.plain_lines(table, 80))[1].startswith(LONG)
+    assert lines_of(["item", "n>"], rows)[1].startswith(LONG)
 
 
-def test_numbers_are_never_cut_even_where_the_table_does_not_fit() -> None:
+def test_numbers_are_never_cut_and_markup_is_printed_as_it_is() -> None:
     rows = [("cot", "123,456,789,000", "123,456,789,000")]
-    lines = list(text.plain_lines(text.TextTable("", "", ["item", "n>", "m>"], rows), 20))
+    lines = lines_of(["item", "n>", "m>"], rows, 20)  # too narrow
     assert lines[-1].split() == ["cot", "123,456,789,000", "123,456,789,000"]
-
-
-def test_markup_in_names_is_printed_as_it_is() -> None:
-    (_, line) = text.plain_lines(text.TextTable("", "", ["item"], [("[red]cot[/red] :smile:",)]))
-    assert line == "[red]cot[/red] :smile:"
+    assert lines_of(["item"], [("[red]cot[/red] :smile:",)])[1] == "[red]cot[/red] :smile:"

@@ -27,10 +27,14 @@ def memory_limit() -> float | None:
 
 
 def in_bytes(size: float) -> str:
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if size >= scale:
-            return f"{size / scale:,.3g} {unit}" if size < 1e15 else f"{size / scale:,.0f} {unit}"
-    return f"{size / 1e3:.3g} kB"
+    """Return a number of bytes with a unit.
+
+    >>> in_bytes(4e9)
+    '4.0 GB'
+    """
+    from rich.filesize import decimal
+
+    return decimal(int(size))
 
 
 def _of_machine() -> Iterator[float]:

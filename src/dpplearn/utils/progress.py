@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import TIMEOUT_MAX, Event, Thread
@@ -18,48 +17,40 @@ if TYPE_CHECKING:
 
 FIRST_LINE, MAX_PAUSE = 10.0, 60.0  # seconds to the first line, and at most between two lines
 SECONDS = "DPPLEARN_PROGRESS_SECONDS"  # environment variable: seconds between lines instead
+RATE_PERIOD = 86400.0  # seconds over which the rate is measured: longer than one part of a job can take
 
 
 class Bar:
     """Progress of one job: `done` of `total` (None if unknown), with a description and a further text."""
 
-    def __init__(self, progress: Progress, what: str, total: int | None, done: int) -> None:
-        self.what, self.total, self.done, self.text = what, total, done, ""
-        self._progress, self._began, self._first = progress, time.monotonic(), done
-        progress.changed(self)
+    def __init__(self, tasks: rich.progress.Progress | None, what: str, total: int | None, done: int) -> None:
+        self._tasks, self._total, self._done = tasks, total, done
+        if tasks is not None:
+            self._id = tasks.add_task(what, total=total, completed=done, count=self._count(), text="")
 
     def update(self, done: int, text: str = "", what: str | None = None) -> None:
         """Set how much is done, the text, and optionally a new description."""
-        self.done, self.text, self.what = done, text, self.what if what is None else what
-        self._progress.changed(self)
+        self._done = done
+        if self._tasks is not None:
+            self._tasks.update(self._id, completed=done, description=what, count=self._count(), text=text)
 
     def advance(self, by: int = 1, text: str = "") -> None:
         """Add to what is done."""
-        self.update(self.done + by, text)
+        self.update(self._done + by, text)
 
-    @property
-    def count(self) -> str:
-        """Done and total, or nothing if the total is unknown."""
-        return f"{self.done:,}/{self.total:,}" if self.total is not None else ""
-
-    def line(self) -> str:
-        """Return the state of the bar as one line, with the time left at the rate so far."""
-        elapsed, newly_done = time.monotonic() - self._began, self.done - self._first
-        times = f"{duration(elapsed)} so far"
-        if self.total is not None and newly_done > 0:
-            times += f", about {duration(elapsed * (self.total - self.done) / newly_done)} left"
-        return ", ".join(part for part in (f"{self.what} {self.count}".rstrip(), self.text, times) if part)
+    def _count(self) -> str:
+        return f"{self._done:,}/{self._total:,}" if self._total is not None else ""
 
 
 class Progress:
-    """Base class for displays of bars. This one shows nothing."""
+    """The bars of a block; nothing is shown without `tasks`."""
+
+    def __init__(self, tasks: rich.progress.Progress | None = None) -> None:
+        self._tasks = tasks
 
     def bar(self, what: str, total: int | None = None, done: int = 0) -> Bar:
         """Return a new bar for a job that starts with `done` already completed."""
-        return Bar(self, what, total, done)
-
-    def changed(self, bar: Bar) -> None:
-        """Handle a bar that was created or updated."""
+        return Bar(self._tasks, what, total, done)
 
     def grouped(self, totals: Mapping[str, int], everything: str = "all") -> Callable[[str], None]:
         """Show a bar per group and one for the sum. Call the returned function with the group of each finished job."""
@@ -76,46 +67,61 @@ class Progress:
 SILENT = Progress()
 
 
-class _TerminalProgress(Progress):
-    """Bars drawn by rich."""
+@contextmanager
+def shown_progress(show: bool = True, *, transient: bool = False) -> Iterator[Progress]:
+    """Show bars on standard error, which stay there afterwards unless `transient`; lines if it is not a terminal."""
+    if not show:
+        yield SILENT
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Tasks
 
-    def __init__(self, tasks: rich.progress.Progress) -> None:
-        self._tasks = tasks
-        self._ids: dict[Bar, rich.progress.TaskID] = {}
+    console = Console(stderr=True)
+    as_lines = not (console.is_terminal or console.is_jupyter)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[count]}"),
+        TextColumn("{task.fields[text]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    tasks = Tasks(*columns, console=console, transient=transient, disable=as_lines, speed_estimate_period=RATE_PERIOD)
+    with _lines(tasks) if as_lines else tasks:
+        yield Progress(tasks)
 
-    def changed(self, bar: Bar) -> None:
-        if bar not in self._ids:
-            self._ids[bar] = self._tasks.add_task(bar.what, total=bar.total, count="", text="")
-        self._tasks.update(self._ids[bar], description=bar.what, completed=bar.done, count=bar.count, text=bar.text)
+
+@contextmanager
+def _lines(tasks: rich.progress.Progress) -> Iterator[None]:
+    """Print the newest bar as a line now and then, in a thread because a bar may not move for long."""
+    pause, max_pause = _pauses()
+    ended = Event()
+
+    def print_lines() -> None:
+        next_pause = pause
+        while not ended.wait(next_pause):
+            if tasks.tasks:
+                print(f"dpplearn: {_line(tasks.tasks[-1])}", file=sys.stderr, flush=True)
+            next_pause = min(2 * next_pause, max_pause)
+
+    thread = Thread(target=print_lines, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
-class _LineProgress(Progress):
-    """The bar that changed last, printed as a line now and then by a thread, because a bar may not move for long."""
-
-    def __init__(self) -> None:
-        self._last: Bar | None = None
-        self._ended = Event()
-        self._pause, self._max_pause = _pauses()
-
-    def changed(self, bar: Bar) -> None:
-        self._last = bar
-
-    @contextmanager
-    def running(self) -> Iterator[Progress]:
-        thread = Thread(target=self._print_lines, name="progress", daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self._ended.set()
-            thread.join()
-
-    def _print_lines(self) -> None:
-        pause = self._pause
-        while not self._ended.wait(pause):
-            if self._last is not None:
-                print(f"dpplearn: {self._last.line()}", file=sys.stderr, flush=True)
-            pause = min(2 * pause, self._max_pause)
+def _line(task: rich.progress.Task) -> str:
+    """Return the state of a bar as one line, with the time left at the rate so far."""
+    times = f"{duration(task.elapsed or 0.0)} so far"
+    if task.total is not None and task.time_remaining is not None:
+        times += f", about {duration(task.time_remaining)} left"
+    what = f"{task.description} {task.fields['count']}".rstrip()
+    return ", ".join(part for part in (what, task.fields["text"], times) if part)
 
 
 def _pauses() -> tuple[float, float]:
@@ -130,31 +136,3 @@ def _pauses() -> tuple[float, float]:
     if not 0 < seconds <= TIMEOUT_MAX:
         raise InputError(f"{SECONDS} is {text!r} in the environment; expected a positive number of seconds")
     return seconds, seconds
-
-
-@contextmanager
-def shown_progress(show: bool = True, *, transient: bool = False) -> Iterator[Progress]:
-    """Show bars on standard error, which stay there afterwards unless `transient`; lines if it is not a terminal."""
-    if not show:
-        yield SILENT
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Tasks
-
-    console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
-        with _LineProgress().running() as progress:
-            yield progress
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[count]}"),
-        TextColumn("{task.fields[text]}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Tasks(*columns, console=console, transient=transient) as tasks:
-        yield _TerminalProgress(tasks)

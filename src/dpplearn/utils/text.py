@@ -6,7 +6,7 @@ Numbers are ASCII. A value that does not exist (None or NaN) is written `-`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -257,14 +257,3 @@ def _rich_table(part: TextTable | Facts) -> Table:
     for row in rows:
         table.add_row(*map(Text, row))
     return table
-
-
-def plain_lines(part: TextTable | Facts, width: int = WIDTH) -> Iterator[str]:
-    """Yield the headings and rows of a table without its title, not indented."""
-    untitled = part._replace(title="", meaning="") if isinstance(part, TextTable) else part._replace(title="")
-    yield from (line.removeprefix("  ") for line in as_text([untitled], width + 2).splitlines())
-
-
-def as_plain_text(table: TextTable) -> list[str]:
-    """Return the lines of one table."""
-    return as_text([table]).splitlines()
