@@ -66,7 +66,7 @@ class Server:
 
     def __init__(self, folder: Path, workers: int = 1) -> None:
         self.log = folder / "log"
-        program = [sys.executable, "-m", "dpplearn", "serve", str(folder), "--port", "0", "--poll", "0.05"]
+        program = [sys.executable, "-m", "dpplearn", "serve", str(folder), "--port", "0"]
         program += ["--workers", str(workers)]
         began = time.perf_counter()
         with open(self.log, "w", encoding="utf-8") as file:

@@ -74,7 +74,7 @@ class Server:
 
     def __init__(self, source: Path, log: Path, *options: object) -> None:
         self.log = log
-        arguments = [sys.executable, "-m", "dpplearn", "serve", source, "--port", 0, "--poll", 0.05, *options]
+        arguments = [sys.executable, "-m", "dpplearn", "serve", source, "--port", 0, *options]
         with open(log, "w", encoding="utf-8") as file:
             self.process = subprocess.Popen(
                 [str(each) for each in arguments],

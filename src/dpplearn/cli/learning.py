@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import LEARNING, check_exclusive, choice
+from dpplearn.cli.options import LEARNING, check_exclusive, option
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
 from dpplearn.learners.settings import (
     DENSE,
@@ -43,13 +43,9 @@ def parse_shrinkage(value: str) -> float | str:
         raise typer.BadParameter(f"expected auto or a number between 0 and 1, got {value!r}") from None
 
 
-def _option(*names: str, panel: str = LEARNING, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, **more)
-
-
 MaxSeconds = Annotated[
     float | None,
-    _option(callback=positive, help="Time limit of the whole fit; the best model so far is saved."),
+    option("Time limit of the whole fit; the best model so far is saved.", callback=positive, panel=LEARNING),
 ]
 
 
@@ -59,83 +55,83 @@ class Learn:
 
     model: Annotated[
         str | None,
-        choice(
-            MODELS,
-            "--model",
+        option(
+            "mixture: segments, attraction and repulsion. dpp: repulsion only, as in the paper. By default a mixture, "
+            "or a DPP if --learner, --init or --shrinkage is given.",
+            known=MODELS,
             panel=LEARNING,
-            help="mixture: segments, attraction and repulsion. dpp: repulsion only, as in the paper. By default a "
-            "mixture, or a DPP if --learner, --init or --shrinkage is given.",
         ),
     ] = None
     segments: Annotated[
         int | None,
-        _option(
+        option(
+            f"Number of segments; by default {DENSE_SEGMENTS}, or {LOW_RANK_SEGMENTS} with more than "
+            f"{MAX_DENSE_ITEMS:,} items.",
             min=1,
             max=MAX_SEGMENTS,
             panel=MIXTURE,
-            help=f"Number of segments; by default {DENSE_SEGMENTS}, or {LOW_RANK_SEGMENTS} with more than "
-            f"{MAX_DENSE_ITEMS:,} items.",
         ),
     ] = None
     rank: Annotated[
         int | None,
-        _option(
+        option(
+            f"Rank of the repulsive part of the interaction; by default {DENSE_RANK}, or {LOW_RANK_RANK} with more "
+            f"than {MAX_DENSE_ITEMS:,} items.",
             min=0,
             panel=MIXTURE,
-            help=f"Rank of the repulsive part of the interaction; by default {DENSE_RANK}, or {LOW_RANK_RANK} with "
-            f"more than {MAX_DENSE_ITEMS:,} items.",
         ),
     ] = None
     learner: Annotated[
         str | None,
-        choice(
-            [*LEARNERS, QUALITY],
+        option(
+            "Optimisation method; by default lbfgs. quality: the similarity of items is given.",
+            known=[*LEARNERS, QUALITY],
             panel=DPPS,
-            help="Optimisation method; by default lbfgs. quality: the similarity of items is given.",
         ),
     ] = None
-    init: Annotated[str | None, choice(INITIALISERS, panel=DPPS, help="Initial kernel; by default moments.")] = None
+    init: Annotated[str | None, option("Initial kernel; by default moments.", known=INITIALISERS, panel=DPPS)] = None
     shrinkage: Annotated[
         float | None,
-        _option(
+        option(
+            "Shrinkage towards independent items, from 0 (none) to 1; auto: by cross-validation. By default auto for "
+            "lbfgs, and 0 for other learners.",
             metavar="auto|NUMBER",
             parser=parse_shrinkage,
             panel=DPPS,
-            help="Shrinkage towards independent items, from 0 (none) to 1; auto: by cross-validation. By default auto "
-            "for lbfgs, and 0 for other learners.",
         ),
     ] = None
     restarts: Annotated[
-        int, _option(min=1, max=MAX_RESTARTS, help="Number of runs from different starts; the best is kept.")
+        int, option("Number of runs from different starts; the best is kept.", min=1, max=MAX_RESTARTS, panel=LEARNING)
     ] = 1
     tol: Annotated[
         float | None,
-        _option(
-            "--tol",
+        option(
+            "Stop when the expected improvement is below this, in nats per basket (em, k-ascent: when the relative "
+            f"change is); by default {DENSE.tol:g}, and {LEARNERS['lbfgs'].tol:g} for a DPP.",
             min=0,
-            help="Stop when the expected improvement is below this, in nats per basket (em, k-ascent: when the "
-            f"relative change is); by default {DENSE.tol:g}, and {LEARNERS['lbfgs'].tol:g} for a DPP.",
+            panel=LEARNING,
         ),
     ] = None
-    max_iter: Annotated[int, _option(min=0, help="Maximum number of iterations of a run.")] = 1000
+    max_iter: Annotated[int, option("Maximum number of iterations of a run.", min=0, panel=LEARNING)] = 1000
     max_seconds: MaxSeconds = None
     validation: Annotated[
         float | None,
-        _option(
-            "--validation",
+        option(
+            "Use this fraction of the baskets as a validation set, and stop when its likelihood has not improved for "
+            "10 iterations.",
             metavar="FRACTION",
             min=0,
             max=0.99,
-            help="Use this fraction of the baskets as a validation set, and stop when its likelihood has not improved "
-            "for 10 iterations.",
+            panel=LEARNING,
         ),
     ] = None
     nonempty: Annotated[
         bool | None,
-        _option(
-            "--nonempty/--may-be-empty",
-            help="Whether to condition the distribution on nonempty baskets. By default if no basket is empty; of the "
+        option(
+            "Whether to condition the distribution on nonempty baskets. By default if no basket is empty; of the "
             "learners of a DPP only lbfgs does so by default, and adam can.",
+            "--nonempty/--may-be-empty",
+            panel=LEARNING,
         ),
     ] = None
 

@@ -40,9 +40,11 @@ def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
     return check
 
 
-def choice(known: Iterable[str], *names: str, help: str, panel: str | None = None) -> Any:
-    """Return an option whose value is one of those known."""
-    return typer.Option(*names, metavar="|".join(known), callback=one_of(known), rich_help_panel=panel, help=help)
+def option(help: str, *names: str, panel: str | None = None, known: Iterable[str] | None = None, **more: Any) -> Any:
+    """Return an option; with `known`, its value is one of those. By default it has the name of the parameter."""
+    if known is not None:
+        more |= {"metavar": "|".join(known), "callback": one_of(known)}
+    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
 
 
 Data = Annotated[
@@ -53,77 +55,47 @@ Items = Annotated[
     list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items of the basket; none for the empty basket.")
 ]
 ModelOutput = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="The model file to write; an old one is replaced.")
+    Path, option("The model file to write; an old one is replaced.", "--output", "-o", metavar="FILE")
 ]
 TableOutput = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Table to write: .csv, .parquet or .jsonl.")
+    Path | None, option("Table to write: .csv, .parquet or .jsonl.", "--output", "-o", metavar="FILE")
 ]
 Force = Annotated[
-    bool,
-    typer.Option("--force", help="Replace an existing file or folder that is not an earlier output of this type."),
+    bool, option("Replace an existing file or folder that is not an earlier output of this type.", "--force")
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the random numbers; by default a new one.")]
-FixedSeed = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
-Top = Annotated[int, typer.Option("--top", min=1, help="How many items and pairs to show.")]
-Memory = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Memory to use, such as 4GB; by default half of what is free.")
-]
+Seed = Annotated[int | None, option("Seed of the random numbers; by default a new one.", min=0)]
+FixedSeed = Annotated[int, option("Seed of the random numbers.", min=0)]
+Top = Annotated[int, option("How many items and pairs to show.", min=1)]
 Cluster = Annotated[
     str | None,
-    typer.Option(
-        "--cluster",
+    option(
+        "Workers: N processes on this machine, or those of a Dask scheduler.",
         metavar="local:N|tcp://HOST:PORT",
-        rich_help_panel=LEARNING,
-        help="Workers: N processes on this machine, or those of a Dask scheduler.",
+        panel=LEARNING,
     ),
 ]
-
 Columns = Annotated[
     str | None,
-    typer.Option(
-        "--columns",
+    option(
+        "Columns of the file, such as basket=order,item=sku; also weight and time. Times are in UTC; a basket has the "
+        "latest of its rows.",
         metavar="NAME=COLUMN,...",
-        rich_help_panel=READING,
-        help="Columns of the file, such as basket=order,item=sku; also weight and time. Times are in UTC; a basket has "
-        "the latest of its rows.",
+        panel=READING,
     ),
 ]
 Format = Annotated[
     str,
-    choice(
-        FORMATS,
+    option(
+        "Tables have one row per basket and item; lines: one basket per line. auto: by the ending of the file.",
+        known=FORMATS,
         panel=READING,
-        help="Tables have one row per basket and item; lines: one basket per line. auto: by the ending of the file.",
     ),
-]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="DATE", rich_help_panel=READING, help="Ignore baskets before this date."),
-]
-Before = Annotated[
-    str | None,
-    typer.Option("--before", metavar="DATE", rich_help_panel=READING, help="Ignore baskets from this date on."),
 ]
 Unknown = Annotated[
     str,
-    choice(
-        UNKNOWN,
-        "--unknown",
-        panel=READING,
-        help="Items that the model does not have: report an error, or drop and count them.",
+    option(
+        "Items that the model does not have: report an error, or drop and count them.", known=UNKNOWN, panel=READING
     ),
-]
-KeepItems = Annotated[
-    Path | None,
-    typer.Option("--keep-items", metavar="FILE", rich_help_panel=READING, help="Keep items of a file, one per line."),
-]
-MinCount = Annotated[
-    float | None,
-    typer.Option("--min-count", min=0, rich_help_panel=READING, help="Drop items that are in fewer baskets."),
-]
-TopItems = Annotated[
-    int | None,
-    typer.Option("--top-items", min=1, rich_help_panel=READING, help="Keep this many items, the most frequent."),
 ]
 
 
@@ -148,8 +120,8 @@ class Read:
 
     columns: Columns = None
     format: Format = "auto"
-    since: Since = None
-    before: Before = None
+    since: Annotated[str | None, option("Ignore baskets before this date.", metavar="DATE", panel=READING)] = None
+    before: Annotated[str | None, option("Ignore baskets from this date on.", metavar="DATE", panel=READING)] = None
 
     @property
     def named(self) -> dict[str, str]:
@@ -196,9 +168,11 @@ class ReadKnown(Read):
 class Filter:
     """Options that select items of the training data."""
 
-    keep_items: KeepItems = None
-    min_count: MinCount = None
-    top_items: TopItems = None
+    keep_items: Annotated[Path | None, option("Keep items of a file, one per line.", metavar="FILE", panel=READING)] = (
+        None
+    )
+    min_count: Annotated[float | None, option("Drop items that are in fewer baskets.", min=0, panel=READING)] = None
+    top_items: Annotated[int | None, option("Keep this many items, the most frequent.", min=1, panel=READING)] = None
 
     def filtered(self, baskets: Baskets) -> Baskets:
         """Keep the items of the file, then those of the minimum count, then the most frequent."""
@@ -211,12 +185,9 @@ class Filter:
 class Display:
     """Options of every command. `threads` is the default of all computations."""
 
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False
-    threads: Annotated[
-        int | None,
-        typer.Option("--threads", min=1, max=MOST_THREADS, help="Number of threads; by default all cores."),
-    ] = None
+    as_json: Annotated[bool, option("Print JSON instead of tables.", "--json")] = False
+    quiet: Annotated[bool, option("Show no progress.", "--quiet", "-q")] = False
+    threads: Annotated[int | None, option("Number of threads; by default all cores.", min=1, max=MOST_THREADS)] = None
 
     @property
     def progress(self) -> bool:

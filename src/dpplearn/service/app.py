@@ -33,6 +33,7 @@ PAGE_HEADERS = {
     "form-action 'self'",
     "cache-control": "no-cache",
 }
+POLL_SECONDS = 1.0  # between two checks whether the source has changed
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 WITH_BASKET = ("not-json", "too-large", "invalid-request", "unknown-item", "cannot-answer", "too-expensive", "busy")
 OF_MODEL = ("no-such-model", "model-broken")
@@ -124,7 +125,7 @@ def create_app(settings: Settings, costs: KnownCosts | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        watch = asyncio.create_task(service.store.watch(settings.poll_seconds))
+        watch = asyncio.create_task(service.store.watch(POLL_SECONDS))
         yield
         watch.cancel()
         with suppress(asyncio.CancelledError):

@@ -25,7 +25,6 @@ class Settings:
     origins: tuple[str, ...] = ()  # of web pages elsewhere that may call the service
     log_baskets: bool = False
     quiet: bool = False  # log errors only
-    poll_seconds: float = 1.0  # between two checks whether the source has changed
 
 
 def read_keys(path: Path) -> tuple[bytes, ...]:

@@ -9,7 +9,7 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import Display, Force, check_target
+from dpplearn.cli.options import Display, Force, check_target, option
 from dpplearn.cli.output import Report, write
 from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.models.store import ModelStore
@@ -22,22 +22,18 @@ def add_items(
     ],
     items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The new items.")],
     display: Display,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="The model file to write.")
-    ] = None,
+    output: Annotated[Path | None, option("The model file to write.", "--output", "-o", metavar="FILE")] = None,
     category: Annotated[
-        str | None,
-        typer.Option(metavar="SLUG", help="Category of the store whose model is replaced; instead of --output."),
+        str | None, option("Category of the store whose model is replaced; instead of --output.", metavar="SLUG")
     ] = None,
     like: Annotated[
-        str | None,
-        typer.Option(metavar="ITEM", help="Existing item whose popularity and interactions the new items copy."),
+        str | None, option("Existing item whose popularity and interactions the new items copy.", metavar="ITEM")
     ] = None,
     features: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "CSV or Parquet file with one row per item, old and new, to predict the popularity of the new items.",
             metavar="FILE",
-            help="CSV or Parquet file with one row per item, old and new, to predict the popularity of the new items.",
         ),
     ] = None,
     force: Force = False,

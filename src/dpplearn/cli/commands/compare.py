@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-
 from dpplearn.cli.commands.score import AllBaskets, Lengths
-from dpplearn.cli.options import Data, Display, Filter, FixedSeed, Read, one_of
+from dpplearn.cli.options import Data, Display, Filter, FixedSeed, Read, one_of, option
 from dpplearn.cli.output import busy, write
 from dpplearn.learners.symmetric.table import LEARNERS
 
@@ -29,14 +27,13 @@ def compare(
     display: Display,
     learner: Annotated[
         list[str] | None,
-        typer.Option(
-            "--learner",
+        option(
+            "A learner to compare; repeat for more. Without it, four models are compared.",
             metavar="|".join(CHOICES),
             callback=lambda values: [one_of(CHOICES)(value) for value in values or []],
-            help="A learner to compare; repeat for more. Without it, four models are compared.",
         ),
     ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Number of folds.")] = 5,
+    folds: Annotated[int, option("Number of folds.", min=2)] = 5,
     k: Lengths = None,
     seed: FixedSeed = 0,
     all_baskets: AllBaskets = False,

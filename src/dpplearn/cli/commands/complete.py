@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import dpplearn
-from dpplearn.cli.options import Display, Items, Model
+from dpplearn.cli.options import Display, Items, Model, option
 from dpplearn.cli.output import write
 
 
@@ -17,10 +15,10 @@ def complete(
     items: Items = None,
     k: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Size of the set, including the ITEMs. By default the set grows until no item raises its probability.",
             "-k",
             min=1,
-            help="Size of the set, including the ITEMs. By default the set grows until no item raises its probability.",
         ),
     ] = None,
 ) -> None:

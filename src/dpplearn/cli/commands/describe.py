@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from dpplearn.cli.options import Display, Model, Top
+from dpplearn.cli.options import Display, Model, Top, option
 from dpplearn.cli.output import write
 from dpplearn.models.describe import describe as describe_model
 from dpplearn.models.describe import describe_item
@@ -16,9 +14,7 @@ from dpplearn.models.model_file import read_model
 def describe(
     model: Model,
     display: Display,
-    item: Annotated[
-        str | None, typer.Option("--item", help="Show the substitutes and complements of this item.")
-    ] = None,
+    item: Annotated[str | None, option("Show the substitutes and complements of this item.")] = None,
     top: Top = 10,
 ) -> None:
     """Summarise a model: sizes, substitutes, complements, segments."""

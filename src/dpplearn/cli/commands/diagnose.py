@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from dpplearn.cli.options import Data, Display, Filter, FixedSeed, Read, Top
+from dpplearn.cli.options import Data, Display, Filter, FixedSeed, Read, Top, option
 from dpplearn.cli.output import busy, write
 
 
@@ -18,11 +16,10 @@ def diagnose(
     display: Display,
     similarity: Annotated[
         Path | None,
-        typer.Option(
-            "--similarity",
+        option(
+            "CSV or Parquet file with the group of each item, or with one row and one column per item. Adds the lift "
+            "of pairs by similarity.",
             metavar="FILE",
-            help="CSV or Parquet file with the group of each item, or with one row and one column per item. Adds the "
-            "lift of pairs by similarity.",
         ),
     ] = None,
     top: Top = 2,  # the answer fits on a screen of 25 lines

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import Display, Items, Model
+from dpplearn.cli.options import Display, Items, Model, option
 from dpplearn.cli.output import write
 from dpplearn.distributions.compiled import few_answers
 from dpplearn.models.explaining import N_ORDERS
@@ -19,7 +19,7 @@ def explain(
     display: Display,
     items: Items = None,
     orders: Annotated[
-        int, typer.Option(min=4, help="Random orders to average over, for baskets of more than 10 items.")
+        int, option("Random orders to average over, for baskets of more than 10 items.", min=4)
     ] = N_ORDERS,
 ) -> None:
     """Explain why a basket makes an item more or less likely."""

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import numpy as np
 import typer
 
 import dpplearn
@@ -29,6 +28,7 @@ from dpplearn.cli.options import (
     Seed,
     check_exclusive,
     check_target,
+    option,
     some_seed,
 )
 from dpplearn.cli.output import busy, write
@@ -56,21 +56,20 @@ class Quality:
 
     features: Annotated[
         Path | None,
-        typer.Option(
-            "--features",
+        option(
+            "For --learner quality: a CSV or Parquet file with one row per item and columns of numbers and categories. "
+            "Items are in the column item, or else in the first column.",
             metavar="FILE",
-            rich_help_panel=DPPS,
-            help="For --learner quality: a CSV or Parquet file with one row per item and columns of numbers and "
-            "categories. Items are in the column item, or else in the first column.",
+            panel=DPPS,
         ),
     ] = None
     similarity: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "For --learner quality: uniform (default), where all pairs are equally similar; or a CSV or Parquet file "
+            "with the group of each item, or with one row and one column per item. Strengths are fitted.",
             metavar="uniform|FILE",
-            rich_help_panel=DPPS,
-            help="For --learner quality: uniform (default), where all pairs are equally similar; or a CSV or Parquet "
-            "file with the group of each item, or with one row and one column per item. Strengths are fitted.",
+            panel=DPPS,
         ),
     ] = None
 
@@ -94,7 +93,7 @@ class Quality:
 
 
 HoldoutShare = Annotated[
-    float | None, typer.Option("--holdout", metavar="FRACTION", help="Hold out this fraction of DATA to evaluate on.")
+    float | None, option("Hold out this fraction of DATA to evaluate on.", "--holdout", metavar="FRACTION")
 ]
 
 
@@ -104,10 +103,7 @@ class Holdout:
 
     holdout: HoldoutShare = None
     holdout_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--holdout-file", metavar="FILE", help="Write the held-out baskets to a .csv, .parquet or .jsonl file."
-        ),
+        Path | None, option("Write the held-out baskets to a .csv, .parquet or .jsonl file.", metavar="FILE")
     ] = None
 
     def check(self, sources: Sequence[str | Path | None], force: bool) -> None:
@@ -134,11 +130,8 @@ class Holdout:
         if self.holdout_file is None or baskets is None:
             return
         names = {"basket": "basket", "item": "item", **read.named}
-        ids = np.arange(len(baskets)) if baskets.ids is None else np.array(baskets.ids)
-        columns = {names["basket"]: np.repeat(ids, baskets.sizes)}
-        columns[names["item"]] = np.array(baskets.catalogue.labels, dtype=object)[baskets.indices]
-        if "weight" in names:
-            columns[names["weight"]] = np.repeat(baskets.weights, baskets.sizes)
+        table = baskets.to_table()
+        columns = {column: table[name] for name, column in names.items()}
         write_table(columns, self.holdout_file)
 
 
@@ -152,16 +145,11 @@ def fit(
     filter: Filter,
     display: Display,
     start: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL", rich_help_panel=LEARNING, help="Start the first run from this model or checkpoint."
-        ),
+        Path | None, option("Start the first run from this model or checkpoint.", metavar="MODEL", panel=LEARNING)
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Save the best model so far to this file every minute. --start FILE continues from it."
-        ),
+        option("Save the best model so far to this file every minute. --start FILE continues from it.", metavar="FILE"),
     ] = None,
     seed: Seed = None,
     cluster: Cluster = None,

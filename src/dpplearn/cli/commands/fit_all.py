@@ -9,7 +9,7 @@ import typer
 
 import dpplearn
 from dpplearn.cli.learning import Learn
-from dpplearn.cli.options import LEARNING, Cluster, Display, FixedSeed, Force
+from dpplearn.cli.options import LEARNING, Cluster, Display, FixedSeed, Force, option
 from dpplearn.cli.output import write
 from dpplearn.errors import InputError
 from dpplearn.utils.threads import MOST_THREADS
@@ -18,22 +18,17 @@ from dpplearn.utils.threads import MOST_THREADS
 def fit_all(
     prepared: Annotated[Path, typer.Argument(metavar="PREPARED", help="A folder that dpplearn prepare wrote.")],
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Model store to write; an old store is replaced at the end."
-        ),
+        Path, option("Model store to write; an old store is replaced at the end.", "--output", "-o", metavar="FOLDER")
     ],
     learn: Learn,
     display: Display,
-    warm_start: Annotated[
-        bool, typer.Option("--warm-start", rich_help_panel=LEARNING, help="Start from the models in the store.")
-    ] = False,
+    warm_start: Annotated[bool, option("Start from the models in the store.", "--warm-start", panel=LEARNING)] = False,
     seed: FixedSeed = 0,
     processes: Annotated[
-        int | None, typer.Option(min=1, max=MOST_THREADS, help="Number of processes; by default one per core.")
+        int | None, option("Number of processes; by default one per core.", min=1, max=MOST_THREADS)
     ] = None,
     cluster: Cluster = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Fit all categories, also unchanged ones.")] = False,
+    fresh: Annotated[bool, option("Fit all categories, also unchanged ones.", "--fresh")] = False,
     force: Force = False,
 ) -> None:
     """Fit one model per category of prepared baskets.

@@ -11,7 +11,7 @@ import typer
 import dpplearn
 from dpplearn import plots
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import READING, Columns, Display, Force, Model, ReadKnown, check_target, one_of
+from dpplearn.cli.options import READING, Columns, Display, Force, Model, ReadKnown, check_target, one_of, option
 from dpplearn.cli.output import Report, busy, write
 from dpplearn.errors import InputError, OutputExistsError
 from dpplearn.plots.figure import PICTURE, figure_format
@@ -41,17 +41,12 @@ def plot(
             "reliability: calibration on held-out baskets. all: all that are possible, in a folder.",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png or .svg file; a folder for all.")
-    ],
+    output: Annotated[Path, option("A .png or .svg file; a folder for all.", "--output", "-o", metavar="FILE")],
     display: Display,
     top: Annotated[
-        int | None, typer.Option(min=1, help="Number of items of lift (default 50) or of each segment (default 4).")
+        int | None, option("Number of items of lift (default 50) or of each segment (default 4).", min=1)
     ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", rich_help_panel=READING, help="Held-out baskets, for reliability."),
-    ] = None,
+    data: Annotated[str | None, option("Held-out baskets, for reliability.", metavar="FILE", panel=READING)] = None,
     columns: Columns = None,
     force: Force = False,
 ) -> None:

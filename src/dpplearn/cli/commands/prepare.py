@@ -16,8 +16,8 @@ from dpplearn.cli.options import (
     Display,
     FixedSeed,
     Force,
-    Memory,
     named_columns,
+    option,
 )
 from dpplearn.cli.output import write
 from dpplearn.data.files import read_items
@@ -26,32 +26,26 @@ from dpplearn.pipeline.prepared import Prepared
 RULES, SPLIT = "Rules, in this order", "Split"
 
 
-def _rule(help: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=RULES, help=help, **more)
-
-
 @dataclass(frozen=True)
 class Rules:
     """Rules by which items, baskets and categories are dropped, and the split."""
 
     drop: Annotated[
-        list[str] | None, _rule("Drop this item, such as postage, by identifier or name; repeat for more.")
+        list[str] | None,
+        option("Drop this item, such as postage, by identifier or name; repeat for more.", panel=RULES),
     ] = None
     keep_items: Annotated[
-        Path | None, _rule("Keep the items of a file, one per line.", "--keep-items", metavar="FILE")
+        Path | None, option("Keep the items of a file, one per line.", metavar="FILE", panel=RULES)
     ] = None
-    min_size: Annotated[int, _rule("Drop baskets of fewer different items.")] = 5
-    max_size: Annotated[int, _rule("Drop baskets of more different items.")] = 100
-    min_count: Annotated[int, _rule("Drop items in fewer baskets of their category.")] = 100
-    top_items: Annotated[int, _rule("Keep this many items of a category, the most frequent.")] = 100
-    min_items: Annotated[int, _rule("Drop categories of fewer items.")] = 25
-    min_baskets_per_item: Annotated[float, _rule("Drop categories of fewer baskets per item.")] = 2
-    train: Annotated[
-        float, typer.Option(rich_help_panel=SPLIT, help="Fraction of the baskets to train on; 1 for no test baskets.")
-    ] = 0.7
+    min_size: Annotated[int, option("Drop baskets of fewer different items.", panel=RULES)] = 5
+    max_size: Annotated[int, option("Drop baskets of more different items.", panel=RULES)] = 100
+    min_count: Annotated[int, option("Drop items in fewer baskets of their category.", panel=RULES)] = 100
+    top_items: Annotated[int, option("Keep this many items of a category, the most frequent.", panel=RULES)] = 100
+    min_items: Annotated[int, option("Drop categories of fewer items.", panel=RULES)] = 25
+    min_baskets_per_item: Annotated[float, option("Drop categories of fewer baskets per item.", panel=RULES)] = 2
+    train: Annotated[float, option("Fraction of the baskets to train on; 1 for no test baskets.", panel=SPLIT)] = 0.7
     split_time: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", rich_help_panel=SPLIT, help="Train on baskets before, test on the rest."),
+        str | None, option("Train on baskets before, test on the rest.", metavar="TIME", panel=SPLIT)
     ] = None
 
     def options(self) -> dict[str, Any]:
@@ -76,22 +70,21 @@ def prepare(
         ),
     ] = None,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FOLDER", help="The folder to write; an old one is replaced at the end."
-        ),
+        Path, option("The folder to write; an old one is replaced at the end.", "--output", "-o", metavar="FOLDER")
     ] = Path("prepared"),
     columns: Columns = None,
     names: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "A table of items with their names, which replace identifiers; --columns name=COLUMN.",
             metavar="FILE",
-            rich_help_panel=READING,
-            help="A table of items with their names, which replace identifiers; --columns name=COLUMN.",
+            panel=READING,
         ),
     ] = None,
     seed: FixedSeed = 0,
-    memory: Memory = None,
+    memory: Annotated[
+        str | None, option("Memory to use, such as 4GB; by default half of what is free.", metavar="SIZE")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Turn raw orders into training and test baskets per category.

@@ -21,8 +21,8 @@ from dpplearn.cli.options import (
     Unknown,
     check_exclusive,
     check_target,
-    choice,
     named_columns,
+    option,
 )
 from dpplearn.cli.output import Report, write
 from dpplearn.data.catalogue import Catalogue, Label
@@ -42,22 +42,19 @@ def recommend(
     ],
     display: Display,
     items: Items = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of items to recommend.")] = 5,
-    allow: Annotated[
-        list[str] | None, typer.Option(help="Recommend only this item; repeat for more. By default all.")
-    ] = None,
-    deny: Annotated[list[str] | None, typer.Option(help="Never recommend this item; repeat for more.")] = None,
+    k: Annotated[int, option("Number of items to recommend.", "-k", min=1)] = 5,
+    allow: Annotated[list[str] | None, option("Recommend only this item; repeat for more. By default all.")] = None,
+    deny: Annotated[list[str] | None, option("Never recommend this item; repeat for more.")] = None,
     order: Annotated[
         str,
-        choice(
-            ORDERS,
-            help="Rank by score, P(basket with the item) / P(basket); or blend item-to-item into the ranking, with the "
+        option(
+            "Rank by score, P(basket with the item) / P(basket); or blend item-to-item into the ranking, with the "
             "weight that fit found.",
+            known=ORDERS,
         ),
     ] = "score",
     baskets: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Recommend for every basket of a file, a pattern or a folder."),
+        str | None, option("Recommend for every basket of a file, a pattern or a folder.", metavar="FILE")
     ] = None,
     output: TableOutput = None,
     columns: Columns = None,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import numpy as np
-import typer
 
 import dpplearn
-from dpplearn.cli.options import Display, Model, Seed, some_seed
+from dpplearn.cli.options import Display, Model, Seed, option, some_seed
 from dpplearn.cli.output import Report, write
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import whole_number
@@ -21,10 +20,8 @@ BATCH_SIZE = 3200  # sets between two updates of the progress
 def sample(
     model: Model,
     display: Display,
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of sets.")] = 10,
-    k: Annotated[
-        int | None, typer.Option("-k", min=0, help="Items per set; by default the size is random, too.")
-    ] = None,
+    n: Annotated[int, option("Number of sets.", "-n", min=1)] = 10,
+    k: Annotated[int | None, option("Items per set; by default the size is random, too.", "-k", min=0)] = None,
     seed: Seed = None,
 ) -> None:
     """Draw random sets from a model."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import dpplearn
 from dpplearn.cli.errors import UsageError
 from dpplearn.cli.options import (
@@ -18,18 +16,16 @@ from dpplearn.cli.options import (
     ReadKnown,
     TableOutput,
     check_target,
-    choice,
+    option,
 )
 from dpplearn.cli.output import Report, busy, write
 from dpplearn.data.times import PERIODS
 from dpplearn.data.writing import check_format, write_table
 
 Lengths = Annotated[
-    list[int] | None,
-    typer.Option("-k", min=1, help="Number of recommendations; repeat for more. By default 5, 10 and 20."),
+    list[int] | None, option("Number of recommendations; repeat for more. By default 5, 10 and 20.", "-k", min=1)
 ]
-
-AllBaskets = Annotated[bool, typer.Option("--all", help="Evaluate all baskets, not a sample of 10,000.")]
+AllBaskets = Annotated[bool, option("Evaluate all baskets, not a sample of 10,000.", "--all")]
 
 
 def score(
@@ -38,16 +34,12 @@ def score(
     read: ReadKnown,
     display: Display,
     against: Annotated[
-        list[Path] | None,
-        typer.Option("--against", metavar="MODEL", help="Another model to compare with; repeat for more."),
+        list[Path] | None, option("Another model to compare with; repeat for more.", metavar="MODEL")
     ] = None,
     train: Annotated[
-        str | None,
-        typer.Option(
-            "--train", metavar="FILE", help="Training baskets of the baselines; by default the counts in MODEL."
-        ),
+        str | None, option("Training baskets of the baselines; by default the counts in MODEL.", metavar="FILE")
     ] = None,
-    by: Annotated[str | None, choice(PERIODS, help="Also print the means of each period; needs times.")] = None,
+    by: Annotated[str | None, option("Also print the means of each period; needs times.", known=PERIODS)] = None,
     output: TableOutput = None,
     k: Lengths = None,
     seed: FixedSeed = 0,

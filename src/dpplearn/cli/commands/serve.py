@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import Display
+from dpplearn.cli.options import Display, option
 from dpplearn.errors import InputError
 
 ACCESS = "Access"
@@ -22,31 +22,24 @@ def serve(
         ),
     ],
     display: Display,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of processes.")] = 1,
+    host: Annotated[str, option("The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, option("The port; 0 for a free one.", min=0, max=65535)] = 8000,
+    workers: Annotated[int, option("Number of processes.", min=1, max=64)] = 1,
     key_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", rich_help_panel=ACCESS, help="File of keys, one per line; clients must send one of them."
-        ),
+        option("File of keys, one per line; clients must send one of them.", metavar="FILE", panel=ACCESS),
     ] = None,
-    no_key: Annotated[
-        bool, typer.Option("--no-key", rich_help_panel=ACCESS, help="Allow other machines to connect without a key.")
-    ] = False,
+    no_key: Annotated[bool, option("Allow other machines to connect without a key.", "--no-key", panel=ACCESS)] = False,
     cors: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ORIGIN",
-            rich_help_panel=ACCESS,
-            help="Allow pages of this origin, such as https://shop.example; repeat for more.",
+        option(
+            "Allow pages of this origin, such as https://shop.example; repeat for more.", metavar="ORIGIN", panel=ACCESS
         ),
     ] = None,
     max_cost: Annotated[
-        float, typer.Option(min=0.001, help="CPU-seconds that one request may take; more expensive ones are rejected.")
+        float, option("CPU-seconds that one request may take; more expensive ones are rejected.", min=0.001)
     ] = 0.5,
-    log_baskets: Annotated[bool, typer.Option("--log-baskets", help="Log requests with their items.")] = False,
-    poll: Annotated[float, typer.Option(min=0.05, help="Seconds between checks whether models were replaced.")] = 1.0,
+    log_baskets: Annotated[bool, option("Log requests with their items.", "--log-baskets")] = False,
 ) -> None:
     """Serve models over HTTP, with web pages.
 
@@ -70,7 +63,6 @@ def serve(
         origins=tuple(cors or ()),
         log_baskets=log_baskets,
         quiet=display.quiet,
-        poll_seconds=poll,
     )
     try:
         run(settings, Address(host, port), workers)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import dpplearn
 from dpplearn.cli.commands.fit import Holdout, HoldoutShare, leave_interrupted, save_model
 from dpplearn.cli.errors import INTERRUPTS
 from dpplearn.cli.learning import MaxSeconds
-from dpplearn.cli.options import Data, Display, Force, Model, ModelOutput, Read, Seed, check_target, some_seed
+from dpplearn.cli.options import Data, Display, Force, Model, ModelOutput, Read, Seed, check_target, option, some_seed
 from dpplearn.cli.output import busy, write
 from dpplearn.data.readers import read_baskets
 from dpplearn.models.model_file import MODEL_FILE
@@ -24,18 +22,15 @@ def update(
     display: Display,
     old: Annotated[
         str | None,
-        typer.Option(
-            "--old",
-            metavar="FILE",
-            help="The training baskets of MODEL, if available; otherwise sets drawn from it replace them.",
+        option(
+            "The training baskets of MODEL, if available; otherwise sets drawn from it replace them.", metavar="FILE"
         ),
     ] = None,
     forget: Annotated[
-        float, typer.Option(min=0, max=1, metavar="FRACTION", help="Fraction of the weight of old baskets to remove.")
+        float, option("Fraction of the weight of old baskets to remove.", min=0, max=1, metavar="FRACTION")
     ] = 0.0,
     half_life: Annotated[
-        str | None,
-        typer.Option(metavar="90d", help="The weight of a basket halves after this time (h, d or w); needs times."),
+        str | None, option("The weight of a basket halves after this time (h, d or w); needs times.", metavar="90d")
     ] = None,
     holdout: HoldoutShare = None,
     max_seconds: MaxSeconds = None,
