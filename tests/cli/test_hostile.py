@@ -25,7 +25,7 @@ ARGUMENTS = {
     "MODEL": ["m", "x"],
     "DATA": ["b.csv", "b.txt"],
     "KIND": ["sizes", "all", "lift"],
-    "[ORDERS]...": ["b.csv"],
+    "ORDERS": ["b.csv"],
 }
 QUICK = {"fit": ["--max-iter", "2", "-q"], "sample": ["-n", "3"], "fit-all": ["-q"], "prepare": ["-q"]}
 # A service that starts would not end, and workers of a cluster take seconds.

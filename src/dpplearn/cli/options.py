@@ -52,7 +52,7 @@ Data = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that dpplearn fit wrote.")]
 Items = Annotated[
-    list[str] | None, typer.Argument(metavar="[ITEM]...", help="Items of the basket; none for the empty basket.")
+    list[str] | None, typer.Argument(metavar="ITEM", help="Items of the basket; none for the empty basket.")
 ]
 ModelOutput = Annotated[
     Path, option("The model file to write; an old one is replaced.", "--output", "-o", metavar="FILE")

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints
 from dpplearn.models.model import SetModel
 from dpplearn.models.relations import MANY_ITEMS, RelatedPairs, pair_table, related_pairs
 from dpplearn.service import schemas
@@ -18,7 +17,6 @@ from dpplearn.service.loader import ServedModel, ServedStore
 MAX_ITEMS = 200  # most likely items, whose pairs are in the calibration
 MAX_MAP_ITEMS = 24  # items of the map, those of the strongest pairs
 MAX_PAIRS = 12  # pairs named of each kind
-MAX_LIFT = 4.0  # in the order of the map, larger lifts count as this
 N_BINS = 10
 MEASURES = ("log_likelihood", "independent", "gain", "percentile_rank", "n_baskets", "baselines")
 
@@ -67,25 +65,11 @@ def _analysis(source: OneModel) -> schemas.ModelAnalysis:
 
 
 def _lift_map(model: SetModel, pairs: RelatedPairs) -> schemas.LiftMap:
-    """Return the lifts among the items of the strongest pairs, of both kinds in turn."""
+    """Return the lifts among the items of the strongest pairs, of both kinds in turn. Pairs are neighbours."""
     in_turn = [each for both in zip_longest(*pairs) for each in both if each is not None]
     labels = list(dict.fromkeys(label for pair in in_turn for label in (pair.first, pair.second)))[:MAX_MAP_ITEMS]
     items = model.catalogue.positions(labels)
-    lift = pair_table(model.distribution, items, items).lift
-    order = _substitutes_adjacent(lift)
-    return schemas.LiftMap(items=[labels[i] for i in order], lift=lift[np.ix_(order, order)].tolist())
-
-
-def _substitutes_adjacent(lift: Floats) -> Ints:
-    """Return an order of items in which substitutes are neighbours, by hierarchical clustering."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-    from scipy.spatial.distance import squareform
-
-    if len(lift) < 3:
-        return np.arange(len(lift))
-    distance = np.clip((lift + lift.T) / 2, 0, MAX_LIFT)
-    np.fill_diagonal(distance, 0)
-    return np.asarray(leaves_list(linkage(squareform(distance, checks=False), "average")), dtype=np.int64)
+    return schemas.LiftMap(items=labels, lift=pair_table(model.distribution, items, items).lift.tolist())
 
 
 def _calibration(served: ServedModel) -> schemas.Calibration | None:

@@ -156,12 +156,8 @@ class RequestLog:
         self._metrics.requests.labels(route, method, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         if LOGGER.isEnabledFor(logging.INFO):
-            fields = {"id": identifier, "method": method, "path": scope["path"][:MAX_PATH], "status": status}
-            fields |= {"ms": round(1000 * seconds, 3), **scope["noted"]}
-            # Built by hand: finding the line of code that logs would take longer than the rest.
-            record = logging.LogRecord(LOGGER.name, logging.INFO, "", 0, "request", (), None)
-            record.fields = fields
-            LOGGER.handle(record)
+            about = {"id": identifier, "method": method, "path": scope["path"][:MAX_PATH], "status": status}
+            log_event("request", **about, ms=round(1000 * seconds, 3), **scope["noted"])
 
 
 class Metrics:

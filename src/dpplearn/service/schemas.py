@@ -265,7 +265,7 @@ class Pair(Part):
 
 
 class LiftMap(Part):
-    """Lifts between items, ordered so that substitutes are neighbours."""
+    """Lifts among the items of the strongest pairs, which are neighbours."""
 
     items: list[Item]
     lift: list[list[Number]]

@@ -20,7 +20,7 @@ def add_items(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A model file, or with --category a store of dpplearn fit-all.")
     ],
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The new items.")],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM", help="The new items.")],
     display: Display,
     output: Annotated[Path | None, option("The model file to write.", "--output", "-o", metavar="FILE")] = None,
     category: Annotated[

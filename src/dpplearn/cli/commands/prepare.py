@@ -64,7 +64,7 @@ def prepare(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ORDERS]...",
+            metavar="ORDERS",
             help="Files, folders or patterns: CSV, Parquet or JSON lines, one row per basket and item; text may be "
             "gzipped.",
         ),
