@@ -164,3 +164,15 @@ def test_the_held_out_part_is_written_and_can_be_scored(few_orders: Path, tmp_pa
     for wrong in ([*fit, "--holdout-file", part], [*fit, "--holdout", 0.25, "--holdout-file", part]):
         assert run(*wrong).returncode == 2  # without --holdout; over an existing file
     assert run(*fit, "--holdout", 0.25, "--holdout-file", few_orders, "--force").returncode == 2  # over the data
+
+
+def test_held_out_baskets_keep_the_names_of_their_columns_and_their_times(tmp_path: Path) -> None:
+    rows = [f"{n},{item},2026-{1 + n % 12:02}-03" for n in range(40) for item in "ab"[: 1 + n % 2]]
+    (tmp_path / "b.csv").write_text("\n".join(["order,sku,day", *rows]))
+    columns = ("--columns", "basket=order,item=sku,time=day")
+    part, fit = tmp_path / "test.csv", ("fit", tmp_path / "b.csv", "-o", tmp_path / "m", "--max-iter", 1, "--seed", 0)
+    answer(*fit, "--holdout", 0.5, "--holdout-file", part, *columns)
+    _, test = dl.read_baskets(tmp_path / "b.csv", basket="order", item="sku", time="day").split(0.5, rng=0)
+    written = dl.read_baskets(part, basket="order", item="sku", time="day")
+    assert dict(zip(written.ids, written.times, strict=True)) == dict(zip(test.ids, test.times, strict=True))
+    assert answer("score", tmp_path / "m", part, *columns, "--by", "month")["over_time"]
