@@ -7,7 +7,6 @@ An experiment is a function that takes a `Source` and a `Trial` and returns one 
 from __future__ import annotations
 
 import time
-import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,23 +28,12 @@ MAX_ITER = 10_000  # out of reach: the tolerance ends every run
 GREEDY_SIZE = 10
 ZERO_EIGENVALUE = 1e-10  # EM's eigenvalues approach zero without reaching it
 
-# Sizes (n, N, k) for the cost of an iteration. In each series one of them grows.
-COST_SIZES = {
-    "n": [(n, 60, 5) for n in (250, 500, 1000, 2000)],
-    "N": [(20, N, 20) for N in (50, 100, 200, 400, 800, 1600)],
-    "k": [(50, 200, k) for k in (5, 10, 20, 40, 80, 160)],
-}
-REPEATS = 3  # timings, of which the shortest counts
-
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
 
 
 class Trial(NamedTuple):
-    """One trial of an experiment.
-
-    `category` is a series of COST_SIZES in iteration_cost, where `number` is a place in it, and a run in authors.
-    """
+    """One trial of an experiment. `category` is a recorded run in the experiment authors."""
 
     experiment: str
     category: str
@@ -54,17 +42,16 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """The number of trials per category, and the largest problem that is timed."""
+    """The number of trials per category."""
 
     trials: int
     small_tol: int
     textbook: int
     textbook_2N: int
-    largest_cost: float  # of the iterations that are timed, as n N³
 
 
-FULL = Scale(25, 10, 2, 5, float("inf"))
-QUICK = Scale(3, 3, 1, 1, 50 * 200**3)
+FULL = Scale(25, 10, 2, 5)
+QUICK = Scale(3, 3, 1, 1)
 QUICK_CATEGORIES = ("strollers", "safety", "carseats", "furniture")
 
 
@@ -211,31 +198,6 @@ def unchecked_log_likelihood(K: Floats, baskets: Baskets) -> float:
         return float(np.average(np.log(np.abs(determinants)), weights=data.weights))
 
 
-def iteration_cost(source: Source, trial: Trial) -> Row:
-    """Time the loop over the examples in one iteration of each printed algorithm, on random sets of one size."""
-    n, N, k = COST_SIZES[trial.category][trial.number]
-    rng = source.rng("growth", trial.category, n, N, k)
-    X = rng.standard_normal((N, N)) / np.sqrt(N)
-    kernel = SpectralDPP.from_L(X @ X.T)
-    lam, V, K = kernel.eigenvalues, kernel.eigenvectors, kernel.K
-    sets = [rng.choice(N, k, replace=False) for _ in range(n)]
-    weights = np.ones(n)
-
-    def em_examples() -> None:
-        textbook.eigenvalue_update(V, lam, sets, weights)
-        textbook.eigenvector_gradient(V, lam, sets, weights)
-        textbook.log_likelihood(V, lam, sets, weights)
-
-    def ka_examples() -> None:
-        textbook.kernel_gradient(K, sets, weights)
-        textbook.log_likelihood_of_K(K, sets, weights)
-
-    row: Row = {"size": {"n": n, "N": N, "k": k}[trial.category]}
-    for name, work in {"em": em_examples, "ka": ka_examples}.items():
-        row[f"{name}_seconds"] = min(timeit.repeat(work, repeat=REPEATS, number=1))
-    return row
-
-
 def authors_run(source: Source, trial: Trial) -> Row:
     """Repeat a recorded run of the authors' program, on its split and from its initial kernel."""
     with np.load(source.authors_runs[trial.category]) as run:
@@ -268,7 +230,6 @@ EXPERIMENTS: dict[str, Callable[[Source, Trial], Row]] = {
     "wishart_textbook": partial(run_textbook, init="wishart"),
     "moments_textbook": partial(run_textbook, init="moments"),
     "moments_2N_textbook": partial(run_textbook, init="moments_2N"),
-    "iteration_cost": iteration_cost,
     "authors": authors_run,
 }
 
@@ -293,10 +254,4 @@ def plan(source: Source, categories: Sequence[str], scale: Scale) -> list[Trial]
         for category in categories
     ]
     authors = [Trial("authors", name) for name in source.authors_runs if name.split("_")[0] in categories]
-    costs = [
-        Trial("iteration_cost", series, number)
-        for series, sizes in COST_SIZES.items()
-        for number, (n, N, _) in enumerate(sizes)
-        if n * N**3 <= scale.largest_cost
-    ]
-    return [*costs, *on_registries, *authors]
+    return [*on_registries, *authors]

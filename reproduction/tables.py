@@ -16,7 +16,6 @@ from reproduction.experiments import Row
 from reproduction.run import Results
 
 ESCAPED = 0.9  # K-Ascent left the diagonal if its off-diagonal share is at least this fraction of EM's
-COST_EXPONENTS = {"n": {"em": 1, "ka": 1}, "N": {"em": 1, "ka": 3}, "k": {"em": 2, "ka": 0}}  # O(nNk²) and O(nN³)
 GREEDY_CATEGORY = "safety"
 NAME_WIDTH = 33  # two names fit into a line of 80 columns
 GAIN = "100·(EM − KA)/|KA| of the test log-likelihood"
@@ -52,7 +51,6 @@ def all_tables(results: Results) -> list[Table]:
         "wishart_small_tol": small_tolerance,
         "moments_2N": moments_2N,
         "wishart_textbook": runtime,
-        "iteration_cost": iteration_cost,
         "authors": authors,
     }
     tables = [make(results) for experiment, make in makers.items() if results[experiment]]
@@ -261,26 +259,6 @@ def runtime(results: Results) -> Table:
 
 def runtime_ratio(rows: Iterable[Row]) -> float:
     return median(row["ka_seconds"] / row["em_seconds"] for row in rows)
-
-
-def iteration_cost(results: Results) -> Table:
-    lines = []
-    for series, rows in by_category(results["iteration_cost"]).items():
-        sizes = [row["size"] for row in rows]
-        line = [f"{series} from {sizes[0]} to {sizes[-1]}"]
-        for model, paper in COST_EXPONENTS[series].items():
-            times = [row[f"{model}_seconds"] for row in rows]
-            line += [str(paper), exponent(sizes, times), exponent(sizes[-2:], times[-2:])]
-        lines.append(line)
-    text = (
-        "Exponents of the time of the loop over the examples: stated in the paper, over all sizes, over the last two."
-    )
-    header = ["size", "EM: paper", "all", "last", "KA: paper", "all", "last"]
-    return Table("Cost of an iteration of the printed algorithms", text, header, lines)
-
-
-def exponent(sizes: Sequence[int], times: Sequence[float]) -> str:
-    return number(np.polyfit(np.log(sizes), np.log(times), 1)[0]) if len(sizes) > 1 else "–"
 
 
 def greedy_sets(results: Results) -> Iterator[Table]:

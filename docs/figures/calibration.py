@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpplearn.plots import reliability_diagram, reliability_of
+from dpplearn import evaluate
+from dpplearn.plots import reliability_diagram
 from figures.shop import mixture, registries
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(theme: str) -> Figure:
-    figure = reliability_diagram(reliability_of(mixture(), registries()[1]))
+    found = evaluate(mixture(), registries()[1], tasks=("given_one",)).reliability
+    figure = reliability_diagram({name: tables["given_one"] for name, tables in found.items()})
     figure.set_size_inches(6.4, 4.6)
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -45,31 +45,17 @@ def test_the_learning_curve_shows_training_validation_and_independent_items(fitt
 def test_the_spectrum_shows_every_eigenvalue_and_the_sizes() -> None:
     V = np.linalg.qr(np.random.default_rng(1).standard_normal((6, 6)))[0]
     dpp = dl.DPP(SpectralDPP(np.array([1e-5, 0.3, 1 - 1e-5, 0.0, 1.0, 1e-12]), V))
-    left, right = plots.spectrum(dpp).axes
-    inside, low, high = (dict(zip(*line.get_data(), strict=True)) for line in left.lines)
+    (axes,) = plots.spectrum(dpp).axes
+    inside, low, high = (dict(zip(*line.get_data(), strict=True)) for line in axes.lines)
     assert inside == {2: 1 - 1e-5, 3: 0.3, 4: 1e-5}
     assert (list(low), list(high)) == ([5, 6], [1])
-    bottom, top = left.get_ylim()
-    assert all(bottom < value < top for line in left.lines for value in line.get_ydata())
-    heights = [bar.get_height() for bar in right.patches]
+    bottom, top = axes.get_ylim()
+    assert all(bottom < value < top for line in axes.lines for value in line.get_ydata())
+    (axes,) = plots.sizes(dpp).axes
+    heights = [bar.get_height() for bar in axes.patches]
     np.testing.assert_allclose(heights, dpp.size_distribution[: len(heights)])
     assert sum(heights) > 0.99
-    assert right.lines[0].get_xdata()[0] == pytest.approx(dpp.expected_size)
-
-
-def test_the_reliability_of_a_plot_is_that_of_an_evaluation(fitted: dl.DPP) -> None:
-    test = dl.datasets.make_registries("safety", 200, rng=1)
-    evaluated = dl.evaluate(fitted, test).reliability
-    found = plots.reliability_of(fitted, test)
-    assert list(found) == ["model", "independent items"]
-    for name, each in found.items():
-        expected = evaluated[name]["given_one"]
-        np.testing.assert_allclose(
-            [astuple(row) for row in each.rows], [astuple(row) for row in expected.rows], rtol=1e-9
-        )
-        assert each.error == pytest.approx(expected.error)
-    bare = plots.reliability_of(dl.DPP(fitted.kernel, fitted.items), test)
-    assert bare["model"].error == pytest.approx(found["model"].error)
+    assert axes.lines[0].get_xdata()[0] == pytest.approx(dpp.expected_size)
 
 
 def test_the_reliability_diagram_shows_shares_and_intervals_and_zero_at_the_edge() -> None:
@@ -145,21 +131,6 @@ def test_the_command_draws_every_kind_and_says_what_it_could_not_draw(fitted: dl
 
 
 BASKETS = dl.Baskets.from_lists([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"], ["bib"], [], []] * 10)
-
-
-def test_weights_are_drawn_largest_first_with_their_intervals_beside_the_strengths() -> None:
-    found = dl.fit_quality(BASKETS).quality
-    left, right = plots.quality_weights(found).axes
-    named = {label.get_text(): at for label, at in zip(left.get_yticklabels(), left.get_yticks(), strict=True)}
-    drawn = {row.name: row.weight for row in found.rows}
-    weights = [drawn[name] for name in sorted(named, key=named.__getitem__)]
-    np.testing.assert_allclose(weights, sorted(drawn.values()), atol=1e-9)  # equal weights in any order
-    points = left.containers[0].lines[0].get_xdata()
-    np.testing.assert_allclose(np.sort(points), np.sort(found.weights))
-    bars = left.containers[0].lines[2][0].get_segments()
-    assert {round(bar[0][0], 9) for bar in bars} == {round(row.low, 9) for row in found.rows}
-    assert [label.get_text() for label in right.get_yticklabels()] == ["uniform"]
-    assert len(plots.quality_weights(found, top=1).axes[0].get_yticklabels()) == 1
 
 
 def test_marginals_show_the_weighted_draws_and_their_median() -> None:

@@ -126,12 +126,10 @@ def test_names_are_never_mathematics(tmp_path: Path) -> None:
         assert model.items[0] in (tmp_path / "names.svg").read_text()
 
 
-def test_sizes_curve_and_reliability_are_for_mixtures_too(mixture: dl.Mixture, orders: dl.Baskets) -> None:
+def test_sizes_and_curve_are_for_mixtures_too(mixture: dl.Mixture, orders: dl.Baskets) -> None:
     heights = [bar.get_height() for bar in plots.sizes(mixture).axes[0].patches]
     np.testing.assert_allclose(heights, mixture.size_distribution[: len(heights)])
     curve, alone, independent = plots.learning_curve(mixture).axes[0].lines
     assert len(curve.get_ydata()) == len(mixture.training.history)
     assert alone.get_ydata()[0] == pytest.approx(mixture.log_likelihood(orders), abs=1e-9)
     assert independent.get_ydata()[0] == mixture.learned.independent_log_likelihood
-    found = plots.reliability_of(mixture, orders)
-    assert list(found) == ["model", "independent items"]

@@ -18,9 +18,9 @@ from reproduction.figures import write_figures
 from reproduction.run import Results, read_results, read_rows, reproduce, write_rows
 from reproduction.tables import all_tables, gain, quartiles
 
-SMALL = Scale(trials=2, small_tol=1, textbook=1, textbook_2N=1, largest_cost=20 * 50**3)
+SMALL = Scale(trials=2, small_tol=1, textbook=1, textbook_2N=1)
 RunOne = Callable[[Trial], Row]
-N_TRIALS = 1 + 1 + 1 + 1 + 1 + 2 + 2 + 2 + 1 + 1  # on one category
+N_TRIALS = 1 + 1 + 1 + 1 + 2 + 2 + 2 + 1 + 1  # on one category
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_a_small_run_on_generated_registries_writes_tables_and_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["--quick", "--generated", "-o", str(tmp_path / "out"), "--processes", "1"]
-    quick = Scale(1, 1, 0, 0, 20 * 50**3)
+    quick = Scale(1, 1, 0, 0)
     assert main(command, quick, ["safety"]) == 0
     first = capsys.readouterr()
     assert "| safety " in first.out

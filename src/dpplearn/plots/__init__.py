@@ -1,4 +1,4 @@
-"""Plots: training curve, spectrum, sizes, lift, segments, reliability diagram, quality weights and posteriors.
+"""Plots: training curve, spectrum, sizes, lift, segments, reliability diagram, posterior.
 
 Every function draws into `figure` or into a new matplotlib figure, and returns it. pyplot is not used, so nothing is
 displayed by itself. A notebook displays the returned figure.
@@ -7,17 +7,15 @@ displayed by itself. A notebook displays the returned figure.
 from dpplearn.plots.figure import write_figure
 from dpplearn.plots.heatmap import lift, segments
 from dpplearn.plots.kernel import sizes, spectrum
-from dpplearn.plots.posterior import marginals, quality_weights
-from dpplearn.plots.reliability import reliability_diagram, reliability_of
+from dpplearn.plots.posterior import marginals
+from dpplearn.plots.reliability import reliability_diagram
 from dpplearn.plots.training import learning_curve
 
 __all__ = [
     "learning_curve",
     "lift",
     "marginals",
-    "quality_weights",
     "reliability_diagram",
-    "reliability_of",
     "segments",
     "sizes",
     "spectrum",

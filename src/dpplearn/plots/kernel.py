@@ -12,7 +12,6 @@ from dpplearn.models.model import SetModel
 from dpplearn.plots.figure import MODEL, OTHER, integer_axis, new_figure, styled
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 EDGE = 1e-8  # eigenvalues closer than this to 0 or 1 are drawn at the edge
@@ -20,7 +19,7 @@ MIN_HEIGHT = 1 / 500  # of the highest bar; smaller bars at the end are left out
 
 
 def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
-    """Plot the eigenvalues of K, largest first, on a log-odds scale, and the distribution of the size of a set.
+    """Plot the eigenvalues of K, largest first, on a log-odds scale.
 
     Parameters
     ----------
@@ -36,31 +35,30 @@ def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
     --------
     >>> import dpplearn as dl
     >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-    >>> [axes.get_ylabel() for axes in spectrum(dpp).axes]
-    ['eigenvalue (log-odds scale)', 'probability']
+    >>> spectrum(dpp).axes[0].get_ylabel()
+    'eigenvalue (log-odds scale)'
     """
     if not hasattr(dpp, "kernel"):
         raise InputError(f"spectrum needs a DPP, got a {type(dpp).__name__}; use 'sizes', or fit a DPP (fit_dpp)")
     lam = np.sort(dpp.kernel.eigenvalues)[::-1]
     drawn = np.clip(lam, EDGE, 1 - EDGE)
     with styled():
-        figure = figure or new_figure(9.4, 3.8)
-        left, right = figure.subplots(1, 2)
-        left.set_yscale("logit")
+        figure = figure or new_figure(5.4, 3.8)
+        axes = figure.subplots()
+        axes.set_yscale("logit")
         low, high = drawn.min(), drawn.max()  # a factor of 2 in the odds is left free on either side
-        left.set_ylim(float(low / (low + 2 * (1 - low))), float(2 * high / (2 * high + 1 - high)))
+        axes.set_ylim(float(low / (low + 2 * (1 - low))), float(2 * high / (2 * high + 1 - high)))
         inside = np.flatnonzero((lam >= EDGE) & (lam <= 1 - EDGE))
-        left.plot(inside + 1, lam[inside], "o", color=MODEL, ms=3)
+        axes.plot(inside + 1, lam[inside], "o", color=MODEL, ms=3)
         for beyond, marker, limit in ((lam < EDGE, "v", 0), (lam > 1 - EDGE, "^", 1)):
             at = np.flatnonzero(beyond)
             if len(at):
                 label = f"{len(at)} within {EDGE:g} of {limit}"
-                left.plot(at + 1, drawn[at], marker, color=OTHER, ms=4, label=label)
-                left.legend(loc="upper right")
-        left.set_xlabel(f"{len(lam)} eigenvalues of K, largest first")
-        left.set_ylabel("eigenvalue (log-odds scale)")
-        integer_axis(left)
-        _sizes(right, dpp)
+                axes.plot(at + 1, drawn[at], marker, color=OTHER, ms=4, label=label)
+                axes.legend(loc="upper right")
+        axes.set_xlabel(f"{len(lam)} eigenvalues of K, largest first")
+        axes.set_ylabel("eigenvalue (log-odds scale)")
+        integer_axis(axes)
     return figure
 
 
@@ -84,19 +82,16 @@ def sizes(model: SetModel, figure: Figure | None = None) -> Figure:
     >>> sizes(dpp).axes[0].get_xlabel()
     'items in a set'
     """
-    with styled():
-        figure = figure or new_figure(5.4, 3.8)
-        _sizes(figure.subplots(), model)
-    return figure
-
-
-def _sizes(axes: Axes, model: SetModel) -> None:
     p = model.size_distribution
     shown = p[: np.flatnonzero(p > p.max() * MIN_HEIGHT).max() + 2]
-    axes.bar(np.arange(len(shown)), shown, color=MODEL)
-    axes.axvline(model.expected_size, color=OTHER, lw=1.2, label=f"mean {model.expected_size:.2f}")
-    axes.set_xlabel("items in a set")
-    axes.set_ylabel("probability")
-    integer_axis(axes)
-    axes.margins(y=0.15)  # room for the legend
-    axes.legend(loc="upper right")
+    with styled():
+        figure = figure or new_figure(5.4, 3.8)
+        axes = figure.subplots()
+        axes.bar(np.arange(len(shown)), shown, color=MODEL)
+        axes.axvline(model.expected_size, color=OTHER, lw=1.2, label=f"mean {model.expected_size:.2f}")
+        axes.set_xlabel("items in a set")
+        axes.set_ylabel("probability")
+        integer_axis(axes)
+        axes.margins(y=0.15)  # room for the legend
+        axes.legend(loc="upper right")
+    return figure

@@ -1,4 +1,4 @@
-"""Parameters with their uncertainty: quality weights and posterior marginals."""
+"""Posterior of the parameters of a kernel."""
 
 from __future__ import annotations
 
@@ -6,65 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpplearn.errors import whole_number
 from dpplearn.learners.posterior import Posterior
-from dpplearn.learners.quality.weights import QualityWeights, Weight
 from dpplearn.plots.figure import INDEPENDENT, MODEL, names, new_figure, styled, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DEFAULT_WEIGHTS = 30
 COLUMNS, BINS = 3, 40  # of the histograms
 TAIL = 0.002  # share of the draws that a histogram leaves out at either end
-
-
-def quality_weights(weights: QualityWeights, top: int | None = None, figure: Figure | None = None) -> Figure:
-    """Plot quality weights with 95 % intervals, largest first, and the strengths of similarities.
-
-    Parameters
-    ----------
-    weights : QualityWeights
-        `quality` of a fit.
-    top : int, default 30
-        Number of weights.
-    figure : matplotlib.figure.Figure, optional
-        Figure to draw into. Default: a new one.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Examples
-    --------
-    >>> import dpplearn as dl
-    >>> fit = dl.fit_quality([["cot"], ["crib"], ["cot", "bib"], ["crib", "bib"]] * 10)
-    >>> [label.get_text() for label in quality_weights(fit.quality).axes[1].get_yticklabels()]
-    ['uniform']
-    """
-    top = whole_number("top", DEFAULT_WEIGHTS if top is None else top, 1)
-    rows, strengths = sorted(weights.rows, key=lambda row: -row.weight)[:top], weights.strength_rows
-    with styled():
-        figure = figure or new_figure(9.4 if strengths else 6.4, 1.2 + 0.22 * max(len(rows), len(strengths)))
-        left, *right = figure.subplots(1, 1 + bool(strengths), squeeze=False)[0]
-        _intervals(left, rows, "weight in log-odds, with 95% interval")
-        left.axvline(0, color=INDEPENDENT, lw=0.8)
-        for axes in right:
-            _intervals(axes, strengths, "strength of similarity")
-            axes.set_xlim(-0.02, 1.02)
-        title(figure, "Quality weights, largest first")
-    return figure
-
-
-def _intervals(axes: Axes, rows: list[Weight], label: str) -> None:
-    places = np.arange(len(rows))[::-1]
-    values = np.array([row.weight for row in rows])
-    errors = np.nan_to_num([(row.weight - row.low, row.high - row.weight) for row in rows]).reshape(-1, 2).T
-    axes.errorbar(values, places, xerr=np.maximum(errors, 0), fmt="o", color=MODEL, ms=3, lw=1)
-    axes.set_yticks(places, names(row.name for row in rows))
-    axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlabel(label)
 
 
 def marginals(posterior: Posterior, figure: Figure | None = None) -> Figure:

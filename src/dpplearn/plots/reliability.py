@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpplearn.data.baskets import Baskets
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT as INDEPENDENT_ITEMS
 from dpplearn.evaluation.calibration import Reliability
-from dpplearn.evaluation.evaluation import evaluate
-from dpplearn.evaluation.protocol import GIVEN_ONE
-from dpplearn.models.model import SetModel
 from dpplearn.plots.figure import INDEPENDENT, MODEL, OTHER, new_figure, styled
 
 if TYPE_CHECKING:
@@ -22,34 +18,6 @@ if TYPE_CHECKING:
 
 LABELLED_RANGE = 500  # ratio of the ends of an axis up to which 1, 2 and 5 are labelled
 COLOURS = (MODEL, OTHER, "#009e73", "#cc79a7", "#e69f00")
-
-
-def reliability_of(
-    model: SetModel, baskets: Baskets | Iterable[Iterable[Any]], task: str = GIVEN_ONE
-) -> dict[str, Reliability]:
-    """Return the calibration of a model and of independent items on held-out baskets.
-
-    Parameters
-    ----------
-    model : DPP or Mixture
-    baskets : Baskets or list of lists
-    task : {"given_one", "given_half", "all_but_one"}
-        Which items of a basket are given.
-
-    Returns
-    -------
-    dict of str to Reliability
-        By name: the model and independent items.
-
-    Examples
-    --------
-    >>> import dpplearn as dl
-    >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-    >>> list(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]]))
-    ['model', 'independent items']
-    """
-    found = evaluate(model, baskets, tasks=(task,))
-    return {name: tables[task] for name, tables in found.reliability.items()}
 
 
 def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None = None) -> Figure:
@@ -60,7 +28,7 @@ def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None
     Parameters
     ----------
     tables : dict of str to Reliability
-        From `reliability_of`, or of one model and task of `Evaluation.reliability`.
+        Tables to compare, by name: ``evaluate(model, test).reliability["model"]`` has those of one model for all tasks.
     figure : matplotlib.figure.Figure, optional
         Figure to draw into. Default: a new one.
 
@@ -72,8 +40,8 @@ def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None
     --------
     >>> import dpplearn as dl
     >>> dpp = dl.DPP.from_K([[0.5, 0.4], [0.4, 0.5]], ["cot", "crib"])
-    >>> axes = reliability_diagram(reliability_of(dpp, [["cot"], ["crib"], ["cot", "crib"]])).axes[0]
-    >>> axes.get_xlabel()
+    >>> found = dl.evaluate(dpp, [["cot"], ["crib"], ["cot"]])
+    >>> reliability_diagram({"model": found.reliability["model"]["given_one"]}).axes[0].get_xlabel()
     'predicted probability'
     """
     rows = [row for table in tables.values() for row in table.rows]

@@ -25,7 +25,7 @@ KINDS: Mapping[str, Callable[[Any, int | None, Any], Any]] = {
     "segments": lambda model, top, baskets: plots.segments(model, top),
     "sizes": lambda model, top, baskets: plots.sizes(model),
     "spectrum": lambda model, top, baskets: plots.spectrum(model),
-    "reliability": lambda model, top, baskets: plots.reliability_diagram(plots.reliability_of(model, baskets)),
+    "reliability": lambda model, top, baskets: _reliability(model, baskets),
 }
 
 
@@ -79,6 +79,12 @@ def plot(
     values = {"files": drawn, "notes": notes, "independent": found.independent, "caution": found.caution}
     parts: list[Part] = [Facts("Plots", [(Path(file).stem, file) for file in drawn]), *notes, found.caution]
     write(Report(values, parts), display, model=str(model))
+
+
+def _reliability(model: Any, baskets: Any) -> Any:
+    """Plot the calibration of the model and of independent items, given one item."""
+    found = dpplearn.evaluate(model, baskets, tasks=("given_one",)).reliability
+    return plots.reliability_diagram({name: tables["given_one"] for name, tables in found.items()})
 
 
 def _make_folder(path: Path) -> None:
