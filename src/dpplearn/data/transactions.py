@@ -340,19 +340,19 @@ class Transactions:
         else:
             run(f"CREATE TABLE {rows} {kinds}")
         rejected: list[Reject] = []
-        for number, group in enumerate(groups):
+        for number, group in enumerate(() if self._is_view else groups):
             with explained(source_name(group.paths)):
-                if not self._is_view:
-                    run(f"INSERT INTO {rows} {chosen[number]}").fetchall()
-                    rejected += _rejected_lines(self.connection, group, number)
-                source = chosen[number] if self._is_view else f"FROM {rows}"
-                if self._one(f"SELECT count(reason) FROM ({source})"):  # read again, for the place of the bad rows
-                    rejected += self._unusable(usable[number], group, places[number])
-                    deque(_rejected_lines(self.connection, group, number), maxlen=0)
+                run(f"INSERT INTO {rows} {chosen[number]}").fetchall()
+                rejected += _rejected_lines(self.connection, group, number)
+        usable_row = "reason IS NULL"
+        checks = "false" if integers else all_plain("basket", usable_row), all_plain("item", usable_row)
+        with explained(self.source):
+            query = f"SELECT count(*) FILTER ({usable_row}), count(reason), {', '.join(checks)} FROM {rows}"
+            self.n_rows, n_bad, plain_baskets, plain_items = self.connection.execute(query).fetchall()[0]
+            for number, group in enumerate(groups if n_bad else ()):  # read again, for the place of the bad rows
+                rejected += self._unusable(usable[number], group, places[number])
+                deque(_rejected_lines(self.connection, group, number), maxlen=0)
         self.rejects = _summary(rejected)
-        checks = "false" if integers else all_plain("basket"), all_plain("item")
-        query = f"SELECT count(*), {', '.join(checks)} FROM {rows} WHERE reason IS NULL"
-        self.n_rows, plain_baskets, plain_items = self.connection.execute(query).fetchall()[0]
         # Text in Parquet files and data frames is text: only files without types leave open what digits mean.
         untyped = all(
             group.format in ("csv", "json") or each["item"] in INTEGER_TYPES
@@ -594,10 +594,11 @@ def _time(column: str, kind: str) -> str:
 _VALUES = {"weight": _number, "time": _time}
 
 
-def all_plain(column: str) -> str:
-    """Return SQL for whether all values of a column are plain integers of 64 bits."""
+def all_plain(column: str, rows: str = "true") -> str:
+    """Return SQL for whether all values of a column, in some rows, are plain integers of 64 bits."""
     text = f"CAST({column} AS VARCHAR)"
-    return f"coalesce(bool_and(coalesce(CAST(TRY_CAST({text} AS BIGINT) AS VARCHAR) = {text}, false)), false)"
+    plain = f"coalesce(CAST(TRY_CAST({text} AS BIGINT) AS VARCHAR) = {text}, false)"
+    return f"coalesce(bool_and({plain}) FILTER ({rows}), false)"
 
 
 # Which files there are, and their columns.

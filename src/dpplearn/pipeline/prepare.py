@@ -315,12 +315,13 @@ class _Script:
     """The SQL script. Its tables are
 
     products      product, category_number, item_number, item, category, n_rows, dropped
-    pairs         basket, product, n (rows), weight, highest, time
-    sized         basket, fate by the rules on baskets, weight, time
+    pairs         basket, product, n (rows)
+    extras        basket, weight, highest, time: only if the input has weights or times
+    sized         basket, fate by the rules on baskets, weight
     tally         product, fate, rows, baskets, weight
     fates         product, category_number, baskets, fate, rank of the category
     categories    category_number, n_items, n_baskets, weight, fate, rank
-    sides         basket, test, weight, time: the baskets that are kept
+    sides         basket, test, and weight and time as in the input: the baskets that are kept
     kept_pairs    category_number, test, basket, product, weight, time
     lost_baskets  fate, baskets
     """
@@ -328,6 +329,8 @@ class _Script:
     def __init__(self, database: DuckDBPyConnection, rules: Rules, columns: Columns, bar: Bar) -> None:
         self.database, self.rules, self.columns, self.bar = database, rules, columns, bar
         self.extras = "".join(f", {name}" for name in ("weight", "time") if getattr(columns, name) is not None)
+        self.join_extras = "JOIN extras USING (basket)" if self.extras else ""
+        self.weight = "weight" if columns.weight else "1"
 
     def run(self, step: str, query: str) -> None:
         self.bar.advance(text=step)
@@ -360,17 +363,21 @@ class _Script:
             FROM (SELECT item, category, count(*) AS n_rows FROM transactions GROUP BY ALL) LEFT JOIN names USING (item)
             """,
         )
-        # Aggregates of columns that do not exist would cost half of the time.
-        weight = "min(weight) AS weight, max(weight) AS highest"
-        own = weight if self.columns.weight else "CAST(NULL AS DOUBLE) AS weight, CAST(NULL AS DOUBLE) AS highest"
-        own += f", {'max(time)' if self.columns.time else 'CAST(NULL AS TIMESTAMPTZ)'} AS time"
         self.run(
             "merging rows",
-            f"""
-            CREATE TABLE pairs AS SELECT basket, product, count(*) AS n, {own}
+            """
+            CREATE TABLE pairs AS SELECT basket, product, count(*) AS n
             FROM transactions JOIN products USING (item, category) GROUP BY basket, product
             """,
         )
+        if self.extras:  # aggregates of columns that do not exist would cost a quarter of the time
+            self.run(
+                "weights and times",
+                """
+                CREATE TABLE extras AS SELECT basket, min(weight) AS weight, max(weight) AS highest, max(time) AS time
+                FROM transactions JOIN products USING (item, category) WHERE NOT dropped GROUP BY basket
+                """,
+            )
         read.drop()
 
     def read_names(self, names: str | None, columns: Columns) -> None:
@@ -393,23 +400,22 @@ class _Script:
         size, join = "count(*)", ""
         if self.one("SELECT count(DISTINCT item) < count(*) FROM products"):  # some items are in several categories
             size, join = "count(DISTINCT item_number)", "JOIN products USING (product)"
+        unequal = f"WHEN weight <> highest THEN {FATE['weights']}" if self.columns.weight else ""
         self.run(
             "rules on baskets",
             f"""
-            CREATE TABLE sized AS SELECT basket, weight, time, CASE
-                WHEN weight <> highest THEN {FATE["weights"]}
+            CREATE TABLE sized AS SELECT basket, {self.weight} AS weight, CASE {unequal}
                 WHEN size < {rules.min_products} THEN {FATE["min_products"]}
                 WHEN size > {rules.max_products} THEN {FATE["max_products"]} ELSE {kept} END AS fate
-            FROM (SELECT basket, {size} AS size, min(weight) AS weight, max(highest) AS highest, max(time) AS time
-                  FROM pairs {join} WHERE {there} GROUP BY basket)
+            FROM (SELECT basket, {size} AS size FROM pairs {join} WHERE {there} GROUP BY basket) {self.join_extras}
             """,
         )
         self.run(
             "counting items",
             f"""
             CREATE TABLE tally AS SELECT product, fate, sum(n) AS rows, count(*) AS baskets,
-                sum(coalesce(s.weight, 1)) AS weight
-            FROM pairs JOIN sized s USING (basket) WHERE {there} GROUP BY product, fate
+                sum(weight) AS weight
+            FROM pairs JOIN sized USING (basket) WHERE {there} GROUP BY product, fate
             UNION ALL SELECT product, {FATE["drop"]}, sum(n), count(*), 0 FROM pairs
             WHERE NOT ({there}) GROUP BY product
             """,
@@ -439,7 +445,7 @@ class _Script:
                 ELSE {kept} END AS fate, row_number() OVER (ORDER BY n_baskets, category_number) AS rank
             FROM (SELECT category_number, count(*) FILTER (fate = {kept}) AS n_items, max(fate) AS latest
                   FROM item_fates GROUP BY category_number)
-            LEFT JOIN (SELECT category_number, count(*) AS n_baskets, sum(coalesce(weight, 1)) AS weight
+            LEFT JOIN (SELECT category_number, count(*) AS n_baskets, sum(weight) AS weight
                   FROM (SELECT DISTINCT basket, category_number FROM pairs JOIN item_fates USING (product)
                         WHERE fate = {kept})
                   JOIN (SELECT basket, weight FROM sized WHERE fate = {kept}) USING (basket) GROUP BY category_number)
@@ -457,22 +463,25 @@ class _Script:
         self.run(
             "keeping baskets",
             f"""
-            CREATE TABLE homes AS SELECT basket, max(f.fate) AS fate, any_value(s.weight) AS weight,
-                any_value(s.time) AS time, arg_min(category_number, rank) FILTER (f.fate = {kept}) AS home
-            FROM (SELECT basket, product FROM pairs) JOIN fates f USING (product)
-            JOIN (SELECT * EXCLUDE (fate) FROM sized WHERE fate = {kept}) s USING (basket) GROUP BY basket
+            CREATE TABLE homes AS SELECT basket, max(fate) AS fate,
+                arg_min(category_number, rank) FILTER (fate = {kept}) AS home
+            FROM pairs JOIN fates USING (product)
+            JOIN (SELECT basket FROM sized WHERE fate = {kept}) USING (basket) GROUP BY basket
             """,
         )
         self.run(
-            "splitting", f"CREATE TABLE sides AS SELECT *, {self.is_test()} AS test FROM homes WHERE fate = {kept}"
+            "splitting",
+            f"""
+            CREATE TABLE sides AS SELECT basket, {self.is_test()} AS test{self.extras}
+            FROM homes {self.join_extras} WHERE fate = {kept}
+            """,
         )
         self.run(
             "collecting",
             f"""
             CREATE TABLE kept_pairs AS SELECT category_number, test, basket, product{self.extras}
-            FROM (SELECT basket, product FROM pairs) JOIN fates f USING (product)
-            JOIN (SELECT * EXCLUDE (fate) FROM sides) USING (basket)
-            WHERE f.fate = {kept} ORDER BY category_number, test
+            FROM pairs JOIN fates USING (product) JOIN sides USING (basket)
+            WHERE fate = {kept} ORDER BY category_number, test
             """,
         )
         self.count_baskets()
@@ -504,7 +513,7 @@ class _Script:
             CREATE TABLE lost_baskets AS SELECT fate, count(*) AS baskets FROM
                 (SELECT fate FROM sized WHERE fate < {FATE["kept"]}
                  UNION ALL SELECT fate FROM homes WHERE fate < {FATE["kept"]}) GROUP BY fate
-            UNION ALL SELECT {FATE["drop"]}, count(DISTINCT basket) - (SELECT count(*) FROM sized) FROM pairs
+            UNION ALL SELECT {FATE["drop"]}, count(DISTINCT basket) FROM pairs ANTI JOIN sized USING (basket)
             """,
         )
 
@@ -513,13 +522,9 @@ class _Script:
         if not lost:
             return
         these = ", ".join(str(number) for (number,) in lost)
-        self.run(
-            "removing categories",
-            f"""
-            INSERT INTO lost_baskets SELECT {FATE["split"]}, count(*) FROM
-                (SELECT basket FROM kept_pairs GROUP BY basket HAVING bool_and(category_number IN ({these})))
-            """,
-        )
+        baskets = f"SELECT basket FROM kept_pairs GROUP BY basket HAVING bool_and(category_number IN ({these}))"
+        self.run("removing categories", f"INSERT INTO lost_baskets SELECT {FATE['split']}, count(*) FROM ({baskets})")
+        self.database.execute(f"DELETE FROM sides WHERE basket IN ({baskets})")
         for table in ("fates", "categories"):
             self.database.execute(
                 f"UPDATE {table} SET fate = {FATE['split']} "
@@ -570,8 +575,7 @@ class _Script:
     def write_side(self, folder: Path, target: str, number: int, slug: str, side: str) -> dict[str, Any] | None:
         chosen = f"FROM kept_pairs WHERE category_number = {number} AND test = {side == 'test'}"
         of_baskets = f"SELECT DISTINCT basket{', weight' if self.columns.weight else ''} {chosen}"
-        weight = "sum(weight)" if self.columns.weight else "count(*)"
-        baskets, total = self.rows(f"SELECT count(*), {weight} FROM ({of_baskets})")[0]
+        baskets, total = self.rows(f"SELECT count(*), sum({self.weight}) FROM ({of_baskets})")[0]
         if not baskets:
             return None
         file = f"{slug}.{side}.parquet"
@@ -602,19 +606,13 @@ class _Script:
                 for each in self.rejects
             ],
             "account": self.account(),
-            "total_weight": self.total_weight(),
+            "total_weight": float(self.one(f"SELECT sum({self.weight}) FROM sides")),
             "dropped_items": [{"item": label, "rows": self.rows_of(label)} for label in self.rules.drop],
             "missing_items": [label for label in self.rules.items if label not in known],
             "case_variants": self.case_variants(),
             "no_products": self.no_products(),
             "lost_categories": self.lost_categories(),
         }
-
-    def total_weight(self) -> float:
-        """Return the weight of the baskets that are in the files."""
-        kept = f"SELECT category_number FROM categories WHERE fate = {FATE['kept']}"
-        some = f"SELECT DISTINCT basket FROM kept_pairs WHERE category_number IN ({kept})"
-        return float(self.one(f"SELECT sum(coalesce(weight, 1)) FROM sides WHERE basket IN ({some})"))
 
     def account(self) -> list[dict[str, Any]]:
         """Return the rows, baskets, items and categories that each rule removed; the last entry is what is kept."""
@@ -629,7 +627,7 @@ class _Script:
                 rows[fate] += int(n_pairs)
         lost = self.rows("SELECT fate, sum(baskets) FROM lost_baskets GROUP BY fate")
         baskets = {fate: int(n) for fate, n in lost}
-        baskets[FATE["kept"]] = self.one("SELECT count(*) FROM sides") - baskets.get(FATE["split"], 0)
+        baskets[FATE["kept"]] = self.one("SELECT count(*) FROM sides")
         items, categories = (
             dict(self.rows(f"SELECT fate, count(*) FROM {table} GROUP BY fate")) for table in ("fates", "categories")
         )
