@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,66 +33,9 @@ GRAM_COST = 1  # nanoseconds per pair of items of a set and column of Z
 Singles = npt.NDArray[Any]  # float32
 
 
-class Interaction(Protocol):
-    """One matrix X for all components, or one for each."""
-
-    @property
-    def g(self) -> int: ...
-
-    @property
-    def n_items(self) -> int: ...
-
-    def absorb(self, w: Floats) -> tuple[Floats, Interaction]:
-        """Return log|det(I + W_c X)|, (m,), and X (I + W_c X)⁻¹ for weights (m, n_items)."""
-        ...
-
-    def sum_out_others(self, p: Floats, items: Ints) -> Interaction:
-        """Return the interaction among items after summing over all others; p are the marginals without interaction."""
-        ...
-
-    def include(self, items: Ints) -> tuple[Floats, Interaction]:
-        """Return log det(I + X)_A, (g,), and absorb(w) with w = 1 on A and 0 elsewhere."""
-        ...
-
-    def keep(self, items: Ints) -> Interaction:
-        """Return the rows and columns of some items; an item may occur more than once."""
-        ...
-
-    def extend(self, n: int) -> Interaction:
-        """Return X with n further items that do not interact."""
-        ...
-
-    def take(self, which: Ints) -> Interaction:
-        """Return the matrices of some components."""
-        ...
-
-    def diagonal(self) -> Floats:
-        """Return X_ii, (g, n_items)."""
-        ...
-
-    def block(self, rows: Ints, columns: Ints) -> Floats:
-        """Return the entries in some rows and columns, (g, rows, columns)."""
-        ...
-
-    def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
-        """Return log det(I + X)_Y, (s, g)."""
-        ...
-
-    def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return log det M_A, (g,), and M_ii − M_iA M_A⁻¹ M_Ai for candidates i, (g, j), with M = I + S X S and
-        S = diag(scale), by default 1. The logarithm is −inf where M_A is singular up to rounding."""
-        ...
-
-    def similarity(self, items: Ints) -> Similarity:
-        """Return the rows and columns of I + X, scaled to a unit diagonal, among candidates (n_users, n)."""
-        ...
-
-    def arrays(self) -> dict[str, npt.NDArray[Any]]: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """X as a matrix."""
+    """X as a matrix. `LowRank` has the same methods."""
 
     X: Floats  # (g, n_items, n_items)
 
@@ -121,6 +64,7 @@ class Dense:
         return _positive_logdet(np.eye(self.n_items) + w[:, :, None] * self.X)
 
     def absorb(self, w: Floats) -> tuple[Floats, Dense]:
+        """Return log|det(I + W_c X)|, (m,), and X (I + W_c X)⁻¹ for weights (m, n_items)."""
         X = np.broadcast_to(self.X, (max(self.g, len(w)), *self.X.shape[1:]))
         plus_one = np.eye(self.n_items) + w[:, :, None] * X
         # X (I + W X)⁻¹ = ((I + W X)⁻ᵀ Xᵀ)ᵀ
@@ -128,6 +72,7 @@ class Dense:
         return _positive_logdet(plus_one), Dense(np.ascontiguousarray(solved))
 
     def sum_out_others(self, p: Floats, items: Ints) -> Dense:
+        """Return the interaction among items after summing over all others; p are the marginals without interaction."""
         others = np.setdiff1d(np.arange(self.n_items), items)
         m = max(self.g, len(p))
         X = np.broadcast_to(self.X, (m, *self.X.shape[1:]))
@@ -142,23 +87,29 @@ class Dense:
         return Dense(np.ascontiguousarray(left))
 
     def include(self, items: Ints) -> tuple[Floats, Dense]:
+        """Return log det(I + X)_A, (g,), and absorb(w) with w = 1 on A and 0 elsewhere."""
         inside = np.eye(len(items)) + self.X[:, items[:, None], items]
         solved = np.linalg.solve(inside, self.X[:, items])
         return _positive_logdet(inside), Dense(self.X - self.X[:, :, items] @ solved)
 
     def keep(self, items: Ints) -> Dense:
+        """Return the rows and columns of some items; an item may occur more than once."""
         return Dense(np.ascontiguousarray(self.X[:, items[:, None], items]))
 
     def extend(self, n: int) -> Dense:
+        """Return X with n further items that do not interact."""
         return Dense(np.pad(self.X, ((0, 0), (0, n), (0, n))))
 
     def take(self, which: Ints) -> Dense:
+        """Return the matrices of some components."""
         return self if self.g == 1 else Dense(self.X[which])
 
     def diagonal(self) -> Floats:
+        """Return X_ii, (g, n_items)."""
         return np.diagonal(self.X, axis1=1, axis2=2)
 
     def block(self, rows: Ints, columns: Ints) -> Floats:
+        """Return the entries in some rows and columns, (g, rows, columns)."""
         every = np.arange(self.n_items)
         if np.array_equal(rows, every) and np.array_equal(columns, every):
             return self.X
@@ -170,11 +121,14 @@ class Dense:
         return read_only(self.X + np.eye(self.n_items))
 
     def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:
+        """Return log det(I + X)_Y, (s, g)."""
         from dpplearn.distributions.statistics import log_minors
 
         return np.stack([log_minors(C, sets, threads) for C in self.C], axis=1)
 
     def schur(self, basket: Ints, items: Ints | None, scale: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return log det M_A, (g,), and M_ii − M_iA M_A⁻¹ M_Ai for candidates i, (g, j), with M = I + S X S and
+        S = diag(scale), by default 1. The logarithm is −inf where M_A is singular up to rounding."""
         items = np.arange(self.n_items) if items is None else items
         inside, row = self.block(basket, basket), self.block(basket, items)
         column, own = self.block(items, basket), self.diagonal()[:, items]
@@ -185,6 +139,7 @@ class Dense:
         return _schur(np.eye(len(basket)) + inside, row, column, 1 + own)
 
     def similarity(self, items: Ints) -> Similarity:
+        """Return the rows and columns of I + X, scaled to a unit diagonal, among candidates (n_users, n)."""
         return similarity_of(self.C, items)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -336,9 +291,12 @@ class LowRank:
         return {"factors": self.Z, "core": self.core}
 
 
+Interaction = Dense | LowRank
+
+
 def _low_rank_minors(left: Floats, Z: Singles, indices: Items, offsets: Ints, each: Floats, share: Share) -> None:
     rows = share.among(len(each))
-    loops("elimination").low_rank_log_minors(left, Z, indices, offsets, rows.start, rows.stop, each)
+    loops("low_rank").low_rank_log_minors(left, Z, indices, offsets, rows.start, rows.stop, each)
 
 
 def similarity_of(matrices: Floats, items: Ints) -> Similarity:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 
 MINOR, SEGMENT = 8, 12  # costs of a pass: multiple of `Blocks.work`, and nanoseconds per basket and segment
 INVERSE = 0.1  # nanoseconds per segment and cube of the number of items
-
-
-class Minors(Protocol):
-    """The minors of a matrix that belong to baskets. Those with pivots too small to trust are left out."""
-
-    def sums(self) -> tuple[float, float, Floats]:
-        """Return Σ w log|det|, the weight of the sets left out, and Delta without them."""
-
-    def logdet(self) -> tuple[float, float]:
-        """Return Σ w log|det| and the weight of the sets left out."""
-
-    def each(self) -> Floats:
-        """Return log|det| of every basket, −inf where it is left out."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +135,7 @@ def _logdet_under_L(L: Floats, baskets: Baskets, threads: int | None) -> float:
     return -np.inf if left_out > 0 else logdet
 
 
-def set_minors(kernel: SpectralDPP, baskets: Sets, threads: int | None) -> Minors:
+def set_minors(kernel: SpectralDPP, baskets: Sets, threads: int | None) -> DefiniteMinors | BorderedMinors:
     """Return the minors of which probabilities of sets are made."""
     bordered = kernel.bordered
     if bordered.n_border:
@@ -156,7 +143,7 @@ def set_minors(kernel: SpectralDPP, baskets: Sets, threads: int | None) -> Minor
     return DefiniteMinors(bordered.matrix, baskets, threads, rank=kernel.rank, limit=doubtful_pivot)
 
 
-def _without_factor(L: Floats, baskets: Baskets, threads: int | None) -> Minors:
+def _without_factor(L: Floats, baskets: Baskets, threads: int | None) -> DefiniteMinors:
     return DefiniteMinors(L, baskets, threads, rank=len(L), limit=zero_pivot)
 
 

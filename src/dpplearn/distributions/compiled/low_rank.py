@@ -1,4 +1,4 @@
-"""Compiled loops over the minors of I + W Wᵀ + X Yᵀ − Y Xᵀ and their gradient, one set at a time."""
+"""Compiled loops over minors of a low-rank matrix, one set at a time; of I + W Wᵀ + X Yᵀ − Y Xᵀ with their gradient."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from dpplearn.distributions.compiled.signatures import COUNTS, ITEMS, NUMBERS, OUT_NUMBERS
+from dpplearn.distributions.compiled.signatures import COUNTS, ITEMS, MATRIX, NUMBERS, OUT_NUMBERS
 
 FACTORS = types.Array(types.float32, 2, "C", readonly=True)
 OUT_FACTORS = types.float32[:, ::1]
@@ -122,3 +122,34 @@ def minors_of(factors, repelling, items, offsets, weights, chosen, start, stop, 
                 into[repelling : repelling + attracting] += dX[i]
                 into[repelling + attracting :] += dY[i]
     return total
+
+
+@njit(types.void(MATRIX, FACTORS, ITEMS, COUNTS, types.int64, types.int64, OUT_NUMBERS), **OPTIONS)
+def low_rank_log_minors(V, Z, items, offsets, start, stop, each):  # type: ignore[no-untyped-def]
+    """Write log det (I + V Zᵀ)_Y of the sets from start to stop; every pivot is at least 1."""
+    largest = 0
+    for basket in range(start, stop):
+        largest = max(largest, offsets[basket + 1] - offsets[basket])
+    minor = np.empty((largest, largest))
+    for basket in range(start, stop):
+        members = items[offsets[basket] : offsets[basket + 1]]
+        k = len(members)
+        for i in range(k):
+            v, row = V[members[i]], minor[i]
+            for j in range(k):
+                z = Z[members[j]]
+                sum_ = 0.0
+                for p in range(len(v)):
+                    sum_ += v[p] * z[p]
+                row[j] = sum_
+            row[i] += 1.0
+        logdet = 0.0
+        for p in range(k):
+            pivot = minor[p]
+            logdet += math.log(pivot[p])
+            for i in range(p + 1, k):
+                row = minor[i]
+                by = row[p] / pivot[p]
+                for j in range(p + 1, k):
+                    row[j] -= by * pivot[j]
+        each[basket] = logdet
