@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cached_property, lru_cache, partial, reduce
-from operator import add, iadd
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import cached_property, lru_cache, reduce
+from operator import iadd
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,7 +32,6 @@ NO_NUMBERS, NO_DELTA = np.empty(0), np.empty((0, 0))  # for results that a pass 
 
 Part = TypeVar("Part")
 Limit = Callable[[int, int], float]  # from the numbers of all items and of a set's to the smallest pivot allowed
-LogdetSums = tuple[float, float]  # Σ w log det over the sets whose pivots are above the limit, and Σ w over the others
 
 
 def check_items(n_items: int, baskets: Sets) -> None:
@@ -77,55 +76,79 @@ class DefiniteMinors:
     """
 
     def __init__(self, L: Floats, baskets: Sets, threads: int | None, *, rank: int, limit: Limit) -> None:
-        n_items, blocks = len(L), baskets.blocks
-        check_items(n_items, baskets)
-        self.baskets, self.blocks, self.threads, self.loops = baskets, blocks, threads, loops("definite")
-        self.C, self.inverse, self.log_scale = np.empty((n_items, n_items)), np.empty(n_items), np.empty(n_items)
-        self.of_scale = self.loops.scale(L, blocks.item_weights, self.C, self.inverse, self.log_scale)
-        smallest = _smallest_pivots(limit, n_items, blocks.largest)
-        self.given = (self.C, self.inverse, blocks.alone, blocks.items, blocks.weights, blocks.groups, smallest, rank)
-        self.rank = rank
+        check_items(len(L), baskets)
+        self.baskets, self.blocks, self.threads, self.rank = baskets, baskets.blocks, threads, rank
+        square = L.diagonal()
+        self.possible = (square > 0) & (square < np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = np.where(self.possible, 1 / np.sqrt(square), np.nan)
+            self.log_scale = np.where(self.possible, np.log(square), -np.inf)
+        self.C = L * inverse[:, None]
+        self.C *= inverse
+        np.fill_diagonal(self.C, np.where(self.possible, 1.0, np.nan))
+        self.inverse = np.where(self.possible, inverse, 0)
+        self.smallest = _smallest_pivots(limit, len(L), self.blocks.largest)
 
     def sums(self) -> tuple[float, float, Floats]:
         """Return Σ w log det L_Y, the weight of the sets left out, and Delta without them."""
-        parts = over_threads(self._part_with_delta, self.blocks.work, self.threads, with_blas=False)
-        logdet, left_out, delta = reduce(_added, parts)
-        return logdet + self.of_scale, left_out, delta
+        logdets, parts = self._pass(want_delta=True)
+        upper = reduce(iadd, parts)
+        alone = np.where(self.possible, self.blocks.alone, 0)
+        upper[np.arange(len(upper)), np.arange(len(upper))] += alone
+        return *self._summed(logdets), _whole(upper, self.inverse)
 
-    def logdet(self) -> LogdetSums:
+    def logdet(self) -> tuple[float, float]:
         """Return Σ w log det L_Y and the weight of the sets left out, in about half the time."""
-        return self._logdet(NO_NUMBERS)
+        return self._summed(self._pass(want_delta=False)[0])
 
     def each(self) -> Floats:
         """Return log det L_Y of every basket, −inf where it is left out."""
-        logdets = np.zeros(len(self.blocks.weights))  # of C_Y; the loops leave out sets of one item, whose C_Y is 1
-        self._logdet(logdets)
-        baskets = self.baskets
+        baskets, logdets = self.baskets, self._pass(want_delta=False)[0]
         rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
         of_scale = np.bincount(rows, self.log_scale[baskets.indices], len(baskets))
-        return np.where(baskets.sizes <= self.rank, logdets[self.blocks.places] + of_scale, -np.inf)
+        return np.asarray(logdets[self.blocks.places] + of_scale)
 
-    def _logdet(self, logdets: Floats) -> LogdetSums:
-        part = partial(self._part, NO_DELTA, logdets)
-        parts = over_threads(part, self.blocks.work, self.threads, with_blas=False)
-        logdet, left_out = reduce(_added, parts)
-        return logdet + self.of_scale, left_out
+    def _summed(self, logdets: Floats) -> tuple[float, float]:
+        """Return Σ w log det L_Y and the weight of the sets left out, from log det C_Y of every place."""
+        logdet, left_out = _weighted(self.blocks.weights, logdets)
+        counted = self.blocks.item_weights > 0
+        of_scale = float(self.blocks.item_weights[counted] @ self.log_scale[counted])
+        return logdet + of_scale, left_out + float(self.blocks.alone[~self.possible].sum())
 
-    def _part_with_delta(self, share: Share) -> tuple[float, float, Floats]:
-        delta = np.zeros(self.C.shape)
-        return *self._part(delta, NO_NUMBERS, share), delta
+    def _pass(self, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
+        """Return log det C_Y of the set at every place, and from each thread an upper triangle of Σ w (C_Y)⁻¹."""
+        blocks, compiled = self.blocks, loops("definite")
+        sizes, n_blocks = blocks.groups[:, 0], blocks.groups[:, 3]
+        # The loop leaves out sets of no item and of one, whose determinant is 1.
+        determinants = np.repeat((sizes < 2).astype(float), LANES * n_blocks)
+        exponents = np.zeros(len(determinants))
+        given = (self.C, blocks.items, blocks.weights, blocks.groups, self.smallest, self.rank)
 
-    def _part(self, delta: Floats, logdets: Floats, share: Share) -> LogdetSums:
-        """Return a share of both sums over C_Y; add to `delta`, or write log det C_Y of each set to `logdets`."""
-        k = min(self.blocks.largest, self.rank)
-        work = np.empty(LANES * (2 * self.loops.CHUNK + (k * (k + 3) if k > self.loops.SMALL else 0)))
-        logdet, left_out = self.loops.definite(*self.given, share.thread, share.of, delta, logdets, work)
-        return logdet, left_out
+        def part(share: Share) -> Floats:
+            delta = np.zeros(self.C.shape) if want_delta else NO_DELTA
+            k = min(blocks.largest, self.rank)
+            work = np.empty(LANES * k * (k + 3) if k > compiled.SMALL else 0)
+            compiled.definite(*given, share.thread, share.of, delta, determinants, exponents, work)
+            return delta
+
+        parts = over_threads(part, blocks.work, self.threads, with_blas=False)
+        with np.errstate(divide="ignore"):
+            return np.log(determinants) + np.log(2) * exponents, parts
 
 
-def _added(one: Any, other: Any) -> Any:
-    """Add the parts of two threads term by term; arrays in place."""
-    return tuple(map(iadd, one, other))
+def _whole(upper: Floats, scale: Floats) -> Floats:
+    """Return the symmetric matrix S U S with the upper triangle U and S = diag(scale); U is overwritten."""
+    upper *= scale[:, None]
+    upper *= scale
+    whole = upper + upper.T
+    np.fill_diagonal(whole, upper.diagonal())
+    return whole
+
+
+def _weighted(weights: Floats, values: Floats) -> tuple[float, float]:
+    """Return Σ w x over the finite values, and Σ w over the others."""
+    trusted = values > -np.inf
+    return float(weights[trusted] @ values[trusted]), float(weights[~trusted].sum())
 
 
 @lru_cache(maxsize=64)
@@ -157,16 +180,11 @@ class BorderedMinors:
     def sums(self) -> tuple[float, float, Floats]:
         """Return Σ w log|det|, the weight of the sets left out, and Delta without them, with the border last."""
         values, parts = self._pass(want_delta=True)
-        upper = reduce(add, parts)
-        delta = upper + upper.T
-        np.fill_diagonal(delta, upper.diagonal())
-        delta *= self.inverse[:, None]
-        delta *= self.inverse
-        return *self._summed(values), delta
+        return *_weighted(self.baskets.weights, values), _whole(reduce(iadd, parts), self.inverse)
 
     def logdet(self) -> tuple[float, float]:
         """Return Σ w log|det| and the weight of the sets left out."""
-        return self._summed(self._values)
+        return _weighted(self.baskets.weights, self._values)
 
     def each(self) -> Floats:
         """Return log|det| of every basket, −inf where it is left out."""
@@ -175,10 +193,6 @@ class BorderedMinors:
     @cached_property
     def _values(self) -> Floats:
         return self._pass(want_delta=False)[0]
-
-    def _summed(self, values: Floats) -> tuple[float, float]:
-        weights, trusted = self.baskets.weights, ~np.isneginf(values)
-        return float(weights[trusted] @ values[trusted]), float(weights[~trusted].sum())
 
     def _pass(self, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
         """Return log|det| of every basket, and from each thread an upper triangle of the sum of inverses."""

@@ -18,19 +18,17 @@ Guards. C is L scaled to a unit diagonal, so pivots lie between 0 and 1. A pivot
 distinguished from 0: the set is left out, and its weight is summed separately. Lanes cannot branch one by one, so the
 computation continues in all of them; `alive` masks the result. Items with L_ii = 0 have rows of NaN, and comparisons
 with NaN are false, which also leaves the set out. Determinants of larger sets are kept as mantissa and exponent
-(`split`), because products of many pivots would underflow. The caller takes the logarithms, CHUNK blocks at a time.
+(`split`), because products of many pivots would underflow. The caller takes the logarithms.
 
 Formulas. C_Y = l D lᵀ with l unit lower triangular, and C_Y⁻¹ = Tᵀ D⁻¹ T with T = −l⁻¹.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.core import cgutils
@@ -44,7 +42,6 @@ from dpplearn.distributions.compiled.signatures import (
     NUMBERS,
     OUT_MATRIX,
     OUT_NUMBERS,
-    TWO_SUMS,
 )
 
 LANES = 4
@@ -63,12 +60,8 @@ ONE, ROOT_HALF = 0x3FF0000000000000, 0x3FE6A09E667F3BCD  # the bits of 1 and of 
 TWO_TO_52 = 0x4330000000000000  # the bits of 2⁵², whose last bits count in ones
 MANTISSA = 0x000FFFFFFFFFFFFF
 
-LN2 = math.log(2)
 SMALL = 10  # sizes up to this have code of their own; beyond, it would take long to compile
-CHUNK = 64  # blocks whose determinants are stored at a time
 WIDTH = 4  # columns that share the loads of a row
-TILE = 16
-GIVEN = (MATRIX, NUMBERS, NUMBERS, ITEMS, NUMBERS, GROUPS, NUMBERS, *[types.int64] * 3)
 
 
 class Lanes:
@@ -222,15 +215,16 @@ class Arrays:
             context.make_array(kind)(context, builder, value) if isinstance(kind, types.Array) else value
             for kind, value in zip(signature.args, arguments, strict=True)
         ]
-        C, items, first_item, weights, first_place, self.k, self.smallest, self.start, self.stop, delta, work = values
+        C, items, first_item, weights, first_place, self.k, self.smallest, self.start, self.stop, *results = values
+        delta, determinants, exponents, work = results
         self.builder, self.n_items = builder, builder.extract_value(C.shape, 0)
         self.C = C.data
         self.items = builder.gep(items.data, [first_item])
         self.weights = builder.gep(weights.data, [first_place])
         self.delta = delta.data
-        self.determinants = work.data
-        self.exponents = builder.gep(work.data, [INT(CHUNK * LANES)])
-        self.work = builder.gep(work.data, [INT(2 * CHUNK * LANES)])
+        self.determinants = builder.gep(determinants.data, [first_place])
+        self.exponents = builder.gep(exponents.data, [first_place])
+        self.work = work.data
 
 
 class Factor(NamedTuple):
@@ -304,7 +298,7 @@ def _small_function(module: Any, k: int, want_delta: bool) -> Any:
     with loop(builder, arrays.start, arrays.stop) as number:
         block = Block(builder, arrays, number, INT(k))
         factor = _small_factor(block, arrays.C, k, arrays.smallest)
-        store(builder, arrays.determinants, builder.sub(number, arrays.start), factor.det.where(factor.alive, 0.0))
+        store(builder, arrays.determinants, number, factor.det.where(factor.alive, 0.0))
         if want_delta:
             _small_inverse(block, factor, arrays.delta)
     builder.ret_void()
@@ -329,8 +323,6 @@ def _small_sets(builder: Any, arrays: Arrays, want_delta: bool) -> None:
     A product of at most SMALL pivots is above 1e-150, so it needs no exponent.
     """
     given = (arrays.C, arrays.n_items, arrays.items, arrays.weights, arrays.delta, arrays.smallest)
-    with loop(builder, INT(0), builder.sub(arrays.stop, arrays.start)) as number:
-        store(builder, arrays.exponents, number, constant(builder, 0.0))
     done = builder.append_basic_block("done")
     switch = builder.switch(arrays.k, done)
     for k in range(2, SMALL + 1):
@@ -461,9 +453,8 @@ def _any_sets(builder: Any, arrays: Arrays, want_delta: bool) -> None:
     with loop(builder, arrays.start, arrays.stop) as number:
         block = Block(builder, arrays, number, arrays.k)
         mantissa, exponent, alive = _any_factor(block, work, arrays)
-        place = builder.sub(number, arrays.start)
-        store(builder, arrays.determinants, place, mantissa.where(alive, 0.0))
-        store(builder, arrays.exponents, place, exponent)
+        store(builder, arrays.determinants, number, mantissa.where(alive, 0.0))
+        store(builder, arrays.exponents, number, exponent)
         if want_delta:
             _any_inverse(block, work, alive, arrays.delta)
 
@@ -473,10 +464,10 @@ OPTIONS: Any = {"nogil": True, "cache": True, "fastmath": {"contract"}, "error_m
 
 
 def _sets_of_one_size(want_delta: bool) -> Any:
-    """Return the intrinsic for at most CHUNK blocks, start to stop, of sets of k ≥ 2 items.
+    """Return the intrinsic for the blocks from start to stop of sets of k ≥ 2 items.
 
-    Their first item and weight are at `item` and `place`. `work` begins with the determinants, 0 for sets that are left
-    out, and their exponents to base 2.
+    Their first item is at `item`, their first weight and result at `place`. Results are determinants, 0 for sets that
+    are left out, and their exponents to base 2.
     """
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -489,8 +480,11 @@ def _sets_of_one_size(want_delta: bool) -> Any:
         return context.get_dummy_value()
 
     @intrinsic
-    def sets_of_one_size(typing: Any, C, items, item, weights, place, k, smallest, start, stop, delta, work):  # type: ignore[no-untyped-def]
-        return types.void(C, items, item, weights, place, k, smallest, start, stop, delta, work), emit
+    def sets_of_one_size(  # type: ignore[no-untyped-def]
+        typing: Any, C, items, item, weights, place, k, smallest, start, stop, delta, determinants, exponents, work
+    ):
+        given = (C, items, item, weights, place, k, smallest, start, stop, delta, determinants, exponents, work)
+        return types.void(*given), emit
 
     return sets_of_one_size
 
@@ -499,96 +493,28 @@ _add_inverses = _sets_of_one_size(want_delta=True)
 _take_determinants = _sets_of_one_size(want_delta=False)
 
 
-@njit(types.float64(MATRIX, NUMBERS, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS), **OPTIONS)
-def scale(L, item_weights, C, inverse, log_scale):  # type: ignore[no-untyped-def]
-    """C from L, 1/√L_ii (0 for an item that cannot occur), log L_ii, and Σ item weight · log L_ii."""
-    n = len(L)
-    total = 0.0
-    for i in range(n):
-        square = L[i, i]
-        if square > 0 and square < np.inf:
-            inverse[i] = 1 / math.sqrt(square)
-            log_scale[i] = math.log(square)
-        else:
-            inverse[i] = np.nan
-            log_scale[i] = -np.inf
-        if item_weights[i] > 0:
-            total += item_weights[i] * log_scale[i]
-    for i in range(n):
-        for j in range(n):
-            C[i, j] = L[i, j] * inverse[i] * inverse[j]
-    for i in range(n):
-        C[i, i] = 1.0
-        if not inverse[i] > 0:
-            C[i, i] = np.nan
-            inverse[i] = 0.0
-    return total
+@njit(
+    types.void(
+        *(MATRIX, ITEMS, NUMBERS, GROUPS, NUMBERS, types.int64, types.int64, types.int64),
+        *(OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS),
+    ),
+    **OPTIONS,
+)
+def definite(  # type: ignore[no-untyped-def]
+    C, items, weights, groups, smallest, rank, thread, threads, delta, determinants, exponents, work
+):
+    """Write a thread's part of the determinants m 2ᵉ of sets of 2 to `rank` items, 0 where a pivot is too small.
 
-
-@njit(nogil=True, fastmath={"contract"}, error_model="numpy")
-def sum_of_logs(work, weights):  # type: ignore[no-untyped-def]
-    """Return Σ w log(m 2ᵉ) over determinants in `work`, and Σ w over those that are 0.
-
-    Determinants of equal weight are multiplied first: logarithms of small sets would take as long as all the rest.
+    The smallest pivot allowed for k items is smallest[k]. Unless `delta` is empty, add the upper triangle of
+    Σ w (C_Y)⁻¹. `work` holds one block of the largest size.
     """
-    total = impossible = weight = 0.0
-    product = 1.0
-    for number in range(len(weights)):
-        m = work[number]
-        if not m > 0.0:
-            impossible += weights[number]
-            continue
-        if weights[number] != weight or product < 1e-140:  # a determinant is at least 1e-150
-            total += weight * math.log(product)
-            product, weight = 1.0, weights[number]
-        product *= m
-        total += weight * work[CHUNK * LANES + number] * LN2
-    return total + weight * math.log(product), impossible
-
-
-@njit(TWO_SUMS(*GIVEN, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS), **OPTIONS)
-def definite(C, inverse, alone, items, weights, groups, smallest, rank, thread, threads, delta, each, work):  # type: ignore[no-untyped-def]
-    """Return a thread's part of Σ w log det C_Y and of the weight of the sets left out.
-
-    Unless they are empty, write Delta or every log det C_Y. Sets with a pivot below smallest[k] are left out, as are
-    sets of more than `rank` items. Of sets of one item only the weight of each item matters (`alone`); the first thread
-    adds it. `delta` is zero on entry; the upper triangle of the sum for C is turned into the whole matrix for L.
-    """
-    n = len(delta)
-    logdet = impossible = 0.0
     for group in range(len(groups)):
-        k, item, first, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
-        start, stop = n_blocks * thread // threads, n_blocks * (thread + 1) // threads
-        if k > rank:
-            for place in range(first + LANES * start, first + LANES * stop):
-                impossible += weights[place]
+        k, item, place, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
         if k < 2 or k > rank:
             continue
-        for chunk in range(start, stop, CHUNK):
-            end = min(chunk + CHUNK, stop)
-            if n > 0:
-                _add_inverses(C, items, item, weights, first, k, smallest[k], chunk, end, delta, work)
-            else:
-                _take_determinants(C, items, item, weights, first, k, smallest[k], chunk, end, delta, work)
-            places = first + LANES * chunk
-            logs, impossible_here = sum_of_logs(work, weights[places : first + LANES * end])
-            logdet += logs
-            impossible += impossible_here
-            if len(each):
-                for number in range(LANES * (end - chunk)):
-                    each[places + number] = math.log(work[number]) + work[CHUNK * LANES + number] * LN2
-    for i in range(len(alone)):
-        if thread > 0 or rank < 1:  # a rank of 0 has counted them above
-            continue
-        if not inverse[i] > 0:
-            impossible += alone[i]
-        elif n > 0:
-            delta[i, i] += alone[i]
-    for top in range(0, n, TILE):  # tile by tile, because the rows that one column meets are far apart
-        for left in range(top, n, TILE):
-            for i in range(top, min(top + TILE, n)):
-                for j in range(max(left, i), min(left + TILE, n)):
-                    value = delta[i, j] * inverse[i] * inverse[j]
-                    delta[i, j] = value
-                    delta[j, i] = value
-    return logdet, impossible
+        start, stop = n_blocks * thread // threads, n_blocks * (thread + 1) // threads
+        given = (C, items, item, weights, place, k, smallest[k], start, stop)
+        if len(delta):
+            _add_inverses(*given, delta, determinants, exponents, work)
+        else:
+            _take_determinants(*given, delta, determinants, exponents, work)

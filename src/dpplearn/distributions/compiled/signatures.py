@@ -15,4 +15,3 @@ COUNTS = types.Array(types.int64, 1, "C", readonly=True)
 GROUPS = types.Array(types.int64, 2, "C", readonly=True)
 OUT_MATRIX = types.float64[:, ::1]
 OUT_NUMBERS = types.float64[::1]
-TWO_SUMS = types.Tuple([types.float64] * 2)  # type: ignore[no-untyped-call]
