@@ -147,11 +147,8 @@ def _whole(upper: Floats, scale: Floats) -> Floats:
 
 def _weighted(weights: Floats, values: Floats) -> tuple[float, float]:
     """Return Σ w x over the finite values, and Σ w over the others."""
-    total = float(weights @ values)
-    if np.isfinite(total):
-        return total, 0.0
     trusted = values > -np.inf
-    return float(weights[trusted] @ values[trusted]), float(weights[~trusted].sum())
+    return float(weights @ np.where(trusted, values, 0)), float(weights @ ~trusted)
 
 
 @lru_cache(maxsize=64)
