@@ -1,7 +1,8 @@
-"""The original registries and the authors' runs on them, read in place."""
+"""The original registries and the authors' runs on them, read in place; small registries in the same format."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,6 @@ from numpy.lib.npyio import NpzFile
 from dpplearn import Baskets
 from dpplearn.distributions.spectral import SpectralDPP
 from reproduction.data import read_registry, registry_files
-
-CATEGORIES = "feeding gear diaper bedding apparel bath toys health media strollers safety carseats furniture".split()
 
 
 @dataclass(frozen=True)
@@ -34,3 +33,21 @@ def authors_run(shared: Path, name: str) -> AuthorsRun:
     baskets = registry(shared, name.split("_")[0])
     train, test = (baskets.subset(arrays[rows]) for rows in ("train_rows", "test_rows"))
     return AuthorsRun(train, test, SpectralDPP.from_K(arrays["K_start"]), arrays)
+
+
+def write_registry(folder: Path, category: str, sets: Iterable[Sequence[int]], n_items: int) -> None:
+    """Sets of positions from 0, written as numbers from 1."""
+    folder.mkdir(exist_ok=True)
+    lines = [",".join(str(item + 1) for item in each) for each in sets]
+    names = [f"{number} {category}: thing {number}" for number in range(1, n_items + 1)]
+    for path, text in zip(registry_files(folder, category), (lines, names), strict=True):
+        path.write_text("".join(f"{line}\n" for line in text))
+
+
+def shoppers(n_sets: int, n_items: int, seed: int = 0) -> list[list[int]]:
+    """Sets of items taken independently, some often and some rarely; none is empty."""
+    rng = np.random.default_rng(seed)
+    chances = np.linspace(0.02, 3 / n_items, n_items)
+    wanted = rng.random((n_sets, n_items)) < chances
+    wanted[np.arange(n_sets), rng.integers(n_items, size=n_sets)] |= ~wanted.any(axis=1)
+    return [np.flatnonzero(row).tolist() for row in wanted]

@@ -20,7 +20,7 @@ from fastapi import FastAPI
 
 from dpplearn.service.app import create_app
 from dpplearn.service.settings import Settings
-from helpers.program import ENVIRONMENT, _heed_signals, wait_for
+from helpers.program import ENVIRONMENT, _heed_signals, is_running, wait_for
 
 KEYS = ("type", "title", "status", "detail")  # that every problem has
 
@@ -110,7 +110,7 @@ class Server:
     def workers(self) -> list[int]:
         """Return the process ids of the running workers; the log may contain some that were replaced."""
         found = [each["event"] for each in self.all_events() if each["event"].startswith("Started server process")]
-        return [pid for pid in (int(each.split("[")[1].rstrip("]")) for each in found) if alive(pid)]
+        return [pid for pid in (int(each.split("[")[1].rstrip("]")) for each in found) if is_running(pid)]
 
     def stop(self) -> int:
         """Ask the server to end and return its exit code."""
@@ -172,12 +172,3 @@ def server(source: Path, log: Path, *options: object) -> Iterator[Server]:
         yield found
     finally:
         found.kill()
-
-
-def alive(pid: int) -> bool:
-    """Return whether a process exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

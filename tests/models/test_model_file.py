@@ -19,7 +19,6 @@ from safetensors.numpy import save as safetensors_bytes
 import dpplearn
 from dpplearn import DPP, Baskets, InputError, Mixture, load
 from dpplearn.distributions.spectral import SpectralDPP
-from dpplearn.models import model_file
 from dpplearn.models.model_file import file_content, read_file
 from dpplearn.models.record import History, Provenance, Training
 from helpers.strategies import models
@@ -130,10 +129,7 @@ def test_an_invalid_value_with_a_valid_checksum_is_refused_by_name(
         load(path)
 
 
-def test_a_mapped_file_has_the_written_arrays_and_a_changed_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model_file, "MAX_READ", 0)
+def test_a_mapped_file_has_the_written_arrays_and_a_changed_one_is_refused(tmp_path: Path) -> None:
     path, written = tmp_path / "m", {
         "a": np.linspace(0, 1, 7, dtype=np.float32),
         "b": np.arange(12, dtype=np.int32).reshape(3, 4),
@@ -141,7 +137,7 @@ def test_a_mapped_file_has_the_written_arrays_and_a_changed_one_is_refused(
         "c": np.array([True, False]),
     }  # fmt: skip
     path.write_bytes(file_content(written, {"items": ["α"]}))
-    arrays, document = read_file(path)
+    arrays, document = read_file(path, max_read=0)
     assert document["items"] == ["α"]
     for name, array in written.items():
         assert (arrays[name].dtype, arrays[name].shape) == (array.dtype, array.shape)
@@ -151,7 +147,7 @@ def test_a_mapped_file_has_the_written_arrays_and_a_changed_one_is_refused(
     for changed in (content[:-1], content.replace(b"items", b"itens")):
         path.write_bytes(changed)
         with pytest.raises(InputError):
-            read_file(path)
+            read_file(path, max_read=0)
 
 
 def test_the_file_is_ordinary_safetensors_and_names_the_versions_that_wrote_it(saved: Path) -> None:

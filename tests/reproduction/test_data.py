@@ -10,7 +10,7 @@ import pytest
 
 from dpplearn import Baskets, InputError
 from helpers.problems import PROBLEMS
-from helpers.registry_files import shoppers, write_registry
+from helpers.registries import shoppers, write_registry
 from reproduction.data import (
     CATEGORIES,
     PAPER,

@@ -14,7 +14,7 @@ from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.distributions.statistics import mean_log_likelihood
 from dpplearn.learners.starts import moments, wishart
 from helpers.problems import PROBLEMS, random_kernel
-from helpers.registry_files import shoppers, write_registry
+from helpers.registries import shoppers, write_registry
 from reproduction import textbook
 from reproduction.data import Source
 from reproduction.experiments import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpplearn import InputError
-from helpers.registry_files import shoppers, write_registry
+from helpers.registries import shoppers, write_registry
 from reproduction import run
 from reproduction.__main__ import main
 from reproduction.data import PAPER, Source

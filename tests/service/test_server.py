@@ -15,8 +15,8 @@ import pytest
 
 from helpers import command
 from helpers.problems import as_mixture, random_mixture
-from helpers.program import wait_for
-from helpers.service import Connection, Server, alive, server
+from helpers.program import is_running, wait_for
+from helpers.service import Connection, Server, server
 from helpers.stores import SHARES, three_categories, write_models
 
 pytestmark = pytest.mark.slow
@@ -112,7 +112,7 @@ def test_a_worker_that_is_killed_is_replaced_and_the_others_answer(folder: Path,
         before = [served.ask("POST", RECOMMEND, {"basket": ["crib"]})[0] for _ in range(30)]
         wait_for(lambda: counted(served) == 30, served.process)  # a request is counted after its answer is sent
         os.kill(killed, signal.SIGKILL)
-        wait_for(lambda: not alive(killed), served.process)
+        wait_for(lambda: not is_running(killed), served.process)
         after = [served.ask("POST", RECOMMEND, {"basket": ["crib"]})[0] for _ in range(10)]
         assert before + after == [200] * 40
         wait_for(lambda: len(served.workers()) == 2, served.process)
@@ -121,7 +121,7 @@ def test_a_worker_that_is_killed_is_replaced_and_the_others_answer(folder: Path,
         assert any(each.get("asked", {}).get("basket") == ["crib"] for each in served.events("request"))
         workers = served.workers()
         assert served.stop() == 0
-        assert not any(map(alive, workers))
+        assert not any(map(is_running, workers))
 
 
 def test_a_port_that_is_taken_is_reported_on_one_line(folder: Path) -> None:

@@ -35,7 +35,7 @@ from dpplearn.evaluation.protocol import (
 )
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.learners.result import FitResult
-from dpplearn.learners.settings import Settings, settings_of
+from dpplearn.learners.settings import settings_of
 from dpplearn.learners.train import fit_with
 from dpplearn.models.model import SetModel
 from dpplearn.utils.progress import shown_progress
@@ -45,7 +45,6 @@ Model = SetModel | FitResult[Any]
 KS = (5, 10, 20)
 MAX_BASKETS = 10_000
 DEFAULT_NAME = "model"  # of a model that was passed without a name
-NOT_SETTINGS = ("rng", "callback")  # options of a fit that are not in its settings
 NO_TRAINING = (
     "The training data are unknown: independent items and popularity use the marginals of the model, and item-to-item "
     "and EASE are left out. Pass the training baskets (train=, --train) for all baselines."
@@ -193,7 +192,7 @@ def cross_validate(
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"folds must be at most {baskets.n_units}, the number of baskets, got {folds}")
     for each in options.values():
-        _settings(each).task(baskets).check_memory()
+        settings_of(**each).task(baskets).check_memory()
     weights = baskets.folds(folds, rng)[: tested_folds or folds]
     most = None if max_baskets is None else -(-max_baskets // len(weights))
     parts, rows, ridges = [], [], []
@@ -388,17 +387,12 @@ def _blends(
 
 def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
     """Return the options with `nonempty` decided by all baskets: a single fold may contain all empty baskets."""
-    return {**options, "nonempty": _settings(options).task(baskets).problem.nonempty}
+    return {**options, "nonempty": settings_of(**options).task(baskets).problem.nonempty}
 
 
 def _fitted(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> SetDistribution:
-    others = {name: options[name] for name in NOT_SETTINGS if name in options}
-    model: SetModel = fit_with(_settings(options), train, **{"rng": int(rng.integers(2**63)), **others}).model
+    model: SetModel = fit_with(settings_of(**options), train, rng=int(rng.integers(2**63))).model
     return model.distribution
-
-
-def _settings(options: Mapping[str, Any]) -> Settings:
-    return settings_of(**{name: value for name, value in options.items() if name not in NOT_SETTINGS})
 
 
 def _lengths(k: int | Sequence[int]) -> tuple[int, ...]:

@@ -87,17 +87,10 @@ class OverTime:
         ]
         meaning = (
             "Means per basket with 95% intervals. Gain: log-likelihood minus that of independent items. Percentile "
-            f"rank: all but one.{self._change()}"
+            "rank: all but one."
         )
         columns = [self.by, "baskets>", "log-likelihood>", "gain>", "percentile rank>"]
         return [TextTable(f"{self.model} by {self.by}", meaning, columns, rows)]
-
-    def _change(self) -> str:
-        if len(self.rows) < 2:
-            return ""
-        first, last = self.rows[0].gain, self.rows[-1].gain
-        change = "decreased" if last.high < first.low else "increased" if last.low > first.high else ""
-        return f" The gain {change or 'did not change significantly'} from the first to the last {self.by}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return all periods as data for JSON."""

@@ -124,10 +124,12 @@ def read_model(path: str | PathLike[str]) -> tuple[DPP | Mixture, dict[str, str]
         raise InputError(f"{fspath(path)} is not a valid model file: {error}") from None
 
 
-def read_file(path: str | PathLike[str]) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
+def read_file(
+    path: str | PathLike[str], max_read: int = MAX_READ
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """Return the arrays and the document. Truncated, foreign, newer or changed files are errors.
 
-    For files of more than `MAX_READ` bytes, only the checksum of the document is compared, and arrays are
+    For files of more than `max_read` bytes, only the checksum of the document is compared, and arrays are
     memory-mapped: reading everything would take longer than most uses of the model.
     """
     from safetensors import SafetensorError, safe_open
@@ -139,7 +141,7 @@ def read_file(path: str | PathLike[str]) -> tuple[dict[str, npt.NDArray[Any]], d
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             _check_kind(path, metadata)
-            mapped = os.path.getsize(path) > MAX_READ
+            mapped = os.path.getsize(path) > max_read
             arrays = _mapped(path) if mapped else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
