@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import numpy as np
-
 import dpplearn
 from dpplearn.cli.options import Display, Model, Seed, option, some_seed
-from dpplearn.cli.output import Report, write
-from dpplearn.data.catalogue import Label
-from dpplearn.errors import whole_number
-from dpplearn.utils.progress import shown_progress
+from dpplearn.cli.output import Report, busy, write
 from dpplearn.utils.text import TextTable, contents, count
-
-BATCH_SIZE = 3200  # sets between two updates of the progress
 
 
 def sample(
@@ -26,13 +19,8 @@ def sample(
 ) -> None:
     """Draw random sets from a model."""
     loaded, seed = dpplearn.load(model), some_seed(seed)
-    n, rng = whole_number("n", n, 1), np.random.default_rng(seed)
-    sets: list[list[Label]] = []
-    with shown_progress(display.progress, transient=True) as shown:
-        bar = shown.bar("drawing", n)
-        while len(sets) < n:
-            sets += loaded.sample(min(BATCH_SIZE, n - len(sets)), k, rng)
-            bar.update(len(sets))
+    with busy("drawing", display):
+        sets = loaded.sample(n, k, rng=seed)
     rows = [(str(row), str(len(each)), contents(each)) for row, each in enumerate(sets, start=1)]
-    table = TextTable(f"{count(n, 'random set')}", "", [">", "size>", "items"], rows)
+    table = TextTable(count(n, "random set"), "", [">", "size>", "items"], rows)
     write(Report({"n": n, "k": k, "samples": sets}, [table]), display, model=str(model), seed=seed)
