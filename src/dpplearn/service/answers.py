@@ -43,7 +43,7 @@ class UnknownItems(Exception):
         """Return the problem, with similar names for the first item if `suggest`; comparing takes milliseconds."""
         first = self.items[0]
         close = self.catalogue.close_to(first) if suggest and len(str(first)) <= MAX_SUGGESTED_NAME else ()
-        hint = f"; did you mean {' or '.join(map(quoted, close))}?" if close else ""
+        hint = f"; did you mean {' or '.join(map(quoted, close))}?" if close else "."
         others = f" (and {len(self.items) - 1} more)" if len(self.items) > 1 else ""
         detail = f'unknown item {quoted(first)}{others}{hint} Send "unknown": "drop" to leave unknown items out'
         return Problem("unknown-item", detail, unknown=self.items[:MAX_UNKNOWN], suggestions=list(close))

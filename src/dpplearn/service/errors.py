@@ -75,17 +75,13 @@ def problem_responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
 
 def invalid(errors: Iterable[Mapping[str, Any]]) -> Problem:
     """Return the problem for what pydantic found in a request, one clause per field."""
-    expected: dict[str, list[str]] = {}
-    received: dict[str, str] = {}
+    expected: dict[str, list[str]] = {}  # by field and value; a union has an error for each of its types
     for each in errors:
         if each["type"] == "json_invalid":
             return Problem("not-json", "the body is not JSON; send one JSON object, in UTF-8")
-        field = _field(each["loc"])
-        received.setdefault(field, quoted(each.get("input")))
-        expected.setdefault(field, []).append(_expected(each))
-    clauses = [f"{field} is {received[field]}: {' or '.join(dict.fromkeys(each))}" for field, each in expected.items()]
-    if "the body" in received and len(clauses) == 1:
-        clauses[0] += "; the content type must be application/json"
+        given = "" if each["type"] == "missing" else f" is {quoted(each.get('input'))}"
+        expected.setdefault(f"{_field(each['loc'])}{given}", []).append(_expected(each))
+    clauses = [f"{received}: {' or '.join(dict.fromkeys(each))}" for received, each in expected.items()]
     more = f"; and {len(clauses) - MAX_ERRORS} more" if len(clauses) > MAX_ERRORS else ""
     return Problem("invalid-request", f"{'; '.join(clauses[:MAX_ERRORS])}{more}. See /openapi.json")
 
@@ -94,6 +90,7 @@ def quoted(value: Any) -> str:
     """Return a received value, of any size and type, for a sentence."""
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    value = value.decode(errors="replace") if isinstance(value, bytes) else value
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
 
@@ -106,7 +103,11 @@ def _field(where: tuple[str | int, ...]) -> str:
 
 
 def _expected(error: Mapping[str, Any]) -> str:
-    fixed = {"missing": "this field is required", "extra_forbidden": "unknown field; leave it out"}
+    fixed = {
+        "missing": "this field is required",
+        "extra_forbidden": "unknown field; leave it out",
+        "model_attributes_type": "expected a JSON object, with the content type application/json",
+    }
     return fixed.get(error["type"], str(error["msg"]).replace("Input should be", "expected"))
 
 
