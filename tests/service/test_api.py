@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
 
 import dpplearn as dl
 from dpplearn.utils.files import digest
@@ -232,6 +233,14 @@ def test_the_analyst_sees_what_fit_all_measured_on_test_baskets(tmp_path: Path) 
     assert (found["on"], found["rows"]) == ("test", measured["calibration"]["rows"])
     assert score["baselines"] == measured["baselines"]
     assert score["baselines"]["item-to-item"] > 0
+
+
+def test_the_service_changes_nothing_in_the_metrics_of_its_host_process(asks: Client) -> None:
+    asks.get("/healthz")
+    host = CollectorRegistry()
+    Counter("orders", "Of the host.", registry=host).inc()
+    assert b"orders_created" in generate_latest(host)  # a setting of the process can switch this off
+    assert b"dpplearn" not in generate_latest(REGISTRY)
 
 
 def test_metrics_wait_for_a_worker_that_is_creating_its_file(

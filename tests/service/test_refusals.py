@@ -91,18 +91,11 @@ def test_500_hostile_requests_neither_fail_nor_stop_the_service(folder: Path, tm
         for method, path, body in hostile:
             status, text = served.ask(method, path, body)  # raises after 30 s without an answer
             assert status in (200, 400, 404, 405, 413, 422, 503), (method, path[:80], text[:300])
-            assert len(text) < 300_000
+            assert len(text) < (300_000 if status == 200 else 3000)
         assert served.ask("POST", routes[0], {"basket": ["crib"]})[0] == 200
         assert served.process.poll() is None
     assert len(hostile) >= 500
     assert time.monotonic() - began < 120
-
-
-def test_malformed_bodies_are_rejected_with_a_short_reason(asks: Client) -> None:
-    for body in malformed()[::4]:
-        response = asks.post("/v1/models/sleep/recommend", content=body, headers=JSON)
-        assert response.status_code in (400, 413, 422), (body[:80], response.text)
-        assert len(problem_of(response, response.status_code)["detail"]) < 1000
 
 
 def test_an_invalid_field_is_named_with_its_value_and_the_expected_type(asks: Client) -> None:

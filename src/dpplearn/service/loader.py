@@ -60,7 +60,6 @@ class ServedStore:
 
     models: Mapping[str, ServedModel]
     broken: Mapping[str, str]
-    manifest: Entry
 
     @cached_property
     def versions(self) -> dict[str, str]:
@@ -99,18 +98,12 @@ def read_store(source: Path, before: ServedStore | None = None, costs: KnownCost
     if not models:
         why = "; ".join(broken.values()) or "its manifest lists no categories"
         raise InputError(f"{source} contains no model that can be served: {why}")
-    return ServedStore(models, broken, store.manifest)
+    return ServedStore(models, broken)
 
 
-def stamp(source: Path, served: ServedStore | None = None) -> tuple[Any, ...]:
+def stamp(source: Path) -> tuple[Any, ...]:
     """Return names, times and sizes of the files, which change when the source does."""
-    folder = source if source.is_dir() else source.parent
-    manifest = source / MANIFEST
-    if manifest.is_file():
-        named = [each.get("file") for each in (served.manifest.get("categories", []) if served else [])]
-        paths = [manifest, *(folder / each for each in named if isinstance(each, str))]
-    else:
-        paths = sorted(source.glob(f"*{SUFFIX}")) if source.is_dir() else [source]
+    paths = [source / MANIFEST, *sorted(source.glob(f"*{SUFFIX}"))] if source.is_dir() else [source]
     return tuple((str(path), *_state(path)) for path in paths)
 
 
@@ -131,7 +124,8 @@ def _read_model(
     if known is None or known.version != version:
         version = _checked_digest(path, version)
     if known is not None and known.version == version:
-        return replace(known, category=_complete(entry, known.model, version), about=about, cache={})
+        cache = known.cache if known.about == about else {}
+        return replace(known, category=_complete(entry, known.model, version), about=about, cache=cache)
     model = load(path)
     if _state(path) != before:
         raise InputError(f"{path} was written while it was read; replace files as a whole")
@@ -182,15 +176,15 @@ class LiveModelStore:
 
     def __init__(self, source: Path, log: Callable[..., None], costs: KnownCosts | None = None) -> None:
         self._source, self._log = source, log
+        self._seen = stamp(source)  # before reading: what is written meanwhile is read at the next refresh
         self.now = read_store(source, costs=costs)
         _ = self.now.all_models
-        self._seen = stamp(source, self.now)
         self.failed = "; ".join(self.now.broken.values())
         self._report("store_loaded")
 
     def refresh(self) -> bool:
         """Load the source again if it has changed. Return whether it was replaced."""
-        seen = stamp(self._source, self.now)
+        seen = stamp(self._source)
         if seen == self._seen:
             return False
         self._seen = seen
@@ -201,9 +195,6 @@ class LiveModelStore:
             return False
         _ = new.all_models
         before, self.now, self.failed = self.now, new, "; ".join(new.broken.values())
-        self._seen = stamp(self._source, new)
-        if self._seen != seen:  # files were added or written meanwhile: check again
-            self._seen = ()
         if before.version != new.version or self.failed:
             self._report("store_replaced")
         return True
