@@ -95,9 +95,6 @@ def test_commands_filter_items_by_count_rank_and_a_file_with_one_item_per_line(s
     (shop / "none.txt").write_text("\n\n")
     with pytest.raises(InputError):
         read_items(shop / "none.txt")
-    for options, n_items in (
-        (("--min-count", 5), 3),
-        (("--keep-items", shop / "keep.txt"), 2),
-        (("--min-count", 5, "--top-items", 2), 2),
-    ):
-        assert answer("diagnose", shop / "data.txt", *options)["n_items"] == n_items
+    (shop / "keep.txt").write_text("\n c \nd\n\na\nb\n")
+    options = ("--keep-items", shop / "keep.txt", "--min-count", 5, "--top-items", 2)
+    assert answer("diagnose", shop / "data.txt", *options)["n_items"] == 2

