@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 from contextlib import AbstractContextManager
@@ -99,6 +100,27 @@ def test_leftovers_of_a_run_that_was_killed_at_its_end_are_removed_by_a_run_with
     assert not dl.prepare(orders, out, **RULES).new
     assert contents(out) == before
     assert not (out / "baskets-0123abcd").exists()
+
+
+def test_a_full_disk_or_a_folder_without_permission_is_an_error_and_keeps_the_old_result(
+    orders: Path, tmp_path: Path
+) -> None:
+    out, unlimited = tmp_path / "out", resource.getrlimit(resource.RLIMIT_FSIZE)
+    dl.prepare(orders, out, **RULES)
+    before = contents(out)
+    for limit in (4096, 100_000):  # bytes of a file: when the database is created, and when rows are stored
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, unlimited[1]))
+        try:
+            with pytest.raises(dl.InputError, match="disk cannot be written"):
+                dl.prepare(orders, out, **RULES, seed=1)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert (contents(out), leftovers(out)) == (before, [])
+    (out / WORK / "lock").unlink()
+    (out / WORK / "lock").mkdir()  # cannot be opened, also not by root
+    with pytest.raises(dl.InputError, match="lock cannot be written"):
+        dl.prepare(orders, out, **RULES, seed=1)
+    assert contents(out) == before
 
 
 def test_two_runs_in_one_folder_do_not_mix(orders: Path, tmp_path: Path) -> None:

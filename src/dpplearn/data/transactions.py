@@ -773,7 +773,7 @@ def within_limits(what: str) -> Iterator[None]:
     except (duckdb.Error, RuntimeError) as error:
         if str(error) == "Query interrupted":
             raise KeyboardInterrupt from None
-        if isinstance(error, duckdb.IOException) and "write" in str(error):
+        if isinstance(error, duckdb.IOException | duckdb.TransactionException) and "write" in str(error):
             raise InputError(f"{what}: the disk cannot be written: {error}") from None
         raise
 

@@ -103,7 +103,10 @@ def check_replaceable(path: Path, kind: OutputKind, *, force: bool = False) -> N
 @contextmanager
 def only_one(path: Path, refusal: str) -> Iterator[None]:
     """Hold an exclusive lock on a file, if the system has locks. It is released if the process is killed."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
     try:
         if fcntl is not None:
             try:
