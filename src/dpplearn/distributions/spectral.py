@@ -397,46 +397,34 @@ class SpectralDPP(Components):
     def condition(self, include: Ints, exclude: Ints) -> tuple[Floats, SpectralDPP]:
         """Return log P(include ⊆ Y, exclude ∩ Y = ∅), (1,), and the DPP of the other items given that.
 
-        First F and H are projected to the complement of the rows of `include`. Then the rows of `exclude` are removed
-        from F, which divides P by the determinant of FᵀF + HᵀH; see `tilt`. Without eigenvalues near 1, the same
-        projection of the rows of B, with L = B Bᵀ, takes one decomposition instead of two.
+        The rows of `include` are projected out of the factor. With L = B Bᵀ this gives the L of the others, and
+        P(include ⊆ Y ⊆ include ∪ others) = det L_A det(I + L') / det(I + L). With eigenvalues near 1, F and H take the
+        place of B. Then the rows of `exclude` are removed from F, which divides P by the determinant of FᵀF + HᵀH; see
+        `tilt`.
         """
         others = np.setdiff1d(np.arange(self.n_items), np.concatenate([include, exclude]))
-        if len(exclude) and not self.near_one.any():
-            return self._condition_L(include, others)
-        nothing = SpectralDPP(np.zeros(len(others)), np.eye(len(others)))
-        F, H, k, n_ones = self.factor, self._rest_factor, len(include), self.size_range.start
-        evidence = float(log_gram(F, include[None])[0])
-        if evidence == -math.inf:
-            return np.array([-np.inf]), nothing
+        has_L, k, n_ones = not self.near_one.any(), len(include), self.size_range.start
+        F = self._odds_factor if has_L else self.factor
+        evidence = log_gram(F, include[None])  # (1,)
+        if evidence[0] == -math.inf:
+            return evidence, _nothing(len(others))
+        W = np.eye(F.shape[1])
         if k:
             Q, W = split_space(F[include])
-            projected = F @ W
-            squares, before = (projected**2).sum(axis=1), (F**2).sum(axis=1)
-            projected[squares < zero_pivot(self.n_items, k + 1) * before] = 0
+            before = (F**2).sum(axis=1)
+            F = F @ W
+            F[(F**2).sum(axis=1) < zero_pivot(self.n_items, k + 1) * before] = 0
             n_ones = self._ones_outside(Q)
-            F, H = projected, H @ W
         F = F[others]
+        if has_L:
+            rest = SpectralDPP.from_factor(F)
+            return evidence + self.log_empty() - rest.log_empty(), rest
         if len(exclude):
-            R, F, _ = orthonormalised(F, H)
+            R, F, _ = orthonormalised(F, self._rest_factor @ W)
             if R.min(initial=1) ** 2 < zero_pivot(self.n_items, len(exclude)):
-                return np.array([-np.inf]), nothing
-            evidence += 2 * float(np.log(R).sum())
-        return np.array([evidence]), SpectralDPP.from_K_factor(F, n_ones)
-
-    def _condition_L(self, include: Ints, others: Ints) -> tuple[Floats, SpectralDPP]:
-        """Return `condition`: P(include ⊆ Y ⊆ include ∪ others) = det L_A det(I + L') / det(I + L)."""
-        B, k = self._odds_factor, len(include)
-        log_det = log_gram(B, include[None])
-        if log_det[0] == -math.inf:
-            return log_det, SpectralDPP(np.zeros(len(others)), np.eye(len(others)))
-        rows = B[others]
-        if k:
-            before = (rows**2).sum(axis=1)
-            rows = rows @ split_space(B[include])[1]
-            rows[(rows**2).sum(axis=1) < zero_pivot(self.n_items, k + 1) * before] = 0
-        rest = SpectralDPP.from_factor(rows)
-        return log_det + self.log_empty() - rest.log_empty(), rest
+                return np.array([-np.inf]), _nothing(len(others))
+            evidence += 2 * np.log(R).sum()
+        return evidence, SpectralDPP.from_K_factor(F, n_ones)
 
     def _ones_outside(self, Q: Floats) -> int:
         """Return how many eigenvalues are still 1 given A ⊆ Y, where Q is an orthonormal basis of the rows of F_A.
@@ -594,6 +582,11 @@ class SpectralDPP(Components):
         """B = V √(λ/(1 − λ)) without the columns of λ_j = 0, so that L = B Bᵀ."""
         positive = self.eigenvalues > 0
         return np.asarray(self.eigenvectors[:, positive] * np.sqrt(self.odds[positive]))
+
+
+def _nothing(n_items: int) -> SpectralDPP:
+    """Return the DPP under which every set is empty."""
+    return SpectralDPP(np.zeros(n_items), np.eye(n_items))
 
 
 def _batches(sets: Sets, numbers: int) -> Iterator[tuple[Ints, Items]]:

@@ -7,7 +7,8 @@ minors and over responsibilities, and the normalising constants of its segments.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import iadd
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,11 +105,10 @@ def _statistics(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> S
     logdet, left_out, delta = minors.sums()
     impossible = 0.0
     if left_out > 0:
-        values = minors.each()
-        decided = _decide(kernel, baskets, values)
+        values = _log_determinants(kernel, baskets, threads)
         logdet = _weighted_sum(baskets.weights, values)
         impossible = float(baskets.weights[np.isneginf(values)].sum())
-        _add_decided(kernel, baskets, decided[np.isfinite(values[decided])], delta)
+        _add_inverses(kernel, baskets, np.flatnonzero(np.isneginf(minors.each()) & np.isfinite(values)), delta)
     return Statistics(baskets.total_weight, logdet, delta, kernel.n_items, impossible)
 
 
@@ -147,24 +147,12 @@ def _without_factor(L: Floats, baskets: Baskets, threads: int | None) -> Definit
     return DefiniteMinors(L, baskets, threads, rank=len(L), limit=zero_pivot)
 
 
-def _decide(kernel: SpectralDPP, baskets: Baskets, values: Floats, *, until_zero: bool = False) -> Ints:
-    """Compute the log-determinants that pivots left in doubt from the factor of the kernel; return which those were.
-
-    With `until_zero`, stop at the first set of positive weight that is impossible.
-    """
-    doubtful = np.flatnonzero(np.isneginf(values))
-    of_possible_size = np.isin(baskets.sizes[doubtful], kernel.size_range)
-    if until_zero and np.any(baskets.weights[doubtful[~of_possible_size]] > 0):
-        return doubtful[:0]
-    for row in doubtful[of_possible_size]:
-        log_prob = kernel.log_prob_by_factor(baskets.positions(row)[None])[0]
-        values[row] = log_prob - kernel.bordered.log_normaliser
-        if until_zero and values[row] == -np.inf and baskets.weights[row] > 0:
-            break
-    return doubtful[of_possible_size]
+def _log_determinants(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> Floats:
+    """Return the log-determinant of every basket; those in doubt are computed from the factor of the kernel."""
+    return np.asarray(kernel.log_prob(baskets, threads)[:, 0] - kernel.bordered.log_normaliser)
 
 
-def _add_decided(kernel: SpectralDPP, baskets: Baskets, rows: Ints, delta: Floats) -> None:
+def _add_inverses(kernel: SpectralDPP, baskets: Baskets, rows: Ints, delta: Floats) -> None:
     """Add the inverses of these baskets' minors, computed from the factor of L, because the minors lack digits."""
     border = np.arange(kernel.n_items, len(delta))
     for row in rows:
@@ -192,12 +180,9 @@ def mean_log_likelihood(kernel: SpectralDPP, baskets: AnyBaskets, threads: int |
 
 
 def _logdet(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> float:
-    minors = set_minors(kernel, baskets, threads)
-    logdet, left_out = minors.logdet()
+    logdet, left_out = set_minors(kernel, baskets, threads).logdet()
     if left_out > 0:
-        values = minors.each()
-        _decide(kernel, baskets, values, until_zero=True)
-        logdet = _weighted_sum(baskets.weights, values)
+        return _weighted_sum(baskets.weights, _log_determinants(kernel, baskets, threads))
     return logdet
 
 
@@ -295,24 +280,26 @@ def minor_sums(C: Floats, baskets: AnyBaskets, threads: int | None = None) -> Mi
 
 
 def _minor_sums(C: Floats, baskets: Baskets, threads: int | None) -> MinorSums:
-
-    def part(share: Share) -> tuple[float, Floats]:
-        delta = np.zeros(C.shape)
-        return _minors(C, baskets, delta, NO_NUMBERS, share), delta
-
-    parts = over_threads(part, MINOR * baskets.blocks.work, threads, with_blas=False)
-    delta = parts[0][1]
-    for _, other in parts[1:]:
-        delta += other
-    return MinorSums(sum(logdet for logdet, _ in parts), delta)
+    logdets, parts = _minors(C, baskets, threads, want_delta=True)
+    return MinorSums(float(baskets.blocks.weights @ logdets), reduce(iadd, parts))
 
 
 def log_minors(C: Floats, baskets: Sets, threads: int | None = None) -> Floats:
     """Return log det C_Y of every basket."""
-    each = np.zeros(len(baskets.blocks.weights))
-    part = partial(_minors, C, baskets, NO_DELTA, each)
-    over_threads(part, MINOR * baskets.blocks.work, threads, with_blas=False)
-    return each[baskets.blocks.places]
+    return _minors(C, baskets, threads, want_delta=False)[0][baskets.blocks.places]
+
+
+def _minors(C: Floats, baskets: Sets, threads: int | None, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
+    """Return log det C_Y of the set at every place of the blocks, and from each thread a part of Σ w C_Y⁻ᵀ."""
+    blocks, logdets = baskets.blocks, np.zeros(len(baskets.blocks.weights))
+
+    def part(share: Share) -> Floats:
+        delta, work = np.zeros(C.shape) if want_delta else NO_DELTA, np.empty(LANES * max(blocks.largest, 1) ** 2)
+        given = (C, blocks.items, blocks.weights, blocks.groups, share.thread, share.of)
+        loops("minors").minors_of(*given, delta, logdets, work)
+        return delta
+
+    return logdets, over_threads(part, MINOR * blocks.work, threads, with_blas=False)
 
 
 def segment_sums(log_odds: Floats, bias: Floats, baskets: AnyBaskets, threads: int | None = None) -> SegmentSums:
@@ -340,13 +327,6 @@ def log_segments(log_odds: Floats, bias: Floats, baskets: Sets, threads: int | N
     part = partial(_segments, table, bias, baskets, NO_DELTA, NO_NUMBERS, each)
     over_threads(part, SEGMENT * len(baskets) * len(bias), threads, with_blas=False)
     return each
-
-
-def _minors(C: Floats, baskets: Sets, delta: Floats, each: Floats, share: Share) -> float:
-    blocks = baskets.blocks
-    work, logdet = np.empty(LANES * max(blocks.largest, 1) ** 2), np.empty(LANES)
-    given = (C, blocks.items, blocks.weights, blocks.groups, share.thread, share.of)
-    return float(loops("minors").minors_of(*given, delta, each, work, logdet))
 
 
 def _segments(

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from dpplearn.data.blocks import LANES
+from dpplearn.data import blocks
 from dpplearn.distributions.compiled.definite import INT, constant, load, loop, store
 from dpplearn.distributions.compiled.signatures import (
     GROUPS,
@@ -23,6 +23,10 @@ from dpplearn.distributions.compiled.signatures import (
     OUT_MATRIX,
     OUT_NUMBERS,
 )
+
+LANES = 4
+# numba compiles again when this file changes, but not when a constant of another file does.
+assert LANES == blocks.LANES
 
 # contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
 OPTIONS: Any = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
@@ -43,31 +47,6 @@ def gather(C, items, first, k, minors):  # type: ignore[no-untyped-def]
             for lane in range(LANES):
                 row, column = place_of(items, first, i, lane), place_of(items, first, j, lane)
                 minors[(i * k + j) * LANES + lane] = C[row, column]
-
-
-@part
-def eliminate(k, minors, logdet):  # type: ignore[no-untyped-def]
-    """Write log det of LANES minors, which are overwritten."""
-    product = logdet
-    for lane in range(LANES):
-        product[lane] = 1.0
-    total = [0.0] * LANES
-    for p in range(k):
-        diagonal = (p * k + p) * LANES
-        for lane in range(LANES):
-            product[lane] *= minors[diagonal + lane]
-            if product[lane] > 1e200:
-                total[lane] += math.log(product[lane])
-                product[lane] = 1.0
-        for i in range(p + 1, k):
-            below, row = (i * k + p) * LANES, i * k * LANES
-            for lane in range(LANES):
-                minors[below + lane] /= minors[diagonal + lane]
-            for j in range(p + 1, k):
-                for lane in range(LANES):
-                    minors[row + j * LANES + lane] -= minors[below + lane] * minors[(p * k + j) * LANES + lane]
-    for lane in range(LANES):
-        logdet[lane] = total[lane] + math.log(product[lane])
 
 
 @intrinsic
@@ -135,43 +114,23 @@ def scatter(k, minors, items, first, weights, place, delta):  # type: ignore[no-
                 delta[row, column] += weights[place + lane] * minors[(i * k + j) * LANES + lane]
 
 
-def _for_lanes(lanes: int) -> Any:
-    """Return the loop over all sets. numba's cache depends on this file and on the closure, so the number of lanes,
-    which is defined in another file, is part of the closure."""
+@njit(
+    types.void(MATRIX, ITEMS, NUMBERS, GROUPS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS),
+    cache=True,
+    **OPTIONS,
+)
+def minors_of(C, items, weights, groups, thread, threads, delta, logdets, work):  # type: ignore[no-untyped-def]
+    """Write a thread's part of log det C_Y of all sets. Unless it is empty, add Σ w C_Y⁻ᵀ to delta.
 
-    @njit(
-        types.float64(
-            MATRIX, ITEMS, NUMBERS, GROUPS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS, OUT_NUMBERS
-        ),
-        cache=True,
-        **OPTIONS,
-    )
-    def minors_of(C, items, weights, groups, thread, threads, delta, each, work, logdet):  # type: ignore[no-untyped-def]
-        """Return a thread's part of Σ w log det C_Y. Unless they are empty, add Σ w C_Y⁻ᵀ to delta, and write every
-        log det C_Y to `each`. `work` is a buffer for LANES minors of the largest size."""
-        _ = lanes
-        total = 0.0
-        for group in range(len(groups)):
-            k, first_item, first, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
-            if k == 0:
-                continue
-            for block in range(n_blocks * thread // threads, n_blocks * (thread + 1) // threads):
-                item, place = first_item + block * k * LANES, first + block * LANES
-                gather(C, items, item, k, work)
-                if len(delta):
-                    invert(k, work, logdet)
-                else:
-                    eliminate(k, work, logdet)
-                for lane in range(LANES):
-                    total += weights[place + lane] * logdet[lane]
-                if len(each):
-                    for lane in range(LANES):
-                        each[place + lane] = logdet[lane]
-                if len(delta):
-                    scatter(k, work, items, item, weights, place, delta)
-        return total
-
-    return minors_of
-
-
-minors_of = _for_lanes(LANES)
+    `work` is a buffer for LANES minors of the largest size.
+    """
+    for group in range(len(groups)):
+        k, first_item, first, n_blocks = groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3]
+        if k == 0:
+            continue
+        for block in range(n_blocks * thread // threads, n_blocks * (thread + 1) // threads):
+            item, place = first_item + block * k * LANES, first + block * LANES
+            gather(C, items, item, k, work)
+            invert(k, work, logdets[place : place + LANES])
+            if len(delta):
+                scatter(k, work, items, item, weights, place, delta)
