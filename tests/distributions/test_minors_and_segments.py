@@ -10,7 +10,7 @@ import pytest
 from dpplearn import Baskets, InputError
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import Dense
-from dpplearn.distributions.minors import WORK_WORTH_A_THREAD
+from dpplearn.distributions.minors import WORK_WORTH_A_THREAD, Share, over_threads
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.statistics import (
     INVERSE,
@@ -102,3 +102,14 @@ def test_normalisers_are_those_of_numpy(n_items: int, segments: int, threads: in
     np.testing.assert_allclose(found.marginals, 1 - np.diagonal(H, axis1=1, axis2=2), rtol=1e-11, atol=1e-13)
     total = np.einsum("c,ci,cij,cj->ij", weights, d, H, d)
     np.testing.assert_allclose(found.weighted_sum(weights), total, rtol=1e-10, atol=1e-12)
+
+
+def test_an_error_in_any_share_is_the_caller_s() -> None:
+    def part(share: Share) -> None:
+        if share.thread == 1:
+            raise ValueError("of the second")
+
+    with pytest.raises(ValueError, match="of the second"):
+        over_threads(part, 2 * WORK_WORTH_A_THREAD, 3, with_blas=False)
+    with pytest.raises(InputError, match=r"threads.*\b0\b"):
+        over_threads(part, 0, 0, with_blas=False)
