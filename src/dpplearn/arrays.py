@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,3 +23,10 @@ def read_only(array: Array) -> Array:
     """The array itself, which from now on cannot be written to."""
     array.flags.writeable = False
     return array
+
+
+def central_differences(function: Callable[[Floats], Floats], at: Floats, steps: Floats) -> Floats:
+    """Return the derivatives of a function by central differences: row j is that in parameter j."""
+    moves = np.diag(steps)
+    rows = [(function(at + move) - function(at - move)) / (2 * move.sum()) for move in moves]
+    return np.array(rows)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Seed
+from dpplearn.arrays import Floats, Seed, central_differences
 from dpplearn.data.baskets import Baskets, as_baskets
 from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.features import Features, as_features
@@ -277,12 +277,7 @@ class ParametricKernel:
 
     def gradient(self, theta: Floats, by_L: Floats) -> Floats:
         """Return ⟨∂/∂L, ∂L/∂θ⟩, with ∂L/∂θ by differences, which needs no pass over the baskets."""
-        found = np.empty(len(theta))
-        for row, sd in enumerate(self.sd):
-            move = np.zeros(len(theta))
-            move[row] = L_DIFFERENCE * sd
-            found[row] = np.vdot(by_L, self.L(theta + move) - self.L(theta - move)) / (2 * L_DIFFERENCE * sd)
-        return found
+        return np.asarray(np.einsum("jik,ik->j", central_differences(self.L, theta, L_DIFFERENCE * self.sd), by_L))
 
     def log_prior(self, theta: Floats) -> float:
         """Return the log-density of the prior, up to a constant."""
@@ -447,13 +442,8 @@ def mode_of(density: Density) -> Around:
 
 def _spread(density: Density, mode: Floats) -> Floats:
     """Return A with A Aᵀ = (−H)⁻¹; no direction is wider than the prior."""
-    sd, rows = density.kernel.sd, []
-    for row in range(len(mode)):
-        move = np.zeros(len(mode))
-        move[row] = DIFFERENCE * sd[row]
-        ahead, behind = (density.with_gradient(mode + each)[1] * sd for each in (move, -move))
-        rows.append((ahead - behind) / (2 * DIFFERENCE))
-    H = np.array(rows)
+    sd = density.kernel.sd
+    H = central_differences(lambda theta: density.with_gradient(theta)[1], mode, DIFFERENCE * sd) * np.outer(sd, sd)
     values, vectors = np.linalg.eigh(-(H + H.T) / 2)  # in units of the prior
     return np.asarray(sd[:, None] * vectors / np.sqrt(np.maximum(values, 1 / MAX_SD**2)))
 

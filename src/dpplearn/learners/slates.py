@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats
+from dpplearn.arrays import Bools, Floats, central_differences
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.slates import Slates, read_slates
 from dpplearn.errors import InputError, InputWarning
@@ -29,6 +29,7 @@ GRADIENT_TOL = 1e-6  # nats per slate and standard error of the free parameters,
 MIN_INFORMATION = 1e-6  # in all slates; below, it is rounding
 EDGE = 1e-4  # strengths nearer to 0 or 1 have no standard error
 NO_STRENGTH = 1e-6  # at which there is no repulsion
+DIFFERENCE = 1e-4  # of free parameters, for the Hessian by differences
 
 
 def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
@@ -171,13 +172,12 @@ class SlatesProblem:
         by_reach = strength * (by_S * 2 * (1 - alike)).sum() / choice.reach**2
         return float(value), np.array([by_quality.sum(), (by_quality * scores).sum(), by_strength, by_reach])
 
-    def information(self, choice: Choice, step: float = 1e-4) -> Floats:
-        """Return minus the Hessian in the free parameters, from differences of gradients."""
-        at, found = choice.free, np.empty((4, 4))
-        for row, shift in enumerate(step * np.eye(4)):
-            ahead, behind = (self.with_gradient(Choice.of(at + side * shift))[1] for side in (1, -1))
-            found[row] = (behind - ahead) / (2 * step)
-        return np.asarray((found + found.T) / 2)
+    def information(self, choice: Choice) -> Floats:
+        """Return minus the Hessian in the free parameters."""
+        H = central_differences(
+            lambda free: self.with_gradient(Choice.of(free))[1], choice.free, np.full(4, DIFFERENCE)
+        )
+        return -(H + H.T) / 2
 
 
 def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, Interaction | None, Any]:

@@ -16,6 +16,7 @@ from dpplearn.arrays import EPSILON, Floats
 MAX_QUALITY = 300.0  # |u| is clipped here, where e^u is still a number
 SMALL_LOG_DET = 1e-3  # below this, log det(I + L) loses its digits in 1 + L and is taken from eigenvalues
 
+RIDGE = 1e-10  # on second derivatives, relative to the largest: weights may be undetermined
 MAX_CHANGE = 4.0  # of a quality in one step
 MAX_STEPS = 100
 GRADIENT_TOL = 1e-11
@@ -135,7 +136,9 @@ def best_weights(target: Target, theta: Floats | None = None) -> Optimum:
         g = target.gradient(theta, distribution)
         if np.abs(g).max(initial=0.0) <= GRADIENT_TOL:
             return Optimum(theta, distribution, value, step)
-        direction = _solved(target.information(distribution), g)
+        H = target.information(distribution)
+        H.flat[:: len(H) + 1] += RIDGE * max(float(H.diagonal().max()), EPSILON)
+        direction = np.linalg.solve(H, g)
         direction /= max(1.0, float(np.abs(target.F @ direction).max()) / MAX_CHANGE)
         slope, t = float(g @ direction), 1.0
         rounding = 100 * EPSILON * max(1.0, abs(value))
@@ -149,15 +152,3 @@ def best_weights(target: Target, theta: Floats | None = None) -> Optimum:
                 return Optimum(theta, distribution, value, step)
         theta, distribution, value = theta + t * direction, there, new
     return Optimum(theta, distribution, value, MAX_STEPS)
-
-
-def _solved(H: Floats, g: Floats) -> Floats:
-    """Return H⁻¹ g; where H is singular to rounding, with a small multiple of I added."""
-    scale = max(float(H.diagonal().max()), EPSILON)
-    for more in (0.0, 1e-12, 1e-9, 1e-6, 1e-3):
-        try:
-            factor = np.linalg.cholesky(H + more * scale * np.eye(len(H)))
-            return np.asarray(np.linalg.solve(factor.T, np.linalg.solve(factor, g)))
-        except np.linalg.LinAlgError:
-            continue
-    return g / scale

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpplearn.arrays import Bools, Floats, Ints
+from dpplearn.arrays import Bools, Floats, Ints, central_differences
 from dpplearn.data.features import as_features
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.data.similarity import read_similarity
@@ -424,15 +424,22 @@ def _derivatives(
     problem: QualityProblem, end: Profile, theta: Floats, inside: Bools, *, smoothed: bool
 ) -> tuple[Floats, Floats]:
     """Return the Hessian of the profile, and ∂θ/∂φ of the best weights, in strengths inside their bounds."""
-    rows, columns = [], []
-    for place in np.flatnonzero(inside):
-        h = min(DIFFERENCE, end.phi[place], MAX_STRENGTH - end.phi[place]) * np.eye(len(end.phi))[place]
-        ahead, behind = (problem.profile(end.phi + each, end.optimum.theta) for each in (h, -h))
-        rows.append((ahead.gradient - behind.gradient)[inside] / (2 * h[place]))
-        moved = [best_weights(problem.target(end.phi + each, smoothed=smoothed), theta).theta for each in (h, -h)]
-        columns.append((moved[0] - moved[1]) / (2 * h[place]))
-    H = np.array(rows)
-    return np.asarray((H + H.T) / 2), np.column_stack(columns)
+
+    def at(strengths: Floats) -> Floats:
+        phi = end.phi.copy()
+        phi[inside] = strengths
+        return phi
+
+    def slope(strengths: Floats) -> Floats:
+        return problem.profile(at(strengths), end.optimum.theta).gradient[inside]
+
+    def weights(strengths: Floats) -> Floats:
+        return best_weights(problem.target(at(strengths), smoothed=smoothed), theta).theta
+
+    phi = end.phi[inside]
+    steps = np.minimum(DIFFERENCE, np.minimum(phi, MAX_STRENGTH - phi))
+    H = central_differences(slope, phi, steps)
+    return np.asarray((H + H.T) / 2), central_differences(weights, phi, steps).T
 
 
 def _unless(moved: Floats, covariance: Floats) -> Floats:
