@@ -320,19 +320,17 @@ def parametric(
 ) -> ParametricKernel:
     """Return one of the named kernels, or a function of parameters and features."""
     X = np.asarray(features.matrix)
+    if not callable(kernel) and kernel not in list(NAMED):
+        known = ", ".join(NAMED)
+        raise InputError(
+            f"kernel must be one of {known} or a function from parameters and features to L, got {kernel!r}"
+        )
     if isinstance(kernel, str):
-        if kernel not in NAMED:
-            raise InputError(f"kernel must be one of {', '.join(sorted(NAMED))} or a function, got {kernel!r}")
         if names is not None:
             raise InputError(f"names are only valid for a function, and kernel is {kernel!r}")
         function, shape = NAMED[kernel]
         names = ("(all items)", *features.names, shape)
         prior = prior or tuple(np.array([CONSTANT_PRIOR, *[FEATURE_PRIOR] * X.shape[1], SHAPE_PRIOR]).T.tolist())
-    elif not callable(kernel):
-        raise InputError(
-            f"kernel must be one of {', '.join(sorted(NAMED))}, or a function from parameters and features to L, got a "
-            f"{type(kernel).__name__}"
-        )
     else:
         function = kernel
     if prior is None:
@@ -349,15 +347,12 @@ def parametric(
 def _checked_prior(prior: Any) -> tuple[Floats, Floats]:
     try:
         mean, sd = (np.array(each, dtype=float) for each in prior)
+        valid = mean.ndim == 1 and len(mean) > 0 and mean.shape == sd.shape and np.isfinite([mean, sd]).all()
     except (TypeError, ValueError):
-        raise InputError("prior must be a pair of lists of numbers: (means, standard deviations)") from None
-    if mean.ndim != 1 or mean.shape != sd.shape or not len(mean):
+        valid = False
+    if not valid or not (sd > 0).all():
         raise InputError(
-            f"prior must have one mean and one standard deviation per parameter, got shapes {mean.shape} and {sd.shape}"
-        )
-    if not (np.isfinite(mean).all() and np.isfinite(sd).all() and (sd > 0).all()):
-        raise InputError(
-            f"prior must be finite with positive standard deviations, got {mean.tolist()} and {sd.tolist()}"
+            f"prior must be finite means and positive standard deviations, one of each per parameter, got {prior!r}"
         )
     return mean, sd
 
