@@ -274,7 +274,7 @@ class MixtureProblem(Problem):
         size, variance = p.sum(), p * (1 - p)
         rows, columns = shape.below
         U = np.sqrt(p * size / (1 + size) + 2 * (REPULSION_PENALTY + 1) / n)
-        A = np.sqrt(2 * (p[rows] * p[columns] + ATTRACTION_PENALTY / n))
+        A = np.sqrt(p[rows] * p[columns] + ATTRACTION_PENALTY / n)
         return Parameters(
             gamma=np.sqrt(4 * variance + 1 / n),
             theta=np.tile(np.sqrt(variance / m + SEGMENT_PENALTY / n), (m, 1)),
