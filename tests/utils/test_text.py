@@ -8,7 +8,7 @@ from dpplearn.utils import text
 
 
 def test_missing_values_negative_zero_and_control_characters_are_written_safely() -> None:
-    for write in (text.number, text.signed, text.share, text.chance, text.small):
+    for write in (text.number, text.signed, text.share, text.chance):
         assert write(float("nan")) == "-"
     assert text.count(None) == "-"
     assert (text.number(-0.00001), text.share(-0.00001)) == ("0.0000", "0%")

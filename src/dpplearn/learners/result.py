@@ -18,7 +18,7 @@ from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.record import History, Provenance, Training
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, count, number, share, signed, small, times_as_likely
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, chance, count, number, share, signed, times_as_likely
 
 BASELINE = (
     "Independent items have the frequencies of the training baskets, with half a basket with and half a basket without "
@@ -285,7 +285,7 @@ def _facts(report: dict[str, Any], given: str) -> Iterator[tuple[str, str]]:
     yield "learning time", f"{number(report['seconds'], 2)} s"
     yield "expected size", f"{number(report['expected_size'], 2)} items{given if report['size'] is None else ''}"
     if report["to_gain"] is not None:
-        yield "still to gain", f"at most {small(report['to_gain'])} nats per basket, by other weights of these models"
+        yield "still to gain", f"at most {chance(report['to_gain'])} nats per basket, by other weights of these models"
     if report["validation"] is not None:
         value = number(report["validation_log_likelihood"])
         yield "held out", f"{share(report['validation'])} of the baskets; log-likelihood of the validation set {value}"

@@ -50,7 +50,7 @@ def run_over_processes(
     begin: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Job, Result]]:
     """Yield every job with its result, as jobs end. The first failure is raised as an `InputError`."""
-    for job, result in run_with_retries(jobs, run, processes, begin=begin):
+    for job, result in run_with_retries(jobs, run, processes, begin):
         if isinstance(result, Failure):
             raise InputError(f"job {job!r} failed: {result.reason}; run the same command again to continue")
         yield job, result
@@ -60,10 +60,11 @@ def run_with_retries(
     jobs: Sequence[Job],
     run: Callable[[Job], Result],
     processes: int | None = None,
-    retries: int = RETRIES,
     begin: Callable[[], None] | None = None,
 ) -> Iterator[tuple[Job, Result | Failure]]:
     """Yield every job with its result or its `Failure`, as jobs end.
+
+    A job whose worker process died is repeated. Other jobs are not affected.
 
     Parameters
     ----------
@@ -73,8 +74,6 @@ def run_with_retries(
         A function at module level.
     processes
         Number of worker processes, each with one thread (also of BLAS). Default: one per core.
-    retries
-        How often a job is repeated whose worker process died. Other jobs are not affected.
     begin
         A function at module level that each process calls before its first job.
     """
@@ -96,7 +95,7 @@ def run_with_retries(
                 error = future.exception()
                 if isinstance(error, BrokenProcessPool):
                     pools[place] = pools[place].shutdown(kill_workers=True)
-                    if attempt <= retries:
+                    if attempt <= RETRIES:
                         waiting.appendleft((job, attempt + 1))
                     else:
                         died = f"its worker process died {attempt} times, perhaps because memory ran out"

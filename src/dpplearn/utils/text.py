@@ -87,15 +87,6 @@ def chance(value: float) -> str:
     return number(value) if value == 0 or 0.001 <= abs(value) < 1000 or _missing(value) else f"{value:.2e}"
 
 
-def small(value: float | None) -> str:
-    """Return one digit of a value that may be as small as a rounding error.
-
-    >>> small(2.3e-13), small(0)
-    ('2e-13', '0')
-    """
-    return MISSING if _missing(value) else "0" if value == 0 else f"{value:.0e}"
-
-
 def duration(seconds: float) -> str:
     """Return a duration in the largest unit that makes it at least two.
 
