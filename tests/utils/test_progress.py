@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from dpplearn.errors import InputError
@@ -22,6 +24,23 @@ def test_progress_is_shown_on_standard_error_only_if_asked_for(
     assert out == ""
     for part in ("reading [red]1,2[/red].csv", "folds", "1,000/1,200", "[3/s]"):
         assert part in err
+
+
+def test_lines_elsewhere_name_what_is_done_and_the_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPPLEARN_PROGRESS_SECONDS", "0.01")
+    shown, deadline = "", time.monotonic() + 60
+    with shown_progress() as progress:
+        bar = progress.bar("folds", 1200, 200)
+        for done in (300, 400):
+            bar.update(done, "fold 2")
+            time.sleep(0.01)
+        while "left" not in shown and time.monotonic() < deadline:
+            shown += capsys.readouterr().err
+            time.sleep(0.01)
+    (line, *_) = [each for each in shown.splitlines() if "left" in each]
+    assert line.startswith("dpplearn: folds 400/1,200, fold 2, ")
 
 
 def test_the_seconds_between_lines_must_be_positive(monkeypatch: pytest.MonkeyPatch) -> None:

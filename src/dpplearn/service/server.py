@@ -6,7 +6,6 @@ import logging
 import os
 import socket
 import sys
-from dataclasses import dataclass
 from functools import partial
 from tempfile import TemporaryDirectory
 
@@ -26,15 +25,9 @@ BACKLOG = 2048
 SWITCH_SECONDS = 0.001  # of the GIL: how long the event loop waits for a computing thread (Python: 0.005)
 
 
-@dataclass(frozen=True)
-class Address:
-    host: str = "127.0.0.1"
-    port: int = 8000
-
-
-def serve(settings: Settings, address: Address, workers: int = 1) -> None:
+def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8000, workers: int = 1) -> None:
     """Serve until a signal ends the process; running requests are finished."""
-    with _listening(address) as listener:
+    with _listening(host, port) as listener:
         host, port = listener.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
         log_to_stderr(quiet=settings.quiet)
@@ -79,20 +72,18 @@ def _config(app: object, *, workers: int = 1, factory: bool = False) -> uvicorn.
     )
 
 
-def _listening(address: Address) -> socket.socket:
+def _listening(host: str, port: int) -> socket.socket:
     """Return a socket from which every worker accepts connections."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With an explicit protocol asyncio sets TCP_NODELAY; without it, responses are delayed by 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address.host, address.port))
+        listener.bind((host, port))
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         why = error.strerror or error
-        raise InputError(
-            f"cannot listen on {address.host} port {address.port}: {why}; name another --host or --port"
-        ) from None
+        raise InputError(f"cannot listen on {host} port {port}: {why}; name another --host or --port") from None
     listener.set_inheritable(True)
     return listener

@@ -47,7 +47,6 @@ def serve(
     JSON per request.
     """
     try:
-        from dpplearn.service.server import Address
         from dpplearn.service.server import serve as run
         from dpplearn.service.settings import Settings, is_loopback, read_keys
     except ModuleNotFoundError as error:
@@ -65,6 +64,6 @@ def serve(
         quiet=display.quiet,
     )
     try:
-        run(settings, Address(host, port), workers)
+        run(settings, host, port, workers)
     except KeyboardInterrupt:  # uvicorn raises it again after shutdown
         return
