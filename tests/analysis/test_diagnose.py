@@ -167,6 +167,14 @@ def test_where_no_model_gains_but_pairs_are_significant_or_gains_uncertain_the_d
     assert judged(of_independent_items, mixture=(0.0, 0.04)).verdict == "independent items"
 
 
+def test_the_answer_about_a_large_catalogue_fits_on_a_screen(of_independent_items: Diagnosis) -> None:
+    summary = replace(of_independent_items.summary, n_baskets=88_162, n_items=16_470, n_rare=15_482, n_modelled=200)
+    found = judged(replace(of_independent_items, summary=summary), nonsymmetric=(0.681, 0.017), mixture=(0.859, 0.024))
+    lines = str(found).splitlines()
+    assert len(lines) + 7 + 2 <= 25  # with the strongest pairs, which these data do not have, and the seed
+    assert max(map(len, lines)) <= 80
+
+
 def test_sizes_and_sparsity_are_counted() -> None:
     baskets = Baskets.from_lists(
         [["a", "b"], ["a"], [], ["a", "c", "d"]], ["a", "b", "c", "d", "e"], weights=[2, 1, 1, 6]

@@ -240,12 +240,12 @@ class Diagnosis:
 
     def _facts(self) -> list[tuple[str, str]]:
         data, pairs, ratio = self.summary, self.pairs, self.summary.size_ratio
-        modelled = f"; models use the {data.n_modelled:,} most frequent" if data.n_modelled < data.n_items else ""
-        different = f"{pairs.fewer.sum():,} co-occur less, {pairs.more.sum():,} more often than expected"
+        modelled = f"; models use {data.n_modelled:,}" if data.n_modelled < data.n_items else ""
+        different = f"{pairs.fewer.sum():,} co-occur less than expected, {pairs.more.sum():,} more"
         bound = f"{number(ratio.value, 2)} ± {number(ratio.high - ratio.value, 2)}"
         return [
             ("baskets", f"{data.n_baskets:,}, {data.mean_size:.2f} items on average, at most {data.max_size}"),
-            ("items", f"{data.n_items:,}, {data.n_rare:,} in fewer than {MIN_COUNT} baskets{modelled}"),
+            ("items", f"{data.n_items:,}; {data.n_rare:,} in fewer than {MIN_COUNT} baskets{modelled}"),
             ("pairs", f"{pairs.n_possible:,}; {different}"),
             ("variance/mean of size", f"{bound} (symmetric DPP: up to 1, any DPP: up to 2)"),
         ]
