@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from dpplearn.models.answers import RECOMMENDATION_TABLE
 from dpplearn.models.model import SetModel
 from dpplearn.models.store import ModelStore
 from dpplearn.pipeline.database import as_memory, open_database
-from dpplearn.utils.files import check_replaceable, same_file
+from dpplearn.utils.files import check_replaceable, same_file, temporary_folder
 from dpplearn.utils.progress import Progress, shown_progress
 from dpplearn.utils.text import Facts, Part, contents, count
 from dpplearn.utils.threads import thread_count
@@ -143,9 +142,9 @@ def recommend_all(
     _check_target(target, paths, force)
     models, threads = _store(store), thread_count(threads)
     with (
-        TemporaryDirectory(prefix="dpplearn-") as folder,
+        temporary_folder() as folder,
         shown_progress(progress, transient=True) as shown,
-        open_database(Path(folder), f"recommending for {paths[0]}", as_memory(memory), threads) as database,
+        open_database(folder, f"recommending for {paths[0]}", as_memory(memory), threads) as database,
     ):
         shown.bar(f"reading {source_name(paths)}")
         database.execute("SET preserve_insertion_order = true")

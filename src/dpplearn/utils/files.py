@@ -8,12 +8,14 @@ import math
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from dpplearn.errors import InputError, OutputExistsError
@@ -23,6 +25,7 @@ try:
 except ImportError:  # without locks, leftovers of killed writers are not removed
     fcntl = None  # type: ignore[assignment]
 
+TEMPORARY_FOLDER = "dpplearn-"  # prefix
 TEMPORARY = re.compile(r"\.dpplearn-[0-9a-f]{16}\.tmp")
 
 
@@ -172,12 +175,29 @@ def _tidy(folder: Path) -> None:
             _remove_unless_locked(folder / name)
 
 
-def _remove_unless_locked(file: Path) -> None:
+def _remove_unless_locked(file: Path, remove: Callable[[Path], None] = Path.unlink) -> None:
     with suppress(OSError):  # locked, gone, or owned by another user
         handle = os.open(file, os.O_RDWR)
         try:
             _lock(handle, wait=False)
-            file.unlink()
+            remove(file)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Yield a folder that is removed at the end. Folders of killed processes are removed as well."""
+    for lock in Path(gettempdir()).glob(f"{TEMPORARY_FOLDER}*/lock"):
+        _remove_unless_locked(lock, lambda lock: shutil.rmtree(lock.parent))
+    with TemporaryDirectory(prefix=TEMPORARY_FOLDER) as name:
+        folder = Path(name)
+        handle = os.open(folder / "new", os.O_RDWR | os.O_CREAT)
+        try:
+            with suppress(OSError):  # not every file system has locks
+                _lock(handle, wait=True)
+                os.rename(folder / "new", folder / "lock")  # other processes see it only when it is locked
+            yield folder
         finally:
             os.close(handle)
 
