@@ -21,7 +21,7 @@ from dpplearn.errors import InputError
 from dpplearn.learners.result import FitResult
 from dpplearn.lifecycle.update import draw_sets, recorded_weight
 from dpplearn.models.model import SetModel
-from dpplearn.utils.text import Part, TextTable, as_text, count, number, share, times_as_likely
+from dpplearn.utils.text import Part, TextTable, as_text, count, number, share
 
 FALSE_ALARM_RATE = 0.01  # of all comparisons together, by the union bound
 ALARMS = ("likelihood", "impossible", "size", "items", "unknown")
@@ -54,11 +54,6 @@ class Shift:
         """Whether the difference is significant."""
         return self.p < LEVEL
 
-    @property
-    def significance(self) -> str:
-        """Whether the difference is significant, in words."""
-        return "significant" if self.significant else "not significant"
-
 
 @dataclass(frozen=True)
 class ItemShift:
@@ -67,7 +62,7 @@ class ItemShift:
     item: Label
     expected: float  # share of the baskets
     found: float
-    p: float  # after Holm's correction for all items
+    p: float  # corrected for all items
 
     @property
     def ratio(self) -> str:
@@ -82,7 +77,7 @@ class Drift:
     Examples
     --------
     >>> same = Shift(-4.0, -4.1, 2.0, 0.2)
-    >>> print(Drift(500, same, Shift(2.0, 2.02, 1.0, 0.7), (), 0.0, LeftOut(), 0.0, 0.0, 0.01, ()).verdict)
+    >>> print(Drift(500, same, Shift(2.0, 2.02, 1.0, 0.7), (), 0.0, LeftOut(), 0.0, 0.0, ()).verdict)
     No drift: 500 baskets are consistent with the model.
     """
 
@@ -94,7 +89,6 @@ class Drift:
     left_out: LeftOut
     unknown: float  # share of the baskets with items that the model does not have
     impossible: float  # share of the baskets that have probability zero under the model
-    sizes_off_by: float  # total variation distance between observed and expected basket sizes
     alarms: tuple[str, ...]  # which of the comparisons found drift
 
     @property
@@ -118,49 +112,33 @@ class Drift:
         }
         return f"Drift: {'; '.join(words[each] for each in self.alarms)}. Update the model (dpplearn update)."
 
-    @property
-    def sentences(self) -> Iterator[str]:
-        """The comparisons, one sentence each."""
-        if self.impossible == 1:
-            yield "All baskets are impossible under the model, so their mean log-likelihood is undefined."
-        else:
-            mean = self.likelihood
-            yield (
-                f"A basket is {times_as_likely(mean.difference)}, compared with what the model expects, on average "
-                f"(log-likelihood {number(mean.found, 3)} found, {number(mean.expected, 3)} expected), "
-                f"{mean.significance}."
-            )
-        if 0 < self.impossible < 1:
-            yield f"{share(self.impossible, 1)} of the baskets are impossible under the model and not in this mean."
-        yield (
-            f"A basket has {number(self.size.found, 2)} items on average, and {number(self.size.expected, 2)} were "
-            f"expected, {self.size.significance}."
-        )
-        if self.moved:
-            up = sum(each.found > each.expected for each in self.moved)
-            yield (
-                f"{count(len(self.moved), 'item')} changed significantly and by more than a quarter, "
-                f"{up} up and {len(self.moved) - up} down: together by {share(self.moved_picks, 1)} of the "
-                "expected number of all items."
-            )
-        else:
-            yield "No item changed significantly and by more than a quarter."
-        if self.left_out:
-            yield f"{share(self.unknown, 1)} of the baskets contain unknown items: {self.left_out}."
-        if self.n_baskets < MIN_BASKETS:
-            yield f"With {count(self.n_baskets, 'basket')}, only large shifts can be detected."
-
     def tables(self) -> Iterator[Part]:
         """Yield the verdict, the comparisons and the items that changed most."""
         yield self.verdict
-        yield from self.sentences
-        rows = [
+        likelihood, size = self.likelihood, self.size
+        found = {
+            "likelihood": ("log-likelihood", number(likelihood.expected, 3), number(likelihood.found, 3)),
+            "impossible": ("impossible baskets", f"up to {share(IMPOSSIBLE_SHARE)}", share(self.impossible, 1)),
+            "size": ("items", number(size.expected, 2), number(size.found, 2)),
+            "items": ("changes of items", f"below {share(PICKS_SHIFT)}", share(self.moved_picks, 1)),
+            "unknown": ("with unknown items", f"up to {share(UNKNOWN_SHARE)}", share(self.unknown, 1)),
+        }
+        rows = [(*row, "drift" if name in self.alarms else "") for name, row in found.items()]
+        meaning = (
+            "Means per basket; shares of the baskets; and the sum of the significant changes of items, relative to the "
+            "expected number of items of a basket."
+        )
+        yield TextTable("Comparisons", meaning, ["of a basket", "expected>", "observed>", ""], rows)
+        moved = [
             (str(each.item), share(each.expected, 1), share(each.found, 1), each.ratio)
             for each in self.moved[:MAX_ROWS_SHOWN]
         ]
         meaning = "Expected and observed share of the baskets that contain the item."
-        if rows:
-            yield TextTable("Largest changes of items", meaning, ["item", "expected>", "observed>", "ratio>"], rows)
+        if moved:
+            yield TextTable("Largest changes of items", meaning, ["item", "expected>", "observed>", "ratio>"], moved)
+        yield f"Unknown items: {self.left_out}." if self.left_out else ""
+        if self.n_baskets < MIN_BASKETS:
+            yield f"With {count(self.n_baskets, 'basket')}, only large shifts can be detected."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON.
@@ -172,7 +150,7 @@ class Drift:
         Examples
         --------
         >>> same = Shift(-4.0, -4.1, 2.0, 0.2)
-        >>> Drift(500, same, same, (), 0.0, LeftOut(), 0.0, 0.0, 0.01, ()).to_dict()["drifted"]
+        >>> Drift(500, same, same, (), 0.0, LeftOut(), 0.0, 0.0, ()).to_dict()["drifted"]
         False
         """
         return {
@@ -182,7 +160,6 @@ class Drift:
             "n_baskets": self.n_baskets,
             "log_likelihood": asdict(self.likelihood),
             "size": asdict(self.size),
-            "sizes_off_by": self.sizes_off_by,
             "moved": [asdict(each) for each in self.moved],
             "moved_picks": self.moved_picks,
             "unknown": {"share": self.unknown, **self.left_out.to_dict()},
@@ -252,7 +229,6 @@ def check(model: SetModel | FitResult[Any], baskets: Baskets | Iterable[Iterable
         left_out,
         unknown,
         impossible,
-        _sizes_off_by(model, recent),
         tuple(name for name, alarm in zip(ALARMS, raised, strict=True) if alarm),
     )
 
@@ -293,17 +269,12 @@ def _spread_of_sizes(model: SetModel) -> float:
     return math.sqrt(max(float(probabilities @ sizes**2 - (probabilities @ sizes) ** 2), 0.0))
 
 
-def _sizes_off_by(model: SetModel, recent: Baskets) -> float:
-    probabilities = model.size_distribution
-    theirs = np.bincount(recent.sizes, recent.weights, len(probabilities)) / recent.total_weight
-    return float(np.abs(theirs - probabilities).sum() / 2)
-
-
 def _items(model: SetModel, recent: Baskets, learned_from: float) -> tuple[tuple[ItemShift, ...], float]:
     """Return the items that changed, and the sum of their changes relative to the expected size of a basket."""
     expected = model.marginals() if model.training is None else model.training.frequencies
     found = recent.frequencies()
-    p = _holm(_count_p_values(found, recent.totals.effective_number, expected, learned_from))
+    p = _count_p_values(found, recent.totals.effective_number, expected, learned_from)
+    p = np.minimum(len(p) * p, 1)  # Bonferroni
     enough = (found >= (1 + ITEM_SHIFT) * expected) | (found <= expected / (1 + ITEM_SHIFT))
     shift = np.abs(found - expected)
     places = np.flatnonzero((p < LEVEL) & enough)
@@ -327,15 +298,6 @@ def _count_p_values(found: Floats, n: float, expected: Floats, learned_from: flo
     at_most = bdtr(recent, of.astype(int), coin)
     at_least = np.where(recent > 0, bdtrc(np.maximum(recent - 1, 0), of.astype(int), coin), 1.0)
     return np.where(of > 0, np.minimum(2 * np.minimum(at_most, at_least), 1), 1.0)
-
-
-def _holm(p: Floats) -> Floats:
-    """Return p-values corrected for multiple testing. [Holm79]"""
-    order = np.argsort(p)
-    held = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    found = np.empty_like(p)
-    found[order] = np.minimum(held, 1)
-    return found
 
 
 def _above(found: float, allowed: float, n: float) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -29,7 +28,7 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.record import Training
 from dpplearn.utils.progress import shown_progress
-from dpplearn.utils.text import Part, TextTable, as_text, contents, count, number, shown, times_as_likely
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, contents, count, number
 
 SETS_PER_BASKET, MIN_SETS, MAX_SETS = 5, 10_000, 100_000  # with fewer sets an update would fit their sampling noise
 MIN_HOLDERS = 20  # items and pairs in fewer drawn sets are left as they are: few sets would get very large weights
@@ -169,10 +168,7 @@ class Likelihood:
 
     def __str__(self) -> str:
         which = "the new baskets, to which it was fitted" if self.in_sample else count(self.n_baskets, "test basket")
-        if not math.isfinite(self.gain):
-            return f"On {which}, the log-likelihood per basket went from {number(self.before)} to {number(self.after)}."
-        figures = f"log-likelihood {number(self.before)} before, {number(self.after)} after"
-        return f"On {which}, a basket is {times_as_likely(self.gain)}, compared with before, on average ({figures})."
+        return f"{number(self.before)} before, {number(self.after)} after, per basket, on {which}"
 
 
 @dataclass(frozen=True)
@@ -183,12 +179,13 @@ class Changes:
     --------
     >>> likelihood = Likelihood(40, 12, -3.0, -2.9, in_sample=False)
     >>> print(Changes(40, 200.0, 40.0, 10000, likelihood, (Counted("mobile", 7.0),), (), ()))
-    Fitted to 40 new baskets and 200 old ones, replaced by 10,000 sets drawn from
-    the model.
-    On 40 test baskets, a basket is 1.11 times as likely, compared with before, on
-    average (log-likelihood -3.0000 before, -2.9000 after).
-    1 new item: mobile (in 7 baskets).
-    No item has vanished.
+    Update
+      new baskets     40 of weight 40.0
+      old baskets     weight 200.0, replaced by 10,000 sets drawn from the model
+      log-likelihood  -3.0000 before, -2.9000 after, per basket, on 40 test baskets
+      new items       1: mobile (7)
+      vanished items  none
+    <BLANKLINE>
     No recommendation for the most frequent items has changed.
     """
 
@@ -201,22 +198,19 @@ class Changes:
     vanished: tuple[Label, ...]  # items expected in five or more of the new baskets that are in none
     moved: tuple[Moved, ...]
 
-    @property
-    def sentences(self) -> Iterator[str]:
-        """The changes except the recommendations, one sentence each."""
-        replaced = "" if self.drawn is None else f", replaced by {count(self.drawn, 'set')} drawn from the model"
-        weighted = "" if self.new_weight == self.n_new else f" (weight {number(self.new_weight, 1)})"
-        new, past = count(self.n_new, "new basket"), count(self.past_weight)
-        yield f"Fitted to {new}{weighted} and {past} old ones{replaced}."
-        yield str(self.likelihood)
-        yield _of_new(self.new_items)
-        yield _of_vanished(self.vanished)
-        if not self.moved:
-            yield "No recommendation for the most frequent items has changed."
-
     def tables(self) -> Iterator[Part]:
         """Yield the summary and the recommendations that changed."""
-        yield from self.sentences
+        replaced = "" if self.drawn is None else f", replaced by {count(self.drawn, 'set')} drawn from the model"
+        yield Facts(
+            "Update",
+            [
+                ("new baskets", f"{count(self.n_new)} of weight {number(self.new_weight, 1)}"),
+                ("old baskets", f"weight {number(self.past_weight, 1)}{replaced}"),
+                ("log-likelihood", str(self.likelihood)),
+                ("new items", _first([f"{each.item} ({count(each.n_baskets)})" for each in self.new_items])),
+                ("vanished items", _first(self.vanished)),
+            ],
+        )
         if self.moved:
             yield TextTable(
                 "What to add to the most frequent items",
@@ -224,6 +218,8 @@ class Changes:
                 ["given", "entered", "left"],
                 [(str(each.item), contents(each.entered), contents(each.left)) for each in self.moved],
             )
+        else:
+            yield "No recommendation for the most frequent items has changed."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON.
@@ -298,21 +294,12 @@ def moved_recommendations(before: SetModel, after: SetModel, new: Baskets) -> tu
     return tuple(found)
 
 
-def _of_new(items: tuple[Counted, ...]) -> str:
+def _first(items: Sequence[Label]) -> str:
+    """Return the first of some items, and their number."""
     if not items:
-        return "No item is new."
-    named = "; ".join(f"{shown(each.item)} (in {count(each.n_baskets, 'basket')})" for each in items[:MAX_NAMED])
+        return "none"
     more = f"; and {count(len(items) - MAX_NAMED)} more" if len(items) > MAX_NAMED else ""
-    return f"{count(len(items), 'new item')}: {named}{more}."
-
-
-def _of_vanished(items: tuple[Label, ...]) -> str:
-    if not items:
-        return "No item has vanished."
-    more = f"; and {count(len(items) - MAX_NAMED)} more" if len(items) > MAX_NAMED else ""
-    verb, stays = ("has", "it stays") if len(items) == 1 else ("have", "they stay")
-    gone = f"{count(len(items), 'item')} {verb} vanished: no new basket contains {contents(items[:MAX_NAMED])}{more}"
-    return f"{gone}. In the model {stays}, with a decreasing probability."
+    return f"{count(len(items))}: {contents(items[:MAX_NAMED])}{more}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
