@@ -112,7 +112,7 @@ def test_pairs_too_rare_to_be_kept_may_have_met_as_often_as_those() -> None:
     """Of very many pairs the rarest are not kept, and are not taken for pairs that never met."""
     model = LEARNED["mixture"](soda()).model
     training = replace(model.training, least=65.0)
-    assert training.pair_counts_of(model.catalogue.position("soda"))[model.catalogue.position("water")] == 0
+    assert training.pair_counts_among(model.catalogue.positions(["soda", "water"]))[0, 1] == 0
     assert model.substitutes("soda")[0].item == "water"
     unsure = dl.Mixture(model.distribution, model.items, training=training)
     assert unsure.substitutes("soda") == []

@@ -35,14 +35,13 @@ def test_weights_of_items_and_pairs_are_what_counting_gives(baskets: Baskets) ->
     np.testing.assert_allclose([found[pair] for pair in found], [pairs[pair] for pair in found], rtol=1e-12)
 
 
-def test_counts_of_some_items_and_of_one_are_those_of_all() -> None:
+def test_counts_of_some_items_are_those_of_all() -> None:
     training = Training.of(BASKETS)
     np.testing.assert_allclose(training.frequencies, BASKETS.frequencies(), rtol=1e-15)
-    np.testing.assert_allclose(training.pair_frequencies(), BASKETS.pair_frequencies(), rtol=1e-15)
-    whole, some = training.pair_frequencies() * training.weight, np.array([3, 0, 1])
-    np.testing.assert_allclose(training.pair_counts_among(some), whole[np.ix_(some, some)])
-    for item in range(5):
-        np.testing.assert_allclose(training.pair_counts_of(item), whole[item])
+    whole = BASKETS.pair_frequencies() * training.weight
+    for rows, columns in (([3, 0, 1], None), ([2], [0, 4, 2]), (range(5), range(5))):
+        found = training.pair_counts_among(np.array(rows), None if columns is None else np.array(columns))
+        np.testing.assert_allclose(found, whole[np.ix_(rows, rows if columns is None else columns)], rtol=1e-15)
 
 
 def test_a_blend_and_what_was_left_out_travel_with_the_arrays() -> None:

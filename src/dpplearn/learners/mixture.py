@@ -209,6 +209,7 @@ class MixtureProblem(Problem):
     segments: int = 10
     rank: int = 20
     attraction: bool = True
+    penalised: float = 1.0  # factor of the penalties
 
     model_type: ClassVar[Any] = Mixture
     random_start: ClassVar[str] = "random"
@@ -230,10 +231,13 @@ class MixtureProblem(Problem):
         return total / self.baskets.total_weight
 
     def _of_segments(self, at: Parameters) -> float:
-        return SEGMENT_PENALTY / 2 * float(np.vdot(at.theta, at.theta)) if self.shape.segments > 1 else 0.0
+        sum_of_squares = float(np.vdot(at.theta, at.theta)) if self.shape.segments > 1 else 0.0
+        return self.penalised * SEGMENT_PENALTY / 2 * sum_of_squares
 
     def _of_interaction(self, at: Parameters) -> float:
-        return REPULSION_PENALTY * float(np.vdot(at.U, at.U)) + ATTRACTION_PENALTY * float(at.A @ at.A)
+        return self.penalised * (
+            REPULSION_PENALTY * float(np.vdot(at.U, at.U)) + ATTRACTION_PENALTY * float(at.A @ at.A)
+        )
 
     def _at(self, x: Floats) -> tuple[float, Floats]:
         shape, n = self.shape, self.baskets.total_weight
@@ -253,7 +257,7 @@ class MixtureProblem(Problem):
         if clipped.any():
             counts, expected = np.where(clipped, 0, counts), np.where(clipped, 0, expected)
         gamma = 2 * (counts.sum(axis=0) - expected.sum(axis=0)) - np.tanh(at.gamma)
-        theta = counts - expected - SEGMENT_PENALTY * at.theta
+        theta = counts - expected - self.penalised * SEGMENT_PENALTY * at.theta
         logits = R - pi * (n + empty.sum())
         value += _pseudo_baskets(at)
         value -= self._of_segments(at)
@@ -262,8 +266,8 @@ class MixtureProblem(Problem):
             minors = minor_sums(C, self.baskets, self.threads)
             value += minors.logdet - self._of_interaction(at)
             G = minors.delta - norms.weighted_sum(R).T  # with Σ_c R_c D_c H_c D_c
-            U = (G + G.T) @ at.U - 2 * REPULSION_PENALTY * at.U
-            A = (G - G.T)[shape.below] - 2 * ATTRACTION_PENALTY * at.A if at.A.size else at.A
+            U = (G + G.T) @ at.U - 2 * self.penalised * REPULSION_PENALTY * at.U
+            A = (G - G.T)[shape.below] - 2 * self.penalised * ATTRACTION_PENALTY * at.A if at.A.size else at.A
         return value / n, Parameters(gamma, theta, U, A, logits).flat(shape) / n
 
     @cached_property

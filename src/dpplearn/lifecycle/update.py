@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpplearn.arrays import Floats, Ints, Seed
+from dpplearn.arrays import Floats, Seed
 from dpplearn.data.baskets import Baskets, as_baskets, known_baskets
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.times import decay, known_times
@@ -18,11 +18,12 @@ from dpplearn.distributions.interaction import Dense
 from dpplearn.errors import InputError
 from dpplearn.evaluation.metrics import weighted_mean
 from dpplearn.learners.checkpoint import ProgressBar
+from dpplearn.learners.mixture import MixtureProblem
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
 from dpplearn.learners.result import FitResult
-from dpplearn.learners.settings import settings_of
+from dpplearn.learners.settings import Task, settings_of
 from dpplearn.learners.symmetric.table import LEARNERS
-from dpplearn.learners.train import fit_with
+from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
@@ -30,10 +31,10 @@ from dpplearn.models.record import Training
 from dpplearn.utils.progress import shown_progress
 from dpplearn.utils.text import Facts, Part, TextTable, as_text, contents, count, number
 
-SETS_PER_BASKET, MIN_SETS, MAX_SETS = 5, 10_000, 100_000  # with fewer sets an update would fit their sampling noise
-MIN_HOLDERS = 20  # items and pairs in fewer drawn sets are left as they are: few sets would get very large weights
-SETS_PER_PAIR = 4  # drawn sets per pair of items, from which on the frequencies of pairs are fitted as well
-MAX_ROUNDS = 20  # over all items and pairs
+SETS_PER_BASKET, MIN_SETS, MAX_SETS = 5, 40_000, 100_000  # with fewer sets an update would fit their sampling noise
+MIN_HOLDERS = 20  # items in fewer drawn sets are left as they are: few sets would get very large weights
+MIN_PENALTY = 0.1  # of the usual penalty of a mixture; with less, an update would fit the sampling noise of drawn sets
+MAX_ROUNDS = 20  # over all items
 FACTOR_TOL = 1e-6  # stop once no factor differs from 1 by more than this
 MIN_EXPECTED = 5  # expected new baskets with an item that has vanished if there is none
 N_COMPARED, K = 10, 5  # items whose recommendations are compared, and how many of each
@@ -65,73 +66,40 @@ def training_weight(model: SetModel) -> float:
 
 
 def draw_training_sets(model: SetModel, rng: Seed = None, threads: int | None = None) -> Baskets:
-    """Draw sets with the total weight of the training baskets.
-
-    They also get the item frequencies of the training baskets, and the pair frequencies if there are enough sets.
-    """
-    weight, known = training_weight(model), model.training
-    n_sets = int(np.clip(SETS_PER_BASKET * weight, MIN_SETS, MAX_SETS))
-    drawn = draw_sets(model, n_sets, rng, threads)
-    if known is not None:
-        n_pairs = drawn.n_items * (drawn.n_items - 1) / 2
-        enough = n_sets >= SETS_PER_PAIR * n_pairs and not known.least  # all pairs are known
-        drawn = with_frequencies(drawn, known.frequencies, known.pair_frequencies() if enough else None)
+    """Draw sets with the total weight and the item frequencies of the training baskets."""
+    weight = training_weight(model)
+    drawn = draw_sets(model, int(np.clip(SETS_PER_BASKET * weight, MIN_SETS, MAX_SETS)), rng, threads)
+    if model.training is not None:
+        drawn = with_frequencies(drawn, model.training.frequencies)
     return drawn.reweighted(weight / drawn.total_weight)
 
 
-def with_frequencies(baskets: Baskets, items: Floats, pairs: Floats | None = None) -> Baskets:
-    """Reweight the baskets until items, and pairs if given, have these frequencies, by iterative proportional fitting.
+def with_frequencies(baskets: Baskets, frequencies: Floats) -> Baskets:
+    """Reweight the baskets until items have these frequencies, by iterative proportional fitting.
 
-    Feature after feature (an item or a pair), the baskets with the feature and those without it are rescaled to the
-    weights f and 1 − f. Only the ratio of the two factors matters, so only the baskets with the feature change.
+    Item after item, the baskets with the item and those without it are rescaled to the weights f and 1 − f. Only the
+    ratio of the two factors matters, so only the baskets with the item change. Frequencies of 0 and 1 are replaced by
+    nearby ones, as they would need infinite factors.
     """
-    rows = np.repeat(np.arange(len(baskets)), baskets.sizes)
-    of_items = _holders(rows, baskets.indices.astype(np.int64), items)
+    order = np.argsort(baskets.indices, kind="stable")
+    rows = np.repeat(np.arange(len(baskets)), baskets.sizes)[order]
+    items, first = np.unique(baskets.indices[order], return_index=True)
+    wanted = np.clip(frequencies[items], FACTOR_TOL, 1 - FACTOR_TOL).tolist()
     weights = baskets.weights
-    if pairs is not None:
-        weights = _fitted(weights, [*_holders(*_pairs_held(baskets), pairs.reshape(-1)), *of_items])
-    # No weights may meet all pairs at once; the items are then still met.
-    return baskets.weighted(_fitted(weights, of_items))
-
-
-def _fitted(weights: Floats, features: list[tuple[Ints, float]]) -> Floats:
-    """Return the weights after rescaling by each feature in turn, for several rounds."""
     for _ in range(MAX_ROUNDS):
         weights = weights / weights.sum()
         total, largest = 1.0, 0.0
-        for holders, f in features:
+        for holders, f in zip(np.split(rows, first[1:]), wanted, strict=True):
             held = float(weights[holders].sum())
-            if not FACTOR_TOL * total < held < (1 - FACTOR_TOL) * total:
-                continue  # all baskets hold it, or only baskets that other features exclude
+            if len(holders) < MIN_HOLDERS or not FACTOR_TOL * total < held < (1 - FACTOR_TOL) * total:
+                continue  # all baskets hold it, or only baskets that other items exclude
             factor = f / (1 - f) * (total - held) / held
             weights[holders] *= factor
             total += (factor - 1) * held
             largest = max(largest, abs(factor - 1))
         if largest <= FACTOR_TOL:
             break
-    return weights
-
-
-def _holders(rows: Ints, features: Ints, frequencies: Floats) -> list[tuple[Ints, float]]:
-    """Return for each feature in enough baskets the rows of these baskets, and its frequency.
-
-    Frequencies of 0 and 1 are replaced by nearby ones, as they would need infinite factors.
-    """
-    order = np.argsort(features, kind="stable")
-    which, first = np.unique(features[order], return_index=True)
-    wanted = np.clip(frequencies[which], FACTOR_TOL, 1 - FACTOR_TOL).tolist()
-    held_by = np.split(rows[order], first[1:])
-    return [each for each in zip(held_by, wanted, strict=True) if len(each[0]) >= MIN_HOLDERS]
-
-
-def _pairs_held(baskets: Baskets) -> tuple[Ints, Ints]:
-    """Return the row and the number i N + j of every pair of items i < j in a basket."""
-    rows, pairs = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for group in baskets.by_size:
-        first, second = np.triu_indices(group.sets.shape[1], 1)
-        rows.append(np.repeat(group.rows, len(first)))
-        pairs.append((group.sets[:, first].astype(np.int64) * baskets.n_items + group.sets[:, second]).reshape(-1))
-    return np.concatenate(rows), np.concatenate(pairs)
+    return baskets.weighted(weights)
 
 
 @dataclass(frozen=True)
@@ -404,11 +372,12 @@ def update(
         past = _past(model, old, catalogue, rng, threads)
     kept, fresh = _aged(past, new, 1 - forget, half_life)
     both = _joined([kept, fresh], catalogue)
-    options: dict[str, Any] = {"threads": threads, "max_seconds": max_seconds, "nonempty": model.nonempty}
-    share_not_shrunk = fresh.total_weight / both.total_weight if past.drawn else 1.0
-    settings, seed = settings_of(**options, **_as_learned(model, share_not_shrunk)), int(rng.integers(2**63))
+    task, seed = (
+        _task(model, both, fresh.total_weight if past.drawn else None, threads, max_seconds),
+        int(rng.integers(2**63)),
+    )
     with shown_progress(progress) as shown:
-        found = fit_with(settings, both, start=model, rng=seed, callback=ProgressBar(shown), as_weighed=True)
+        found = fit_task(task, model, rng=seed, callback=ProgressBar(shown), as_weighed=True)
     updated = _with_truth(found.model, model, past, kept, fresh)
     changes = Changes(
         n_new=len(new),
@@ -475,20 +444,30 @@ def _joined(parts: list[Baskets], catalogue: Catalogue) -> Baskets:
     return Baskets.together(there)
 
 
-def _as_learned(model: Model, share: float) -> dict[str, Any]:
-    """Return the options of `fit` with which the model was fitted.
+def _task(model: Model, baskets: Baskets, real: float | None, threads: int | None, max_seconds: float | None) -> Task:
+    """Return the task of fitting a model as it was fitted; `real` is the weight of the baskets that were not drawn.
 
-    Sets drawn from a shrunk DPP are already shrunk, so that only the share of the new baskets needs shrinkage. No
-    baskets are held out from a low-rank mixture: drawn sets would always favour the model that they were drawn from.
+    Sets drawn from a shrunk or penalised model already follow the penalty, so that only the share of the real baskets
+    is penalised. No baskets are held out from a low-rank mixture: drawn sets would always favour the model that they
+    were drawn from.
     """
+    share = 1.0 if real is None else real / baskets.total_weight
+    options: dict[str, Any] = {"threads": threads, "max_seconds": max_seconds, "nonempty": model.nonempty}
+    interaction = getattr(model.distribution.components, "interaction", None)
     if isinstance(model, DPP):
         known = model.learned.shrinkage
-        learner = model.learned.learner if model.learned.learner in LEARNERS else "lbfgs"
-        return {"learner": learner, "shrinkage": None if known is None else known * share}
-    interaction = getattr(model.distribution.components, "interaction", None)
-    if not isinstance(interaction, Dense):
-        return {"validation": 0.0}
-    return {"attraction": not np.allclose(interaction.X, interaction.X.swapaxes(1, 2))}
+        options["shrinkage"] = None if known is None else known * share
+        options["learner"] = model.learned.learner if model.learned.learner in LEARNERS else "lbfgs"
+    elif isinstance(interaction, Dense):
+        options["attraction"] = not np.allclose(interaction.X, interaction.X.swapaxes(1, 2))
+    else:
+        options["validation"] = 0.0
+    task = settings_of(**options).like(model).task(baskets)
+    if isinstance(task.problem, MixtureProblem):
+        task = replace(
+            task, problem=replace(task.problem, penalty=task.problem.penalty.scaled(max(share, MIN_PENALTY)))
+        )
+    return task
 
 
 def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh: Baskets) -> Model:

@@ -17,7 +17,6 @@ from dpplearn.data.catalogue import Catalogue
 from dpplearn.data.pairs import MAX_PAIRS, PairCounts, pair_counts
 from dpplearn.data.parts import AnyBaskets
 from dpplearn.errors import InputError
-from dpplearn.utils.memory import NUMBER, check_memory
 
 MAX_FLOAT = sys.float_info.max
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
@@ -244,15 +243,12 @@ class Training:
         weights = np.concatenate([self.pair_weights, self.pair_weights, self.item_weights])
         return coo_array((weights.astype(float), (rows, columns)), shape=(n, n)).tocsr()
 
-    def pair_counts_of(self, item: int) -> Floats:
-        """Return the weight of the baskets that contain both this item and each other one, (n_items,)."""
-        counts: Floats = self._pair_matrix[[item]].toarray()[0]
-        return counts
+    def pair_counts_among(self, rows: Ints, columns: Ints | None = None) -> Floats:
+        """Return the weight of the baskets that contain both of two items, for items in rows with items in columns.
 
-    def pair_counts_among(self, items: Ints) -> Floats:
-        """Return the weight of the baskets that contain both of every two of these items; single items' on the
-        diagonal."""
-        counts: Floats = self._pair_matrix[items][:, items].toarray()
+        Columns are by default those of the rows. For an item with itself, the weight of the baskets that contain it.
+        """
+        counts: Floats = self._pair_matrix[rows][:, rows if columns is None else columns].toarray()
         return counts
 
     def item_to_item(self, basket: Ints) -> Floats:
@@ -266,18 +262,6 @@ class Training:
             return self.frequencies
         ratios = (1 / self.item_weights[known]) @ self._pair_matrix[known]
         return np.asarray((ratios + (len(basket) - len(known)) * self.frequencies) / len(basket))
-
-    def pair_frequencies(self) -> Floats:
-        """Return m_ij, the fraction of baskets that contain both i and j; m_i on the diagonal.
-
-        Examples
-        --------
-        >>> Training.of(Baskets.from_lists([["bib", "crib"], ["crib"]])).pair_frequencies().tolist()
-        [[0.5, 0.5], [0.5, 1.0]]
-        """
-        n = len(self.item_weights)
-        check_memory(NUMBER * n**2, f"a table of all pairs of {n:,} items", "use pair_counts_among some of them")
-        return np.asarray(self._pair_matrix.toarray() / self.weight)
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

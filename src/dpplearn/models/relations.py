@@ -74,12 +74,7 @@ def training_counts(
         return Cooccurrence(unknown, unknown)
     scale = independence_scale(training.frequencies, empty_ratio(distribution))
     expected = scale * np.outer(training.item_weights[rows], training.frequencies[columns])
-    if len(rows) == 1:
-        observed = training.pair_counts_of(int(rows[0]))[None, columns]
-    else:
-        items = np.union1d(rows, columns)
-        places = np.ix_(np.searchsorted(items, rows), np.searchsorted(items, columns))
-        observed = training.pair_counts_among(items)[places]
+    observed = training.pair_counts_among(rows, columns)
     return Cooccurrence(observed, expected, max(training.least - 1, 0.0))
 
 
