@@ -21,7 +21,6 @@ from dpplearn.errors import InputError
 MAX_FLOAT = sys.float_info.max
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 ROUNDING = 1e-9  # of sums of weights
-MAX_DOUBLE_PAIRS = 100_000  # pairs up to which a file stores weights in double precision in any case
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,14 @@ class History:
     step_size: Floats
     evaluations: Floats  # of the statistics, so far
     validation: Floats  # mean log-likelihood of the validation set; NaN without one
+
+    def __post_init__(self) -> None:
+        for name, column in self.columns.items():
+            if column.shape != (self.log_likelihood.size,) or column.dtype.kind != "f":
+                raise InputError(
+                    f"history.{name} must be one float per iteration, as many as history.log_likelihood, got "
+                    f"{column.dtype} of shape {column.shape}"
+                )
 
     def __len__(self) -> int:
         return len(self.log_likelihood)
@@ -270,7 +277,7 @@ class Training:
             "training.weight": np.array([self.weight]),
             "training.item_weights": self.item_weights,
             "training.pairs": self.pairs,
-            "training.pair_weights": _compact(self.pair_weights),
+            "training.pair_weights": self.pair_weights,
         }
         if self.blend is not None:
             kept["training.blend"] = np.array([self.blend])
@@ -299,46 +306,15 @@ class Training:
         if not (given or columns or schedule):
             return None
         single: dict[str, Any] = {}
-        for name in ("weight", "blend", "least"):
-            if name in given:
-                array = given[name]
-                is_one = array.shape == (1,) and array.dtype.kind == "f"
-                _check(is_one, name, "one float", f"{array.dtype} of shape {array.shape}")
-                single[name] = float(array[0])
-        _check_history(columns)
-        missing = [each for each in ("weight", "item_weights", "pairs", "pair_weights") if each not in given]
-        if missing:
-            raise InputError(f"array training.{missing[0]} is missing")
-        return cls(
-            item_weights=given["item_weights"],
-            pairs=given["pairs"],
-            pair_weights=given["pair_weights"],
-            history=History(**columns) if columns else None,
-            schedule=schedule or None,
-            **single,
-        )
+        for name in {"weight", "blend", "least"} & given.keys():
+            array = given.pop(name)
+            is_one = array.shape == (1,) and array.dtype.kind == "f"
+            _check(is_one, name, "one float", f"{array.dtype} of shape {array.shape}")
+            single[name] = float(array[0])
+        # A missing or unknown array is a TypeError that names it.
+        return cls(**given, **single, history=History(**columns) if columns else None, schedule=schedule or None)
 
 
 def _check(valid: Any, name: str, expected: str, got: Any) -> None:
     if not valid:
         raise InputError(f"training.{name} must be {expected}, got {got}")
-
-
-def _check_history(columns: Mapping[str, npt.NDArray[Any]]) -> None:
-    names = [field.name for field in fields(History)]
-    odd = set(columns).symmetric_difference(names)
-    if columns and odd:
-        raise InputError(f"history must have the columns {', '.join(names)}; history.{min(odd)} is missing or unknown")
-    for name, column in columns.items():
-        if column.shape != (columns["log_likelihood"].size,) or column.dtype.kind != "f":
-            raise InputError(
-                f"history.{name} must be one float per iteration, as many as history.log_likelihood, got "
-                f"{column.dtype} of shape {column.shape}"
-            )
-
-
-def _compact(weights: Floats) -> npt.NDArray[Any]:
-    """Return the counts of many pairs in single precision if that represents them exactly."""
-    if len(weights) > MAX_DOUBLE_PAIRS and np.all(weights == weights.astype(np.float32)):
-        return weights.astype(np.float32)
-    return weights
