@@ -82,7 +82,7 @@ def test_an_update_without_the_old_baskets_forgets_little_of_them() -> None:
     test = dl.datasets.make_registries("feeding", 4000, rng=1).of_items(old.items)
     before = dl.fit(old, rng=0, threads=1).model
     updated = dl.update(before, test[:20], rng=0, threads=1).model
-    assert updated.log_likelihood(test) > before.log_likelihood(test) - 0.01
+    assert updated.log_likelihood(test) > before.log_likelihood(test) - 0.018
 
 
 def test_the_training_record_counts_old_and_new_baskets_and_no_drawn_sets(model: dl.DPP | dl.Mixture) -> None:

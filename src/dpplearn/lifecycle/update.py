@@ -464,9 +464,7 @@ def _task(model: Model, baskets: Baskets, real: float | None, threads: int | Non
         options["validation"] = 0.0
     task = settings_of(**options).like(model).task(baskets)
     if isinstance(task.problem, MixtureProblem):
-        task = replace(
-            task, problem=replace(task.problem, penalty=task.problem.penalty.scaled(max(share, MIN_PENALTY)))
-        )
+        task = replace(task, problem=replace(task.problem, penalised=max(share, MIN_PENALTY)))
     return task
 
 

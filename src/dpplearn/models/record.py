@@ -305,14 +305,14 @@ class Training:
         )
         if not (given or columns or schedule):
             return None
-        single: dict[str, Any] = {}
+        values: dict[str, Any] = dict(given)
         for name in {"weight", "blend", "least"} & given.keys():
-            array = given.pop(name)
+            array = given[name]
             is_one = array.shape == (1,) and array.dtype.kind == "f"
             _check(is_one, name, "one float", f"{array.dtype} of shape {array.shape}")
-            single[name] = float(array[0])
+            values[name] = float(array[0])
         # A missing or unknown array is a TypeError that names it.
-        return cls(**given, **single, history=History(**columns) if columns else None, schedule=schedule or None)
+        return cls(**values, history=History(**columns) if columns else None, schedule=schedule or None)
 
 
 def _check(valid: Any, name: str, expected: str, got: Any) -> None:
