@@ -35,19 +35,13 @@ MAX_RATIO = 5.0  # of latencies with and without the expensive client
 JSON = {"content-type": "application/json"}
 
 
-def small(n: int, seed: int = 0, segments: int = 6) -> dl.Mixture:
+def mixture(n: int, seed: int = 0, segments: int = 6) -> dl.Mixture:
+    """Return random segments with about 5 items per set."""
     rng = np.random.default_rng(seed)
     U, A = rng.standard_normal((n, 5)) / 3, rng.standard_normal((n, n)) / n
-    return mixture(rng, n, U @ U.T + A - A.T, segments)
-
-
-def mixture(
-    rng: np.random.Generator, n: int, interaction: Floats | tuple[Floats, Floats], segments: int = 6
-) -> dl.Mixture:
-    """Return random segments with about 5 items per set."""
     weights, log_odds = rng.dirichlet(np.ones(segments)), rng.standard_normal((segments, n)) - np.log(n / 5)
     items = [f"item {i}" for i in range(n)]
-    return dl.Mixture.from_arrays(weights, log_odds, interaction, items=items, nonempty=True)
+    return dl.Mixture.from_arrays(weights, log_odds, U @ U.T + A - A.T, items=items, nonempty=True)
 
 
 def write_models(folder: Path, models: dict[str, dl.Mixture]) -> None:
@@ -193,9 +187,9 @@ def explain_cpu(model: dl.Mixture) -> Result:
 
 def run() -> list[Result]:
     found: list[Result] = []
-    with served({f"category-{i}": small(100, i) for i in range(13)}) as server:
+    with served({f"category-{i}": mixture(100, i) for i in range(13)}) as server:
         found.append(Result("start to ready, 13 models of 100 items", server.seconds, "s", 3, at_least=False))
-    model = small(N_ITEMS, segments=N_SEGMENTS)
+    model = mixture(N_ITEMS, segments=N_SEGMENTS)
     with served({"shop": model}, N_WORKERS) as server:
         found.append(Result(f"start to ready, N = {N_ITEMS:,}, {N_SEGMENTS} segments", server.seconds, "s"))
         found += next_to_an_expensive_client(server)
