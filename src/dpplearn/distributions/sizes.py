@@ -53,7 +53,7 @@ def _times(row: Floats, factor: list[float]) -> Floats:
     return out
 
 
-def tilt_to_size(eigenvalues: Complex, size: float) -> float:
+def tilt_to_size(eigenvalues: Complex | Floats, size: float) -> float:
     """Return t such that E|Y| = size under t L, by bisection in log t."""
     size = min(max(size, 1e-9), len(eigenvalues) - 1e-9)
     low, high = -700.0, 700.0

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dpplearn.arrays import NO_ITEMS, Bools, Floats, Ints, Items, Seed, read_only
 from dpplearn.distributions.compiled import loops, worth_loading
-from dpplearn.distributions.components import Best, Components, NextItems, Sets, Similarity, sigmoid, subset
+from dpplearn.distributions.components import Best, Components, NextItems, Sets, Similarity, subset
 from dpplearn.distributions.determinants import (
     BATCH_NUMBERS,
     SMALL_PIVOT,
@@ -46,6 +46,7 @@ from dpplearn.distributions.sampling import (
     inclusion_table,
     log_size_table,
 )
+from dpplearn.distributions.sizes import tilt_to_size
 from dpplearn.distributions.statistics import set_minors
 from dpplearn.errors import InputError
 from dpplearn.utils.text import count
@@ -53,7 +54,6 @@ from dpplearn.utils.threads import map_over_threads
 
 ORTHONORMAL = 1e-8  # how far VᵀV may be from I
 BORDER = 1e-5  # eigenvalues closer than this to 1 are kept out of L, where they would swamp the others
-BISECTIONS = 200
 DRAWS_PER_STREAM = 32  # draws with one random stream: fixed, so that draws do not depend on the number of threads
 
 
@@ -501,12 +501,8 @@ class SpectralDPP(Components):
         free = ~self.at_one & (self.eigenvalues > 0)
         lam, wanted = self.eigenvalues.copy(), k - certain
         if 0 < wanted < np.count_nonzero(free):
-            log_odds, low, high = np.log(self.odds[free]), -700.0, 700.0
-            for _ in range(BISECTIONS):
-                middle = (low + high) / 2
-                inside = sigmoid(log_odds + middle)
-                low, high = (middle, high) if inside.sum() < wanted else (low, middle)
-            lam[free] = inside
+            odds = tilt_to_size(self.odds[free], wanted) * self.odds[free]
+            lam[free] = odds / (1 + odds)
         else:
             lam[free] = float(wanted > 0)
         return SpectralDPP(lam, self.eigenvectors)

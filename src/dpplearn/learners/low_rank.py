@@ -47,7 +47,6 @@ RATE, DECAY, SQUARE_DECAY = 0.06, 0.9, 0.99  # of Adam; the rate falls to 0 alon
 RIDGE = 5.0  # baskets: weight of the ridge penalty on Z
 DAMPING, MAX_CHANGE = 0.7, 1.0  # fraction of the way to their targets that log-odds go in a step; largest change
 MIN_PROBABILITY = 1e-9  # distance from 0 and 1 of marginals, which rounding may leave there
-NO_LOG_MINORS = np.empty(0)  # for a pass that needs only the gradient
 ALWAYS = 10**9  # nanoseconds of work: a step is always worth all threads
 
 PRIOR_COUNT = 1.0  # baskets with an item, as frequent as in all segments together, added to those of each segment
@@ -125,8 +124,8 @@ def gradient(
 
     def part(share: Share) -> tuple[Singles, list[Floats]]:
         into, rows = np.zeros_like(Z), share.among(len(batch.chosen))
-        given = (active.indices, active.offsets, *batch[::-1], rows.start, rows.stop, into, NO_LOG_MINORS)
-        loops("low_rank").minors_of(Z, repelling, *given)
+        given = (active.indices, active.offsets, *batch[::-1], rows.start, rows.stop, into)
+        loops("low_rank").add_gradient(Z, repelling, *given)
         into /= total
         return into, [_subtract(into, Z, omega, each) for each in segments[share.thread :: share.of]]
 

@@ -78,16 +78,12 @@ def gradient_of(W, X, Y, k, inverse, weight, dW, dX, dY):  # type: ignore[no-unt
 
 
 @njit(
-    types.float64(
-        FACTORS, types.int64, ITEMS, COUNTS, NUMBERS, COUNTS, types.int64, types.int64, OUT_FACTORS, OUT_NUMBERS
-    ),
-    **OPTIONS,
+    types.void(FACTORS, types.int64, ITEMS, COUNTS, NUMBERS, COUNTS, types.int64, types.int64, OUT_FACTORS), **OPTIONS
 )
-def minors_of(factors, repelling, items, offsets, weights, chosen, start, stop, gradient, each):  # type: ignore[no-untyped-def]
-    """Return Σ w log det of the minors of sets chosen[start:stop].
+def add_gradient(factors, repelling, items, offsets, weights, chosen, start, stop, gradient):  # type: ignore[no-untyped-def]
+    """Add the gradient of Σ w log det of the minors of sets chosen[start:stop].
 
-    Unless they are empty, add its gradient to `gradient` and write every log det to `each`. Items are rows of the
-    factors; a set may have none of them.
+    Items are rows of the factors; a set may have none of them.
     """
     r = factors.shape[1]
     attracting = (r - repelling) // 2
@@ -99,7 +95,6 @@ def minors_of(factors, repelling, items, offsets, weights, chosen, start, stop, 
     X, dX = np.empty((largest, attracting), np.float32), np.empty((largest, attracting), np.float32)
     Y, dY = np.empty((largest, attracting), np.float32), np.empty((largest, attracting), np.float32)
     minor = np.empty((largest, largest))
-    total = 0.0
     for place in range(start, stop):
         basket = chosen[place]
         first = offsets[basket]
@@ -110,18 +105,13 @@ def minors_of(factors, repelling, items, offsets, weights, chosen, start, stop, 
             X[i] = row[repelling : repelling + attracting]
             Y[i] = row[repelling + attracting :]
         gram(W, X, Y, k, minor)
-        logdet = invert(k, minor)
-        total += weights[basket] * logdet
-        if len(each):
-            each[place] = logdet
-        if len(gradient):
-            gradient_of(W, X, Y, k, minor, weights[basket], dW, dX, dY)
-            for i in range(k):
-                into = gradient[items[first + i]]
-                into[:repelling] += dW[i]
-                into[repelling : repelling + attracting] += dX[i]
-                into[repelling + attracting :] += dY[i]
-    return total
+        invert(k, minor)
+        gradient_of(W, X, Y, k, minor, weights[basket], dW, dX, dY)
+        for i in range(k):
+            into = gradient[items[first + i]]
+            into[:repelling] += dW[i]
+            into[repelling : repelling + attracting] += dX[i]
+            into[repelling + attracting :] += dY[i]
 
 
 @njit(types.void(MATRIX, FACTORS, ITEMS, COUNTS, types.int64, types.int64, OUT_NUMBERS), **OPTIONS)
@@ -143,13 +133,4 @@ def low_rank_log_minors(V, Z, items, offsets, start, stop, each):  # type: ignor
                     sum_ += v[p] * z[p]
                 row[j] = sum_
             row[i] += 1.0
-        logdet = 0.0
-        for p in range(k):
-            pivot = minor[p]
-            logdet += math.log(pivot[p])
-            for i in range(p + 1, k):
-                row = minor[i]
-                by = row[p] / pivot[p]
-                for j in range(p + 1, k):
-                    row[j] -= by * pivot[j]
-        each[basket] = logdet
+        each[basket] = invert(k, minor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -19,15 +18,14 @@ from dpplearn.distributions.compiled.signatures import (
 OFFSETS = types.Array(types.int64, 1, "C", readonly=True)
 
 
-def compiled(signature: Any) -> Any:
-    # contraction allows fused multiply-add; the flags that assume away NaN and infinity stay off
-    return njit(signature, nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
-
-
-@compiled(
+@njit(
     types.float64(
         *(ITEMS, OFFSETS, NUMBERS, MATRIX, NUMBERS, types.int64, types.int64, OUT_MATRIX, OUT_NUMBERS, OUT_NUMBERS)
-    )
+    ),
+    nogil=True,
+    cache=True,
+    fastmath={"contract"},  # allows fused multiply-add; the flags that assume away NaN and infinity stay off
+    error_model="numpy",
 )
 def responsibilities(indices, offsets, weights, log_odds, bias, start, stop, counts, shares, each):  # type: ignore[no-untyped-def]
     """Return Σ w log Σ_c exp(bias_c + log_odds_c · x_Y) over the baskets from start to stop.
