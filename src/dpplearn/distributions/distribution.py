@@ -4,7 +4,8 @@ P(Y) = Σ_c exp(log_mass_c) P_c(Y) for Y ≠ ∅, and P(∅) = Σ_c exp(log_empt
 is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. The two vectors are
 separate because after `restrict` the probability of the empty set differs between components.
 
-`_log_set` and `_log_event` combine the two; all queries go through them.
+`_log_set` and `_log_event` combine the two; every query about probabilities goes through them. `sample` draws Y = ∅ or
+a nonempty set. Operations that return another distribution compute its two vectors.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class SetDistribution:
             np.concatenate([w + each.log_empty for w, each in zip(log_w, distributions, strict=True)]),
         )
 
-    # The empty set. These two methods are the only code of the queries that treats it differently from other sets.
+    # The empty set. Only these two methods treat its probability differently from that of other sets.
 
     def _log_set(self, sizes: Ints, log_p: Floats, *, summed: bool = False) -> Floats:
         """Return log P(c, Y = A), (..., m), for sets A of some sizes (...) from log P_c(A).
@@ -147,6 +148,11 @@ class SetDistribution:
         ratio = np.minimum(self.components.log_empty() - np.where(possible, log_p, 0), 0)  # log P_c(∅)/P_c(E)
         log_some = np.where(possible, self.log_mass + log_p + log1mexp(ratio), -np.inf)
         return np.where(sizes[..., None], self.log_mass + log_p, np.logaddexp(log_some, self.log_empty))
+
+    @cached_property
+    def _log_nonempty(self) -> Floats:
+        """log P(c, Y ≠ ∅), (m,)."""
+        return read_only(self.log_mass + log1mexp(self.components.log_empty()))
 
     # Sizes and weights.
 
@@ -382,15 +388,11 @@ class SetDistribution:
 
     def with_p_empty(self, p_empty: float) -> SetDistribution:
         """Return the distribution with P(∅) = p_empty and the same probabilities given Y ≠ ∅."""
-        log_nonempty = self.log_mass + log1mexp(self.components.log_empty())
-        total = logsumexp(log_nonempty)
+        total = logsumexp(self._log_nonempty)
         _check_possible(total)
         with np.errstate(divide="ignore"):
-            return SetDistribution(
-                self.components,
-                self.log_mass - total + np.log1p(-p_empty),
-                log_nonempty - total + np.log(p_empty),
-            )
+            log_mass = self.log_mass - total + np.log1p(-p_empty)
+            return SetDistribution(self.components, log_mass, self._log_nonempty - total + np.log(p_empty))
 
     def reorder(self, order: Ints) -> SetDistribution:
         """Return the same distribution with its items in another order."""
@@ -423,7 +425,7 @@ class SetDistribution:
         found = [NO_ITEMS] * n
         rows = np.flatnonzero(stream.random(n) >= self.p_empty)
         if len(rows):
-            which = self._choose(len(rows), self.log_mass + log1mexp(self.components.log_empty()), stream)
+            which = self._choose(len(rows), self._log_nonempty, stream)
             drawn = self.components.sample(which, stream, None, True, threads)
             for row, each in zip(rows.tolist(), drawn, strict=True):
                 found[row] = each

@@ -69,31 +69,43 @@ def over_threads(part: Callable[[Share], Part], work: int, threads: int | None, 
         return [part(Share(0, most)), *(other.result() for other in others)]
 
 
+class UnitDiagonal(NamedTuple):
+    """A kernel L, scaled to a unit diagonal. Items that cannot occur have rows of NaN."""
+
+    C: Floats  # (n_items, n_items)
+    inverse: Floats  # (n_items,) 1/√L_ii, 0 for items that cannot occur
+    log_scale: Floats  # (n_items,) log L_ii
+
+    @classmethod
+    def of(cls, L: Floats) -> UnitDiagonal:
+        square = L.diagonal()
+        possible = (square > 0) & (square < np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = np.where(possible, 1 / np.sqrt(square), np.nan)
+            log_scale = np.where(possible, np.log(square), -np.inf)
+        C = L * inverse[:, None]
+        C *= inverse
+        np.fill_diagonal(C, np.where(possible, 1.0, np.nan))
+        return cls(C, np.where(possible, inverse, 0), log_scale)
+
+
 class DefiniteMinors:
     """The minors L_Y of baskets. L is scaled to a unit diagonal, so that pivots are compared with 1.
 
     Sets with a pivot below the limit, and sets of more than `rank` items, are left out.
     """
 
-    def __init__(self, L: Floats, baskets: Sets, threads: int | None, *, rank: int, limit: Limit) -> None:
-        check_items(len(L), baskets)
+    def __init__(self, L: UnitDiagonal, baskets: Sets, threads: int | None, *, rank: int, limit: Limit) -> None:
+        check_items(len(L.C), baskets)
         self.baskets, self.blocks, self.threads, self.rank = baskets, baskets.blocks, threads, rank
-        square = L.diagonal()
-        self.possible = (square > 0) & (square < np.inf)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = np.where(self.possible, 1 / np.sqrt(square), np.nan)
-            self.log_scale = np.where(self.possible, np.log(square), -np.inf)
-        self.C = L * inverse[:, None]
-        self.C *= inverse
-        np.fill_diagonal(self.C, np.where(self.possible, 1.0, np.nan))
-        self.inverse = np.where(self.possible, inverse, 0)
-        self.smallest = _smallest_pivots(limit, len(L), self.blocks.largest)
+        self.C, self.inverse, self.log_scale = L
+        self.smallest = _smallest_pivots(limit, len(L.C), self.blocks.largest)
 
     def sums(self) -> tuple[float, float, Floats]:
         """Return Σ w log det L_Y, the weight of the sets left out, and Delta without them."""
         logdets, parts = self._pass(want_delta=True)
         upper = reduce(iadd, parts)
-        alone = np.where(self.possible, self.blocks.alone, 0)
+        alone = np.where(self.inverse > 0, self.blocks.alone, 0)
         upper[np.arange(len(upper)), np.arange(len(upper))] += alone
         return *self._summed(logdets), _whole(upper, self.inverse)
 
@@ -113,7 +125,7 @@ class DefiniteMinors:
         logdet, left_out = _weighted(self.blocks.weights, logdets)
         counted = self.blocks.item_weights > 0
         of_scale = float(self.blocks.item_weights[counted] @ self.log_scale[counted])
-        return logdet + of_scale, left_out + float(self.blocks.alone[~self.possible].sum())
+        return logdet + of_scale, left_out + float(self.blocks.alone[self.inverse == 0].sum())
 
     def _pass(self, *, want_delta: bool) -> tuple[Floats, list[Floats]]:
         """Return log det C_Y of the set at every place, and from each thread an upper triangle of Σ w (C_Y)⁻¹."""

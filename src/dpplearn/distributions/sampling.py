@@ -33,6 +33,7 @@ from dpplearn.utils.threads import map_over_threads, one_blas_thread
 MAX_SEQUENTIAL = 64  # items that are decided one by one
 MAX_BLOCKS = 64
 MAX_BYTES = 2**28  # for the Ω_R of all components
+TINY = 1e-300  # for probabilities that rounding makes 0
 STREAM_LENGTH = 32  # draws from one random stream; fixed, so that draws do not depend on the number of threads
 
 Draw = Callable[[int, np.random.Generator], Ints]  # a set of one component
@@ -52,49 +53,34 @@ def in_streams(which: Ints, rng: np.random.Generator, draw: Draw, threads: int |
 
 def sample_dense(
     K: Mapping[int, Floats],
+    p_nonempty: Mapping[int, float] | None,
     which: Ints,
     rng: np.random.Generator,
     k: int | None = None,
-    nonempty: bool = False,
     threads: int | None = None,
 ) -> list[Ints]:
-    """Draw one set from the DPP with marginal kernel K[c] for each c in `which`.
+    """Draw one set from the DPP with marginal kernel K[c] for each c in `which`; with P_c(Y ≠ ∅), a nonempty one.
 
     Item j is in with probability K_jj given the decisions on earlier items; then K becomes its Schur complement
     [Poulson 2020; Launay et al. 2020]. For nonempty sets the first item is drawn from p_j Π_{i<j} (1 − p_i). For k
     items, draw until a set has k; choose K with E|Y| = k.
     """
-    first_items = {c: first_item_probabilities(each) for c, each in K.items()} if nonempty and k is None else {}
 
     def draw(c: int, stream: np.random.Generator) -> Ints:
-        return draw_one(K[c], stream, draw_place(first_items[c], stream) if first_items else -1, k)
+        return draw_one(K[c], stream, p_nonempty[c] if p_nonempty else 0.0, k)
 
     return in_streams(which, rng, draw, threads)
 
 
-def first_item_probabilities(K: Floats) -> Floats:
-    """Return the cumulative sums over items p of P(p ∈ Y, no item before p ∈ Y)."""
-    found = np.empty(len(K))
-    loops("sampling").first_item_probabilities(K, np.empty(K.shape), found)
-    return np.cumsum(found)
-
-
-def draw_one(K: Floats, rng: np.random.Generator, first: int, k: int | None = None) -> Ints:
-    """Draw a set of the DPP with marginal kernel K; with first ≥ 0, given that `first` is its first item."""
+def draw_one(K: Floats, rng: np.random.Generator, p_nonempty: float, k: int | None = None) -> Ints:
+    """Draw a set of the DPP with marginal kernel K; with P(Y ≠ ∅) > 0, a nonempty one."""
     taken = np.empty(len(K), np.int64)
-    return taken[: loops("sampling").draw(K, -1 if k is None else k, first, rng, np.empty(K.shape), taken)]
+    return taken[: loops("sampling").draw(K, -1 if k is None else k, p_nonempty, rng, np.empty(K.shape), taken)]
 
 
 def marginal_kernel(L: Floats, t: float) -> Floats:
     """Return K of t L."""
     return np.asarray(np.eye(len(L)) - np.linalg.inv(np.eye(len(L)) + t * L))
-
-
-def draw_place(cumulative: Floats, rng: np.random.Generator) -> int:
-    """Draw an index with probability proportional to its increment of the cumulative sum."""
-    place = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
-    # Rounding can put the product at the total itself: then take the place at which the total is reached.
-    return int(min(place, np.searchsorted(cumulative, cumulative[-1])))
 
 
 def log_size_table(lam: Floats, largest: int) -> Floats:
@@ -303,7 +289,8 @@ class Sampler:
             few, core = self._narrow(places, core, rng)
             B = self._rows(few)
             K = B @ core @ B.T
-            inside = draw_one(K, rng, draw_place(first_item_probabilities(K), rng))
+            log_none = np.linalg.slogdet(np.eye(len(few)) - K)[1]
+            inside = draw_one(K, rng, max(-np.expm1(log_none), TINY))
             found, places = np.append(found, few[inside]), places[places > few[-1]]
             if not len(places):
                 return found

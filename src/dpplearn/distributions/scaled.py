@@ -370,7 +370,8 @@ class ScaledDPPs(Components):
         else:
             mu = {c: dense._eigenvalues[c] for c in needed}
             K = {c: sampling.marginal_kernel(dense.L(c), sizes.tilt_to_size(mu[c], k)) for c in needed}
-        return sampling.sample_dense(K, which, rng, k, nonempty, threads)
+        p_nonempty = {c: -np.expm1(-self.log_Z[c]) for c in needed} if nonempty and k is None else None
+        return sampling.sample_dense(K, p_nonempty, which, rng, k, threads)
 
     def similarity(self, items: Ints) -> Similarity:
         return self.interaction.similarity(items)

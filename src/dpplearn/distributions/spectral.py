@@ -37,6 +37,7 @@ from dpplearn.distributions.determinants import (
     zero_pivot,
 )
 from dpplearn.distributions.interaction import similarity_of
+from dpplearn.distributions.minors import UnitDiagonal
 from dpplearn.distributions.ranking import top_compiled
 from dpplearn.distributions.sampling import (
     choice_given_size,
@@ -271,6 +272,11 @@ class SpectralDPP(Components):
         U = self.eigenvectors[:, near]
         E = np.block([[A, U], [U.T, -np.diag((1 - border) / border)]])
         return Bordered(E, len(border), normaliser, self.size_range)
+
+    @cached_property
+    def unit_L(self) -> UnitDiagonal:
+        """L, scaled to a unit diagonal."""
+        return UnitDiagonal.of(self.L)
 
     def log_empty(self) -> Floats:
         """Return log P(∅), (1,)."""

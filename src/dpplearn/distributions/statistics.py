@@ -20,7 +20,15 @@ from dpplearn.data.parts import AnyBaskets, summed
 from dpplearn.distributions.compiled import loops
 from dpplearn.distributions.components import Sets
 from dpplearn.distributions.determinants import doubtful_pivot, zero_pivot
-from dpplearn.distributions.minors import NO_DELTA, NO_NUMBERS, BorderedMinors, DefiniteMinors, Share, over_threads
+from dpplearn.distributions.minors import (
+    NO_DELTA,
+    NO_NUMBERS,
+    BorderedMinors,
+    DefiniteMinors,
+    Share,
+    UnitDiagonal,
+    over_threads,
+)
 from dpplearn.utils.threads import thread_count
 
 if TYPE_CHECKING:
@@ -140,11 +148,11 @@ def set_minors(kernel: SpectralDPP, baskets: Sets, threads: int | None) -> Defin
     bordered = kernel.bordered
     if bordered.n_border:
         return BorderedMinors(bordered, baskets, threads)
-    return DefiniteMinors(bordered.matrix, baskets, threads, rank=kernel.rank, limit=doubtful_pivot)
+    return DefiniteMinors(kernel.unit_L, baskets, threads, rank=kernel.rank, limit=doubtful_pivot)
 
 
 def _without_factor(L: Floats, baskets: Baskets, threads: int | None) -> DefiniteMinors:
-    return DefiniteMinors(L, baskets, threads, rank=len(L), limit=zero_pivot)
+    return DefiniteMinors(UnitDiagonal.of(L), baskets, threads, rank=len(L), limit=zero_pivot)
 
 
 def _log_determinants(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> Floats:

@@ -126,15 +126,15 @@ def explanation(
         raise InputError(f"item {catalogue.labels[item]!r} is in the basket already; explain an item to be added")
     if not distribution.marginals()[item] > 0:
         raise InputError(f"item {catalogue.labels[item]!r} has probability zero under this model, with any basket")
-    if distribution.log_inclusion(PlainSets.of([basket], distribution.n_items))[0] == -np.inf:
-        raise InputError(IMPOSSIBLE)
     values = _values(distribution, item)
+    alone, given = np.exp(values([basket[:0], basket]))
+    if isnan(given[0]):
+        raise InputError(IMPOSSIBLE)
     if len(basket) <= max_exact:
         shapley, error = _exact(values, basket), np.zeros(2)
     else:
         shapley, error = _sampled(values, basket, n_pairs, np.random.default_rng(rng))
     factors = np.exp(shapley)  # (n_basket, 2)
-    alone, given = np.exp(values([basket[:0], basket]))
     strongest = np.argsort(-np.abs(shapley[:, 0]), kind="stable")
     return Explanation(
         item=catalogue.labels[item],

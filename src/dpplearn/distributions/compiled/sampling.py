@@ -89,40 +89,12 @@ def draw_items(vectors, squares, chosen, offsets, rng, items):  # type: ignore[n
             taken += 1
 
 
-@njit(types.void(OUT_MATRIX, types.int64, types.float64), **OPTIONS)
-def eliminate(work, p, pivot):  # type: ignore[no-untyped-def]
-    """Replace the rows and columns after p by their Schur complement."""
-    row = work[p]
-    for i in range(p + 1, len(work)):
-        below = work[i]
-        by = below[p] / pivot
-        for j in range(p + 1, len(work)):
-            below[j] -= by * row[j]
-
-
-@njit(types.float64(MATRIX, OUT_MATRIX, types.float64[::1]), **OPTIONS)
-def first_item_probabilities(K, work, chances):  # type: ignore[no-untyped-def]
-    """Write P(p ∈ Y, no item before p ∈ Y) into `chances` and return the sum, P(Y ≠ ∅)."""
-    work[:] = K
-    none = 1.0
-    total = 0.0
-    for p in range(len(K)):
-        inside = min(max(work[p, p], 0.0), 1.0)
-        chances[p] = none * inside
-        total += chances[p]
-        none *= 1.0 - inside
-        if none == 0.0:  # p is certain given that no item before it is in: no later item can be the first
-            chances[p + 1 :] = 0.0
-            break
-        eliminate(work, p, work[p, p] - 1.0)
-    return total
-
-
-@njit(types.int64(MATRIX, types.int64, types.int64, types.npy_rng, OUT_MATRIX, types.int64[::1]), **OPTIONS)
-def draw(K, k, first, rng, work, taken):  # type: ignore[no-untyped-def]
+@njit(types.int64(MATRIX, types.int64, types.float64, types.npy_rng, OUT_MATRIX, types.int64[::1]), **OPTIONS)
+def draw(K, k, some, rng, work, taken):  # type: ignore[no-untyped-def]
     """Draw a set of the DPP with marginal kernel K into `taken` and return its size.
 
-    With k ≥ 0, draw until a set has k items. With first ≥ 0, that item is in and those before it are not.
+    With k ≥ 0, draw until a set has k items. With some = P(Y ≠ ∅) > 0, draw a nonempty set: its first item is p with
+    probability P(p ∈ Y, no item before p ∈ Y)/some.
 
     Item after item is in with probability K_jj, given those before; then K of the others becomes its Schur complement,
     of K_jj or, where the item is out, of K_jj − 1. [Poulson20, Launay20]
@@ -133,8 +105,16 @@ def draw(K, k, first, rng, work, taken):  # type: ignore[no-untyped-def]
             for j in range(n):
                 work[i, j] = K[i, j]
         size = 0
+        left = some * rng.random() if some > 0.0 else 0.0  # of the probabilities of first items
+        none = 1.0  # P(no item before p ∈ Y)
         for p in range(n):
-            if p == first or (p > first and rng.random() < work[p, p]):
+            if some > 0.0 and size == 0:
+                left -= none * work[p, p]
+                none *= 1.0 - work[p, p]
+                inside = left < 0.0
+            else:
+                inside = rng.random() < work[p, p]
+            if inside:
                 taken[size] = p
                 size += 1
             else:
@@ -155,5 +135,5 @@ def draw(K, k, first, rng, work, taken):  # type: ignore[no-untyped-def]
                 factor = work[i, p] * scale
                 for j in range(p + 1, n):
                     work[i, j] -= factor * pivot[j]
-        if k < 0 or size == k:
+        if (k < 0 and (size > 0 or some <= 0.0)) or size == k:  # rounding may leave no first item
             return size
