@@ -71,10 +71,3 @@ def test_marginals_of_a_low_rank_model_are_the_same_after_save_and_load(tmp_path
     model = dl.fit(BASKETS, segments=2, rank=1, attraction=2, rng=0, validation=0.0).model
     model.save(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(dl.load(tmp_path / "model.safetensors").marginals(), model.marginals())
-
-
-def test_substitutes_of_both_kinds_of_models_are_relations() -> None:
-    for model in (dl.fit_dpp(BASKETS, shrinkage=0).model, dl.fit(BASKETS, segments=1, rng=0).model):
-        found = model.substitutes("cot", level=None)
-        assert [type(each) for each in found] == [dl.Relation] * len(found)
-        assert "crib" in {each.item for each in found}

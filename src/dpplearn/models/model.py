@@ -544,7 +544,7 @@ class SetModel:
         >>> [(each.item, round(each.lift, 2)) for each in dl.DPP.from_K([[0.5, 0.3], [0.3, 0.4]]).substitutes(0)]
         [(1, 0.55)]
         """
-        return self._relations(item, k, level, baskets, above=False)
+        return related_items(self, item, k, above=False, level=level, training=self._counts(baskets))
 
     def complements(
         self,
@@ -571,19 +571,11 @@ class SetModel:
         >>> [(each.item, round(each.lift, 1)) for each in model.complements("crib")]
         [('mattress', 2.4)]
         """
-        return self._relations(item, k, level, baskets, above=True)
+        return related_items(self, item, k, above=True, level=level, training=self._counts(baskets))
 
-    def _relations(
-        self,
-        item: Label,
-        k: int,
-        level: float | None,
-        baskets: Baskets | Iterable[Iterable[Any]] | None,
-        *,
-        above: bool,
-    ) -> list[Relation]:
-        training = self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
-        return related_items(self, item, k, above=above, level=level, training=training)
+    def _counts(self, baskets: Baskets | Iterable[Iterable[Any]] | None) -> Training | None:
+        """Return the counts of baskets, by default of the training baskets."""
+        return self.training if baskets is None else Training.of(as_baskets(baskets, self.catalogue))
 
     def explain(self, basket: Basket, item: Label, *, n_orders: int = N_ORDERS, rng: Seed = 0) -> Explanation:
         """Return the factor by which each item of a basket changes the probability of another item.
