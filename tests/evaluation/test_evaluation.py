@@ -135,6 +135,15 @@ def test_training_baskets_are_recognised(truth: DPP, train: Baskets, test: Baske
     assert any("training baskets of model" in note for note in dl.evaluate(truth, train).notes)
 
 
+def test_training_baskets_are_recognised_by_their_sets_not_only_by_item_counts() -> None:
+    train = Baskets.from_lists([["bib", "cot"], ["cup"], ["cot"], ["bib", "cup"], ["bib"]] * 10)
+    other = Baskets.from_lists([["bib"], ["cot", "cup"], ["cot", "bib"], ["cup"], ["bib"]] * 10)
+    assert train.frequencies().tolist() == other.frequencies().tolist()
+    model = dl.fit_dpp(train, max_iter=3).model
+    for baskets, warned in ((train, True), (train.subset(np.arange(len(train))[::-1]), True), (other, False)):
+        assert any("training baskets of model" in note for note in dl.evaluate(model, baskets).notes) == warned
+
+
 def test_models_without_a_likelihood_have_gaps_in_the_table(train: Baskets, test: Baskets) -> None:
     model = dl.fit(train, segments=1, rng=0, max_iter=5).model
     blend = dl.Mixture(model.distribution, ITEMS, training=replace(Training.of(train), blend=0.3))

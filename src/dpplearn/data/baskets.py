@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -588,6 +589,18 @@ class Baskets:
         return Baskets(
             np.concatenate(indices), _offsets(np.concatenate(sizes)), np.concatenate(weights), self.catalogue
         )
+
+    def digest(self) -> str:
+        """Return a SHA-256 digest of the sets in their order, without their weights and labels.
+
+        Examples
+        --------
+        >>> Baskets.from_lists([["crib"], ["bib"]]).digest() == Baskets.from_lists([["bib"], ["crib"]]).digest()
+        False
+        """
+        found = hashlib.sha256(self.sizes.astype("<i8").tobytes())
+        found.update(self.indices.astype("<i4").tobytes())
+        return found.hexdigest()
 
     # Other items. If no basket was empty, baskets that lose all their items are removed: they say nothing about the
     # items that are left, and the sets stay nonempty.

@@ -311,12 +311,12 @@ def _result(
 
 
 def _training_data(models: Mapping[str, SetModel], baskets: Baskets) -> Iterator[str]:
-    """Yield a warning for each model whose training data have the item counts of the baskets."""
+    """Yield a warning for each model that was fitted to these baskets: same item frequencies, same distinct sets."""
     for name, model in models.items():
         known = model.training
         if known is not None and model.catalogue == baskets.catalogue:
-            counts = baskets.frequencies() * baskets.total_weight
-            if np.allclose([known.weight, *known.item_weights], [baskets.total_weight, *counts], rtol=1e-9):
+            same_items = np.allclose(known.frequencies, baskets.frequencies(), rtol=1e-9, atol=0)
+            if same_items and model.learned.digest in (None, baskets.deduplicated().digest()):
                 yield f"These seem to be the training baskets of {name}: its results on unseen baskets will be worse."
 
 

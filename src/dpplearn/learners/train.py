@@ -264,6 +264,7 @@ class Fit:
             independent_log_likelihood=whole.independent_log_likelihood(),
             n_baskets=len(self.task.problem.baskets),
             n_distinct=len(self.whole.distinct),
+            digest=self.whole.distinct.digest() if isinstance(self.whole.distinct, Baskets) else None,
             validation=self.task.validation or None,
             validation_log_likelihood=validation,
             **facts,

@@ -473,7 +473,7 @@ def _with_truth(updated: Model, before: Model, past: Past, kept: Baskets, fresh:
     weight = kept.total_weight + fresh.total_weight
     n_past = training_weight(before) if past.drawn else len(past.baskets)
     learned = replace(updated.learned, start="update", n_baskets=round(n_past) + len(fresh), weight=weight)
-    learned = replace(learned, n_distinct=None) if past.drawn else learned
+    learned = replace(learned, n_distinct=None, digest=None) if past.drawn else learned
     training = updated.training
     if past.drawn and past.training is not None and kept.total_weight > 0:
         share = kept.total_weight / past.training.weight

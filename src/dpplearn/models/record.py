@@ -94,6 +94,7 @@ class Provenance:
     independent_log_likelihood: float | None = None
     n_baskets: int | None = None
     n_distinct: int | None = None
+    digest: str | None = None  # of the distinct training baskets
     weight: float | None = None  # effective number of baskets: the weight of the training statistics
     seconds: float | None = None
     validation: float | None = None  # fraction of the baskets that were held out
