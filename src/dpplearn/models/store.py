@@ -641,7 +641,8 @@ def _best(columns: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
     The order is by score, then probability, then category, then place in the row.
     """
     items, scores, probabilities, categories = columns
-    order = np.lexsort((categories, -probabilities, -scores, items < 0), axis=1)
+    by_probability, by_score = (np.where(items < 0, np.nan, -values) for values in (probabilities, scores))
+    order = np.lexsort((categories, by_probability, by_score), axis=1)
     return [np.take_along_axis(values, order, axis=1) for values in columns]
 
 
