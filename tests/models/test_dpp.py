@@ -202,3 +202,13 @@ def test_a_model_needs_a_kernel_and_a_name_for_every_item() -> None:
             make([[0.5]], ["crib", "cot"])
         with pytest.raises(InputError, match=r"0\.2"):
             make([[0.5, 0.7], [0.7, 0.5]])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
+def test_dppy_gets_the_kernel_also_if_an_eigenvalue_is_one() -> None:
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    for top in (0.9, 1.0):
+        K = (Q * [0.2, 0.5, 0.7, top]) @ Q.T
+        found = DPP.from_K((K + K.T) / 2).to_dppy()
+        found.compute_K()
+        np.testing.assert_allclose(found.K, K, atol=1e-9)

@@ -199,6 +199,18 @@ class Components(ABC):
     ) -> NextItems:
         """Implement `next` and `next_inclusion`."""
 
+    def nested(self, inclusion: bool, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
+        """Return log P_c(A) and log P_c(A ∪ i), or the same of A ⊆ Y, for all prefixes A of orders of items[:-1] and
+        for i = items[-1]; both (n_orders, len(items), m)."""
+        prefixes = [items[order[:size]] for order in orders for size in range(len(items))]
+        sets, shape = PlainSets.of(prefixes, self.n_items), (len(orders), len(items), self.m)
+        log_p, log_next = np.empty(shape), np.empty(shape)
+        for c in range(self.m):
+            own, scale, x = self.take(np.array([c]))._next(inclusion, np.zeros(1), sets, items[-1:], None)
+            with np.errstate(divide="ignore"):
+                log_p[..., c], log_next[..., c] = own.reshape(shape[:2]), (scale + np.log(x[:, 0])).reshape(shape[:2])
+        return log_p, log_next
+
     def top(
         self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
     ) -> Best:

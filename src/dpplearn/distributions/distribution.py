@@ -269,6 +269,18 @@ class SetDistribution:
         log_p, scale, x = self.components.next_inclusion(self.log_mass, sets, items, threads)
         return np.minimum(ratio(x, scale, logsumexp(self._log_event(sets.sizes, log_p))), 1)
 
+    def next_item_along(self, basket: Ints, orders: Ints, item: int) -> tuple[Floats, Floats]:
+        """Return score and probability of one item given each prefix of each order, (n_orders, len(basket) + 1).
+
+        `orders` holds positions within the basket, (n_orders, len(basket)).
+        """
+        items, sizes = np.append(basket, item), np.arange(len(basket) + 1)
+        log_p, log_next = self.components.nested(False, items, orders)
+        scores = _exp_ratio(logsumexp(self.log_mass + log_next), logsumexp(self._log_set(sizes, log_p)))
+        log_p, log_next = self.components.nested(True, items, orders)
+        probabilities = _exp_ratio(logsumexp(self.log_mass + log_next), logsumexp(self._log_event(sizes, log_p)))
+        return scores, np.minimum(probabilities, 1)
+
     def top_next(self, sets: Sets, k: int, candidate: Bools | None = None, threads: int | None = None) -> Top:
         """Return the k items with the highest score for each set, among the candidates that have a positive score.
 
@@ -510,6 +522,12 @@ def _checked_logs(arrays: Mapping[str, npt.NDArray[Any]], name: str, m: int, mos
 def _sum_of_logs(distribution: SetDistribution, baskets: Baskets, threads: int | None) -> float:
     weights = baskets.weights
     return float(distribution.log_prob(baskets, threads)[weights > 0] @ weights[weights > 0])
+
+
+def _exp_ratio(log_x: Floats, log_total: Floats) -> Floats:
+    """Return exp(log_x − log_total), NaN where log_total is −inf."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(log_total > -np.inf, np.exp(log_x - log_total), np.nan)
 
 
 def _check_possible(log_p: float | Floats) -> None:

@@ -251,6 +251,22 @@ class ScaledDPPs(Components):
         over_threads(part, ranking.NEXT_COST * s, threads, with_blas=False)
         return log_p, scale, x
 
+    def nested(self, inclusion: bool, items: Ints, orders: Ints) -> tuple[Floats, Floats]:
+        # Only the minors of these items are needed, so the cost does not depend on the size of the catalogue.
+        minors = (self.T if inclusion else self.interaction).block(items, items)  # (g or m, k + 1, k + 1)
+        if inclusion:
+            root = self._root_e[:, items]
+            minors = root[:, :, None] * minors * root[:, None, :]
+        minors = np.ascontiguousarray(minors + np.eye(len(items)))
+        log_dets, left = (np.empty((len(orders), len(items), len(minors))) for _ in range(2))
+        loops("next_items").nested_minors(minors, np.ascontiguousarray(orders, np.int64), log_dets, left)
+        log_q = (self._log_p if inclusion else self._log_odds)[:, items]  # (m, k + 1)
+        added = np.cumsum(log_q.T[orders], axis=1)  # (n_orders, k, m)
+        log_p = np.concatenate([np.zeros((len(orders), 1, self.m)), added], axis=1) + log_dets
+        log_p = log_p if inclusion else log_p - self.log_Z
+        with np.errstate(divide="ignore"):
+            return log_p, log_p + np.log(left) + log_q[:, -1]
+
     def top(
         self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
     ) -> Best:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -149,3 +149,15 @@ class DPP(SetModel):
         If `nonempty`, this is the marginal kernel before conditioning on the set not being empty.
         """
         return self.kernel.K
+
+    def to_dppy(self) -> Any:
+        """Return the DPP as a `FiniteDPP` of DPPy, a library of samplers. Its items are positions in `items`."""
+        try:
+            from dppy.finite_dpps import FiniteDPP
+        except ImportError as error:
+            raise InputError(f"DPPy cannot be imported ({error}): pip install dppy") from None
+        # With the eigenvalues: DPPy may reject its own if one is a rounding error below 0.
+        kernel = self.kernel
+        if kernel.near_one.any():
+            return FiniteDPP("correlation", K=kernel.K, K_eig_dec=(kernel.eigenvalues, kernel.eigenvectors))
+        return FiniteDPP("likelihood", L=kernel.L, L_eig_dec=(kernel.odds, kernel.eigenvectors))

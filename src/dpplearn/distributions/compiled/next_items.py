@@ -16,6 +16,7 @@ from dpplearn.distributions.compiled.signatures import COUNTS, ITEMS, MATRIX, NU
 MATRICES = types.Array(types.float64, 3, "C", readonly=True)
 CANDIDATES = types.Array(types.int64, 2, "C", readonly=True)
 FLAGS = types.Array(types.boolean, 1, "C", readonly=True)
+OUT = types.float64[:, :, ::1]
 OPTIONS: Any = {"nogil": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 inner = njit(**OPTIONS)  # compiled, and cached, with the loop that calls it
 
@@ -239,3 +240,33 @@ def top_items(  # type: ignore[no-untyped-def]
             top[row, place], top_x[row, place], top_y[row, place] = items[a], x[a], y[a]
         for place in range(j, k):
             top[row, place], top_x[row, place], top_y[row, place] = -1, np.nan, np.nan
+
+
+@njit(types.void(MATRICES, CANDIDATES, OUT, OUT), cache=True, **OPTIONS)
+def nested_minors(matrices, orders, log_dets, left):  # type: ignore[no-untyped-def]
+    """Write log det M_A and M_ii − M_iA M_A⁻¹ M_Ai for every prefix A of every order and every matrix M.
+
+    `matrices` is (g, k + 1, k + 1) with the further item i last, `orders` (o, k), the results (o, k + 1, g). After p
+    steps of elimination in this order, the last diagonal entry is the Schur complement of the first p items, so one
+    elimination serves all prefixes. Every M has a symmetric part of at least I: no pivoting.
+    """
+    g, size = matrices.shape[0], matrices.shape[1]
+    k = size - 1
+    work = np.empty((size, size))
+    for o in range(len(orders)):
+        for c in range(g):
+            for i in range(size):
+                row = orders[o, i] if i < k else k
+                for j in range(size):
+                    work[i, j] = matrices[c, row, orders[o, j] if j < k else k]
+            log_det = 0.0
+            log_dets[o, 0, c] = 0.0
+            left[o, 0, c] = work[k, k]
+            for p in range(k):
+                log_det += math.log(work[p, p]) if work[p, p] > 0 else -np.inf
+                for i in range(p + 1, size):
+                    factor = work[i, p] / work[p, p]
+                    for j in range(p + 1, size):
+                        work[i, j] -= factor * work[p, j]
+                log_dets[o, p + 1, c] = log_det
+                left[o, p + 1, c] = max(work[k, k], 0.0)
