@@ -108,8 +108,9 @@ def test_a_figure_can_be_drawn_into_and_nothing_global_changes(fitted: dl.DPP, t
 
 def test_without_matplotlib_the_error_says_how_to_get_it(fitted: dl.DPP, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(dl.InputError, match=r'"dpplearn\[report\]"'):
-        plots.spectrum(fitted)
+    for draw in (plots.spectrum, plots.lift):
+        with pytest.raises(dl.InputError, match=r'"dpplearn\[report\]"'):
+            draw(fitted)
 
 
 @pytest.mark.slow

@@ -18,7 +18,6 @@ from dpplearn.utils.text import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 # The colours of the service's pages: the accent for a model, grey for independent items, blue for a lift below 1
@@ -28,7 +27,8 @@ BELOW, NEUTRAL, ABOVE = "#2166ac", "#f2f2f2", "#d6604d"
 NOT_SHOWN = "#ffffff"  # pairs that are not significant, and the diagonal
 GRID = "#e6e9ee"
 NAME_WIDTH = 44  # characters of a name
-FONT_SIZE, POINTS = 7, 72  # of names, and points per inch
+FONT_SIZE = 7  # of names
+LETTER = 0.058  # inches of a letter of this size, on average
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "dpplearn",  # the same figure gives the same file
@@ -57,6 +57,14 @@ def new_figure(width: float, height: float) -> Figure:
     return _notebook_figure()(figsize=(width, height), layout="constrained")
 
 
+@contextmanager
+def drawing(figure: Figure | None, width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
+    """Yield a figure, by default a new one of this size in inches, and new axes in it, in the style of all figures."""
+    with styled():
+        figure = figure or new_figure(width, height)
+        yield figure, figure.subplots()
+
+
 @cache
 def _notebook_figure() -> type[Figure]:
     """Return a class of figures that notebooks display. Plain figures are displayed by pyplot only."""
@@ -69,31 +77,17 @@ def _notebook_figure() -> type[Figure]:
     return NotebookFigure
 
 
-def lift_colours() -> Colormap:
-    """Return the colours of log-lifts, from blue (substitutes) to red (complements)."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("lift", [BELOW, NEUTRAL, ABOVE])
-
-
-def names(labels: Iterable[Label], width: int = NAME_WIDTH) -> list[str]:
+def names(labels: Iterable[Label]) -> list[str]:
     """Return short names on one line. A dollar sign is escaped, because matplotlib reads $...$ as mathematics."""
     lines = [" ".join("".join(c if c.isprintable() else " " for c in str(label)).split()) for label in labels]
-    return [name.replace("$", r"\$") for name in shortened(lines, width)]
+    return [name.replace("$", r"\$") for name in shortened(lines, NAME_WIDTH)]
 
 
 def label_width(labels: Iterable[str]) -> float:
-    """Return the width of the longest label in inches."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextToPath
+    """Return the approximate width of the longest label in inches; Chinese, Japanese and Korean letters count twice."""
+    from rich.cells import cell_len
 
-    measure, font = TextToPath(), FontProperties(size=FONT_SIZE)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # missing glyphs are reported when the figure is written
-        widths = [
-            measure.get_text_width_height_descent(each.replace(r"\$", "$"), font, ismath=False) for each in labels
-        ]
-    return float(max((width for width, _, _ in widths), default=0)) / POINTS
+    return LETTER * max(map(cell_len, labels))
 
 
 def title(figure: Figure, text: str) -> None:

@@ -15,14 +15,16 @@ from dpplearn.models.mixture import Mixture
 from dpplearn.models.model import SetModel
 from dpplearn.models.relations import pair_table, significant_pairs
 from dpplearn.plots.figure import (
+    ABOVE,
+    BELOW,
     FONT_SIZE,
     GRID,
+    LETTER,
+    NEUTRAL,
     NOT_SHOWN,
+    drawing,
     label_width,
-    lift_colours,
     names,
-    new_figure,
-    styled,
     title,
 )
 from dpplearn.utils.text import count
@@ -40,7 +42,6 @@ MIN_LIFT = 2.0**-20
 MAX_SEGMENTS, MIN_SEGMENT = 12, 0.005  # segments shown, and the least weight of one
 ITEMS_PER_SEGMENT = 4
 DARK = 0.6  # of the range, from which on text in a cell is white
-NOTE_LETTER = 0.058  # inches of a letter of a note
 
 
 def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) -> Figure:
@@ -79,10 +80,8 @@ def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) 
     hidden = f"white: not significant ({count(n_pairs - np.triu(shown, 1).sum())} of {count(n_pairs, 'pair')})"
     note = "significance unknown: the model has no training counts" if model.training is None else hidden
     labels = [f"{name}  {number}" for number, name in enumerate(names(model.catalogue.select(items)), start=1)]
-    side, width = max(ROW * n, 2.4), label_width(labels)
-    with styled():
-        figure = figure or new_figure(side + width + 1.5, side + 1.1)
-        axes = figure.subplots()
+    side = max(ROW * n, 2.4)
+    with drawing(figure, side + label_width(labels) + 1.5, side + 1.1) as (figure, axes):
         image = _image(axes, values, labels, RANGE)
         axes.set_xticks(range(n), [str(number) for number in range(1, n + 1)], rotation=90 if n > 20 else 0)
         _notes(figure, [note, model.caution])
@@ -153,10 +152,8 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
     p = model.segment_marginals[:n][:, items].T  # (n_items, n_segments)
     ratio = np.log2(np.maximum(p, MIN_LIFT) / np.maximum(model.marginals()[items], MIN_LIFT)[:, None])
     labels = names(model.catalogue.select(items))
-    width = label_width(labels)
-    with styled():
-        figure = figure or new_figure(max(0.5 * n, 1.5) + max(width, 1.3) + 1.6, max(ROW * len(items), 1.2) + 1.4)
-        axes = figure.subplots()
+    width, height = max(0.5 * n, 1.5) + max(label_width(labels), 1.3), max(ROW * len(items), 1.2)
+    with drawing(figure, width + 1.6, height + 1.4) as (figure, axes):
         image = _image(axes, ratio, labels, SEGMENT_RANGE)
         axes.set_xticks(range(n), [f"{each.weight:.0%}\n{each.expected_size:.1f}" for each in found[:n]])
         heading = axes.annotate("share of baskets\nitems per basket", (0, 1), (-4, 3), "axes fraction", "offset points")
@@ -179,7 +176,10 @@ def _column_note(left_out: Sequence[Segment], n: int) -> str:
 
 def _image(axes: Axes, values: Floats, labels: list[str], reach: float) -> AxesImage:
     """Draw values from −reach to reach with a name per row; NaN is white."""
-    image = axes.imshow(values, cmap=lift_colours(), vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("lift", [BELOW, NEUTRAL, ABOVE])
+    image = axes.imshow(values, cmap=colours, vmin=-reach, vmax=reach, aspect="auto", interpolation="nearest")
     axes.set_facecolor(NOT_SHOWN)
     axes.set_yticks(range(len(labels)), labels)
     axes.tick_params(axis="both", length=0, labelsize=FONT_SIZE)
@@ -203,6 +203,6 @@ def _scale(figure: Figure, axes: Axes, image: Any, reach: int, label: str) -> No
 
 def _notes(figure: Figure, notes: Sequence[str]) -> None:
     """Write notes below the axes, wrapped to the width of the figure."""
-    width = int(figure.get_size_inches()[0] / NOTE_LETTER)
+    width = int(figure.get_size_inches()[0] / LETTER)
     lines = "\n".join(textwrap.fill(each, width) for each in notes if each)
     figure.supxlabel(lines, x=0.01, ha="left", size=FONT_SIZE)

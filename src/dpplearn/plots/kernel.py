@@ -9,7 +9,7 @@ import numpy as np
 from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
 from dpplearn.models.model import SetModel
-from dpplearn.plots.figure import MODEL, OTHER, integer_axis, new_figure, styled
+from dpplearn.plots.figure import MODEL, OTHER, drawing, integer_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,9 +42,7 @@ def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
         raise InputError(f"spectrum needs a DPP, got a {type(dpp).__name__}; use 'sizes', or fit a DPP (fit_dpp)")
     lam = np.sort(dpp.kernel.eigenvalues)[::-1]
     drawn = np.clip(lam, EDGE, 1 - EDGE)
-    with styled():
-        figure = figure or new_figure(5.4, 3.8)
-        axes = figure.subplots()
+    with drawing(figure, 5.4, 3.8) as (figure, axes):
         axes.set_yscale("logit")
         low, high = drawn.min(), drawn.max()  # a factor of 2 in the odds is left free on either side
         axes.set_ylim(float(low / (low + 2 * (1 - low))), float(2 * high / (2 * high + 1 - high)))
@@ -56,8 +54,7 @@ def spectrum(dpp: DPP, figure: Figure | None = None) -> Figure:
                 label = f"{len(at)} within {EDGE:g} of {limit}"
                 axes.plot(at + 1, drawn[at], marker, color=OTHER, ms=4, label=label)
                 axes.legend(loc="upper right")
-        axes.set_xlabel(f"{len(lam)} eigenvalues of K, largest first")
-        axes.set_ylabel("eigenvalue (log-odds scale)")
+        axes.set(xlabel=f"{len(lam)} eigenvalues of K, largest first", ylabel="eigenvalue (log-odds scale)")
         integer_axis(axes)
     return figure
 
@@ -84,13 +81,10 @@ def sizes(model: SetModel, figure: Figure | None = None) -> Figure:
     """
     p = model.size_distribution
     shown = p[: np.flatnonzero(p > p.max() * MIN_HEIGHT).max() + 2]
-    with styled():
-        figure = figure or new_figure(5.4, 3.8)
-        axes = figure.subplots()
+    with drawing(figure, 5.4, 3.8) as (figure, axes):
         axes.bar(np.arange(len(shown)), shown, color=MODEL)
         axes.axvline(model.expected_size, color=OTHER, lw=1.2, label=f"mean {model.expected_size:.2f}")
-        axes.set_xlabel("items in a set")
-        axes.set_ylabel("probability")
+        axes.set(xlabel="items in a set", ylabel="probability")
         integer_axis(axes)
         axes.margins(y=0.15)  # room for the legend
         axes.legend(loc="upper right")

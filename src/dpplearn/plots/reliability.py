@@ -11,7 +11,7 @@ import numpy as np
 from dpplearn.errors import InputError
 from dpplearn.evaluation.baselines import INDEPENDENT as INDEPENDENT_ITEMS
 from dpplearn.evaluation.calibration import Reliability
-from dpplearn.plots.figure import INDEPENDENT, MODEL, OTHER, new_figure, styled
+from dpplearn.plots.figure import INDEPENDENT, MODEL, OTHER, drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,11 +50,9 @@ def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None
     positive = [value for row in rows for value in (row.predicted, row.observed) if value > 0]
     ends = (min(positive, default=0.5) / 2, min(2 * max(row.high for row in rows), 1))
     colours = {**dict(zip(tables, cycle(COLOURS), strict=False)), INDEPENDENT_ITEMS: INDEPENDENT}
-    with styled():
+    with drawing(figure, 5.4, 5.4) as (figure, axes):
         from matplotlib.ticker import LogLocator, NullFormatter
 
-        figure = figure or new_figure(5.4, 5.4)
-        axes = figure.subplots()
         axes.loglog(ends, ends, color=INDEPENDENT, lw=0.8, ls="--")
         for name, table in tables.items():
             columns = np.array([(row.predicted, row.observed, row.low, row.high) for row in table.rows]).reshape(-1, 4)
@@ -68,7 +66,6 @@ def reliability_diagram(tables: Mapping[str, Reliability], figure: Figure | None
             axis.set_major_locator(LogLocator(subs=(1, 2, 5) if ends[1] < LABELLED_RANGE * ends[0] else (1,)))
             axis.set_major_formatter("{x:g}")
             axis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel("predicted probability")
-        axes.set_ylabel("observed frequency, with 95 % interval")
+        axes.set(xlabel="predicted probability", ylabel="observed frequency, with 95 % interval")
         figure.legend(loc="outside upper left", fontsize=8)
     return figure

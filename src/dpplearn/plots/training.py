@@ -9,7 +9,7 @@ import numpy as np
 from dpplearn.arrays import Floats
 from dpplearn.errors import InputError
 from dpplearn.models.model import SetModel
-from dpplearn.plots.figure import INDEPENDENT, MODEL, OTHER, integer_axis, new_figure, styled
+from dpplearn.plots.figure import INDEPENDENT, MODEL, OTHER, drawing, integer_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,9 +46,7 @@ def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
         raise InputError("the model has no training history, because it was not made by a fit")
     history, learned = model.training.history, model.learned
     penalised = model.kind == "mixture"
-    with styled():
-        figure = figure or new_figure(6.4, 4)
-        axes = figure.subplots()
+    with drawing(figure, 6.4, 4) as (figure, axes):
         _curve(axes, "training data minus penalty" if penalised else "training data", history.log_likelihood, MODEL)
         if not np.isnan(history.validation).all():
             _curve(axes, "validation set", history.validation, OTHER)
@@ -57,8 +55,7 @@ def learning_curve(model: SetModel, figure: Figure | None = None) -> Figure:
             axes.plot(len(history) - 1, level, "*", color=MODEL, ms=9, label=f"{name}: {_minus(level)}")
         if (level := learned.independent_log_likelihood) is not None:
             axes.axhline(level, color=INDEPENDENT, lw=1, ls="--", label=f"independent items: {_minus(level)}")
-        axes.set_xlabel("iteration")
-        axes.set_ylabel("mean log-likelihood per basket")
+        axes.set(xlabel="iteration", ylabel="mean log-likelihood per basket")
         axes.set_ylim(_limits([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]))
         integer_axis(axes)
         figure.legend(loc="outside lower left", ncols=2, fontsize=8)  # a curve may cross any corner of the axes
