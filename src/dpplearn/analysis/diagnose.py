@@ -18,8 +18,8 @@ from dpplearn.data.weights import in_variance
 from dpplearn.errors import InputWarning, whole_number
 from dpplearn.evaluation.baselines import INDEPENDENT
 from dpplearn.evaluation.evaluation import cross_validate
-from dpplearn.evaluation.metrics import Difference, Estimate
-from dpplearn.evaluation.result import Evaluation
+from dpplearn.evaluation.metrics import Difference, Estimate, Z
+from dpplearn.evaluation.result import Evaluation, with_error
 from dpplearn.learners.data import units_of
 from dpplearn.learners.fit import fit_dpp
 from dpplearn.learners.settings import settings_of
@@ -35,7 +35,6 @@ MIN_BASKETS = 100  # the data do not show that items are independent
 MIN_COUNT = 5  # an item in fewer baskets is rare
 MAX_PAIRS_SHOWN = 2  # of each kind
 NAME_WIDTH = 24  # characters of an item in a table of pairs
-Z = 1.96
 
 SYMMETRIC, NONSYMMETRIC, SEGMENTS, MIXTURE = MODELS = ("symmetric", "nonsymmetric", "segments", "mixture")
 TOO_LITTLE = "too little data"
@@ -147,14 +146,9 @@ class Diagnosis:
         return self.gain(SEGMENTS)
 
     @property
-    def _best(self) -> str:
-        gains = {INDEPENDENT: 0.0, **{model: gain.value for model, gain in self.gains.items()}}
-        return max(gains, key=lambda model: gains[model])
-
-    @property
     def _simplest(self) -> str:
         """The simplest model that the best one is not clearly better than."""
-        best = self._best
+        best = max((INDEPENDENT, *MODELS), key=lambda model: self.gain(model).value)
         return next((model for model in VERDICTS if not is_clear(self.gain(best, model))), MIXTURE)
 
     @property
@@ -242,21 +236,18 @@ class Diagnosis:
         data, pairs, ratio = self.summary, self.pairs, self.summary.size_ratio
         modelled = f"; models use {data.n_modelled:,}" if data.n_modelled < data.n_items else ""
         different = f"{pairs.fewer.sum():,} co-occur less than expected, {pairs.more.sum():,} more"
-        bound = f"{number(ratio.value, 2)} ± {number(ratio.high - ratio.value, 2)}"
         return [
             ("baskets", f"{data.n_baskets:,}, {data.mean_size:.2f} items on average, at most {data.max_size}"),
             ("items", f"{data.n_items:,}; {data.n_rare:,} in fewer than {MIN_COUNT} baskets{modelled}"),
             ("pairs", f"{pairs.n_possible:,}; {different}"),
-            ("variance/mean of size", f"{bound} (symmetric DPP: up to 1, any DPP: up to 2)"),
+            ("variance/mean of size", f"{with_error(ratio, 2)} (symmetric DPP: up to 1, any DPP: up to 2)"),
         ]
 
     def _pair_table(self, top: int) -> list[TextTable]:
-        strongest = [each for above in (False, True) for each in self.strongest_pairs(top, above=above)]
-        rows = [
-            (*shortened([each.first, each.second], NAME_WIDTH), count(each.observed), number(each.expected, 1), lift)
-            for each in strongest
-            for lift in [number(each.lift, 2)]
-        ]
+        rows = []
+        for each in (*self.strongest_pairs(top, above=False), *self.strongest_pairs(top, above=True)):
+            numbers = count(each.observed), number(each.expected, 1), number(each.lift, 2)
+            rows.append((*shortened([each.first, each.second], NAME_WIDTH), *numbers))
         columns = ["", "", "observed>", "expected>", "lift>"]
         return [TextTable("Strongest pairs", "", columns, rows)] if rows else []
 
@@ -409,7 +400,7 @@ def size_ratio(baskets: Baskets) -> Estimate:
 
 
 def _nats(gain: Difference) -> str:
-    return f"{signed(gain.value, 3)} ± {number(gain.high - gain.value, 3)}" if np.isfinite(gain.value) else "unknown"
+    return with_error(gain, 3, sign=True)
 
 
 def _difference_dict(gain: Difference) -> dict[str, Any]:

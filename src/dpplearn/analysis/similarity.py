@@ -13,6 +13,7 @@ from dpplearn.data.pairs import Cooccurrence, independence_scale
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.weights import in_variance
 from dpplearn.errors import InputError
+from dpplearn.evaluation.metrics import Z
 from dpplearn.utils.memory import NUMBER, check_memory
 from dpplearn.utils.text import TextTable, count, number
 
@@ -20,7 +21,6 @@ EDGES = (-1.0, 0.0, 0.1, 0.3, 0.5, 0.7, 1.0)  # a bin is (low, high]; the first 
 ROUNDING = 1e-9  # similarities that are closer are equal
 MIN_EXPECTED = 5.0  # co-occurrences in a bin that the verdict may use
 BATCH_SIZE = 4_000_000  # pairs of items in baskets, in memory
-Z = 1.96
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from dpplearn.distributions.components import PlainSets
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.evaluation.metrics import PERCENTILE_RANK, weighted_mean
-from dpplearn.evaluation.protocol import ALL_BUT_ONE, Predictor, answer, ask, column_name
+from dpplearn.evaluation.protocol import ALL_BUT_ONE, Predictor, answer, ask, can_be_ranked, column_name
 from dpplearn.models.blending import blended
 from dpplearn.models.record import Training
 
@@ -116,9 +116,9 @@ def choose_ridge(train: Baskets, rng: np.random.Generator, max_items: int = MAX_
     kept, validation = train.split(1 - VALIDATION_FRACTION, rng)
     if len(validation) > MAX_VALIDATION:
         validation = validation.subset(np.sort(rng.choice(len(validation), MAX_VALIDATION, replace=False)))
-    questions = ask(validation, rng, (ALL_BUT_ONE,))
-    if questions.n_ranked < MIN_VALIDATION:
+    if np.count_nonzero(can_be_ranked(validation)) < MIN_VALIDATION:
         return None
+    questions = ask(validation, rng, (ALL_BUT_ONE,))
     training = Training.of(kept)
     ridges = RIDGES if train.n_items <= max_items else RIDGES_OF_MANY
     column = column_name(PERCENTILE_RANK, ALL_BUT_ONE)

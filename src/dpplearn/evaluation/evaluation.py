@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -35,10 +35,11 @@ from dpplearn.evaluation.protocol import (
 )
 from dpplearn.evaluation.result import Evaluation
 from dpplearn.learners.result import FitResult
-from dpplearn.learners.settings import settings_of
+from dpplearn.learners.settings import Settings, settings_of
 from dpplearn.learners.train import fit_with
+from dpplearn.models.mixture import distribution_over
 from dpplearn.models.model import SetModel
-from dpplearn.utils.progress import shown_progress
+from dpplearn.utils.progress import SILENT, Progress, shown_progress
 from dpplearn.utils.threads import one_blas_thread
 
 Model = SetModel | FitResult[Any]
@@ -119,13 +120,13 @@ def evaluate(
     of_ease = rng.spawn(1)[0]
     known = None if train is None else known_baskets(train, catalogue, unknown)[0]
     learned = _learned(named, known, of_ease)
-    distributions = {name: _over(name, model, catalogue) for name, model in named.items()}
+    distributions = {name: distribution_over(model, catalogue) for name, model in named.items()}
     blends = _blends(named, distributions, catalogue)
     rows, sampled = _sample(baskets, max_baskets, rng)
     tested = baskets.subset(rows)
     predictors = _predictors(distributions, learned, setting.nonempty, blends)
     with shown_progress(progress) as shown:
-        outcomes = _answers(predictors, tested, setting, rng, shown.grouped)
+        outcomes = _answers(predictors, tested, setting, rng, shown)
     notes = (*_training_data(named, baskets), *sampled, *learned.notes, *left_out.notes)
     return _result(outcomes, (*named, *blends), tested, setting, notes, rows=rows)
 
@@ -184,25 +185,22 @@ def cross_validate(
     baskets = as_baskets(baskets)
     counted = np.flatnonzero(baskets.weights > 0)
     baskets = baskets.subset(counted)
-    options = {
-        name: _settled({**fit_options, **each}, baskets) for name, each in (models or {DEFAULT_NAME: {}}).items()
-    }
-    setting = Setting(any(each["nonempty"] for each in options.values()), _lengths(k), _tasks(tasks))
+    options = models or {DEFAULT_NAME: {}}
+    fits = {name: _settled(settings_of(**{**fit_options, **each}), baskets) for name, each in options.items()}
+    setting = Setting(any(each.nonempty for each in fits.values()), _lengths(k), _tasks(tasks))
     rng = np.random.default_rng(rng)
     if whole_number("folds", folds, 2) > baskets.n_units:
         raise InputError(f"folds must be at most {baskets.n_units}, the number of baskets, got {folds}")
-    for each in options.values():
-        settings_of(**each).task(baskets).check_memory()
     weights = baskets.folds(folds, rng)[: tested_folds or folds]
     most = None if max_baskets is None else -(-max_baskets // len(weights))
     parts, rows, ridges = [], [], []
     with shown_progress(progress) as shown:
-        advance = shown.grouped(dict.fromkeys(options, len(weights)))
+        advance = shown.grouped(dict.fromkeys(fits, len(weights)))
         for of_fold in weights:
             train = baskets.weighted(baskets.weights - of_fold)
             distributions = {}
-            for name, each in options.items():
-                distributions[name] = _fitted(train, each, rng)
+            for name, settings in fits.items():
+                distributions[name] = fit_with(settings, train, rng=int(rng.integers(2**63))).model.distribution
                 advance(name)
             learned = learn_baselines(train, rng.spawn(1)[0])
             ridges.append(f"{learned.ridge:g}")
@@ -221,7 +219,7 @@ def cross_validate(
     outcomes = {name: joined([part[name] for part in parts], order) for name in parts[0]}
     row, fold = row[order], fold[order]
     every = baskets.subset(row).weighted(weights[fold, row])
-    return _result(outcomes, tuple(options), every, setting, notes, rows=counted[row], folds=fold)
+    return _result(outcomes, tuple(fits), every, setting, notes, rows=counted[row], folds=fold)
 
 
 @dataclass(frozen=True)
@@ -266,10 +264,10 @@ def _answers(
     baskets: Baskets,
     setting: Setting,
     rng: np.random.Generator,
-    bars: Callable[[Mapping[str, int]], Callable[[str], None]] = lambda totals: lambda name: None,
+    shown: Progress = SILENT,
 ) -> dict[str, Outcomes]:
     questions = ask(baskets, rng, setting.tasks)
-    advance = bars(dict.fromkeys(predictors, len(questions.partial)))
+    advance = shown.grouped(dict.fromkeys(predictors, len(questions.partial)))
     with one_blas_thread():  # the matrices of one question are narrow: more threads double the CPU time
         return {name: answer(each, questions, setting.ks, partial(advance, name)) for name, each in predictors.items()}
 
@@ -349,20 +347,6 @@ def _named(models: Model | Mapping[str, Model]) -> dict[str, SetModel]:
     return {name: model.model if isinstance(model, FitResult) else model for name, model in named.items()}
 
 
-def _over(name: str, model: SetModel, catalogue: Catalogue) -> SetDistribution:
-    """Return the distribution of a model over the catalogue of the first model."""
-    if model.catalogue == catalogue:
-        return model.distribution
-    there = model.catalogue.translation(catalogue)
-    if len(model.items) != len(catalogue) or (there < 0).any():
-        missing = set(map(str, model.items)) ^ set(map(str, catalogue.labels))
-        raise InputError(
-            f"models must have the same items; {name!r} has {len(model.items)}, the first model {len(catalogue)}, and "
-            f"{min(missing)!r} is in only one of them"
-        )
-    return model.distribution.reorder(there)
-
-
 def _learned(models: Mapping[str, SetModel], train: Baskets | None, rng: np.random.Generator) -> Learned:
     """Return what baselines learn from: `train`, else the counts of the first model that has the first catalogue."""
     if train is not None:
@@ -385,14 +369,11 @@ def _blends(
     }
 
 
-def _settled(options: Mapping[str, Any], baskets: Baskets) -> dict[str, Any]:
-    """Return the options with `nonempty` decided by all baskets: a single fold may contain all empty baskets."""
-    return {**options, "nonempty": settings_of(**options).task(baskets).problem.nonempty}
-
-
-def _fitted(train: Baskets, options: Mapping[str, Any], rng: np.random.Generator) -> SetDistribution:
-    model: SetModel = fit_with(settings_of(**options), train, rng=int(rng.integers(2**63))).model
-    return model.distribution
+def _settled(settings: Settings, baskets: Baskets) -> Settings:
+    """Return the settings with `nonempty` decided by all baskets: a single fold may contain all empty baskets."""
+    task = settings.task(baskets)
+    task.check_memory()
+    return replace(settings, nonempty=task.problem.nonempty)
 
 
 def _lengths(k: int | Sequence[int]) -> tuple[int, ...]:

@@ -71,11 +71,6 @@ class Questions:
     asked: tuple[tuple[Question, ...], ...]  # for each partial basket
     calibrated: Bools  # (n_baskets,) whether probabilities are checked, too
 
-    @property
-    def n_ranked(self) -> int:
-        """Number of baskets with at least two items, for which the tasks were asked."""
-        return int(can_be_ranked(self.baskets).sum()) if self.tasks else 0
-
 
 @dataclass(frozen=True)
 class Outcomes:

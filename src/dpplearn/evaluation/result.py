@@ -57,10 +57,10 @@ class OverTime:
     >>> row = Period("2026-01", 10, 10.0, mean, Difference(0.5, 0.4, 0.6), Estimate(80.0, 70.0, 90.0))
     >>> print(OverTime("model", "month", (row,)))
     model by month
-    Means per basket with 95% intervals. Gain: log-likelihood minus that of
+    Means per basket ± half of the 95% interval. Gain: log-likelihood minus that of
     independent items. Percentile rank: all but one.
-      month    baskets  log-likelihood                  gain    percentile rank
-      2026-01       10         -2.0000  +0.50 [+0.40, +0.60]  80.0 [70.0, 90.0]
+      month    baskets  log-likelihood          gain  percentile rank
+      2026-01       10         -2.0000  +0.50 ± 0.10      80.0 ± 10.0
     """
 
     model: str
@@ -80,14 +80,14 @@ class OverTime:
                 each.period,
                 count(each.n_baskets),
                 number(each.log_likelihood.value),
-                with_interval(each.gain, 2, sign=True),
-                with_interval(each.percentile_rank, 1),
+                with_error(each.gain, 2, sign=True),
+                with_error(each.percentile_rank, 1),
             )
             for each in self.rows
         ]
         meaning = (
-            "Means per basket with 95% intervals. Gain: log-likelihood minus that of independent items. Percentile "
-            "rank: all but one."
+            "Means per basket ± half of the 95% interval. Gain: log-likelihood minus that of independent items. "
+            "Percentile rank: all but one."
         )
         columns = [self.by, "baskets>", "log-likelihood>", "gain>", "percentile rank>"]
         return [TextTable(f"{self.model} by {self.by}", meaning, columns, rows)]
@@ -263,11 +263,8 @@ class Evaluation:
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:
         """Pairs that are compared: every model with the first model and with every baseline."""
-        return tuple(
-            (name, other)
-            for name in self.models
-            for other in (*(self.models[:1] if name != self.models[0] else ()), *self.baselines)
-        )
+        others = (self.models[0], *self.baselines)
+        return tuple((name, other) for name in self.models for other in others if other != name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return means, differences and calibration as data for JSON, without the outcomes of single baskets."""
@@ -338,12 +335,10 @@ class Evaluation:
         rows = []
         for name in self.names:
             if LOG_LIKELIHOOD in self.measures(name):
-                gain = (
-                    MISSING if name == INDEPENDENT else with_interval(self.difference(name, INDEPENDENT), 4, sign=True)
-                )
-                rows.append((name, with_interval(self.estimate(name), 4), gain))
+                gain = MISSING if name == INDEPENDENT else with_error(self.difference(name, INDEPENDENT), 4, sign=True)
+                rows.append((name, with_error(self.estimate(name), 4), gain))
         title = f"{count(self.n_baskets, 'held-out basket')}, {count(self.n_items, 'item')}"
-        meaning = "Mean log-likelihood per basket in nats, and gain over independent items, with 95% intervals."
+        meaning = "Mean log-likelihood per basket in nats, and gain over independent items, ± half of the 95% interval."
         return TextTable(title, meaning, ["", "log-likelihood>", "gain>"], rows)
 
     def _ranking(self, task: str) -> TextTable:
@@ -352,7 +347,7 @@ class Evaluation:
         rows = [
             (
                 name,
-                _with_error(self.estimate(name, PERCENTILE_RANK, task), 1),
+                with_error(self.estimate(name, PERCENTILE_RANK, task), 1),
                 *(number(self.estimate(name, measure, task).value, 3) for measure in measures[1:]),
             )
             for name in self.names
@@ -374,10 +369,10 @@ class Evaluation:
         rows = []
         for name, other in self.compared:
             likelihood = {LOG_LIKELIHOOD} & {*self.measures(name)} & {*self.measures(other)}
-            first = _with_error(self.difference(name, other), 3, sign=True) if likelihood else MISSING
+            first = with_error(self.difference(name, other), 3, sign=True) if likelihood else MISSING
             second = MISSING
             if self.n_ranked and ALL_BUT_ONE in self.tasks and other != INDEPENDENT:
-                second = _with_error(self.difference(name, other, PERCENTILE_RANK), 1, sign=True)
+                second = with_error(self.difference(name, other, PERCENTILE_RANK), 1, sign=True)
             if (first, second) != (MISSING, MISSING):
                 rows.append((f"{name} − {other}", first, second))
         meaning = "Paired differences ± half of the 95% interval; percentile rank: all but one."
@@ -398,13 +393,7 @@ class Evaluation:
         return TextTable("Calibration", meaning, columns, rows)
 
 
-def with_interval(each: Estimate, digits: int, *, sign: bool = False) -> str:
-    """Format a mean with its interval in brackets, if it has one."""
-    value, low, high = ((signed if sign else number)(part, digits) for part in (each.value, each.low, each.high))
-    return value if MISSING in (value, low) else f"{value} [{low}, {high}]"
-
-
-def _with_error(each: Estimate, digits: int, *, sign: bool = False) -> str:
+def with_error(each: Estimate, digits: int, *, sign: bool = False) -> str:
     """Format a mean with half of its interval, if it has one."""
     value, half = (signed if sign else number)(each.value, digits), number(each.high - each.value, digits)
     return value if MISSING in (value, half) else f"{value} ± {half}"

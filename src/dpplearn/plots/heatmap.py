@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from dpplearn.utils.text import count
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
 
 DEFAULT_ITEMS, MAX_ITEMS = 50, 200  # of a heat map of pairs; more would not fit into a picture
 ROW = 0.17  # inches of a row
@@ -82,10 +81,9 @@ def lift(model: SetModel, top: int | None = None, figure: Figure | None = None) 
     labels = [f"{name}  {number}" for number, name in enumerate(names(model.catalogue.select(items)), start=1)]
     side = max(ROW * n, 2.4)
     with drawing(figure, side + label_width(labels) + 1.5, side + 1.1) as (figure, axes):
-        image = _image(axes, values, labels, RANGE)
+        _heat_map(figure, axes, values, labels, RANGE, "lift")
         axes.set_xticks(range(n), [str(number) for number in range(1, n + 1)], rotation=90 if n > 20 else 0)
         _notes(figure, [note, model.caution])
-        _scale(figure, axes, image, RANGE, "lift")
         title(figure, f"Substitutes (blue) and complements (red) among {count(n, 'item')}")
     return figure
 
@@ -154,7 +152,7 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
     labels = names(model.catalogue.select(items))
     width, height = max(0.5 * n, 1.5) + max(label_width(labels), 1.3), max(ROW * len(items), 1.2)
     with drawing(figure, width + 1.6, height + 1.4) as (figure, axes):
-        image = _image(axes, ratio, labels, SEGMENT_RANGE)
+        _heat_map(figure, axes, ratio, labels, SEGMENT_RANGE, "ratio to all baskets")
         axes.set_xticks(range(n), [f"{each.weight:.0%}\n{each.expected_size:.1f}" for each in found[:n]])
         heading = axes.annotate("share of baskets\nitems per basket", (0, 1), (-4, 3), "axes fraction", "offset points")
         heading.set(ha="right", va="bottom", size=FONT_SIZE)
@@ -163,7 +161,6 @@ def segments(model: SetModel, top: int | None = None, figure: Figure | None = No
             text = f"{100 * each:.0f}" if each >= 0.005 else "·"
             axes.text(column, row, text, ha="center", va="center", size=6, color=colour)
         _notes(figure, [_column_note(found[n:], n), model.caution])
-        _scale(figure, axes, image, SEGMENT_RANGE, "ratio to all baskets")
         title(figure, "Items that distinguish the segments")
     return figure
 
@@ -174,8 +171,8 @@ def _column_note(left_out: Sequence[Segment], n: int) -> str:
     return f"{note}; {count(len(left_out), 'more segment')} with {weight:.1%} of the baskets" if left_out else note
 
 
-def _image(axes: Axes, values: Floats, labels: list[str], reach: float) -> AxesImage:
-    """Draw values from −reach to reach with a name per row; NaN is white."""
+def _heat_map(figure: Figure, axes: Axes, values: Floats, labels: list[str], reach: int, meaning: str) -> None:
+    """Draw logarithms from −reach to reach with a name per row, and a colour bar of their powers; NaN is white."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("lift", [BELOW, NEUTRAL, ABOVE])
@@ -189,16 +186,11 @@ def _image(axes: Axes, values: Floats, labels: list[str], reach: float) -> AxesI
     axes.grid(which="minor", color=GRID, lw=0.5)
     axes.tick_params(which="minor", length=0, top=False)
     axes.spines[:].set_visible(False)
-    return image
-
-
-def _scale(figure: Figure, axes: Axes, image: Any, reach: int, label: str) -> None:
-    """Add a colour bar with a tick at every doubling."""
     bar = figure.colorbar(image, ax=axes, shrink=0.7, pad=0.02, extend="both")
-    ticks = range(-reach, reach + 1)
+    ticks = range(-reach, reach + 1)  # one per doubling
     bar.set_ticks(list(ticks), labels=[f"{2**each}" if each >= 0 else f"1/{2**-each}" for each in ticks])
     bar.ax.tick_params(labelsize=FONT_SIZE)
-    bar.set_label(label, size=FONT_SIZE)
+    bar.set_label(meaning, size=FONT_SIZE)
 
 
 def _notes(figure: Figure, notes: Sequence[str]) -> None:
