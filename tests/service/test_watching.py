@@ -78,6 +78,17 @@ def test_a_broken_new_model_leaves_the_old_one_serving(folder: Path, caplog: pyt
         assert metric(asks, "dpplearn_store_refused") == 0
 
 
+def test_a_model_file_that_is_copied_after_the_manifest_is_served(folder: Path) -> None:
+    (folder / "models").mkdir()  # as fit_all writes stores
+    edit(folder, "sleep", file="models/sleep.safetensors")
+    os.rename(folder / "sleep.safetensors", folder.with_name("sleep.safetensors"))
+    with client(folder) as asks:
+        problem_of(asks.get("/v1/models/sleep"), 503)
+        os.rename(folder.with_name("sleep.safetensors"), folder / "models/sleep.safetensors")
+        asks.refresh()
+        assert asks.get("/v1/models/sleep").status_code == 200
+
+
 def test_categories_come_and_go_and_a_broken_one_is_served_once_it_is_repaired(folder: Path) -> None:
     whole = (folder / "sleep.safetensors").read_bytes()
     spoil(folder / "sleep.safetensors")

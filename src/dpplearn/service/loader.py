@@ -17,7 +17,7 @@ from dpplearn.errors import InputError
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model_file import load
-from dpplearn.models.store import SUFFIX, ModelStore, StoreEntry
+from dpplearn.models.store import MODELS, SUFFIX, ModelStore, StoreEntry
 from dpplearn.service.budget import Costs
 from dpplearn.utils.files import MANIFEST, digest
 
@@ -103,7 +103,10 @@ def read_store(source: Path, before: ServedStore | None = None, costs: KnownCost
 
 def stamp(source: Path) -> tuple[Any, ...]:
     """Return names, times and sizes of the files, which change when the source does."""
-    paths = [source / MANIFEST, *sorted(source.glob(f"*{SUFFIX}"))] if source.is_dir() else [source]
+    paths = [source]
+    if source.is_dir():
+        folders = (source, source / MODELS)  # a store of `fit_all` has its models in the second
+        paths = [source / MANIFEST, *(path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}")))]
     return tuple((str(path), *_state(path)) for path in paths)
 
 
