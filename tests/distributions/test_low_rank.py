@@ -15,6 +15,7 @@ from dpplearn.arrays import NO_ITEMS, Floats, Ints
 from dpplearn.distributions.components import PlainSets, Stack
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.interaction import LowRank, repelling_and_attracting
+from dpplearn.distributions.sampling import draw_one
 from dpplearn.distributions.scaled import ScaledDPPs
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
@@ -193,3 +194,7 @@ def test_greedy_by_bounds_takes_what_greedy_over_all_items_takes(each: bool) -> 
         found, expected = (of.greedy(k, include) for of in (distribution_of(segments), dense))
         assert found[0].tolist() == expected[0].tolist()
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-9)
+
+
+def test_a_draw_ends_where_rounding_leaves_no_item_with_a_probability() -> None:
+    assert draw_one(np.zeros((3, 3)), np.random.default_rng(0), 1e-300).tolist() == []

@@ -105,11 +105,13 @@ def draw(K, k, some, rng, work, taken):  # type: ignore[no-untyped-def]
             for j in range(n):
                 work[i, j] = K[i, j]
         size = 0
-        left = some * rng.random() if some > 0.0 else 0.0  # of the probabilities of first items
+        left = some * rng.random() if some > 0.0 else 0.0
         none = 1.0  # P(no item before p ∈ Y)
+        total = 0.0  # of the probabilities of first items
         for p in range(n):
             if some > 0.0 and size == 0:
                 left -= none * work[p, p]
+                total += none * work[p, p]
                 none *= 1.0 - work[p, p]
                 inside = left < 0.0
             else:
@@ -135,5 +137,6 @@ def draw(K, k, some, rng, work, taken):  # type: ignore[no-untyped-def]
                 factor = work[i, p] * scale
                 for j in range(p + 1, n):
                     work[i, j] -= factor * pivot[j]
-        if (k < 0 and (size > 0 or some <= 0.0)) or size == k:  # rounding may leave no first item
+        if (k < 0 and (size > 0 or some <= 0.0)) or size == k:
             return size
+        some = min(some, total)  # they differ by rounding, which may leave no first item
