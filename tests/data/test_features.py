@@ -179,7 +179,7 @@ def test_a_level_called_other_is_that_of_all_others() -> None:
 
 
 def test_a_pandas_index_that_names_items_is_followed() -> None:
-    kinds = pandas.Series(["bed", "meal", "bed", "meal"], index=["crib", "bib", "cot", "mug"])
+    kinds = pandas.Series(["bed", "meal", "bed", "meal"], index=["crib", "bib", "cot", "mug"], name="item")
     np.testing.assert_array_equal(read_similarity(kinds, ITEMS), read_similarity(dict(kinds), ITEMS))
     S = pandas.DataFrame(np.eye(4), index=ITEMS[::-1], columns=ITEMS[::-1])
     S.loc["bib", "mug"] = S.loc["mug", "bib"] = 0.5

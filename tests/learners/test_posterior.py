@@ -166,6 +166,7 @@ def test_true_parameters_stand_anywhere_among_the_draws_alike() -> None:
         {"kernel": "rbf", "names": ["a", "b", "c"]},
         {"draws": 5},
         {"nonempty": True},
+        {"kernel": np.eye(3)},
     ],
 )
 def test_invalid_options_are_rejected(options: dict[str, Any]) -> None:

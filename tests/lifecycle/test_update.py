@@ -63,6 +63,8 @@ def test_reweighting_keeps_odds_ratios_and_rare_items_and_reaches_0_and_1() -> N
     with_rare = dl.Baskets.from_lists([["a"], ["b"], []] * 50 + [["c"]])
     found = with_frequencies(with_rare, np.array([0.3, 0.4, 0.2]))
     assert found.weights.max() < 2 * found.weights.min() + 1e-9
+    empty = dl.Baskets.from_lists([[]] * 3, ["a"])  # as from a model of rare items
+    assert with_frequencies(empty, np.array([1e-6])).weights.tolist() == pytest.approx([1 / 3] * 3)
 
 
 def test_an_update_learns_the_new_and_keeps_the_old(model: dl.DPP | dl.Mixture) -> None:

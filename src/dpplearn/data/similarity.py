@@ -77,6 +77,7 @@ def _matrix(similarity: Any, catalogue: Catalogue, name: str) -> Floats:
 
 def _with_index(values: Any, labels: set[str]) -> Any:
     """Return a pandas Series or DataFrame whose index holds the items as a table. Others are in item order."""
+    values = values.rename("value") if values.ndim == 1 else values
     index, columns = set(map(str, values.index)), set(map(str, getattr(values, "columns", labels)))
     return values.rename_axis(ITEM).reset_index().rename(columns=str) if index >= labels == columns else values
 

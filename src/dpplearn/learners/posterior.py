@@ -320,19 +320,19 @@ def parametric(
 ) -> ParametricKernel:
     """Return one of the named kernels, or a function of parameters and features."""
     X = np.asarray(features.matrix)
-    if not callable(kernel) and kernel not in list(NAMED):
-        known = ", ".join(NAMED)
-        raise InputError(
-            f"kernel must be one of {known} or a function from parameters and features to L, got {kernel!r}"
-        )
-    if isinstance(kernel, str):
+    if isinstance(kernel, str) and kernel in NAMED:
         if names is not None:
             raise InputError(f"names are only valid for a function, and kernel is {kernel!r}")
         function, shape = NAMED[kernel]
         names = ("(all items)", *features.names, shape)
         prior = prior or tuple(np.array([CONSTANT_PRIOR, *[FEATURE_PRIOR] * X.shape[1], SHAPE_PRIOR]).T.tolist())
-    else:
+    elif callable(kernel):
         function = kernel
+    else:
+        known = ", ".join(NAMED)
+        raise InputError(
+            f"kernel must be one of {known} or a function from parameters and features to L, got {kernel!r}"
+        )
     if prior is None:
         raise InputError("prior=(means, standard deviations), with one of each per parameter, is needed for a function")
     mean, sd = _checked_prior(prior)

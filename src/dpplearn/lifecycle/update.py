@@ -84,12 +84,13 @@ def with_frequencies(baskets: Baskets, frequencies: Floats) -> Baskets:
     order = np.argsort(baskets.indices, kind="stable")
     rows = np.repeat(np.arange(len(baskets)), baskets.sizes)[order]
     items, first = np.unique(baskets.indices[order], return_index=True)
+    held_by = np.split(rows, first)[1:]
     wanted = np.clip(frequencies[items], FACTOR_TOL, 1 - FACTOR_TOL).tolist()
     weights = baskets.weights
     for _ in range(MAX_ROUNDS):
         weights = weights / weights.sum()
         total, largest = 1.0, 0.0
-        for holders, f in zip(np.split(rows, first[1:]), wanted, strict=True):
+        for holders, f in zip(held_by, wanted, strict=True):
             held = float(weights[holders].sum())
             if len(holders) < MIN_HOLDERS or not FACTOR_TOL * total < held < (1 - FACTOR_TOL) * total:
                 continue  # all baskets hold it, or only baskets that other items exclude
@@ -372,10 +373,8 @@ def update(
         past = _past(model, old, catalogue, rng, threads)
     kept, fresh = _aged(past, new, 1 - forget, half_life)
     both = _joined([kept, fresh], catalogue)
-    task, seed = (
-        _task(model, both, fresh.total_weight if past.drawn else None, threads, max_seconds),
-        int(rng.integers(2**63)),
-    )
+    task = _task(model, both, fresh.total_weight if past.drawn else None, threads, max_seconds)
+    seed = int(rng.integers(2**63))
     with shown_progress(progress) as shown:
         found = fit_task(task, model, rng=seed, callback=ProgressBar(shown), as_weighed=True)
     updated = _with_truth(found.model, model, past, kept, fresh)
