@@ -188,10 +188,10 @@ def read_features(table: Any, items: Baskets | Catalogue | Sequence[Label], *, i
     return Features(catalogue, _encoded(columns, read, rows), tuple(columns), tuple(notes))
 
 
-def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label], *, item: str | None = None) -> Features:
+def as_features(features: Any, items: Baskets | Catalogue | Sequence[Label]) -> Features:
     """Return features in the order of these items, reading them if they are a table."""
     if not isinstance(features, Features):
-        return read_features(features, items, item=item)
+        return read_features(features, items)
     catalogue = as_catalogue(items)
     try:
         here = features.catalogue.positions(catalogue.labels)

@@ -269,11 +269,11 @@ class Components(ABC):
         """Return the parameters by name, as a model file stores them."""
 
 
-def logsumexp(values: Floats, axis: int = -1) -> Floats:
-    """Return log Σ exp along an axis; −inf where all values are."""
-    if values.shape[axis] == 1:  # one component; a sum over 10,000 sets takes as long as their determinants
-        return values.squeeze(axis)
-    return np.asarray(np.logaddexp.reduce(values, axis=axis))
+def logsumexp(values: Floats) -> Floats:
+    """Return log Σ exp along the last axis; −inf where all values are."""
+    if values.shape[-1] == 1:  # one component; a sum over 10,000 sets takes as long as their determinants
+        return values.squeeze(-1)
+    return np.asarray(np.logaddexp.reduce(values, axis=-1))
 
 
 def log1mexp(values: Floats) -> Floats:

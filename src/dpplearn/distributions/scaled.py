@@ -37,7 +37,6 @@ from dpplearn.distributions.minors import Share, over_threads
 from dpplearn.errors import InputError
 
 MAX_LOG_ODDS = 700.0  # exp overflows above 709
-NO_WEIGHT = 1e-16  # relative weight below which a component does not change a sum
 SMALL = 150  # items of a low-rank catalogue for which dense algorithms are faster
 
 

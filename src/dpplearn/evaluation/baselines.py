@@ -106,7 +106,7 @@ def ease(training: Training, ridge: float, max_items: int = MAX_EASE_ITEMS) -> P
     return _by_scores(score)
 
 
-def choose_ridge(train: Baskets, rng: np.random.Generator, max_items: int = MAX_EASE_ITEMS) -> float | None:
+def choose_ridge(train: Baskets, rng: np.random.Generator) -> float | None:
     """Return the ridge of EASE with the best percentile rank, all but one, on a fifth of the training baskets.
 
     None if fewer than 10 of these have two items.
@@ -120,9 +120,9 @@ def choose_ridge(train: Baskets, rng: np.random.Generator, max_items: int = MAX_
         return None
     questions = ask(validation, rng, (ALL_BUT_ONE,))
     training = Training.of(kept)
-    ridges = RIDGES if train.n_items <= max_items else RIDGES_OF_MANY
+    ridges = RIDGES if train.n_items <= MAX_EASE_ITEMS else RIDGES_OF_MANY
     column = column_name(PERCENTILE_RANK, ALL_BUT_ONE)
-    found = (answer(ease(training, ridge, max_items), questions, ()).columns[column] for ridge in ridges)
+    found = (answer(ease(training, ridge), questions, ()).columns[column] for ridge in ridges)
     return ridges[int(np.argmax([weighted_mean(ranks, validation.weights) for ranks in found]))]
 
 

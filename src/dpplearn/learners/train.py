@@ -47,11 +47,10 @@ def fit_with(
     start: Any = None,
     rng: Seed = None,
     callback: Callback | Sequence[Callback] | None = None,
-    as_weighed: bool = False,
 ) -> FitResult[Any]:
-    """Fit a model with checked settings; `as_weighed` means that weights count baskets, also fractions of them."""
+    """Fit a model with checked settings."""
     given, start = checked_baskets(baskets), opened_start(start, settings.model_type)
-    return fit_task(settings.like(start).task(given), start, rng=rng, callback=callback, as_weighed=as_weighed)
+    return fit_task(settings.like(start).task(given), start, rng=rng, callback=callback)
 
 
 def fit_task(
@@ -62,7 +61,10 @@ def fit_task(
     callback: Callback | Sequence[Callback] | None = None,
     as_weighed: bool = False,
 ) -> FitResult[Any]:
-    """Run the learner of a task on all of its baskets, and return the result."""
+    """Run the learner of a task on all of its baskets, and return the result.
+
+    With `as_weighed`, weights count baskets, also fractions of them.
+    """
     began = time.perf_counter()
     callbacks, baskets = as_callbacks(callback), task.problem.baskets
     with saved_on_exit(callbacks), suitable_blas(baskets.n_items, task.problem.threads):
