@@ -4,8 +4,9 @@ P(Y) = Σ_c exp(log_mass_c) P_c(Y) for Y ≠ ∅, and P(∅) = Σ_c exp(log_empt
 is π_c and empty_c is π_c P_c(∅). Given Y ≠ ∅, mass_c is proportional to π_c and empty_c is 0. The two vectors are
 separate because after `restrict` the probability of the empty set differs between components.
 
-`_log_set` and `_log_event` combine the two; every query about probabilities goes through them. `sample` draws Y = ∅ or
-a nonempty set. Operations that return another distribution compute its two vectors.
+`_log_set` and `_log_event` combine the two; every query to which Y = ∅ can contribute goes through them. Marginals need
+only mass_c, since a set that contains an item is not empty. `sample` draws Y = ∅ or a nonempty set. Operations that
+return another distribution compute its two vectors.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class SetDistribution:
             np.concatenate([w + each.log_empty for w, each in zip(log_w, distributions, strict=True)]),
         )
 
-    # The empty set. Only these two methods treat its probability differently from that of other sets.
+    # The empty set. Queries treat its probability differently from that of other sets only in these methods.
 
     def _log_set(self, sizes: Ints, log_p: Floats, *, summed: bool = False) -> Floats:
         """Return log P(c, Y = A), (..., m), for sets A of some sizes (...) from log P_c(A).

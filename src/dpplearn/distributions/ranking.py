@@ -1,6 +1,8 @@
-"""The k best items to add to a set.
+"""The k best items to add to a set: the three implementations of `Components.top`.
 
-Every item is scored; in large low-rank catalogues, bounds on the score skip most of them.
+- `top_of_all` scores every item with numpy and keeps the first k.
+- `top_compiled` does the same in compiled loops, for dense matrices.
+- `top_pruned` skips most items by bounds on their scores, for low-rank interactions and more than 1,000 items.
 """
 
 from __future__ import annotations
@@ -99,9 +101,9 @@ def ranked(
     inclusion: bool,
     threads: int | None,
 ) -> Best:
-    """Order candidates by x, given as log P_c(A), log scales, items and x of some sets each, and keep the first k.
+    """Order candidates by x and keep the first k.
 
-    Missing items are −1, with x = 0.
+    Each part gives log P_c(A), log scales, items and x of some consecutive sets; missing items are −1, with x = 0.
     """
     found, width = Best.unfilled(len(sets), k), max((items.shape[1] for _, _, items, _ in parts), default=0)
     items, x, y, start = np.full((len(sets), width), -1), np.zeros((len(sets), width)), np.zeros((len(sets), width)), 0
@@ -143,7 +145,7 @@ class BoundTerms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Upper bounds on scores under components with a low-rank interaction.
+    """Upper bounds on scores under components with a low-rank interaction. `top` finds the best items of one set.
 
     Given a set, the score Σ_c w_c o_ci C'_ii is at most Σ_c w_c o_ci (C_ii + λ |z_i|²), with C' the Schur complement of
     C = I + Z Ω Zᵀ and λ the largest eigenvalue of the symmetric part of what the set changes in Ω. Similar items form a
@@ -216,16 +218,23 @@ class Bounds:
 
 
 def top_pruned(
-    bounds: Bounds, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None
-) -> list[tuple[Floats, Floats, Ints, Floats]]:
-    """Return log P_c(A), the log scale, and the k candidates with the largest x of each set; see `highest`."""
+    components: Components,
+    bounds: Bounds,
+    log_mass: Floats,
+    sets: Sets,
+    k: int,
+    candidate: Bools | None,
+    inclusion: bool,
+    threads: int | None,
+) -> Best:
+    """Implement `Components.top` by scoring only items whose bound reaches the best scores."""
     found = []
     for basket in members(sets):
         free = np.ones(sets.n_items, bool) if candidate is None else candidate.copy()
         free[basket] = False
         log_p, scale, items, x = bounds.top(log_mass, basket, k, free)
         found.append((log_p[None], np.array([scale]), items[None], x[None]))
-    return found
+    return ranked(components, log_mass, sets, k, found, inclusion, threads)
 
 
 def _similar_order(log_odds: Floats) -> Ints:

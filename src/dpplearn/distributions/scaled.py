@@ -270,8 +270,7 @@ class ScaledDPPs(Components):
         self, log_mass: Floats, sets: Sets, k: int, candidate: Bools | None, inclusion: bool, threads: int | None = None
     ) -> Best:
         if isinstance(self.interaction, LowRank) and self.n_items > ranking.MIN_PRUNED_ITEMS:
-            pruned = ranking.top_pruned(self._bounds, log_mass, sets, k, candidate)
-            return ranking.ranked(self, log_mass, sets, k, pruned, inclusion, threads)
+            return ranking.top_pruned(self, self._bounds, log_mass, sets, k, candidate, inclusion, threads)
         if not isinstance(self.interaction, Dense) or not worth_loading():
             return super().top(log_mass, sets, k, candidate, inclusion, threads)
         of_K = self._terms(True) if inclusion else None

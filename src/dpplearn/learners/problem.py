@@ -27,7 +27,7 @@ class Learner:
     matrices: int = 23  # N×N matrices at the peak, by the growth of resident memory from N = 300 to 700
     as_published: bool = False  # follows the authors' program step by step, and ends where that ends
     can_condition: bool = False  # whether it can maximise P(Y given Y ≠ ∅)
-    conditions: bool = False  # whether it does so by default where no basket is empty
+    conditions: bool = False  # whether it does so with nonempty="auto", the default, where no basket is empty
     shrinkage: float | str = 0.0
     at_end: Stop = Stop.NO_ASCENT  # why a run stops that ends by itself
 
@@ -45,7 +45,8 @@ class Finished:
 class Problem:
     """Baskets, the distribution to maximise, and the conversions between models and what a learner optimises.
 
-    A learner takes a start: what `initial` or `start_from` return.
+    A learner takes a start: what `initial` or `start_from` return. If `nonempty` is true, its own objective must be
+    conditional on Y ≠ ∅, too.
     """
 
     baskets: AnyBaskets

@@ -1,4 +1,4 @@
-"""Loops over sets for the items that may be added to each, under components √q_c M_c √q_c.
+"""Loops over sets for the items that may be added to each, under components √q_c M_c √q_c with dense matrices M_c.
 
 With one matrix M for all components, one elimination per set serves all of them.
 """

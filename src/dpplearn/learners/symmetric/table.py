@@ -1,4 +1,7 @@
-"""The learners of symmetric DPPs by name. A new learner is one module and one line here."""
+"""The learners of symmetric DPPs by name.
+
+A new learner is a module with a generator of steps, a line here, and its name in the docstring of `fit_dpp`.
+"""
 
 from __future__ import annotations
 
