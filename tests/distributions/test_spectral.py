@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from distributions.contract import CHECKS, Case
-from dpplearn import Baskets, InputError
+from dpplearn import Baskets
 from dpplearn.arrays import NO_ITEMS, Ints
 from dpplearn.distributions.spectral import SpectralDPP
 from helpers.oracle import subsets
@@ -233,10 +233,3 @@ def test_arrays_cannot_be_changed() -> None:
         for array in (each.eigenvalues, each.eigenvectors, each.K):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 0
-
-
-@pytest.mark.parametrize("k", [0, 4, 2.5])
-def test_impossible_sizes_are_not_drawn(k: int) -> None:
-    dpp = SpectralDPP(np.array([0, 0.5, 0.2, 1]), rotation(4))
-    with pytest.raises(InputError, match=rf"\b1\b.*\b4\b.*{k!r}"):
-        dpp.sample(np.zeros(1, np.int64), 0, k=k)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +40,6 @@ def same_model(a: dl.FitResult, b: dl.FitResult) -> None:
     np.testing.assert_array_equal(a.model.kernel.eigenvalues, b.model.kernel.eigenvalues)
     np.testing.assert_array_equal(a.model.kernel.eigenvectors, b.model.kernel.eigenvectors)
     np.testing.assert_array_equal(a.history.log_likelihood, b.history.log_likelihood)
-
-
-@pytest.mark.parametrize("function", [dl.fit, dl.fit_dpp, dl.fit_quality, dl.fit_weights, dl.fit_slates, dl.posterior])
-def test_no_function_has_more_than_14_parameters(function: Callable[..., object]) -> None:
-    assert len(signature(function).parameters) <= 14
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

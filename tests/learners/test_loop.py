@@ -1,4 +1,4 @@
-"""The loop: each reason to stop, phases, the best step on a validation set, and the stopping rules."""
+"""The loop: each reason to stop, phases, and the stopping rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.loop import (
     MIN_STEPS,
-    PATIENCE,
     Limits,
     Run,
     Step,
@@ -49,21 +48,6 @@ def test_preliminary_steps_are_recorded_and_limited_but_do_not_meet_the_toleranc
     assert (end.stop, end.n_iter) == (Stop.TOLERANCE, 6)
     np.testing.assert_array_equal(end.history.log_likelihood, values)
     assert follow(values, preliminary=4, max_iter=2).n_iter == 2
-
-
-def test_a_validation_set_chooses_the_step_and_ends_the_run() -> None:
-    falling = [0.0, 2.0, *(1.0 for _ in range(30))]
-    scores = {id(kernel): value for kernel, value in zip(KERNELS, falling, strict=False)}
-    seen: list[int] = []
-    end = follow(
-        [-1.0 / (n + 1) for n in range(32)],
-        tol=0,
-        validate=lambda kernel: scores[id(kernel)],
-        observe=lambda now: seen.append(now.n_iter),
-    )
-    assert (end.stop, end.n_iter, end.kernel) == (Stop.VALIDATION, 1, KERNELS[1])
-    assert seen[-1] == 1 + PATIENCE
-    assert end.history.validation.tolist() == [0, 2]
 
 
 def gap_of_order(power: float) -> Any:

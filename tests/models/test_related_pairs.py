@@ -9,10 +9,8 @@ import pytest
 
 import dpplearn as dl
 from dpplearn import DPP, Baskets, InputError
-from dpplearn.distributions.independent import before_truncation
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.relations import pair_table, related_pairs, substitute_groups
-from helpers import oracle
+from dpplearn.models.relations import related_pairs, substitute_groups
 from helpers.problems import random_kernel
 from helpers.registries import registry
 
@@ -38,22 +36,6 @@ def learned(baskets: Baskets, **how: object) -> DPP:
 @pytest.fixture(scope="module")
 def dpp() -> DPP:
     return learned(shop(800, 0))
-
-
-def test_substitution_compares_with_independent_items_given_nonempty_sets_where_the_model_is() -> None:
-    kernel = random_kernel(np.random.default_rng(1), 5)
-    for nonempty in (False, True):
-        P = oracle.probabilities_from_K(kernel.K)
-        P[0] = 0 if nonempty else P[0]
-        P /= P.sum()
-        m = oracle.item_marginals(P)
-        p = before_truncation(m) if nonempty else m
-        p_nonempty = 1 - np.prod(1 - p) if nonempty else 1
-        table = pair_table(DPP(kernel, nonempty=nonempty).distribution)
-        for i, j in ((0, 1), (2, 4), (3, 1)):
-            assert table.both[i, j] == pytest.approx(oracle.marginal(P, [i, j]))
-            assert table.lift[i, j] == pytest.approx(oracle.marginal(P, [i, j]) / (p[i] * p[j] / p_nonempty))
-        np.testing.assert_allclose(table.lift.diagonal(), 1)
 
 
 def test_independent_items_are_no_substitutes_even_if_no_set_is_empty() -> None:

@@ -522,8 +522,6 @@ class SpectralDPP(Components):
         """
         draw_eigenvectors: Callable[[int, np.random.Generator], tuple[Ints, Ints]]
         if k is not None:
-            if k not in self.size_range:
-                raise InputError(f"k must be in {self.size_range}, the possible set sizes, got {k}")
             draw_eigenvectors = partial(choose_k, inclusion_table(self.eigenvalues, k))
         elif nonempty:
             if not self.expected_size > 0:
