@@ -82,9 +82,8 @@ def test_a_copy_of_an_independent_item_is_independent_of_it_and_one_of_a_duplica
     np.testing.assert_allclose(twins.marginals(), 0.25)
 
 
-@pytest.mark.parametrize("kind", ["dpp", "mixture, nonempty", "low-rank", "weighted"])
-def test_the_model_is_kept_with_what_was_added(kind: str, tmp_path: Path) -> None:
-    more = models()[kind].with_items(["toy"], like="bib").with_items(["pram"])
+def test_the_model_is_kept_with_what_was_added(tmp_path: Path) -> None:
+    more = models()["weighted"].with_items(["toy"], like="bib").with_items(["pram"])
     more.save(tmp_path / "more.safetensors")
     again = dl.load(tmp_path / "more.safetensors")
     assert again.items == more.items
