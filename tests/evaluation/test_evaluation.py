@@ -140,7 +140,9 @@ def test_training_baskets_are_recognised_by_their_sets_not_only_by_item_counts()
     other = Baskets.from_lists([["bib"], ["cot", "cup"], ["cot", "bib"], ["cup"], ["bib"]] * 10)
     assert train.frequencies().tolist() == other.frequencies().tolist()
     model = dl.fit_dpp(train, max_iter=3).model
-    for baskets, warned in ((train, True), (train.subset(np.arange(len(train))[::-1]), True), (other, False)):
+    reverse = train.subset(np.arange(len(train))[::-1])
+    with_unused = Baskets.from_lists([*train, ["bib", "cot", "cup"]], weights=[1.0] * len(train) + [0.0])
+    for baskets, warned in ((train, True), (reverse, True), (with_unused, True), (other, False)):
         assert any("training baskets of model" in note for note in dl.evaluate(model, baskets).notes) == warned
 
 

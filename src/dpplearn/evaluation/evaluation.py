@@ -314,7 +314,8 @@ def _training_data(models: Mapping[str, SetModel], baskets: Baskets) -> Iterator
         known = model.training
         if known is not None and model.catalogue == baskets.catalogue:
             same_items = np.allclose(known.frequencies, baskets.frequencies(), rtol=1e-9, atol=0)
-            if same_items and model.learned.digest in (None, baskets.deduplicated().digest()):
+            counted = baskets.subset(baskets.weights > 0)
+            if same_items and model.learned.digest in (None, counted.deduplicated().digest()):
                 yield f"These seem to be the training baskets of {name}: its results on unseen baskets will be worse."
 
 
