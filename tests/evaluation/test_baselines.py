@@ -9,6 +9,7 @@ from dpplearn import DPP, Baskets
 from dpplearn.arrays import Floats
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.evaluation.baselines import (
+    DEFAULT_RIDGE,
     EASE,
     INDEPENDENT,
     ITEM_TO_ITEM,
@@ -19,6 +20,7 @@ from dpplearn.evaluation.baselines import (
     blend_predictor,
     choose_ridge,
     ease,
+    learn_baselines,
     model_predictor,
 )
 from dpplearn.evaluation.protocol import ALL_BUT_ONE, Predictor, ask
@@ -124,3 +126,13 @@ def test_the_chosen_ridge_ranks_best_by_plain_loops() -> None:
                 found.append(np.mean(ranks))
         means.append(np.mean(found))
     assert choose_ridge(train, np.random.default_rng(7)) == RIDGES[int(np.argmax(means))]
+
+
+def test_the_ridge_of_ease_is_chosen_only_where_training_baskets_are_given() -> None:
+    # Integer random numbers: the same baskets on every processor. The best ridge of so few baskets varies widely.
+    rows = np.random.default_rng(0).integers(10, size=(800, 8)) < 3
+    parts = [Baskets.from_matrix(rows[start : start + 100].astype(int)) for start in range(0, 800, 100)]
+    chosen = {learn_baselines(part, np.random.default_rng(0)).ridge for part in parts}
+    assert len(chosen) > 2
+    for part in parts:
+        assert learn_baselines(Training.of(part), np.random.default_rng(0)).ridge == DEFAULT_RIDGE
