@@ -296,14 +296,17 @@ class SpectralDPP(Components):
 
     def log_prob(self, sets: Sets, threads: int | None = None) -> Floats:
         """Return log P(Y) of each set, (s, 1)."""
-        log_det = set_minors(self, sets, threads).each()
+        return self.log_prob_by_minors(set_minors(self, sets, threads).each(), sets)[:, None]
+
+    def log_prob_by_minors(self, log_det: Floats, sets: Sets) -> Floats:
+        """Return log P(Y) of each set, (s,), from the logarithms of its minors, which are −inf for sets in doubt."""
         values = log_det + self.bordered.log_normaliser
         if np.isneginf(log_det).any():
             for group in sets.by_size:
                 doubtful = np.isneginf(log_det[group.rows])
                 if doubtful.any():
                     values[group.rows[doubtful]] = self.log_prob_by_factor(group.sets[doubtful])
-        return values[:, None]
+        return values
 
     def log_prob_by_factor(self, sets: Items | Ints) -> Floats:
         """Return log P(A) of sets of one size, (s,), where minors have too few digits.

@@ -113,10 +113,11 @@ def _statistics(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> S
     logdet, left_out, delta = minors.sums()
     impossible = 0.0
     if left_out > 0:
-        values = _log_determinants(kernel, baskets, threads)
+        each = minors.each()
+        values = _log_determinants(kernel, baskets, each)
         logdet = _weighted_sum(baskets.weights, values)
         impossible = float(baskets.weights[np.isneginf(values)].sum())
-        _add_inverses(kernel, baskets, np.flatnonzero(np.isneginf(minors.each()) & np.isfinite(values)), delta)
+        _add_inverses(kernel, baskets, np.flatnonzero(np.isneginf(each) & np.isfinite(values)), delta)
     return Statistics(baskets.total_weight, logdet, delta, kernel.n_items, impossible)
 
 
@@ -155,9 +156,9 @@ def _without_factor(L: Floats, baskets: Baskets, threads: int | None) -> Definit
     return DefiniteMinors(UnitDiagonal.of(L), baskets, threads, rank=len(L), limit=zero_pivot)
 
 
-def _log_determinants(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> Floats:
+def _log_determinants(kernel: SpectralDPP, baskets: Baskets, each: Floats) -> Floats:
     """Return the log-determinant of every basket; those in doubt are computed from the factor of the kernel."""
-    return np.asarray(kernel.log_prob(baskets, threads)[:, 0] - kernel.bordered.log_normaliser)
+    return kernel.log_prob_by_minors(each, baskets) - kernel.bordered.log_normaliser
 
 
 def _add_inverses(kernel: SpectralDPP, baskets: Baskets, rows: Ints, delta: Floats) -> None:
@@ -188,9 +189,10 @@ def mean_log_likelihood(kernel: SpectralDPP, baskets: AnyBaskets, threads: int |
 
 
 def _logdet(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> float:
-    logdet, left_out = set_minors(kernel, baskets, threads).logdet()
+    minors = set_minors(kernel, baskets, threads)
+    logdet, left_out = minors.logdet()
     if left_out > 0:
-        return _weighted_sum(baskets.weights, _log_determinants(kernel, baskets, threads))
+        return _weighted_sum(baskets.weights, _log_determinants(kernel, baskets, minors.each()))
     return logdet
 
 
