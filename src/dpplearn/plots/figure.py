@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dpplearn.data.catalogue import Label
 from dpplearn.errors import InputError, InputWarning
 from dpplearn.utils.files import OutputKind, check_replaceable, replace_file
-from dpplearn.utils.text import shortened
+from dpplearn.utils.text import display_width, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,9 +85,7 @@ def names(labels: Iterable[Label]) -> list[str]:
 
 def label_width(labels: Iterable[str]) -> float:
     """Return the approximate width of the longest label in inches; Chinese, Japanese and Korean letters count twice."""
-    from rich.cells import cell_len
-
-    return LETTER * max(map(cell_len, labels))
+    return LETTER * max(map(display_width, labels))
 
 
 def title(figure: Figure, text: str) -> None:

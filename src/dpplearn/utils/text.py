@@ -143,18 +143,25 @@ def shortened(labels: Sequence[Any], width: int) -> list[str]:
     return [without_middle(shown(label), width) for label in labels]
 
 
+def display_width(text: str) -> int:
+    """Return how many terminal columns a text takes: two for each Chinese, Japanese or Korean letter."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def without_middle(name: str, width: int) -> str:
     """Return a name of at most `width` terminal columns: two thirds from its beginning, the rest from its end.
 
     >>> without_middle("Infant Optics Digital Video Baby Monitor", 20)
     'Infant Optics…onitor'
     """
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import set_cell_size
 
-    if cell_len(name) <= width:
+    if display_width(name) <= width:
         return name
     end = set_cell_size(name[::-1], (width - 1) // 3)[::-1]
-    return f"{set_cell_size(name, width - 1 - cell_len(end)).rstrip()}…{end.lstrip()}"
+    return f"{set_cell_size(name, width - 1 - display_width(end)).rstrip()}…{end.lstrip()}"
 
 
 def _missing(value: float | None) -> bool:
@@ -229,7 +236,6 @@ def as_text(parts: Iterable[Part], width: int = WIDTH) -> str:
 
 def _rich_table(part: TextTable | Facts) -> Table:
     """Return the rows as a rich table that fits any width."""
-    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
@@ -237,7 +243,7 @@ def _rich_table(part: TextTable | Facts) -> Table:
     rows = [["\n".join(map(shown, cell.split("\n"))) for cell in row] for row in part.rows]
     table = Table(show_header=isinstance(part, TextTable), pad_edge=False, box=None, padding=(0, 2, 0, 0))
     for place, heading in enumerate(columns):
-        widest = max((cell_len(line) for row in rows for line in row[place].split("\n")), default=0)
+        widest = max((display_width(line) for row in rows for line in row[place].split("\n")), default=0)
         numbers = heading.endswith(">")
         table.add_column(
             Text(heading.removesuffix(">")),
