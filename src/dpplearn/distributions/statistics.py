@@ -191,9 +191,17 @@ def mean_log_likelihood(kernel: SpectralDPP, baskets: AnyBaskets, threads: int |
 def _logdet(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> float:
     minors = set_minors(kernel, baskets, threads)
     logdet, left_out = minors.logdet()
-    if left_out > 0:
-        return _weighted_sum(baskets.weights, _log_determinants(kernel, baskets, minors.each()))
-    return logdet
+    if not left_out > 0:
+        return logdet
+    values = minors.each()
+    doubtful = np.flatnonzero(np.isneginf(values) & (baskets.weights > 0))
+    if not np.isin(baskets.sizes[doubtful], kernel.size_range).all():
+        return -np.inf
+    for row in doubtful:  # one by one: the first impossible set decides, and line searches meet many of them
+        values[row] = kernel.log_prob_by_factor(baskets.positions(row)[None])[0] - kernel.bordered.log_normaliser
+        if values[row] == -np.inf:
+            return -np.inf
+    return _weighted_sum(baskets.weights, values)
 
 
 def log_likelihood(kernel: SpectralDPP, stats: Statistics) -> float:
