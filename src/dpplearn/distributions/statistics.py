@@ -243,38 +243,33 @@ class Normalisers:
     """log det(I + L_c) and H_c = (I + L_c)⁻¹ of all segments, whose L_c = D_c C D_c."""
 
     log_Z: Floats  # (n_segments,)
-    H: Floats  # (n_segments, n_items, n_items)
+    H: Floats  # (n_segments, n_items or a few more, the same)
     d: Floats  # (n_segments, n_items), the D_c
 
     @property
     def marginals(self) -> Floats:
         """Inclusion probabilities K_ii = 1 − H_ii of every segment."""
-        return np.asarray(1 - np.diagonal(self.H, axis1=1, axis2=2))
+        n = self.d.shape[1]
+        return np.asarray(1 - np.diagonal(self.H, axis1=1, axis2=2)[:, :n])
 
     def weighted_sum(self, weights: Floats) -> Floats:
         """Return Σ_c w_c D_c H_c D_c."""
-        total = np.zeros(self.H.shape[1:])
-        for weight, H, d in zip(weights, self.H, self.d, strict=True):
-            total += (weight * d)[:, None] * H * d
+        n = self.d.shape[1]
+        total = np.zeros((n, n))
+        loops("inverses").weighted_sum(self.H, self.d, weights, total)
         return total
 
 
 def normalisers(C: Floats, log_odds: Floats, threads: int | None = None) -> Normalisers:
     """Return the normalisers of segments that share the interaction C."""
-    from scipy.linalg import lapack  # one factorisation serves determinant and inverse
-
-    m, n = log_odds.shape
-    log_Z, H, d = np.empty(m), np.empty((m, n, n)), np.exp(log_odds / 2)
+    compiled, (m, n) = loops("inverses"), log_odds.shape
+    padded = -(-n // compiled.BLOCK) * compiled.BLOCK
+    log_Z, H, d = np.empty(m), np.empty((m, padded, padded)), np.exp(log_odds / 2)
 
     def part(share: Share) -> None:
-        for c in range(share.thread, m, share.of):
-            plus_one = d[c][:, None] * C * d[c]
-            plus_one.flat[:: n + 1] += 1
-            factors, pivots, _ = lapack.dgetrf(plus_one.T, overwrite_a=True)
-            log_Z[c] = np.log(np.abs(factors.diagonal())).sum()
-            H[c] = lapack.dgetri(factors, pivots, overwrite_lu=True)[0].T
+        compiled.inverses_of(C, d, share.thread, share.of, H, log_Z, np.empty((compiled.BLOCK, padded)))
 
-    over_threads(part, int(INVERSE * m * n**3), min(thread_count(threads), m), with_blas=True)
+    over_threads(part, int(INVERSE * m * n**3), min(thread_count(threads), m), with_blas=False)
     return Normalisers(log_Z, H, d)
 
 
