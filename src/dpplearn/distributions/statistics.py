@@ -197,7 +197,7 @@ def _logdet(kernel: SpectralDPP, baskets: Baskets, threads: int | None) -> float
     doubtful = np.flatnonzero(np.isneginf(values) & (baskets.weights > 0))
     if not np.isin(baskets.sizes[doubtful], kernel.size_range).all():
         return -np.inf
-    for row in doubtful:  # one by one: the first impossible set decides, and line searches meet many of them
+    for row in doubtful.tolist():  # one by one: the first impossible set decides, and line searches meet many of them
         values[row] = kernel.log_prob_by_factor(baskets.positions(row)[None])[0] - kernel.bordered.log_normaliser
         if values[row] == -np.inf:
             return -np.inf
