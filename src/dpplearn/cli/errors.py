@@ -1,4 +1,4 @@
-"""How a command ends: an error that a user can correct is one line on standard error and an exit code."""
+"""End of a command: an error that a user can correct is one line on standard error and an exit code."""
 
 from __future__ import annotations
 

@@ -134,8 +134,8 @@ class Features:
         missing = [column.name for column in self.columns if column.name not in read.columns]
         if missing:
             raise InputError(
-                f"{read.source} has the columns {contents(read.columns)}, but not {contents(missing)}, of which the "
-                "features were made; add them, with empty values where nothing is known"
+                f"{read.source} has the columns {contents(read.columns)}, but not {contents(missing)}, which the "
+                "features were made from; add them, with empty values where nothing is known"
             )
         rows = read.rows_of(read.labels if labels is None else list(labels))
         return _encoded(self.columns, read, rows)
@@ -215,8 +215,8 @@ def _missing(read: ItemTable, rows: list[int]) -> str:
         for name, empty in each.items()
         if empty
     ]
-    told = "a number is then taken as the mean, beside a column that says so, and a category as one of its own"
-    return f"{read.source} lacks {contents(found)}: {told}" if found else ""
+    filled = "a missing number becomes the mean, with a column that marks it; a missing category is one of its own"
+    return f"{read.source} lacks {contents(found)}: {filled}" if found else ""
 
 
 def _encoded(columns: Sequence[Column], read: ItemTable, rows: list[int]) -> Floats:

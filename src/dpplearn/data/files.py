@@ -86,7 +86,7 @@ def format_of(path: str, format: str = "auto") -> str:
     found = ENDINGS.get(_ending(path)) if format == "auto" else format
     if found is None:
         raise InputError(
-            f"the format of {path} cannot be told from its ending; pass format= (--format) csv, parquet or json for a "
+            f"the ending of {path} does not determine its format; pass format= (--format) csv, parquet or json for a "
             "table, lines for one basket per line"
         )
     if found == "parquet" and path.endswith(".gz"):

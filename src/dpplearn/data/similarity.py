@@ -34,7 +34,7 @@ def read_similarity(similarity: Any, items: Baskets | Catalogue | Sequence[Label
         A square array or scipy sparse matrix, in the order of the items; a table (pandas, polars, Arrow, a path to CSV
         or Parquet) with one row and one column per item; a list of one value per item, a dict from label to value, or a
         table of two columns, the item and its value, in which items are alike if their values are the same; or a DPP,
-        of which it is L over its diagonal.
+        whose L is scaled to a unit diagonal.
     items
         Baskets, whose items they are, or labels.
     name

@@ -109,8 +109,8 @@ def as_positions(flat: list[Any], catalogue: Catalogue | None) -> Ints:
     alike = next((label for label in catalogue.labels if is_plain_integer(str(label))), None) if catalogue else None
     if flat and alike is not None:
         raise InputError(
-            f"the baskets hold integers and the items are names, of which some, like {alike!r}, are integers too: "
-            "positions or names? Write the baskets with names, as strings"
+            f"the baskets hold integers, and some item names, such as {alike!r}, are integers as well; write the "
+            "baskets with names, as strings"
         )
     try:
         return np.array(flat, dtype=np.int64)

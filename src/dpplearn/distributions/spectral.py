@@ -144,7 +144,7 @@ class SpectralDPP(Components):
         lam = odds / (1 + odds)
         if lam[-1] == 1:
             raise InputError(
-                f"the largest eigenvalue of L is {odds[-1]:.3g}, which cannot be told from infinity; "
+                f"the largest eigenvalue of L is {odds[-1]:.3g}, which rounding does not distinguish from infinity; "
                 "use from_K, where the eigenvalue is 1"
             )
         return cls(lam, V)
@@ -262,7 +262,7 @@ class SpectralDPP(Components):
 
     @cached_property
     def bordered(self) -> Bordered:
-        """The matrix of which probabilities are minors."""
+        """The matrix whose minors are the probabilities of sets."""
         near = self.near_one
         rest, border = self.eigenvalues[~near], self.eigenvalues[near]
         normaliser = float(np.log1p(-rest).sum() + np.log(border).sum())

@@ -145,7 +145,7 @@ def _logdet_under_L(L: Floats, baskets: Baskets, threads: int | None) -> float:
 
 
 def set_minors(kernel: SpectralDPP, baskets: Sets, threads: int | None) -> DefiniteMinors | BorderedMinors:
-    """Return the minors of which probabilities of sets are made."""
+    """Return the minors that give the probabilities of the sets."""
     bordered = kernel.bordered
     if bordered.n_border:
         return BorderedMinors(bordered, baskets, threads)

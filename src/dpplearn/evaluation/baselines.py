@@ -128,7 +128,7 @@ def choose_ridge(train: Baskets, rng: np.random.Generator) -> float | None:
 
 @dataclass(frozen=True)
 class Learned:
-    """What the baselines are learned from, the ridge of EASE, and notes for the output."""
+    """Training data of the baselines, the ridge of EASE, and notes for the output."""
 
     training: Training | None
     ridge: float = DEFAULT_RIDGE

@@ -224,7 +224,7 @@ def cross_validate(
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same for all models and folds."""
+    """Settings of an evaluation, the same for all models and folds."""
 
     nonempty: bool
     ks: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What learners return: a symmetric DPP, or segments with mixing weights; and the distributions that these give."""
+"""Results of learners: a symmetric DPP, or segments with mixing weights; and their distributions."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class Posterior:
     mode: Floats  # (n_parameters,)
     draws: Floats  # (n_draws, n_parameters)
     weights: Floats  # (n_draws,) which sum to 1
-    pareto_k: float  # of the importance weights, whichever sampler was used
+    pareto_k: float  # of the importance weights, for both samplers
     sampler: str  # "importance" or "slice"
     nonempty: bool
     catalogue: Catalogue

@@ -1,4 +1,4 @@
-"""What a fit reports: after every iteration, and at its end."""
+"""Reports of a fit: after every iteration, and at its end."""
 
 from __future__ import annotations
 

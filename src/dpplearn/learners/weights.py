@@ -214,7 +214,7 @@ class WeightsProblem:
         return float(self.shares @ (np.log(self.likelihoods @ w) + self.log_largest))
 
     def gradient(self, w: Floats) -> Floats:
-        """Return ∂ℓ/∂w_c, which is 1 at the optimum where w_c > 0, and no more than 1 elsewhere."""
+        """Return ∂ℓ/∂w_c, which is 1 at the optimum where w_c > 0, and at most 1 elsewhere."""
         return np.asarray(self.likelihoods.T @ (self.shares / (self.likelihoods @ w)))
 
     def excess(self, w: Floats) -> float:

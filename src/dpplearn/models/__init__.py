@@ -1,1 +1,1 @@
-"""What a user holds, and how it is kept."""
+"""Models with item names, their answers, and their files."""

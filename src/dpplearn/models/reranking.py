@@ -230,7 +230,7 @@ def _checked(scores: Any, n: int, log: bool) -> Floats:
     if not log and (values < 0).any():
         raise InputError(
             f"scores reach down to {values.min():g}; expected 0 or more, such as probabilities, or log=True for scores "
-            "of which differences count, such as logits"
+            "whose differences matter, such as logits"
         )
     return values
 

@@ -610,7 +610,7 @@ def _file_entry(path: Path) -> Entry:
 
 
 class _Places(NamedTuple):
-    """Where each item of the store's catalogue is. An item of two categories has two places."""
+    """Places of the items of the store's catalogue. An item of two categories has two places."""
 
     category: Ints  # (n_places,) by item
     position: Ints  # (n_places,) in the catalogue of that category
@@ -627,7 +627,7 @@ class _Places(NamedTuple):
 
 
 class _Query(NamedTuple):
-    """What `recommend_many` is asked for."""
+    """Arguments of `recommend_many`."""
 
     k: int
     chosen: Bools  # (n_categories,)

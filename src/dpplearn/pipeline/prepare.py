@@ -152,7 +152,7 @@ def prepare(
     names, name : str, optional
         A file with the column `item` and a column of names, called `name`, that replace item identifiers.
     memory : str or float, optional
-        Memory of the whole process, in bytes or as "4GB". By default half of what there is.
+        Memory of the whole process, in bytes or as "4GB". By default half of the available memory.
     threads : int, optional
         By default one per core.
     force : bool, default False

@@ -1,4 +1,4 @@
-"""What a prepared folder holds: its manifest, and the baskets of each category."""
+"""A prepared folder: its manifest and the baskets of each category."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Category:
 
     @property
     def n_items(self) -> int:
-        """How many items it keeps."""
+        """Number of items that are kept."""
         return len(self.items)
 
     @property
     def n_baskets(self) -> dict[str, int]:
-        """How many sub-baskets there are to learn from and to test on."""
+        """Numbers of training and of test sub-baskets."""
         return {side: self.files[side].n_baskets if side in self.files else 0 for side in SIDES}
 
 
@@ -105,7 +105,7 @@ class Prepared:
 
     @property
     def categories(self) -> tuple[Category, ...]:
-        """Those that were kept, in the order of their names."""
+        """Categories that were kept, in the order of their names."""
         return tuple(
             Category(
                 slug=each["slug"],

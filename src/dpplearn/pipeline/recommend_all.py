@@ -109,7 +109,7 @@ def recommend_all(
     unknown : {"error", "drop"}
         What to do about items that no model has.
     memory : str or float, optional
-        Memory of the whole process, in bytes or as "4GB". By default half of what there is.
+        Memory of the whole process, in bytes or as "4GB". By default half of the available memory.
     threads : int, optional
         By default one per core.
     force : bool, default False

@@ -171,7 +171,7 @@ class Explanation(Answer):
 
 
 class Related(Part):
-    """How often two items co-occur relative to independence, with the 95 % interval of the training data if known."""
+    """Frequency with which two items co-occur, relative to independence, with the 95 % interval of the training data if known."""
 
     item: Item
     lift: Number

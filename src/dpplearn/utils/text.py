@@ -188,7 +188,7 @@ Part = TextTable | Facts | str  # a result is printed as tables and sentences; e
 
 
 class Result(Protocol):
-    """What a command prints: `tables` as text, `to_dict` as JSON."""
+    """Output of a command: `tables` as text, `to_dict` as JSON."""
 
     def tables(self) -> Iterable[Part]: ...
 
