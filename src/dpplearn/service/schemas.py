@@ -171,7 +171,7 @@ class Explanation(Answer):
 
 
 class Related(Part):
-    """Frequency with which two items co-occur, relative to independence, with the 95 % interval of the training data if known."""
+    """Frequency of two items together, relative to independence, with the 95 % interval of the training data if known."""
 
     item: Item
     lift: Number
