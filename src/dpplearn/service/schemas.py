@@ -171,7 +171,7 @@ class Explanation(Answer):
 
 
 class Related(Part):
-    """Frequency of two items together, relative to independence, with the 95 % interval of the training data if known."""
+    """Lift of two items: their co-occurrence relative to independence, with the 95 % interval of the training data."""
 
     item: Item
     lift: Number
