@@ -53,6 +53,7 @@ class Cluster:
 
     def __init__(self, client: Any, ending: ExitStack) -> None:
         self.client, self.ending, self.started = client, ending, len(client.nthreads())
+        self.patience, self.without_workers = PATIENCE, WITHOUT_WORKERS  # seconds
 
     @classmethod
     def at(cls, where: str) -> Cluster:
@@ -117,13 +118,13 @@ class Cluster:
         from distributed import wait
 
         lost = 0.0
-        while lost < WITHOUT_WORKERS:
+        while lost < self.without_workers:
             began = time.monotonic()
             with suppress(TimeoutError), self.client.as_current():
-                return list(wait(tasks, timeout=PATIENCE, return_when=which).done)
+                return list(wait(tasks, timeout=self.patience, return_when=which).done)
             lost = 0.0 if self.workers() else lost + time.monotonic() - began
         raise InputError(
-            f"all workers were lost and none has joined for {WITHOUT_WORKERS:g} seconds; start some and repeat "
+            f"all workers were lost and none has joined for {self.without_workers:g} seconds; start some and repeat "
             "the call (with --start if there is a checkpoint)"
         )
 
