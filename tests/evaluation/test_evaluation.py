@@ -112,7 +112,8 @@ def test_the_questions_are_the_same_with_and_without_training_baskets(
 ) -> None:
     kept, chosen = dl.evaluate(truth, test), dl.evaluate(truth, test, train=train)
     for name in ("model", "item-to-item"):
-        assert chosen.estimate(name, "percentile_rank") == kept.estimate(name, "percentile_rank")
+        values = [each.estimate(name, "percentile_rank").value for each in (kept, chosen)]
+        assert values[0] == pytest.approx(values[1], rel=1e-12)
 
 
 def test_a_sample_of_the_baskets_is_evaluated_and_reported(truth: DPP, test: Baskets) -> None:
@@ -130,19 +131,19 @@ def test_a_sample_of_the_baskets_is_evaluated_and_reported(truth: DPP, test: Bas
 
 
 def test_training_baskets_are_recognised(truth: DPP, train: Baskets, test: Baskets) -> None:
-    assert not any("training baskets of model" in note for note in dl.evaluate(truth, test).notes)
-    assert any("training baskets of model" in note for note in dl.evaluate(truth, train).notes)
+    assert not any("zebra" in note for note in dl.evaluate({"zebra": truth}, test).notes)
+    assert any("zebra" in note for note in dl.evaluate({"zebra": truth}, train).notes)
 
 
 def test_training_baskets_are_recognised_by_their_sets_not_only_by_item_counts() -> None:
     train = Baskets.from_lists([["bib", "cot"], ["cup"], ["cot"], ["bib", "cup"], ["bib"]] * 10)
     other = Baskets.from_lists([["bib"], ["cot", "cup"], ["cot", "bib"], ["cup"], ["bib"]] * 10)
-    assert train.frequencies().tolist() == other.frequencies().tolist()
+    np.testing.assert_allclose(train.frequencies(), other.frequencies(), rtol=1e-15)
     model = dl.fit_dpp(train, max_iter=3).model
     reverse = train.subset(np.arange(len(train))[::-1])
     with_unused = Baskets.from_lists([*train, ["bib", "cot", "cup"]], weights=[1.0] * len(train) + [0.0])
     for baskets, warned in ((train, True), (reverse, True), (with_unused, True), (other, False)):
-        assert any("training baskets of model" in note for note in dl.evaluate(model, baskets).notes) == warned
+        assert any("zebra" in note for note in dl.evaluate({"zebra": model}, baskets).notes) == warned
 
 
 def test_models_without_a_likelihood_have_gaps_in_the_table(train: Baskets, test: Baskets) -> None:

@@ -233,7 +233,7 @@ class LowRank:
         return np.asarray(self.Z[rows].astype(float) @ self.core @ self.Z[columns].astype(float).T)
 
     def dense(self) -> Dense:
-        """Return X as a matrix, for small catalogues."""
+        """Return X as a dense matrix, which needs n_items² numbers."""
         return Dense(self.block(np.arange(self.n_items), np.arange(self.n_items)))
 
     def log_minors(self, sets: Sets, threads: int | None = None) -> Floats:

@@ -64,7 +64,9 @@ class ScaledDPPs(Components):
         if log_odds.ndim != 2 or not log_odds.size or log_odds.shape[1] != interaction.n_items:
             raise InputError(f"log_odds must have shape (m, {interaction.n_items}), got {log_odds.shape}")
         if interaction.g not in (1, len(log_odds)):
-            raise InputError(f"expected one interaction or {len(log_odds)}, got {interaction.g}")
+            raise InputError(
+                f"expected 1 interaction matrix, or {len(log_odds)} (one per component), got {interaction.g}"
+            )
         if not np.all(log_odds <= MAX_LOG_ODDS):
             raise InputError(f"log_odds must be at most {MAX_LOG_ODDS:g}, got {log_odds.max():g}")
         return cls(read_only(log_odds), interaction)

@@ -285,13 +285,13 @@ class ParametricKernel:
 
 
 def with_quality(S: Floats, theta: Floats, X: Floats) -> Floats:
-    """Return D S D; the first parameters are those of quality: a constant and one per feature."""
+    """Return L = D S D with D² = diag(exp(θ_0 + X θ_1..p)), for p features. Further parameters are those of S."""
     d = np.exp(np.clip(theta[0] + X @ theta[1 : 1 + X.shape[1]], -60, 60) / 2)
     return np.asarray(d[:, None] * S * d)
 
 
 def rbf(theta: Floats, X: Floats) -> Floats:
-    """S_ij = exp(−|x_i − x_j|²/(2 ℓ²)), for items that differ .99 of it; the last parameter is log ℓ. [AFAT14]"""
+    """Return L with S_ij = 0.99 exp(−|x_i − x_j|²/(2 ℓ²)) and S_ii = 1. The last parameter is log ℓ. [AFAT14]"""
     squares = (X**2).sum(axis=1)
     apart = np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0)
     S = (1 - NUGGET) * np.exp(-apart / 2 * np.exp(-2 * np.clip(theta[-1], -20, 20)))

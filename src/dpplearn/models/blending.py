@@ -1,4 +1,4 @@
-"""Item-to-item blended into the ranking of a model: a model does not represent large lifts of rare pairs.
+"""Ranking by a weighted mean of model scores and item-to-item scores, which rank rare pairs with a large lift better.
 
 The blend is only a score to rank by. Probabilities remain those of the model.
 """

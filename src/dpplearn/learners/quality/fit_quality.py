@@ -227,7 +227,7 @@ class Profile:
 
 @dataclass(frozen=True, eq=False)
 class QualityProblem(SymmetricProblem):
-    """The weights θ of u = F θ and the strengths φ of the similarities.
+    """Problem of `fit_quality`: learn the weights θ of log-qualities u = F θ, and the strengths φ of similarities.
 
     With one weight per item, only items that occur are learned; the others have probability zero.
     """
