@@ -46,7 +46,6 @@ def test_no_line_is_too_long(folder: Path) -> None:
         ("describe", model),
         ("describe", model, "--item", NAMES[0]),
         ("recommend", model, *NAMES[:3]),
-        ("recommend", model, "--baskets", orders, "-k", 2),
         ("complete", model, NAMES[0], "-k", 4),
         ("explain", model, NAMES[3], NAMES[2], NAMES[1]),
         ("sample", model, "-n", 3, "--seed", 0),

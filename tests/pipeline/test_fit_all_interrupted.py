@@ -136,8 +136,8 @@ def test_the_command_rejects_invalid_arguments(prepared: dl.Prepared, tmp_path: 
     for arguments, code, names in (
         ((tmp_path / "nowhere", "-o", tmp_path / "out"), 1, "nowhere"),
         ((prepared.folder, "-o", prepared.folder, "--force"), 2, str(prepared.folder)),
-        ((*new, "--shrinkage", 0.5, "--segments", 2), 2, "--segments"),
-        ((*new, "--learner", "em", "--nonempty"), 2, "--nonempty"),
+        ((*new, "--shrinkage", 0.5, "--segments", 2), 2, "segments"),
+        ((*new, "--learner", "em", "--nonempty"), 1, "'em'"),
         ((*new, "--processes", 0), 2, "'--processes'"),
     ):
         done = run("fit-all", *arguments)

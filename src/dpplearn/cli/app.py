@@ -39,10 +39,10 @@ BRIEF = ("recommend", "complete", "explain")  # finished before a second BLAS th
 
 def command(name: str) -> Callable[..., None]:
     """Import the function of a command, which is in the module of the same name."""
+    from dpplearn.cli.options import with_options
+
     own = name.replace("-", "_")
-    module = import_module(f"dpplearn.cli.commands.{own}")
-    with_options: Callable[..., Callable[..., None]] = import_module("dpplearn.cli.options").with_options
-    return with_options(getattr(module, own))
+    return with_options(getattr(import_module(f"dpplearn.cli.commands.{own}"), own))
 
 
 HELP = "Fit determinantal point processes, and mixtures of them, to baskets; recommend, evaluate and serve."

@@ -19,7 +19,7 @@ FAILED, WRONG_USAGE, DRIFTED = 1, 2, 3
 REPEAT_SECONDS = 0.02  # long enough to leave the code that drops exceptions
 
 
-class UsageError(Exception):
+class UsageError(InputError):
     """Options that are not valid, or not valid together."""
 
 
@@ -97,21 +97,17 @@ def exit_code(command: Callable[[], int]) -> int:
         code = command()
         sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        _drop_output()
-        return _failed("the output was closed before all of it was written", FAILED)
     except KeyboardInterrupt:
-        return _failed("interrupted", INTERRUPTS.exit_code)
-    except (UsageError, OutputExistsError) as error:
-        return _failed(str(error), WRONG_USAGE)
-    except InputError as error:
-        return _failed(str(error), FAILED)
-    except OSError as error:
-        _drop_output()  # the disk may be full
-        where = f"{error.filename}: " if error.filename else ""
-        return _failed(f"{where}{error.strerror or error}", FAILED)
-    except MemoryError as error:
-        return _failed(f"not enough memory: {error}", FAILED)
+        complain("error", "interrupted")
+        return INTERRUPTS.exit_code
+    except OSError as error:  # the disk may be full, or the output closed
+        _drop_output()
+        complain("error", f"{error.filename or 'output'}: {error.strerror or error}")
+    except (InputError, MemoryError) as error:
+        complain("error", str(error) or "not enough memory")
+        if isinstance(error, UsageError | OutputExistsError):
+            return WRONG_USAGE
+    return FAILED
 
 
 def run_typer(app: typer.Typer, program: str, arguments: list[str]) -> int:
@@ -136,8 +132,3 @@ def _drop_output() -> None:
     """Discard the rest of the output, which Python would try to write again on exit."""
     with suppress(OSError):  # a stream that is not a file, as in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _failed(text: str, code: int) -> int:
-    complain("error", text)
-    return code

@@ -1,52 +1,51 @@
-"""Arguments and options that commands share. Groups of options are dataclasses, which `with_options` expands."""
+"""Arguments and options that commands share, and `with_options`, which makes a function a command.
+
+A command is a function with a numpydoc docstring: the help of a parameter is its text there. Parameters of the type of
+a dataclass are groups of options, declared once and documented in the dataclass.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 import secrets
-import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from copy import copy
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args
 
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.data.baskets import Baskets, known_baskets
-from dpplearn.data.catalogue import Catalogue
+from dpplearn.data.baskets import Baskets
 from dpplearn.data.files import FORMATS, find_files, read_items
 from dpplearn.data.readers import read_baskets
-from dpplearn.data.unknown import UNKNOWN, LeftOut
-from dpplearn.errors import InputError, InputWarning
+from dpplearn.data.unknown import UNKNOWN
 from dpplearn.utils.files import OutputKind, check_replaceable, same_file
 from dpplearn.utils.text import listed
-from dpplearn.utils.threads import MOST_THREADS, set_default_threads
+from dpplearn.utils.threads import set_default_threads
 
-READING, LEARNING = "Reading baskets", "Learning"
+READING = "Reading baskets"
 BASKET_COLUMNS = ("basket", "item", "weight", "time")
-NEW_FILE = OutputKind("an earlier output", lambda path: False)  # existing tables are replaced with --force only
 
 
-def one_of(known: Iterable[str]) -> Callable[[str | None], str | None]:
-    """Return a check that a value is one of those known."""
+def one_of(known: Iterable[str], **more: Any) -> Any:
+    """Return an option whose value, or each of whose values, is one of those known."""
     names = list(known)
 
-    def check(value: str | None) -> str | None:
-        if value is not None and value not in names:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}")
+    def check(value: Any) -> Any:
+        for each in value if isinstance(value, list) else [value]:
+            if each is not None and each not in names:
+                raise typer.BadParameter(f"{each!r} is not one of {', '.join(names)}")
         return value
 
-    return check
+    return typer.Option(metavar="|".join(names), callback=check, **more)
 
 
-def option(help: str, *names: str, panel: str | None = None, known: Iterable[str] | None = None, **more: Any) -> Any:
-    """Return an option; with `known`, its value is one of those. By default it has the name of the parameter."""
-    if known is not None:
-        more |= {"metavar": "|".join(known), "callback": one_of(known)}
-    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
-
-
+OUTPUT, OUTPUT_FOLDER = (typer.Option("--output", "-o", metavar=name) for name in ("FILE", "FOLDER"))
+FILE = typer.Option(metavar="FILE")
+DATE = typer.Option(metavar="DATE")
 Data = Annotated[
     str, typer.Argument(metavar="DATA", help="A file of baskets, or a quoted pattern such as 'orders-*.csv'.")
 ]
@@ -54,47 +53,41 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that 
 Items = Annotated[
     list[str] | None, typer.Argument(metavar="ITEM", help="Items of the basket; none for the empty basket.")
 ]
-ModelOutput = Annotated[
-    Path, option("The model file to write; an old one is replaced.", "--output", "-o", metavar="FILE")
-]
-TableOutput = Annotated[
-    Path | None, option("Table to write: .csv, .parquet or .jsonl.", "--output", "-o", metavar="FILE")
-]
 Force = Annotated[
-    bool, option("Replace an existing file or folder that is not an earlier output of this type.", "--force")
+    bool, typer.Option("--force", help="Replace an existing file or folder that is not an earlier output of this type.")
 ]
-Seed = Annotated[int | None, option("Seed of the random numbers; by default a new one.", min=0)]
-FixedSeed = Annotated[int, option("Seed of the random numbers.", min=0)]
-Top = Annotated[int, option("How many items and pairs to show.", min=1)]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers.")]
+AnySeed = Annotated[int | None, typer.Option(min=0, help="Seed of the random numbers; by default a new one.")]
+Positive = Annotated[int, typer.Option(min=1)]
 Cluster = Annotated[
     str | None,
-    option(
-        "Workers: N processes on this machine, or those of a Dask scheduler.",
-        metavar="local:N|tcp://HOST:PORT",
-        panel=LEARNING,
+    typer.Option(
+        metavar="local:N|tcp://HOST:PORT", help="Workers: N processes on this machine, or those of a Dask scheduler."
     ),
 ]
 Columns = Annotated[
     str | None,
-    option(
-        "Columns of the file, such as basket=order,item=sku; also weight and time. Times are in UTC; a basket has the "
-        "latest of its rows.",
+    typer.Option(
         metavar="NAME=COLUMN,...",
-        panel=READING,
+        rich_help_panel=READING,
+        help="Columns of the file, such as basket=order,item=sku; also weight and time. Times are in UTC; a basket has "
+        "the latest of its rows.",
     ),
 ]
 Format = Annotated[
     str,
-    option(
-        "Tables have one row per basket and item; lines: one basket per line. auto: by the ending of the file.",
-        known=FORMATS,
-        panel=READING,
+    one_of(
+        FORMATS,
+        rich_help_panel=READING,
+        help="Tables have one row per basket and item; lines: one basket per line. auto: by the ending of the file.",
     ),
 ]
 Unknown = Annotated[
     str,
-    option(
-        "Items that the model does not have: report an error, or drop and count them.", known=UNKNOWN, panel=READING
+    one_of(
+        UNKNOWN,
+        rich_help_panel=READING,
+        help="Items that the model does not have: report an error, or drop and count them.",
     ),
 ]
 
@@ -116,63 +109,52 @@ def named_columns(text: str | None, known: Iterable[str] = BASKET_COLUMNS) -> di
 
 @dataclass(frozen=True)
 class Read:
-    """Options for reading baskets."""
+    """Options for reading baskets.
 
+    Parameters
+    ----------
+    since
+        Ignore baskets before this date.
+    before
+        Ignore baskets from this date on.
+    """
+
+    panel: ClassVar[str] = READING
     columns: Columns = None
     format: Format = "auto"
-    since: Annotated[str | None, option("Ignore baskets before this date.", metavar="DATE", panel=READING)] = None
-    before: Annotated[str | None, option("Ignore baskets from this date on.", metavar="DATE", panel=READING)] = None
+    since: Annotated[str | None, DATE] = None
+    before: Annotated[str | None, DATE] = None
 
     @property
-    def named(self) -> dict[str, str]:
-        """Columns by name, as arguments of `read_baskets`."""
-        return named_columns(self.columns)
+    def how(self) -> dict[str, str]:
+        """The columns and the format, as arguments of `read_baskets`."""
+        return {**named_columns(self.columns), "format": self.format}
 
     def baskets(self, path: str) -> Baskets:
         """Read the baskets between --since and --before."""
-        given = {"--since": self.since, "--before": self.before}
-        cut = [f"{option} {value}" for option, value in given.items() if value is not None]
-        if cut and "time" not in self.named:
-            raise UsageError(f"{listed(cut)} needs the column of times: --columns time=COLUMN")
-        baskets = read_baskets(path, **self.named, format=self.format)
+        baskets = read_baskets(path, **self.how)
         baskets = baskets if self.since is None else baskets.since(self.since)
-        baskets = baskets if self.before is None else baskets.before(self.before)
-        if cut and not len(baskets):
-            raise InputError(f"no basket is left by {listed(cut)}")
-        return baskets
-
-
-@dataclass(frozen=True)
-class ReadKnown(Read):
-    """Options for reading baskets of the items of a model."""
-
-    unknown: Unknown = "error"
-
-    def known(self, path: str, catalogue: Catalogue) -> tuple[Baskets, LeftOut]:
-        """Read baskets of these items."""
-        return known_baskets(self.baskets(path), catalogue, self.unknown)
-
-    def known_for(self, option: str, path: str, catalogue: Catalogue) -> Baskets:
-        """Read the file of an option. Errors and warnings name the option."""
-        try:
-            baskets = read_baskets(path, **self.named, format=self.format)
-            known, dropped = known_baskets(baskets, catalogue, self.unknown)
-        except InputError as error:
-            raise InputError(f"{option} {path}: {error}") from None
-        if dropped:
-            warnings.warn(f"{option} {path}: {dropped.and_emptied}", InputWarning, stacklevel=2)
-        return known
+        return baskets if self.before is None else baskets.before(self.before)
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Options that select items of the training data."""
+    """Options that select items of the training data.
 
-    keep_items: Annotated[Path | None, option("Keep items of a file, one per line.", metavar="FILE", panel=READING)] = (
-        None
-    )
-    min_count: Annotated[float | None, option("Drop items that are in fewer baskets.", min=0, panel=READING)] = None
-    top_items: Annotated[int | None, option("Keep this many items, the most frequent.", min=1, panel=READING)] = None
+    Parameters
+    ----------
+    keep_items
+        Keep items of a file, one per line.
+    min_count
+        Drop items that are in fewer baskets.
+    top_items
+        Keep this many items, the most frequent.
+    """
+
+    panel: ClassVar[str] = READING
+    keep_items: Annotated[Path | None, FILE] = None
+    min_count: float | None = None
+    top_items: int | None = None
 
     def filtered(self, baskets: Baskets) -> Baskets:
         """Keep the items of the file, then those of the minimum count, then the most frequent."""
@@ -183,11 +165,21 @@ class Filter:
 
 @dataclass(frozen=True)
 class Display:
-    """Options of every command. `threads` is the default of all computations."""
+    """Options of every command.
 
-    as_json: Annotated[bool, option("Print JSON instead of tables.", "--json")] = False
-    quiet: Annotated[bool, option("Show no progress.", "--quiet", "-q")] = False
-    threads: Annotated[int | None, option("Number of threads; by default all cores.", min=1, max=MOST_THREADS)] = None
+    Parameters
+    ----------
+    as_json
+        Print JSON instead of tables.
+    quiet
+        Show no progress.
+    threads
+        Number of threads; by default all cores.
+    """
+
+    as_json: Annotated[bool, typer.Option("--json")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q")] = False
+    threads: int | None = None
 
     @property
     def progress(self) -> bool:
@@ -196,38 +188,45 @@ class Display:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the options of a dataclass in place of each parameter that has one as its type."""
+    """Return a command as typer takes it: options of a dataclass in place of each parameter of that type, with help."""
     signature = inspect.signature(command, eval_str=True)
-    groups: dict[str, Any] = {
-        name: each.annotation for name, each in signature.parameters.items() if is_dataclass(each.annotation)
-    }
-    own = [each for name, each in signature.parameters.items() if name not in groups]
-    added = {name: _options_of(group) for name, group in groups.items()}
-    options = [*own, *(option for each in added.values() for option in each)]
-    ordered = sorted(options, key=lambda each: each.default is not inspect.Parameter.empty)
+    description, texts = _documentation(command)
+    types = {name: each.annotation for name, each in signature.parameters.items()}
+    groups: dict[str, Any] = {name: kind for name, kind in types.items() if is_dataclass(kind)}
+    members = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
+    options = [_with_help(each, texts) for name, each in signature.parameters.items() if name not in groups]
+    for name, group in groups.items():
+        texts, panel = _documentation(group)[1], getattr(group, "panel", None)
+        options += [_with_help(each, texts, panel) for each in members[name].values()]
 
     def expanded(**given: Any) -> None:
         set_default_threads(given["threads"])
         for name, group in groups.items():
-            given[name] = group(**{option.name: given.pop(option.name) for option in added[name]})
+            given[name] = group(**{option: given.pop(option) for option in members[name]})
         command(**given)
 
-    paragraphs = (command.__doc__ or "").split("\n\n")
-    expanded.__name__ = command.__name__
-    expanded.__doc__ = "\n\n".join(" ".join(each.split()) for each in paragraphs)  # the help keeps line breaks
-    expanded.__annotations__ = {each.name: each.annotation for each in ordered}
-    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
-    expanded.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
+    expanded.__name__, expanded.__doc__ = command.__name__, description
+    expanded.__annotations__ = {each.name: each.annotation for each in options}
+    expanded.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
     return expanded
 
 
-def _options_of(group: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return [
-        inspect.Parameter(each.name, keyword, default=each.default, annotation=hints[each.name])
-        for each in fields(group)
-    ]
+def _documentation(documented: Any) -> tuple[str, dict[str, str]]:
+    """Return the description in a numpydoc docstring, and the texts of its parameters by name."""
+    description, _, parameters = (inspect.getdoc(documented) or "").partition("\n\nParameters\n----------\n")
+    entries = [each.split("\n", 1) for each in re.split(r"\n(?=\S)", parameters) if each]
+    paragraphs = (" ".join(each.split()) for each in description.split("\n\n"))  # the help keeps line breaks
+    return "\n\n".join(paragraphs), {name: " ".join(text.split()) for name, text in entries}
+
+
+def _with_help(parameter: inspect.Parameter, texts: Mapping[str, str], panel: str | None = None) -> inspect.Parameter:
+    """Return a parameter as a keyword whose option has its text as help, unless it has one already."""
+    annotation = parameter.annotation
+    kind, given = get_args(annotation) if hasattr(annotation, "__metadata__") else (annotation, typer.Option())
+    option = copy(given)
+    option.help = given.help or texts.get(parameter.name)
+    option.rich_help_panel = given.rich_help_panel or panel
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option])
 
 
 def some_seed(seed: int | None) -> int:
@@ -237,7 +236,7 @@ def some_seed(seed: int | None) -> int:
 
 def check_exclusive(options: Mapping[str, object], why: str) -> None:
     """Raise an error that names the options that were given."""
-    given = [name for name, value in options.items() if not (value is None or value is False or value == [])]
+    given = [name for name, value in options.items() if value]
     if given:
         raise UsageError(f"{listed(given)} {why}")
 

@@ -38,21 +38,17 @@ def write(result: Any, display: Display, *asked: Any, **where: Any) -> None:
     `where` are the files, the seed and the caution of the call. JSON has all of them, text all but the files read.
     """
     if display.as_json:
-        print(as_json({**where, **result.to_dict(*asked)}))
+        values = json_safe({**where, **result.to_dict(*asked)})
+        print(json.dumps(values, indent=2 if sys.stdout.isatty() else None, allow_nan=False))
         return
     shown = [(name, str(where[name])) for name in ("seed", "output") if where.get(name) is not None]
     parts: list[Part] = [*result.tables(*asked), *([Facts("", shown)] if shown else []), where.get("caution", "")]
     print(as_text(parts, shutil.get_terminal_size().columns))
 
 
-def as_json(values: dict[str, Any]) -> str:
-    """Return JSON, indented on a terminal, otherwise on one line. ASCII, which every encoding can express."""
-    return json.dumps(json_safe(values), indent=2 if sys.stdout.isatty() else None, allow_nan=False)
-
-
 @contextmanager
 def busy(what: str, display: Display) -> Iterator[None]:
     """Show a spinner for work of unknown length."""
-    with shown_progress(not display.quiet, transient=True) as shown:
+    with shown_progress(display.progress, transient=True) as shown:
         shown.bar(what)
         yield

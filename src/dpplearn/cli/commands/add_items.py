@@ -9,7 +9,7 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import Display, Force, check_target, option
+from dpplearn.cli.options import FILE, OUTPUT, Display, Force, check_target
 from dpplearn.cli.output import Report, write
 from dpplearn.models.model_file import MODEL_FILE
 from dpplearn.models.store import ModelStore
@@ -17,30 +17,33 @@ from dpplearn.utils.text import TextTable, chance
 
 
 def add_items(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A model file, or with --category a store of dpplearn fit-all.")
-    ],
-    items: Annotated[list[str], typer.Argument(metavar="ITEM", help="The new items.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL")],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM")],
     display: Display,
-    output: Annotated[Path | None, option("The model file to write.", "--output", "-o", metavar="FILE")] = None,
-    category: Annotated[
-        str | None, option("Category of the store whose model is replaced; instead of --output.", metavar="SLUG")
-    ] = None,
-    like: Annotated[
-        str | None, option("Existing item whose popularity and interactions the new items copy.", metavar="ITEM")
-    ] = None,
-    features: Annotated[
-        Path | None,
-        option(
-            "CSV or Parquet file with one row per item, old and new, to predict the popularity of the new items.",
-            metavar="FILE",
-        ),
-    ] = None,
+    output: Annotated[Path | None, OUTPUT] = None,
+    category: Annotated[str | None, typer.Option(metavar="SLUG")] = None,
+    like: Annotated[str | None, typer.Option(metavar="ITEM")] = None,
+    features: Annotated[Path | None, FILE] = None,
     force: Force = False,
 ) -> None:
     """Add items without data to a model.
 
     By default a new item has the mean popularity and is independent of all others.
+
+    Parameters
+    ----------
+    model
+        A model file, or with --category a store of dpplearn fit-all.
+    items
+        The new items.
+    output
+        The model file to write.
+    category
+        Category of the store whose model is replaced; instead of --output.
+    like
+        Existing item whose popularity and interactions the new items copy.
+    features
+        CSV or Parquet file with one row per item, old and new, to predict the popularity of the new items.
     """
     if like is not None and features is not None:
         raise UsageError("--like and --features are mutually exclusive")
@@ -48,7 +51,7 @@ def add_items(
         raise UsageError("give --output for a model file, or --category for a model store")
     if not all(item.strip() for item in items):
         raise UsageError("an ITEM is empty")
-    how: dict[str, Any] = {"features": str(features) if features is not None else None, "like": like}
+    how: dict[str, Any] = {"features": None if features is None else str(features), "like": like}
     if category is not None:
         store = ModelStore.open(model)
         found = store.replace(category, store[category].with_items(items, **how))[category]
@@ -58,12 +61,12 @@ def add_items(
         found = dpplearn.load(model).with_items(items, **how)
         found.save(output, force=force)
     n = len(found.items) - len(items)
-    added = list(zip(found.items[n:], found.marginals()[n:].tolist(), strict=True))
+    added = dict(zip(found.items[n:], found.marginals()[n:].tolist(), strict=True))
     values = {
         "n_items": len(found.items),
-        "added": [{"item": item, "probability": p} for item, p in added],
+        "added": [{"item": item, "probability": p} for item, p in added.items()],
         "note": found.learned.added,
     }
-    rows = [(str(item), chance(p)) for item, p in added]
+    rows = [(str(item), chance(p)) for item, p in added.items()]
     table = TextTable("New items", found.learned.added or "", ["item", "probability>"], rows)
     write(Report(values, [table]), display, model=str(model), output=str(output or model))

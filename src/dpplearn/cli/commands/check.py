@@ -6,11 +6,11 @@ import typer
 
 import dpplearn
 from dpplearn.cli.errors import DRIFTED
-from dpplearn.cli.options import Data, Display, FixedSeed, Model, Read
+from dpplearn.cli.options import Data, Display, Model, Read, Seed
 from dpplearn.cli.output import busy, write
 
 
-def check(model: Model, data: Data, read: Read, display: Display, seed: FixedSeed = 0) -> None:
+def check(model: Model, data: Data, read: Read, display: Display, seed: Seed = 0) -> None:
     """Test recent baskets for drift (exit code 3 if there is any)."""
     known = dpplearn.load(model)
     with busy(f"reading {data}", display):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from dpplearn.cli.commands.score import AllBaskets, Lengths
-from dpplearn.cli.options import Data, Display, Filter, FixedSeed, Read, one_of, option
+from dpplearn.cli.options import Data, Display, Filter, Read, Seed, one_of
 from dpplearn.cli.output import busy, write
 from dpplearn.learners.symmetric.table import LEARNERS
 
@@ -17,7 +17,6 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "segments alone": {"attraction": False, "rank": 0},
     "mixture": {},
 }
-CHOICES = ("mixture", *LEARNERS)
 
 
 def compare(
@@ -25,20 +24,21 @@ def compare(
     read: Read,
     filter: Filter,
     display: Display,
-    learner: Annotated[
-        list[str] | None,
-        option(
-            "A learner to compare; repeat for more. Without it, four models are compared.",
-            metavar="|".join(CHOICES),
-            callback=lambda values: [one_of(CHOICES)(value) for value in values or []],
-        ),
-    ] = None,
-    folds: Annotated[int, option("Number of folds.", min=2)] = 5,
+    learner: Annotated[list[str] | None, one_of(["mixture", *LEARNERS])] = None,
+    folds: int = 5,
     k: Lengths = None,
-    seed: FixedSeed = 0,
+    seed: Seed = 0,
     all_baskets: AllBaskets = False,
 ) -> None:
-    """Compare models, learners and baselines by cross-validation."""
+    """Compare models, learners and baselines by cross-validation.
+
+    Parameters
+    ----------
+    learner
+        A learner to compare; repeat for more. Without it, four models are compared.
+    folds
+        Number of folds.
+    """
     from dpplearn.evaluation.evaluation import KS, MAX_BASKETS, cross_validate
 
     chosen = {name: {"model": name} if name == "mixture" else {"learner": name} for name in learner or ()}

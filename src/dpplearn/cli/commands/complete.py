@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import dpplearn
-from dpplearn.cli.options import Display, Items, Model, option
+from dpplearn.cli.options import Display, Items, Model
 from dpplearn.cli.output import write
 
 
 def complete(
-    model: Model,
-    display: Display,
-    items: Items = None,
-    k: Annotated[
-        int | None,
-        option(
-            "Size of the set, including the ITEMs. By default the set grows until no item raises its probability.",
-            "-k",
-            min=1,
-        ),
-    ] = None,
+    model: Model, display: Display, items: Items = None, k: Annotated[int | None, typer.Option("-k")] = None
 ) -> None:
     """Extend a basket to a set of high probability (greedy MAP).
 
     Without items, the most probable set found.
+
+    Parameters
+    ----------
+    k
+        Size of the set, including the ITEMs. By default the set grows until no item raises its probability.
     """
     loaded = dpplearn.load(model)
     write(loaded.complete(items or [], k), display, model=str(model), caution=loaded.caution)

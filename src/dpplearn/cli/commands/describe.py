@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from dpplearn.cli.options import Display, Model, Top, option
+from dpplearn.cli.options import Display, Model, Positive
 from dpplearn.cli.output import write
 from dpplearn.models.describe import describe as describe_model
 from dpplearn.models.describe import describe_item
 from dpplearn.models.model_file import read_model
 
 
-def describe(
-    model: Model,
-    display: Display,
-    item: Annotated[str | None, option("Show the substitutes and complements of this item.")] = None,
-    top: Top = 10,
-) -> None:
-    """Summarise a model: sizes, substitutes, complements, segments."""
+def describe(model: Model, display: Display, item: str | None = None, top: Positive = 10) -> None:
+    """Summarise a model: sizes, substitutes, complements, segments.
+
+    Parameters
+    ----------
+    item
+        Show the substitutes and complements of this item.
+    top
+        How many items and pairs to show.
+    """
     loaded, versions = read_model(model)
     result = describe_model(loaded, top) if item is None else describe_item(loaded, item, top)
     write(result, display, model=str(model), written_with=versions)

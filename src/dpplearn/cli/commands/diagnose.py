@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from dpplearn.cli.options import Data, Display, Filter, FixedSeed, Read, Top, option
+from dpplearn.cli.options import FILE, Data, Display, Filter, Positive, Read, Seed
 from dpplearn.cli.output import busy, write
 
 
@@ -14,18 +14,20 @@ def diagnose(
     read: Read,
     filter: Filter,
     display: Display,
-    similarity: Annotated[
-        Path | None,
-        option(
-            "CSV or Parquet file with the group of each item, or with one row and one column per item. Adds the lift "
-            "of pairs by similarity.",
-            metavar="FILE",
-        ),
-    ] = None,
-    top: Top = 2,  # the answer fits on a screen of 25 lines
-    seed: FixedSeed = 0,
+    similarity: Annotated[Path | None, FILE] = None,
+    top: Positive = 2,  # the answer fits on a screen of 25 lines
+    seed: Seed = 0,
 ) -> None:
-    """Measure on held-out baskets which model suits the data."""
+    """Measure on held-out baskets which model suits the data.
+
+    Parameters
+    ----------
+    similarity
+        CSV or Parquet file with the group of each item, or with one row and one column per item. Adds the lift of pairs
+        by similarity.
+    top
+        How many pairs of items to show.
+    """
     from dpplearn.analysis.diagnose import diagnose
 
     with busy(f"reading {data}", display):

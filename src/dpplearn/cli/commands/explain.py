@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import dpplearn
-from dpplearn.cli.options import Display, Items, Model, option
+from dpplearn.cli.options import Display, Items, Model
 from dpplearn.cli.output import write
 from dpplearn.distributions.compiled import few_answers
 from dpplearn.models.explaining import N_ORDERS
@@ -15,14 +15,20 @@ from dpplearn.models.explaining import N_ORDERS
 
 def explain(
     model: Model,
-    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE", help="The item to be added.")],
+    candidate: Annotated[str, typer.Argument(metavar="CANDIDATE")],
     display: Display,
     items: Items = None,
-    orders: Annotated[
-        int, option("Random orders to average over, for baskets of more than 10 items.", min=4)
-    ] = N_ORDERS,
+    orders: int = N_ORDERS,
 ) -> None:
-    """Explain why a basket makes an item more or less likely."""
+    """Explain why a basket makes an item more or less likely.
+
+    Parameters
+    ----------
+    candidate
+        The item to be added.
+    orders
+        Random orders to average over, for baskets of more than 10 items.
+    """
     loaded = dpplearn.load(model)
     with few_answers():
         result = loaded.explain(items or [], candidate, n_orders=orders)

@@ -9,33 +9,42 @@ import typer
 
 import dpplearn
 from dpplearn.cli.learning import Learn
-from dpplearn.cli.options import LEARNING, Cluster, Display, FixedSeed, Force, option
+from dpplearn.cli.options import OUTPUT_FOLDER, Cluster, Display, Force, Seed
 from dpplearn.cli.output import write
 from dpplearn.errors import InputError
-from dpplearn.utils.threads import MOST_THREADS
 
 
 def fit_all(
-    prepared: Annotated[Path, typer.Argument(metavar="PREPARED", help="A folder that dpplearn prepare wrote.")],
-    output: Annotated[
-        Path, option("Model store to write; an old store is replaced at the end.", "--output", "-o", metavar="FOLDER")
-    ],
+    prepared: Annotated[Path, typer.Argument(metavar="PREPARED")],
+    output: Annotated[Path, OUTPUT_FOLDER],
     learn: Learn,
     display: Display,
-    warm_start: Annotated[bool, option("Start from the models in the store.", "--warm-start", panel=LEARNING)] = False,
-    seed: FixedSeed = 0,
-    processes: Annotated[
-        int | None, option("Number of processes; by default one per core.", min=1, max=MOST_THREADS)
-    ] = None,
+    warm_start: Annotated[bool, typer.Option("--warm-start")] = False,
+    seed: Seed = 0,
+    processes: Annotated[int | None, typer.Option(min=1)] = None,
     cluster: Cluster = None,
-    fresh: Annotated[bool, option("Fit all categories, also unchanged ones.", "--fresh")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh")] = False,
     force: Force = False,
 ) -> None:
     """Fit one model per category of prepared baskets.
 
     Categories whose data and options have not changed are skipped. An interrupted run continues. The previous models
     stay in place until the run has finished.
+
+    Parameters
+    ----------
+    prepared
+        A folder that dpplearn prepare wrote.
+    output
+        Folder of the model store to write; an old store is replaced at the end.
+    warm_start
+        Start from the models in the store.
+    processes
+        Number of processes; by default one per core.
+    fresh
+        Fit all categories, also unchanged ones.
     """
+    learn.settings()
     store = dpplearn.fit_all(
         prepared,
         output,
@@ -46,7 +55,7 @@ def fit_all(
         warm_start=warm_start,
         force=force,
         progress=display.progress,
-        **learn.checked(),
+        **learn.given,
     )
     write(store, display, prepared=str(prepared), output=str(output))
     if store.failed:

@@ -11,8 +11,10 @@ import typer
 import dpplearn
 from dpplearn import plots
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import READING, Columns, Display, Force, Model, ReadKnown, check_target, one_of, option
+from dpplearn.cli.options import FILE, OUTPUT, Columns, Display, Force, Model, check_target, named_columns
 from dpplearn.cli.output import Report, busy, write
+from dpplearn.data.baskets import Baskets
+from dpplearn.data.readers import read_baskets
 from dpplearn.errors import InputError, OutputExistsError
 from dpplearn.plots.figure import PICTURE, figure_format
 from dpplearn.utils.text import Facts, Part
@@ -31,41 +33,46 @@ KINDS: Mapping[str, Callable[[Any, int | None, Any], Any]] = {
 
 def plot(
     model: Model,
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            callback=one_of([*KINDS, ALL]),
-            help="curve: likelihood by iteration. lift: heat map of substitutes and complements. segments: items that "
-            "distinguish the segments of a mixture. sizes: sizes of sets. spectrum: eigenvalues of a DPP. "
-            "reliability: calibration on held-out baskets. all: all that are possible, in a folder.",
-        ),
-    ],
-    output: Annotated[Path, option("A .png or .svg file; a folder for all.", "--output", "-o", metavar="FILE")],
+    kind: Annotated[str, typer.Argument(metavar="KIND")],
+    output: Annotated[Path, OUTPUT],
     display: Display,
-    top: Annotated[
-        int | None, option("Number of items of lift (default 50) or of each segment (default 4).", min=1)
-    ] = None,
-    data: Annotated[str | None, option("Held-out baskets, for reliability.", metavar="FILE", panel=READING)] = None,
+    top: int | None = None,
+    data: Annotated[str | None, FILE] = None,
     columns: Columns = None,
     force: Force = False,
 ) -> None:
-    """Plot a model: spectrum, sizes, lift, segments."""
+    """Plot a model: spectrum, sizes, lift, segments.
+
+    Parameters
+    ----------
+    kind
+        curve: likelihood by iteration. lift: heat map of substitutes and complements. segments: items that distinguish
+        the segments of a mixture. sizes: sizes of sets. spectrum: eigenvalues of a DPP. reliability: calibration on
+        held-out baskets. all: all that are possible, in a folder.
+    output
+        A .png or .svg file; a folder for all.
+    top
+        Number of items of lift (default 50) or of each segment (default 4).
+    data
+        Held-out baskets, for reliability.
+    """
+    if kind not in (*KINDS, ALL):
+        raise UsageError(f"KIND must be one of {', '.join(KINDS)} or {ALL}, got {kind!r}")
     if top is not None and kind not in ("lift", "segments", ALL):
         raise UsageError(f"--top is not valid for {kind}")
     if (kind == "reliability") != (data is not None) and kind != ALL:
         raise UsageError(f"--data is required for reliability and not valid for {kind}")
-    kinds = [each for each in KINDS if each != "reliability" or data is not None] if kind == ALL else [kind]
-    files = {each: output / f"{each}.png" if kind == ALL else output for each in kinds}
+    files = {kind: output}
     if kind == ALL:
         _make_folder(output)
+        files = {each: output / f"{each}.png" for each in KINDS if each != "reliability" or data is not None}
     for file in files.values():
         figure_format(file)
         check_target("--output", file, (model, data), PICTURE, force=force)
     found = dpplearn.load(model)
     drawn, notes = [], []
     with busy("drawing", display):
-        baskets = None if data is None else ReadKnown(columns).known_for("--data", data, found.catalogue)
+        baskets = None if data is None else read_baskets(data, **named_columns(columns))
         for each, file in files.items():
             try:
                 figure = KINDS[each](found, top, baskets)
@@ -81,7 +88,7 @@ def plot(
     write(Report(values, parts), display, model=str(model))
 
 
-def _reliability(model: Any, baskets: Any) -> Any:
+def _reliability(model: Any, baskets: Baskets) -> Any:
     """Plot the calibration of the model and of independent items, given one item."""
     found = dpplearn.evaluate(model, baskets, tasks=("given_one",)).reliability
     return plots.reliability_diagram({name: tables["given_one"] for name, tables in found.items()})

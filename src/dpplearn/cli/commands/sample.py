@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import typer
+
 import dpplearn
-from dpplearn.cli.options import Display, Model, Seed, option, some_seed
+from dpplearn.cli.options import AnySeed, Display, Model, some_seed
 from dpplearn.cli.output import Report, busy, write
 from dpplearn.utils.text import TextTable, contents, count
 
@@ -13,11 +15,19 @@ from dpplearn.utils.text import TextTable, contents, count
 def sample(
     model: Model,
     display: Display,
-    n: Annotated[int, option("Number of sets.", "-n", min=1)] = 10,
-    k: Annotated[int | None, option("Items per set; by default the size is random, too.", "-k", min=0)] = None,
-    seed: Seed = None,
+    n: Annotated[int, typer.Option("-n")] = 10,
+    k: Annotated[int | None, typer.Option("-k")] = None,
+    seed: AnySeed = None,
 ) -> None:
-    """Draw random sets from a model."""
+    """Draw random sets from a model.
+
+    Parameters
+    ----------
+    n
+        Number of sets.
+    k
+        Items per set; by default the size is random, too.
+    """
     loaded, seed = dpplearn.load(model), some_seed(seed)
     with busy("drawing", display):
         sets = loaded.sample(n, k, rng=seed)

@@ -5,80 +5,83 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 import dpplearn
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import (
-    Data,
-    Display,
-    FixedSeed,
-    Force,
-    Model,
-    ReadKnown,
-    TableOutput,
-    check_target,
-    option,
-)
+from dpplearn.cli.options import FILE, OUTPUT, Data, Display, Force, Model, Read, Seed, Unknown, check_target, one_of
 from dpplearn.cli.output import Report, busy, write
-from dpplearn.data.times import PERIODS
+from dpplearn.data.baskets import known_baskets
+from dpplearn.data.readers import read_baskets
+from dpplearn.data.times import PERIODS, known_times
 from dpplearn.data.writing import check_format, write_table
+from dpplearn.errors import InputError
 
 Lengths = Annotated[
-    list[int] | None, option("Number of recommendations; repeat for more. By default 5, 10 and 20.", "-k", min=1)
+    list[int] | None, typer.Option("-k", help="Number of recommendations; repeat for more. By default 5, 10 and 20.")
 ]
-AllBaskets = Annotated[bool, option("Evaluate all baskets, not a sample of 10,000.", "--all")]
+AllBaskets = Annotated[bool, typer.Option("--all", help="Evaluate all baskets, not a sample of 10,000.")]
 
 
 def score(
     model: Model,
     data: Data,
-    read: ReadKnown,
+    read: Read,
     display: Display,
-    against: Annotated[
-        list[Path] | None, option("Another model to compare with; repeat for more.", metavar="MODEL")
-    ] = None,
-    train: Annotated[
-        str | None, option("Training baskets of the baselines; by default the counts in MODEL.", metavar="FILE")
-    ] = None,
-    by: Annotated[str | None, option("Also print the means of each period; needs times.", known=PERIODS)] = None,
-    output: TableOutput = None,
+    against: Annotated[list[Path] | None, typer.Option(metavar="MODEL")] = None,
+    train: Annotated[str | None, FILE] = None,
+    by: Annotated[str | None, one_of(PERIODS)] = None,
+    output: Annotated[Path | None, OUTPUT] = None,
     k: Lengths = None,
-    seed: FixedSeed = 0,
+    seed: Seed = 0,
     all_baskets: AllBaskets = False,
+    unknown: Unknown = "error",
     force: Force = False,
 ) -> None:
-    """Evaluate a model on held-out baskets, next to baselines."""
-    from dpplearn.evaluation.baselines import INDEPENDENT
+    """Evaluate a model on held-out baskets, next to baselines.
+
+    Parameters
+    ----------
+    against
+        Another model to compare with; repeat for more.
+    train
+        Training baskets of the baselines; by default the counts in MODEL.
+    by
+        Also print the means of each period; needs times.
+    output
+        Table to write: .csv, .parquet or .jsonl.
+    """
     from dpplearn.evaluation.evaluation import KS, MAX_BASKETS, evaluate
     from dpplearn.evaluation.result import SCORE_TABLE
 
     paths = [model, *(against or [])]
-    if by is not None and "time" not in read.named:
-        raise UsageError(f"--by {by} needs the column of times: --columns time=COLUMN")
     if output is not None:
         check_format(output)
         check_target("--output", output, (*paths, data, train), SCORE_TABLE, force=force)
-    names = _names(paths)
-    models = {name: dpplearn.load(path) for name, path in zip(names, paths, strict=True)}
-    catalogue = models[names[0]].catalogue
+    models = dict(zip(_names(paths), map(dpplearn.load, paths), strict=True))
+    catalogue = next(iter(models.values())).catalogue
     with busy(f"reading {data}", display):
-        baskets, dropped = read.known(data, catalogue)
-        learned_from = None if train is None else read.known_for("--train", train, catalogue)
+        baskets, dropped = known_baskets(read.baskets(data), catalogue, unknown)
+        if by is not None:
+            known_times(baskets.times)
+        past = None if train is None else read_baskets(train, **read.how)
+    try:
+        learned_from = None if past is None else known_baskets(past, catalogue, unknown)[0]
+    except InputError as error:
+        raise InputError(f"--train {train}: {error}") from None
     most = None if all_baskets else MAX_BASKETS
     options: dict[str, Any] = {"max_baskets": most, "rng": seed, "progress": display.progress}
     result = evaluate(models, baskets, train=learned_from, k=k or KS, **options)
     if output is not None:
         write_table(result.to_table(), output)
-    periods = [] if by is None else [result.over_time(by, name) for name in names]
+    periods = [] if by is None else [result.over_time(by, name) for name in models]
     values = {
-        "log_likelihood": result.estimate(names[0]).value,
-        "baseline_log_likelihood": result.estimate(INDEPENDENT).value,
-        "gain": result.difference(names[0], INDEPENDENT).value,
         **result.to_dict(),
         "unknown": dropped.to_dict(),
         "over_time": [each.to_dict() for each in periods],
     }
-    unknown = f"Unknown items: {dropped.and_emptied}." if dropped else ""
-    parts = [unknown, *result.tables(), *(table for each in periods for table in each.tables())]
+    unknown_items = f"Unknown items: {dropped.and_emptied}." if dropped else ""
+    parts = [unknown_items, *result.tables(), *(table for each in periods for table in each.tables())]
     files = {"model": str(model), "against": list(map(str, against or [])), "data": data, "seed": seed}
     write(Report(values, parts), display, **files, output=None if output is None else str(output))
 
@@ -88,8 +91,7 @@ def _names(paths: list[Path]) -> list[str]:
     if len(paths) == 1:
         return ["model"]
     stems = [path.stem for path in paths]
-    names = [stem if stems.count(stem) == 1 else str(path) for stem, path in zip(stems, paths, strict=True)]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise UsageError(f"{twice[0]} is named twice; compare different models")
+    names = stems if len(set(stems)) == len(stems) else list(map(str, paths))
+    if len(set(names)) < len(names):
+        raise UsageError("--against names a model twice; compare different models")
     return names

@@ -8,43 +8,47 @@ from typing import Annotated
 import typer
 
 from dpplearn.cli.errors import UsageError
-from dpplearn.cli.options import Display, option
+from dpplearn.cli.options import FILE, Display
 from dpplearn.errors import InputError
-
-ACCESS = "Access"
 
 
 def serve(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="STORE", help="A model store of dpplearn fit-all, a folder of model files, or one model file."
-        ),
-    ],
+    source: Annotated[Path, typer.Argument(metavar="STORE")],
     display: Display,
-    host: Annotated[str, option("The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, option("The port; 0 for a free one.", min=0, max=65535)] = 8000,
-    workers: Annotated[int, option("Number of processes.", min=1, max=64)] = 1,
-    key_file: Annotated[
-        Path | None,
-        option("File of keys, one per line; clients must send one of them.", metavar="FILE", panel=ACCESS),
-    ] = None,
-    no_key: Annotated[bool, option("Allow other machines to connect without a key.", "--no-key", panel=ACCESS)] = False,
-    cors: Annotated[
-        list[str] | None,
-        option(
-            "Allow pages of this origin, such as https://shop.example; repeat for more.", metavar="ORIGIN", panel=ACCESS
-        ),
-    ] = None,
-    max_cost: Annotated[
-        float, option("CPU-seconds that one request may take; more expensive ones are rejected.", min=0.001)
-    ] = 0.5,
-    log_baskets: Annotated[bool, option("Log requests with their items.", "--log-baskets")] = False,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64)] = 1,
+    key_file: Annotated[Path | None, FILE] = None,
+    no_key: Annotated[bool, typer.Option("--no-key")] = False,
+    cors: Annotated[list[str] | None, typer.Option(metavar="ORIGIN")] = None,
+    max_cost: Annotated[float, typer.Option(min=0.001)] = 0.5,
+    log_baskets: Annotated[bool, typer.Option("--log-baskets")] = False,
 ) -> None:
     """Serve models over HTTP, with web pages.
 
     Models that are replaced on disk are reloaded while the service runs. The log goes to standard error, one line of
     JSON per request.
+
+    Parameters
+    ----------
+    source
+        A model store of dpplearn fit-all, a folder of model files, or one model file.
+    host
+        The address to listen on.
+    port
+        The port; 0 for a free one.
+    workers
+        Number of processes.
+    key_file
+        File of keys, one per line; clients must send one of them.
+    no_key
+        Allow other machines to connect without a key.
+    cors
+        Allow pages of this origin, such as https://shop.example; repeat for more.
+    max_cost
+        CPU-seconds that one request may take; more expensive ones are rejected.
+    log_baskets
+        Log requests with their items.
     """
     try:
         from dpplearn.service.server import serve as run

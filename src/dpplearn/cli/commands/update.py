@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
+import typer
+
 import dpplearn
-from dpplearn.cli.commands.fit import Holdout, HoldoutShare, leave_interrupted, save_model
+from dpplearn.cli.commands.fit import HoldoutFraction, leave_interrupted, save_model, split
 from dpplearn.cli.errors import INTERRUPTS
 from dpplearn.cli.learning import MaxSeconds
-from dpplearn.cli.options import Data, Display, Force, Model, ModelOutput, Read, Seed, check_target, option, some_seed
+from dpplearn.cli.options import FILE, OUTPUT, AnySeed, Data, Display, Force, Model, Read, check_target, some_seed
 from dpplearn.cli.output import busy, write
 from dpplearn.data.readers import read_baskets
 from dpplearn.models.model_file import MODEL_FILE
@@ -17,34 +20,35 @@ from dpplearn.models.model_file import MODEL_FILE
 def update(
     model: Model,
     data: Data,
-    output: ModelOutput,
+    output: Annotated[Path, OUTPUT],
     read: Read,
     display: Display,
-    old: Annotated[
-        str | None,
-        option(
-            "The training baskets of MODEL, if available; otherwise sets drawn from it replace them.", metavar="FILE"
-        ),
-    ] = None,
-    forget: Annotated[
-        float, option("Fraction of the weight of old baskets to remove.", min=0, max=1, metavar="FRACTION")
-    ] = 0.0,
-    half_life: Annotated[
-        str | None, option("The weight of a basket halves after this time (h, d or w); needs times.", metavar="90d")
-    ] = None,
-    holdout: HoldoutShare = None,
+    old: Annotated[str | None, FILE] = None,
+    forget: Annotated[float, typer.Option(metavar="FRACTION")] = 0.0,
+    half_life: Annotated[str | None, typer.Option(metavar="90d")] = None,
+    holdout: HoldoutFraction = None,
     max_seconds: MaxSeconds = None,
-    seed: Seed = None,
+    seed: AnySeed = None,
     force: Force = False,
 ) -> None:
-    """Update a model with new baskets and report what changed."""
-    part = Holdout(holdout)
-    part.check((), force)
+    """Update a model with new baskets and report what changed.
+
+    Parameters
+    ----------
+    output
+        The model file to write; an old one is replaced.
+    old
+        The training baskets of MODEL, if available; otherwise sets drawn from it replace them.
+    forget
+        Fraction of the weight of old baskets to remove.
+    half_life
+        The weight of a basket halves after this time (h, d or w); needs times.
+    """
     check_target("--output", output, (model, data, old), MODEL_FILE, force=force)
     given, seed = dpplearn.load(model), some_seed(seed)
     with busy(f"reading {data}", display):
-        new, test = part.split(read.baskets(data), seed)
-        past = None if old is None else read_baskets(old, **read.named, format=read.format)
+        new, test = split(read.baskets(data), holdout, seed)
+        past = None if old is None else read_baskets(old, **read.how)
     result = dpplearn.update(
         given,
         new,
