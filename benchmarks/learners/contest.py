@@ -101,7 +101,7 @@ def compete(problem: Case, init: str, learner: str, seconds: float) -> Record:
         log_likelihood=likelihoods[kept].tolist(),
         seconds=times[kept].tolist(),
         evaluations=best.history.evaluations[kept].tolist(),
-        test=mean_log_likelihood(best.kernel, problem.test),
+        test=mean_log_likelihood(best.step.kernel, problem.test),
         polished=polished(problem, learner, best, LONGER * seconds),
         ruled=_ruled(likelihoods.tolist()),
     )
@@ -112,7 +112,9 @@ def polished(problem: Case, learner: str, last: Run, seconds: float) -> float:
     judged = rule(learner)[0] is not relative_change and learner != NUMPY and problem.is_registry
     if learner != "lbfgs" and not judged:
         return last.entry.log_likelihood
-    found = timed(problem, steps("lbfgs", last.kernel, problem.train), Limits(remaining_gain, POLISHED, 10**9, seconds))
+    found = timed(
+        problem, steps("lbfgs", last.step.kernel, problem.train), Limits(remaining_gain, POLISHED, 10**9, seconds)
+    )
     return max(last.entry.log_likelihood, found.entry.log_likelihood)
 
 

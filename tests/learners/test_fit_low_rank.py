@@ -52,10 +52,9 @@ def test_a_known_mixture_is_found_from_its_samples() -> None:
 def test_low_rank_fits_are_for_large_catalogues_or_on_request() -> None:
     assert dl.fit(FEW, rng=0, max_iter=2).model.learned.learner == "mixture"
     assert dl.fit(FEW, rng=0, max_iter=2, attraction=3).model.learned.learner == "low-rank"
-    assert [MixtureSettings().is_low_rank(n) for n in (300, 301)] == [False, True]
-    assert MixtureSettings().shape(301) == (30, 8, 96)
-    assert MixtureSettings(attraction=False).shape(301) == (30, 8, 0)
-    assert MixtureSettings(segments=3, rank=2).shape(300) == (3, 2, True)
+    dense, many = (MixtureSettings().task(Baskets.from_lists([[0]], n_items=n)).problem for n in (300, 301))
+    assert (dense.segments, dense.rank, dense.attraction) == (10, 20, True)
+    assert (many.segments, many.repelling, many.attracting) == (30, 8, 96)
     sizes = {50: 0, 100: 10, 1000: 100, 10_000: 200, 100_000: 2000, 10**7: 5000}
     assert {n: round(validation_fraction(n) * n) for n in sizes} == sizes
 

@@ -53,9 +53,9 @@ def test_invalid_options_are_refused() -> None:
 def test_callers_with_the_options_of_both_functions_get_the_settings_of_one() -> None:
     """By an option that only a DPP has, or by name."""
     for options in ({"learner": "em"}, {"init": "wishart"}, {"shrinkage": 0}, {"model": "dpp", "attraction": True}):
-        assert settings_of(**options).kind == "dpp"
+        assert settings_of(**options).model_type is dl.DPP
     for options in ({}, {"segments": 3}, {"model": "mixture", "learner": None}):
-        assert settings_of(**options).kind == "mixture"
+        assert settings_of(**options).model_type is dl.Mixture
     for options in (
         {"model": "trees"},
         {"model": "mixture", "learner": "em"},

@@ -65,6 +65,13 @@ class IndependentItems:
         counted = baskets.weights > 0  # 0 times −inf is not 0
         return float(self.log_prob(baskets)[counted] @ baskets.weights[counted] / baskets.total_weight)
 
+    def mean_under(self, frequencies: Floats) -> float:
+        """Return the mean of log P(Y) over baskets in which the items have these frequencies."""
+        m, p = frequencies, self.p
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.where(m > 0, m * np.log(p), 0) + np.where(m < 1, (1 - m) * np.log1p(-p), 0)
+        return float(each.sum()) + self._log_scale
+
     def log_sizes(self) -> Floats:
         """Return log P(|Y| = k) for k = 0..N; −inf also for sizes whose probability is below rounding."""
         mean = float(self.p.sum())
@@ -90,11 +97,7 @@ def independent(baskets: AnyBaskets, *, smoothing: float = 0.0, nonempty: bool =
 def independent_log_likelihood(baskets: AnyBaskets, *, nonempty: bool = False) -> float:
     """Return the mean log-likelihood of baskets under independent items with the frequencies of these baskets."""
     m = baskets.frequencies()
-    p = chances(m, baskets.total_weight, nonempty=nonempty)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(m > 0, m * np.log(p), 0) + np.where(m < 1, (1 - m) * np.log1p(-p), 0)
-        not_empty = float(np.log(-np.expm1(np.log1p(-p).sum()))) if nonempty else 0.0
-    return float(each.sum()) - not_empty
+    return IndependentItems(chances(m, baskets.total_weight, nonempty=nonempty), nonempty).mean_under(m)
 
 
 def chances(frequencies: Floats, weight: float, *, smoothing: float = 0.0, nonempty: bool = False) -> Floats:

@@ -159,12 +159,6 @@ def as_callbacks(callback: Callback | Sequence[Callback] | None) -> Sequence[Cal
     return (callback,) if callable(callback) else tuple(callback)
 
 
-def notify(callbacks: Sequence[Callback], progress: FitProgress) -> bool:
-    """Call all callbacks, and return whether one of them asks to stop."""
-    answers = [callback(progress) for callback in callbacks]
-    return any(answers)
-
-
 @contextmanager
 def saved_on_exit(callbacks: Sequence[Callback]) -> Iterator[None]:
     """Save checkpoints a last time at the end of a fit, and when it is interrupted."""

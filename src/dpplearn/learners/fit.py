@@ -97,18 +97,8 @@ def fit(
     >>> [each.item for each in result.model.recommend(["tea"], k=1)]
     ['milk']
     """
-    settings = MixtureSettings(
-        segments=segments,
-        rank=rank,
-        attraction=attraction,
-        restarts=restarts,
-        validation=validation,
-        nonempty=nonempty,
-        tol=tol,
-        max_iter=max_iter,
-        max_seconds=max_seconds,
-        threads=threads,
-    )
+    shared = restarts, validation, nonempty, tol, max_iter, max_seconds, threads
+    settings = MixtureSettings(*shared, segments, rank, attraction)
     return fit_with(settings, baskets, start=start, rng=rng, callback=callback)
 
 
@@ -196,16 +186,6 @@ def fit_dpp(
     >>> [each.item for each in result.model.recommend(["cot"])]
     ['bib', 'crib']
     """
-    settings = DPPSettings(
-        learner=learner,
-        init=init,
-        shrinkage=shrinkage,
-        restarts=restarts,
-        validation=validation,
-        nonempty=nonempty,
-        tol=tol,
-        max_iter=max_iter,
-        max_seconds=max_seconds,
-        threads=threads,
-    )
+    shared = restarts, validation, nonempty, tol, max_iter, max_seconds, threads
+    settings = DPPSettings(*shared, learner, init, shrinkage)
     return fit_with(settings, baskets, start=start, rng=rng, callback=callback)

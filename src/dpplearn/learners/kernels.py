@@ -76,17 +76,15 @@ class Segments:
 
     @property
     def X(self) -> Floats:
-        """The interaction as one dense matrix: shared, or the weighted mean over segments."""
+        """The interaction as one dense matrix: shared, or the mean over segments."""
         interaction: Any = self.components.dense().interaction
-        if interaction.g == 1:
-            return np.asarray(interaction.X[0])
-        return np.asarray(np.einsum("c,cij->ij", self.weights, interaction.X))
+        return np.asarray(interaction.X.mean(axis=0))
 
     @property
     def factors(self) -> LowRank | None:
         """The interaction if it is low-rank and shared."""
-        interaction: Any = self.components.interaction
-        return interaction if interaction.g == 1 and hasattr(interaction, "Z") else None
+        interaction = self.components.interaction
+        return interaction if isinstance(interaction, LowRank) and interaction.g == 1 else None
 
 
 Kernel = SpectralDPP | Segments | SetDistribution

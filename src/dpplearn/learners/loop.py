@@ -69,14 +69,18 @@ class Step:
 
 
 class Entry(NamedTuple):
-    """One line of a history, and the objective."""
+    """One line of a history, with the fields of `History`."""
 
     log_likelihood: float
     seconds: float
     step_size: float
     evaluations: float
     validation: float
-    objective: float
+
+    @classmethod
+    def of(cls, step: Step, seconds: float, validation: float, before: Sequence[Entry]) -> Entry:
+        evaluations = step.evaluations + (before[-1].evaluations if before else 0)
+        return cls(step.log_likelihood, seconds, step.step_size, evaluations, validation)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class Run:
     entries: list[Entry] = field(repr=False)  # one per iteration; grows while the run goes on
     n_iter: int
     stop: Stop | None = None
+    start: str = ""  # name of the start
 
     @property
     def entry(self) -> Entry:
@@ -95,21 +100,11 @@ class Run:
     @property
     def score(self) -> float:
         """Value by which runs are compared: on the validation set, or without one the training objective."""
-        return self.entry.objective if np.isnan(self.entry.validation) else self.entry.validation
+        return self.step.objective if math.isnan(self.entry.validation) else self.entry.validation
 
     @property
-    def kernel(self) -> Kernel:
-        return self.step.kernel
-
-    @cached_property
     def history(self) -> History:
-        columns = list(zip(*self.entries[: self.n_iter + 1], strict=True))
-        return History(*(np.array(column, dtype=float) for column in columns[: len(History.__dataclass_fields__)]))
-
-
-def entry_of(step: Step, seconds: float, validation: float, before: Sequence[Entry] = ()) -> Entry:
-    evaluations = step.evaluations + (before[-1].evaluations if before else 0)
-    return Entry(step.log_likelihood, seconds, step.step_size, evaluations, validation, step.objective)
+        return History(*np.array(self.entries[: self.n_iter + 1], dtype=float).T)
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,7 @@ class Limits:
     rule: Rule
     tol: float
     max_iter: int
-    max_seconds: float | None
+    max_seconds: float = math.inf
 
     def reached(self, now: Run, objective: Sequence[float]) -> Stop | None:
         """Return the limit that is reached. `objective` has the values of the steps that are not preliminary."""
@@ -127,10 +122,7 @@ class Limits:
             return Stop.TOLERANCE
         if now.n_iter >= self.max_iter:
             return Stop.MAX_ITER
-        return Stop.MAX_SECONDS if self.out_of_time(now.entry.seconds) else None
-
-    def out_of_time(self, seconds: float) -> bool:
-        return self.max_seconds is not None and seconds >= self.max_seconds
+        return Stop.MAX_SECONDS if now.entry.seconds >= self.max_seconds else None
 
 
 def run(
@@ -150,10 +142,13 @@ def run(
     objective: list[float] = []  # of the steps that are not preliminary
     best: Run | None = None
     for step in steps:
-        if not entries:
-            _check_start(step)
+        if not entries and not np.isfinite(step.objective):
+            raise InputError(
+                f"the start has a log-likelihood of {step.log_likelihood}: some basket is impossible under it, such as "
+                "one with more items than its rank; choose another start (of fit_dpp, for instance init='wishart')"
+            )
         validation = math.nan if validate is None else validate(step.kernel)
-        entries.append(entry_of(step, clock(), validation, entries))
+        entries.append(Entry.of(step, clock(), validation, entries))
         now = Run(step, entries, len(entries) - 1)
         # as long as some validation basket is impossible, the last step is the best one
         if best is None or validate is None or now.score > best.score or best.score == -math.inf:
@@ -171,15 +166,6 @@ def run(
     stop = stop or at_end
     # the tolerance did not choose a step before the last
     return replace(best, stop=Stop.VALIDATION if stop is Stop.TOLERANCE and best.n_iter < now.n_iter else stop)
-
-
-def _check_start(step: Step) -> None:
-    if not np.isfinite(step.objective):
-        raise InputError(
-            f"the start has a log-likelihood of {step.log_likelihood}: it gives some basket probability zero "
-            "(it may be of lower rank than the largest basket has items); choose another start (of fit_dpp, for "
-            "instance init='wishart')"
-        )
 
 
 def relative_change(objective: Sequence[float]) -> float:

@@ -240,7 +240,6 @@ class LowRankProblem(Problem):
     attracting: int = 96  # pairs of columns
 
     model_type: ClassVar[Any] = Mixture
-    random_start: ClassVar[str] = "random"
     # in large catalogues, rare pairs have lifts that few columns cannot represent
     blends: ClassVar[bool] = True
 
@@ -300,12 +299,10 @@ class LowRankProblem(Problem):
             return at
         return replace(at, passes=EM_PASSES, factors=Moments.first(known.Z[self.active].copy()))
 
-    def can_continue(self, schedule: Arrays) -> bool:
+    def resumed(self, schedule: Arrays) -> LowRankState | None:
+        at = LowRankState.from_arrays(schedule)
         same_columns = schedule["columns"].tolist() == [self.repelling, self.attracting]
-        return same_columns and schedule["log_odds"].shape == (self.segments, self.baskets.n_items)
-
-    def continued(self, schedule: Arrays) -> LowRankState:
-        return LowRankState.from_arrays(schedule)
+        return at if same_columns and at.log_odds.shape == (self.segments, self.baskets.n_items) else None
 
     def kernel(self, at: LowRankState) -> Segments:
         """Return the kernel of a state."""

@@ -212,7 +212,6 @@ class MixtureProblem(Problem):
     penalised: float = 1.0  # factor of the penalties
 
     model_type: ClassVar[Any] = Mixture
-    random_start: ClassVar[str] = "random"
 
     @cached_property
     def shape(self) -> Shape:

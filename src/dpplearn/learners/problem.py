@@ -1,4 +1,4 @@
-"""Learner, an entry of the tables of learners, and Problem, what a learner is given to solve."""
+"""Learner, an entry of the tables of learners; Problem, what it is given to solve; and Task, both with their limits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from dpplearn.data.parts import AnyBaskets
 from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import independent_log_likelihood
 from dpplearn.learners.kernels import Kernel, distribution_of
-from dpplearn.learners.loop import Arrays, Rule, Step, Stop
-from dpplearn.models.record import Provenance, Training
+from dpplearn.learners.loop import Arrays, Limits, Rule, Step, Stop
+from dpplearn.utils.memory import check_memory
+from dpplearn.utils.text import count
+from dpplearn.utils.threads import thread_count
+
+FOLDS = 5  # of the cross-validation that chooses the shrinkage, learned at the same time
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Problem:
     nonempty: bool = False  # whether the distribution is P(Y given Y ≠ ∅)
 
     model_type: ClassVar[Any]
-    random_start: ClassVar[str] = "wishart"  # name of the random starts of further runs
+    random_start: ClassVar[str] = "random"  # name of the random starts of further runs
     blends: ClassVar[bool] = False  # whether item-to-item is mixed into the ranking of the model
 
     def distribution(self, kernel: Any) -> SetDistribution:
@@ -89,18 +93,9 @@ class Problem:
         """Return a start that begins at the kernel."""
         return kernel
 
-    def can_continue(self, schedule: Arrays) -> bool:
-        """Return whether the schedule of a checkpoint belongs to such a problem."""
-        return False
-
-    def continued(self, schedule: Arrays) -> Any:
-        """Return the start that continues the schedule of a checkpoint."""
-        raise NotImplementedError
-
-    def model(self, kernel: Kernel, learned: Provenance, training: Training | None) -> Any:
-        """Return the model of a kernel."""
-        distribution = self.distribution(kernel)
-        return self.model_type.of_distribution(distribution, self.baskets.items, learned=learned, training=training)
+    def resumed(self, schedule: Arrays) -> Any:
+        """Return the start that continues the schedule of a checkpoint, or None if that is of another problem."""
+        return None
 
     def finished(self, step: Step) -> Finished:
         """Return the kernel of the last step, with what else is known at the end of a fit."""
@@ -113,3 +108,22 @@ class Problem:
     def memory(self, learner: Learner) -> float:
         """Return the bytes that learning needs at its peak."""
         return 8.0 * self.baskets.n_items**2 * learner.matrices
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A learner, its problem, and how to run it."""
+
+    learner: Learner
+    problem: Problem  # with all baskets; a fit replaces them by the deduplicated training set
+    limits: Limits
+    init: str
+    restarts: int = 1
+    validation: float = 0.0
+    shrinkage: float | str = 0.0
+
+    def check_memory(self) -> None:
+        """Raise an error if the fit needs more memory than there is."""
+        folds = min(thread_count(self.problem.threads), FOLDS) if self.shrinkage == "auto" else 1
+        what = f"learning {count(self.problem.baskets.n_items, 'item')} with {self.learner.name!r}"
+        check_memory(folds * self.problem.memory(self.learner), what, "keep only the most frequent items")

@@ -11,18 +11,23 @@ import numpy as np
 
 from dpplearn.data.baskets import Baskets
 from dpplearn.data.weights import in_variance
-from dpplearn.distributions.distribution import SetDistribution
 from dpplearn.distributions.independent import SMOOTHING, IndependentItems, chances
 from dpplearn.learners.loop import Arrays, Run, Stop
 from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
 from dpplearn.models.record import History, Provenance, Training
-from dpplearn.utils.text import Facts, Part, TextTable, as_text, chance, count, number, share, signed, times_as_likely
+from dpplearn.utils.text import Facts, Part, TextTable, as_text, chance, count, number, share, signed
 
 BASELINE = (
     "Independent items have the frequencies of the training baskets, with half a basket with and half a basket without "
     "each item added, so that no item is impossible."
+)
+
+REMEDIES = (
+    "Try a smaller tol or more restarts; a mixture instead of a DPP, which cannot represent attraction; fewer "
+    "segments; or a quality for each item instead of features."
 )
 
 Model = TypeVar("Model", bound=DPP | Mixture, covariant=True)
@@ -70,10 +75,10 @@ class Restart:
     stop: Stop
 
     @classmethod
-    def of(cls, run: Run, start: str) -> Restart:
+    def of(cls, run: Run) -> Restart:
         assert run.stop is not None
         seconds = run.entry.seconds - run.entries[0].seconds
-        return cls(start, run.entry.log_likelihood, run.n_iter, seconds, run.stop)
+        return cls(run.start, run.entry.log_likelihood, run.n_iter, seconds, run.stop)
 
     def cells(self) -> tuple[str, ...]:
         """Return the values as text, for a table."""
@@ -149,65 +154,41 @@ class FitResult(Generic[Model]):
         dict
             Values that the model does not have are None.
         """
-        learned, model = self.model.learned, self.model
+        model = self.model
         assert model.training is not None  # every model of a fit has it
         return {
             "kind": model.kind,
-            "segments": learned.segments,
-            "rank": learned.rank,
-            "attraction": learned.attraction,
-            "shrinkage": self.shrinkage if model.kind == "dpp" else None,
-            "shrinkage_chosen": bool(learned.shrinkage_chosen) if model.kind == "dpp" else None,
-            "quality": None if self.quality is None else self.quality.to_dict(),
-            "n_baskets": learned.n_baskets,
-            "n_distinct": learned.n_distinct,
+            **asdict(model.learned),
             "n_items": len(model.items),
-            "weight": model.training.weight,
             "mean_size": float(model.training.frequencies.sum()),
-            "learner": learned.learner,
-            "start": learned.start,
-            "stop": self.stop.name,
-            "stopped_because": self.stop.value,
-            "converged": self.converged,
-            "n_iter": self.n_iter,
-            "evaluations": learned.evaluations,
-            "seconds": learned.seconds,
-            "validation": learned.validation,
-            "validation_log_likelihood": learned.validation_log_likelihood,
-            "nonempty": model.nonempty,
-            "size": learned.size,
-            "to_gain": learned.to_gain,
             "expected_size": self.expected_size,
-            "train": self._compared_on_training(),
-            "test": None if test is None else self._compared_on(test),
+            "nonempty": model.nonempty,
+            "converged": self.converged,
+            "stopped_because": self.stop.value,
+            "train": self._compared(None),
+            "test": None if test is None else self._compared(test),
             "independent": model.independent,
             "caution": model.caution,
             "restarts": [{**asdict(each), "stop": each.stop.name} for each in self.restarts],
+            "quality": None if self.quality is None else self.quality.to_dict(),
         }
 
-    def _baseline(self) -> IndependentItems:
-        """Independent items with the smoothed frequencies of the training baskets."""
-        training, nonempty = self.model.training, self.model.nonempty
+    def _compared(self, test: Baskets | None) -> dict[str, Any]:
+        """Return the log-likelihood of test baskets, or of the training baskets, next to that of independent items."""
+        learned, training, n = self.model.learned, self.model.training, self.model.learned.n_baskets
         assert training is not None
-        p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
-        return IndependentItems(p, nonempty)
-
-    def _compared_on_training(self) -> dict[str, Any]:
-        learned, training = self.model.learned, self.model.training
-        assert training is not None
-        assert learned.n_baskets is not None
-        if learned.size is not None:
-            return _comparison(learned.n_baskets, self.log_likelihood, self.independent_log_likelihood)
-        # Under independence the mean log-likelihood depends on the item frequencies m alone:
-        # Σ m_i log p_i + (1 − m_i) log(1 − p_i), minus log P(Y ≠ ∅).
-        p, m = self._baseline().p, training.frequencies
-        mean = float(m @ np.log(p) + (1 - m) @ np.log1p(-p))
-        if self.model.nonempty:
-            mean -= float(np.log(-np.expm1(np.log1p(-p).sum())))
-        return _comparison(learned.n_baskets, self.log_likelihood, mean)
-
-    def _compared_on(self, test: Baskets) -> dict[str, Any]:
-        return _comparison(len(test), self.model.log_likelihood(test), self._baseline().mean_log_likelihood(test))
+        baseline = smoothed(training, nonempty=self.model.nonempty)
+        model, independent = self.log_likelihood, baseline.mean_under(training.frequencies)
+        if test is not None:
+            model, independent, n = self.model.log_likelihood(test), baseline.mean_log_likelihood(test), len(test)
+        elif learned.size is not None:
+            independent = self.independent_log_likelihood
+        return {
+            "n_baskets": n,
+            "log_likelihood": model,
+            "independent_log_likelihood": independent,
+            "gain": model - independent,
+        }
 
     def tables(self, test: Baskets | None = None) -> Iterator[Part]:
         """Yield the report of the fit as tables and sentences.
@@ -218,27 +199,24 @@ class FitResult(Generic[Model]):
             Held-out baskets to compare the model with independent items on.
         """
         report = self.to_dict(test)
-        given = ", given that it is not empty" if report["nonempty"] else ""
-        given = f", given that it has {count(report['size'], 'item')}" if report["size"] is not None else given
-        parts = [(name, report[name]) for name in ("train", "test") if report[name] is not None]
-        yield Facts("Fit", list(_facts(report, given)))
+        parts = {name: report[name] for name in ("train", "test") if report[name] is not None}
+        yield Facts("Fit", list(_facts(report)))
         yield TextTable(
-            f"Mean log-likelihood per basket{given}, and gain over independent items",
-            _in_words(*parts[-1]),
+            "Mean log-likelihood per basket, and gain over independent items",
+            BASELINE,
             ["", "baskets>", "gain>", "model>", "independent items>"],
-            [(name, *_cells(part)) for name, part in parts],
+            [(name, *_cells(each)) for name, each in parts.items()],
         )
-        yield BASELINE
         if self.quality is not None:
             yield from self.quality.tables()
         if len(self.restarts) > 1:
-            columns = ["run>", "start", "log-likelihood>", "iterations>", "seconds>", "stopped"]
-            rows = [(str(number), *each.cells()) for number, each in enumerate(self.restarts, start=1)]
-            yield TextTable("Runs", "The best run is returned.", columns, rows)
-        for name, part in parts:
-            yield _remark(
-                name, part, report["kind"], of_features=self.quality is not None and not self.quality.of_items
-            )
+            columns = ["start", "log-likelihood>", "iterations>", "seconds>", "stopped"]
+            yield TextTable("Runs", "The best run is returned.", columns, [each.cells() for each in self.restarts])
+        for name, each in parts.items():
+            if math.isinf(each["log_likelihood"]):
+                yield f"{name}: some basket has probability zero under the model, so the mean log-likelihood is -inf."
+            elif each["gain"] < -1e-9:  # not by rounding: with shrinkage 1 there is no difference
+                yield f"{name}: the model is worse than independent items. {REMEDIES}"
         yield report["caution"]
 
     def __repr__(self) -> str:
@@ -253,26 +231,14 @@ class FitResult(Generic[Model]):
         return as_text(self.tables())
 
 
-def _comparison(n_baskets: int, model: float, baseline: float) -> dict[str, Any]:
-    return {
-        "n_baskets": n_baskets,
-        "log_likelihood": model,
-        "independent_log_likelihood": baseline,
-        "gain": model - baseline,
-    }
-
-
-def _cells(part: dict[str, Any]) -> tuple[str, ...]:
-    values = number(part["log_likelihood"]), number(part["independent_log_likelihood"])
-    return count(part["n_baskets"]), signed(part["gain"]), *values
-
-
-def _facts(report: dict[str, Any], given: str) -> Iterator[tuple[str, str]]:
-    yield (
-        "data",
-        f"{count(report['n_baskets'], 'basket')} ({count(report['n_distinct'])} distinct) of "
-        f"{count(report['n_items'], 'item')}, {number(report['mean_size'], 2)} items per basket on average",
-    )
+def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    baskets = f"{count(report['n_baskets'], 'basket')} ({count(report['n_distinct'])} distinct)"
+    items = f"{count(report['n_items'], 'item')}, {number(report['mean_size'], 2)} items per basket on average"
+    yield "data", f"{baskets} of {items}"
+    if report["size"] is not None:
+        yield "distribution", f"of sets of {count(report['size'], 'item')}"
+    elif report["nonempty"]:
+        yield "distribution", "of nonempty sets"
     yield "learner", f"{report['learner']} from {report['start']}"
     if report["segments"] is not None:
         attraction = "items attract and repel each other" if report["attraction"] else "items repel each other"
@@ -283,7 +249,7 @@ def _facts(report: dict[str, Any], given: str) -> Iterator[tuple[str, str]]:
     converged = " (converged)" if report["converged"] else ""
     yield "stopped", f"after {count(report['n_iter'], 'iteration')}{converged}: {report['stopped_because']}"
     yield "learning time", f"{number(report['seconds'], 2)} s"
-    yield "expected size", f"{number(report['expected_size'], 2)} items{given if report['size'] is None else ''}"
+    yield "expected size", f"{number(report['expected_size'], 2)} items"
     if report["to_gain"] is not None:
         yield "still to gain", f"at most {chance(report['to_gain'])} nats per basket, by other weights of these models"
     if report["validation"] is not None:
@@ -291,44 +257,29 @@ def _facts(report: dict[str, Any], given: str) -> Iterator[tuple[str, str]]:
         yield "held out", f"{share(report['validation'])} of the baskets; log-likelihood of the validation set {value}"
 
 
-def _in_words(name: str, part: dict[str, Any]) -> str:
-    if not math.isfinite(part["gain"]):
-        return "Under the model, and under independent items."
-    which = "held-out" if name == "test" else "training"
-    return f"A {which} basket is {times_as_likely(part['gain'])} under the model as under independent items."
+def _cells(part: dict[str, Any]) -> tuple[str, ...]:
+    values = number(part["log_likelihood"]), number(part["independent_log_likelihood"])
+    return count(part["n_baskets"]), signed(part["gain"]), *values
 
 
-def _remark(name: str, part: dict[str, Any], kind: str, *, of_features: bool) -> str:
-    if math.isinf(part["log_likelihood"]):
-        return f"{name}: some basket has probability zero under the model, so the mean log-likelihood is -inf."
-    if part["gain"] >= -1e-9:  # up to rounding: with shrinkage 1 there is no difference
-        return ""
-    below = f"{name}: the model is worse than independent items."
-    if of_features:
-        return (
-            f"{below} Features determine less than the frequency of each item; leave them out to use the frequencies."
-        )
-    if kind == "mixture":
-        return f"{below} Try a smaller tol or more restarts, or fewer segments if there are few baskets."
-    return f"{below} Try a smaller tol, or a mixture: a DPP cannot represent items that attract each other."
+def smoothed(training: Training, *, nonempty: bool) -> IndependentItems:
+    """Return independent items with the smoothed frequencies of the training baskets."""
+    p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
+    return IndependentItems(p, nonempty)
 
 
-def with_unseen(
-    learned: Provenance, distribution: SetDistribution, training: Training, baskets: Baskets, *, nonempty: bool
-) -> Provenance:
+def with_unseen_gain(model: SetModel, training: Training, baskets: Baskets) -> Provenance:
     """Return the record with the gain over independent items on baskets that the model was not learned from.
 
     The gain is in nats per basket, with its standard error; independent items have the frequencies of `training`. The
     record is unchanged where there are fewer than two baskets, or where one is impossible under the model.
     """
+    baskets = baskets.subset(baskets.weights > 0)
     weights = baskets.weights
-    if len(baskets) < 2 or not weights.sum() > 0:
-        return learned
-    p = chances(training.frequencies, training.weight, smoothing=SMOOTHING, nonempty=nonempty)
-    each = distribution.log_prob(baskets) - IndependentItems(p, nonempty).log_prob(baskets)
-    if not np.isfinite(each[weights > 0]).all():
-        return learned
-    each = np.where(weights > 0, each, 0)
-    mean = float(weights @ each / weights.sum())
-    error = float(np.sqrt(in_variance(weights) @ (each - mean) ** 2) / weights.sum())
-    return replace(learned, unseen_gain=mean, unseen_error=error)
+    independent = smoothed(training, nonempty=model.nonempty)
+    gain = model.distribution.log_prob(baskets) - independent.log_prob(baskets)
+    if len(baskets) < 2 or not np.isfinite(gain).all():
+        return model.learned
+    mean = float(weights @ gain / weights.sum())
+    error = float(np.sqrt(in_variance(weights) @ (gain - mean) ** 2) / weights.sum())
+    return replace(model.learned, unseen_gain=mean, unseen_error=error)

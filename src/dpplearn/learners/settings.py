@@ -1,7 +1,9 @@
-"""Settings: the options of `fit` and `fit_dpp`, checked once; and Task, what they mean for given baskets."""
+"""Settings: the options of `fit` and `fit_dpp`, checked once, and the `Task` that they mean for given baskets."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Real
@@ -16,21 +18,17 @@ from dpplearn.learners.data import resolve_nonempty
 from dpplearn.learners.loop import Limits, Stop, never, remaining_gain
 from dpplearn.learners.low_rank import LowRankProblem, columns_of, low_rank
 from dpplearn.learners.mixture import MixtureProblem, mixture
-from dpplearn.learners.problem import Learner, Problem
+from dpplearn.learners.problem import Learner, Problem, Task
 from dpplearn.learners.starts import INITIALISERS
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.symmetric.table import LEARNERS
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture
-from dpplearn.models.model import SetModel
-from dpplearn.utils.memory import check_memory
-from dpplearn.utils.text import count
 from dpplearn.utils.threads import thread_count
 
 MAX_RESTARTS = 100_000
 MAX_SEGMENTS = 1000
 MAX_DENSE_ITEMS = 300  # above, a mixture is low-rank
-FOLDS = 5  # of the cross-validation that chooses the shrinkage, learned at the same time
 
 # Segments, rank and pairs of attracting columns by default, of the dense and of the low-rank mixture.
 DENSE_SEGMENTS, DENSE_RANK = 10, 20
@@ -45,35 +43,14 @@ DENSE = Learner(
     can_condition=True,
     conditions=True,
 )
-LOW_RANK = Learner("low-rank", low_rank, never, tol=5e-3, can_condition=True, conditions=True, at_end=Stop.PLANNED)
+LOW_RANK = Learner("low-rank", low_rank, never, can_condition=True, conditions=True, at_end=Stop.PLANNED)
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """A learner and its problem, and the settings that depend on the baskets."""
-
-    learner: Learner
-    problem: Problem  # with all baskets; a fit replaces them by the deduplicated training set
-    limits: Limits
-    init: str
-    restarts: int = 1
-    validation: float = 0.0
-    shrinkage: float | str = 0.0
-
-    def check_memory(self, at_once: int = 1) -> None:
-        """Raise an error if so many fits at a time need more memory than there is."""
-        folds = min(thread_count(self.problem.threads), FOLDS) if self.shrinkage == "auto" else 1
-        what = f"learning {count(self.problem.baskets.n_items, 'item')} with {self.learner.name!r}"
-        needed = at_once * folds * self.problem.memory(self.learner)
-        check_memory(needed, what, "keep only the most frequent items")
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Settings:
-    """Options that all models share."""
+    """Options that all models share, in the order of the parameters of `fit` and `fit_dpp`."""
 
-    kind: ClassVar[str]
-    model_type: ClassVar[type[SetModel]]
+    model_type: ClassVar[type[DPP | Mixture]]
     restarts: int = 1
     validation: float | None = None
     nonempty: bool | str = "auto"
@@ -86,16 +63,9 @@ class Settings:
         whole_number("restarts", self.restarts, 1, MAX_RESTARTS)
         whole_number("max_iter", self.max_iter, 0)
         thread_count(self.threads)
-        for name in ("tol", "max_seconds", "validation"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Real) or isinstance(value, bool)):
-                raise InputError(f"{name} must be a number, got {value!r}")
-        if self.tol is not None and not self.tol >= 0:
-            raise InputError(f"tol must be 0 or more, got {self.tol}")
-        if self.max_seconds is not None and not self.max_seconds > 0:
-            raise InputError(f"max_seconds must be positive, got {self.max_seconds}")
-        if self.validation is not None and not 0 <= self.validation < 1:
-            raise InputError(f"validation must be a fraction from 0 to less than 1, got {self.validation}")
+        check_number("tol", self.tol, "0 or more", lambda x: x >= 0)
+        check_number("max_seconds", self.max_seconds, "positive", lambda x: x > 0)
+        check_number("validation", self.validation, "a fraction from 0 to less than 1", lambda x: 0 <= x < 1)
 
     def like(self, start: Any) -> Settings:
         """Return the settings with what was not given taken from a model to start from."""
@@ -105,26 +75,26 @@ class Settings:
         """Return what the settings mean for these baskets."""
         raise NotImplementedError
 
-    def limits(self, learner: Learner) -> Limits:
-        """Return when a run of the learner stops."""
+    def task_of(self, learner: Learner, problem: Problem, init: str, shrinkage: float | str = 0.0) -> Task:
+        """Return the task of a learner and its problem, with the other settings."""
         tol = learner.tol if self.tol is None else self.tol
-        return Limits(learner.rule, tol, self.max_iter, self.max_seconds)
+        limits = Limits(learner.rule, tol, self.max_iter, self.max_seconds or math.inf)
+        return Task(learner, problem, limits, init, self.restarts, float(self.validation or 0), shrinkage)
 
-    def _distribution(self, learner: Learner, baskets: AnyBaskets) -> tuple[int | None, bool]:
-        """Return the threads, and whether the distribution is P(Y given Y ≠ ∅)."""
+    def resolved_nonempty(self, learner: Learner, baskets: AnyBaskets) -> bool:
+        """Return whether the distribution is P(Y given Y ≠ ∅)."""
         nonempty = resolve_nonempty(self.nonempty, baskets, learner.conditions)
         if nonempty and not learner.can_condition:
             able = ", ".join(name for name, each in LEARNERS.items() if each.can_condition)
             raise InputError(f"learner {learner.name!r} cannot condition on nonempty sets; use one of {able}")
-        return self.threads, nonempty
+        return nonempty
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DPPSettings(Settings):
     """The options of `fit_dpp`."""
 
-    kind: ClassVar[str] = "dpp"
-    model_type: ClassVar[type[SetModel]] = DPP
+    model_type: ClassVar[type[DPP | Mixture]] = DPP
     learner: str = "lbfgs"
     init: str = "moments"
     shrinkage: float | str | None = None
@@ -134,34 +104,25 @@ class DPPSettings(Settings):
         for name, value, known in (("learner", self.learner, LEARNERS), ("init", self.init, INITIALISERS)):
             if value not in known:
                 raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-        if self.shrinkage is not None:
-            check_shrinkage(self.shrinkage)
+        if self.shrinkage != "auto":
+            check_number("shrinkage", self.shrinkage, "'auto' or a number between 0 and 1", lambda s: 0 <= s <= 1)
 
     def task(self, baskets: AnyBaskets) -> Task:
-        learner = LEARNERS[self.learner]
-        problem = SymmetricProblem(baskets, *self._distribution(learner, baskets))
-        validation, shrinkage = float(self.validation or 0), self._shrinkage(learner, baskets)
-        return Task(learner, problem, self.limits(learner), self.init, self.restarts, validation, shrinkage)
-
-    def _shrinkage(self, learner: Learner, baskets: AnyBaskets) -> float | str:
+        learner, shrinkage = LEARNERS[self.learner], self.shrinkage
         in_parts = isinstance(baskets, Parts)
-        if self.shrinkage == "auto" and in_parts:
-            raise InputError(
-                "shrinkage (--shrinkage) must be a number between 0 and 1 for baskets in parts, got 'auto': "
-                "cross-validation needs all baskets in one place"
-            )
-        if self.shrinkage is not None:
-            return self.shrinkage
-        # without iterations the model is the start
-        return 0.0 if in_parts or not self.max_iter else learner.shrinkage
+        if shrinkage == "auto" and in_parts:
+            raise InputError("shrinkage='auto' (--shrinkage) is not valid for baskets in parts; pass a number")
+        if shrinkage is None:  # without iterations the model is the start
+            shrinkage = 0.0 if in_parts or not self.max_iter else learner.shrinkage
+        problem = SymmetricProblem(baskets, self.threads, self.resolved_nonempty(learner, baskets))
+        return self.task_of(learner, problem, self.init, shrinkage)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MixtureSettings(Settings):
     """The options of `fit`."""
 
-    kind: ClassVar[str] = "mixture"
-    model_type: ClassVar[type[SetModel]] = Mixture
+    model_type: ClassVar[type[DPP | Mixture]] = Mixture
     segments: int | None = None
     rank: int | None = None
     attraction: bool | int = True
@@ -177,42 +138,33 @@ class MixtureSettings(Settings):
         """Return the settings with the segments, and the columns of a low-rank model, of the start."""
         if start is None:
             return self
-        settings = self if self.segments is not None else replace(self, segments=start.n_segments)
-        columns = columns_of(start)
-        if columns is None or self.rank is not None or self.attraction is not True:
-            return settings
-        return replace(settings, rank=columns[0], attraction=columns[1])
-
-    def is_low_rank(self, n_items: int) -> bool:
-        """Return whether the interaction is low-rank: with many items, or if the number of pairs is given."""
-        return n_items > MAX_DENSE_ITEMS or not isinstance(self.attraction, bool | np.bool_)
-
-    def shape(self, n_items: int) -> tuple[int, int, bool | int]:
-        """Return the numbers of segments and of repelling columns, and whether (low-rank: by how many pairs of columns)
-        items attract."""
-        if not self.is_low_rank(n_items):
-            rank = DENSE_RANK if self.rank is None else self.rank
-            return self.segments or DENSE_SEGMENTS, min(rank, n_items), bool(self.attraction)
-        pairs = self.attraction
-        if isinstance(pairs, bool | np.bool_):
-            pairs = LOW_RANK_PAIRS if pairs else 0
-        return self.segments or LOW_RANK_SEGMENTS, LOW_RANK_RANK if self.rank is None else self.rank, int(pairs)
+        segments = start.n_segments if self.segments is None else self.segments
+        columns = columns_of(start) if self.rank is None and self.attraction is True else None
+        rank, attraction = columns or (self.rank, self.attraction)
+        return replace(self, segments=segments, rank=rank, attraction=attraction)
 
     def task(self, baskets: AnyBaskets) -> Task:
-        shape = self.shape(baskets.n_items)
-        if not self.is_low_rank(baskets.n_items):
-            distribution = self._distribution(DENSE, baskets)
-            problem: Problem = MixtureProblem(baskets, *distribution, shape[0], shape[1], bool(shape[2]))
-            limits, validation = self.limits(DENSE), float(self.validation or 0)
-            return Task(DENSE, problem, limits, problem.random_start, self.restarts, validation)
+        """Return the task of a dense mixture; of a low-rank one with many items, or if the pairs are given."""
+        attraction = self.attraction
+        pairs = int(attraction)
+        if isinstance(attraction, bool | np.bool_):
+            if baskets.n_items <= MAX_DENSE_ITEMS:
+                rank = DENSE_RANK if self.rank is None else self.rank
+                shape = self.segments or DENSE_SEGMENTS, rank, bool(attraction)
+                dense = MixtureProblem(baskets, self.threads, self.resolved_nonempty(DENSE, baskets), *shape)
+                return self.task_of(DENSE, dense, dense.random_start)
+            pairs = LOW_RANK_PAIRS if attraction else 0
         if not isinstance(baskets, Baskets):
             raise InputError(
-                f"a mixture of {count(baskets.n_items, 'item')} is low-rank, for which all baskets must be in one "
-                f"place; fit it to all of them together, keep the {MAX_DENSE_ITEMS} most frequent items, or fit a DPP"
+                f"a mixture of more than {MAX_DENSE_ITEMS} items, or with attraction= as a number, needs all baskets "
+                f"in one place, got parts with {baskets.n_items} items; fit a DPP, or keep the most frequent items"
             )
-        problem = LowRankProblem(baskets, *self._distribution(LOW_RANK, baskets), *shape)
-        validation = validation_fraction(baskets.n_units) if self.validation is None else float(self.validation)
-        return Task(LOW_RANK, problem, self.limits(LOW_RANK), problem.random_start, self.restarts, validation)
+        if self.validation is None:
+            return replace(self, validation=validation_fraction(baskets.n_units)).task(baskets)
+        columns = LOW_RANK_RANK if self.rank is None else self.rank, pairs
+        nonempty, segments = self.resolved_nonempty(LOW_RANK, baskets), self.segments or LOW_RANK_SEGMENTS
+        problem = LowRankProblem(baskets, self.threads, nonempty, segments, *columns)
+        return self.task_of(LOW_RANK, problem, problem.random_start)
 
 
 def validation_fraction(n: int) -> float:
@@ -220,16 +172,13 @@ def validation_fraction(n: int) -> float:
     return min(max(0.02, 200 / n), 0.1, 5000 / n) if n >= 100 else 0.0
 
 
-def check_shrinkage(shrinkage: Any) -> float | str:
-    """Return `shrinkage` if it is "auto" or a number in [0, 1]."""
-    if isinstance(shrinkage, str) and shrinkage == "auto":
-        return shrinkage
-    if isinstance(shrinkage, Real) and not isinstance(shrinkage, bool) and 0 <= float(shrinkage) <= 1:
-        return float(shrinkage)
-    raise InputError(f"shrinkage must be 'auto' or a number between 0 and 1, got {shrinkage!r}")
+def check_number(name: str, value: Any, expected: str, valid: Callable[[float], bool]) -> None:
+    """Raise an error unless a value is None or a valid number."""
+    if value is not None and not (isinstance(value, Real) and not isinstance(value, bool) and valid(float(value))):
+        raise InputError(f"{name} must be {expected}, got {value!r}")
 
 
-MODELS: dict[str, type[Settings]] = {each.kind: each for each in (MixtureSettings, DPPSettings)}
+MODELS: dict[str, type[Settings]] = {each.model_type.kind: each for each in (MixtureSettings, DPPSettings)}
 
 
 def settings_of(model: str | None = None, **options: Any) -> Settings:
@@ -238,14 +187,14 @@ def settings_of(model: str | None = None, **options: Any) -> Settings:
     By default the model is a mixture, or a DPP if an option that only a DPP has is given. An option that is None, or
     the default of its function, counts as not given.
     """
-    if model is not None and model not in MODELS:
-        raise InputError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
     given = {name: value for name, value in options.items() if value is not None}
-    names = {kind: {each.name: each.default for each in fields(cls)} for kind, cls in MODELS.items()}
-    of_dpp = any(name in names["dpp"] and name not in names["mixture"] for name in given)
-    model = model or ("dpp" if of_dpp else "mixture")
-    known, others = names[model], {**names["mixture"], **names["dpp"]}
-    wrong = [name for name in given if name not in known and (name not in others or given[name] != others[name])]
-    if wrong:
-        raise InputError(f"{wrong[0]!r} is not an option of a {model}; it takes {', '.join(known)}")
+    of_mixture, of_dpp = ({each.name: each.default for each in fields(cls)} for cls in (MixtureSettings, DPPSettings))
+    if model is None:
+        model = "dpp" if given.keys() & (of_dpp.keys() - of_mixture.keys()) else "mixture"
+    if model not in MODELS:
+        raise InputError(f"model must be one of {', '.join(MODELS)}, got {model!r}")
+    known, defaults = (of_dpp if model == "dpp" else of_mixture), {**of_mixture, **of_dpp}
+    for name, value in given.items():
+        if name not in known and (name not in defaults or value != defaults[name]):
+            raise InputError(f"{name!r} is not an option of a {model}; it takes {', '.join(known)}")
     return MODELS[model](**{name: value for name, value in given.items() if name in known})

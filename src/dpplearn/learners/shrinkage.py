@@ -29,7 +29,7 @@ from dpplearn.distributions.independent import SMOOTHING, chances
 from dpplearn.distributions.spectral import SpectralDPP
 from dpplearn.learners.kernels import distribution_of
 from dpplearn.learners.loop import Stop, run
-from dpplearn.learners.settings import FOLDS, Task
+from dpplearn.learners.problem import FOLDS, Task
 from dpplearn.learners.starts import moments_kernel
 from dpplearn.utils.threads import one_blas_thread, thread_count
 
@@ -128,7 +128,7 @@ def choose_shrinkage(
         end = run(steps, limits, clock, lambda _: cancelled.is_set(), at_end=task.learner.at_end)
         if end.stop is Stop.MAX_SECONDS:
             return None
-        kernel = cast(SpectralDPP, end.kernel)
+        kernel = cast(SpectralDPP, end.step.kernel)
         test = baskets.weighted(weights)
         shrunk = (distribution_of(shrink(kernel, train, s, nonempty=nonempty), nonempty=nonempty) for s in PATH)
         return np.array([test.weights @ each.log_prob(test, 1) for each in shrunk])

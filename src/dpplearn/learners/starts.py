@@ -21,8 +21,6 @@ SMALL_ANGLE = 0.1  # radians, by which directions of new items are rotated
 ZERO = 1e-12  # eigenvalues up to this count as 0
 NEARLY_ALONE = 1e-4  # share of an item's variance in the off-diagonal of K, below which it counts as independent
 
-DETERMINISTIC = {"moments"}
-
 
 def wishart(baskets: AnyBaskets, rng: np.random.Generator) -> SpectralDPP:
     """L = X Xᵀ/N with standard normal X. [GKFT14, section 5.1]"""

@@ -21,7 +21,7 @@ from dpplearn.learners.data import checked_baskets, resolve_nonempty
 from dpplearn.learners.loop import Step, Stop, never
 from dpplearn.learners.problem import Finished, Learner, Problem
 from dpplearn.learners.result import FitResult
-from dpplearn.learners.settings import Settings, Task
+from dpplearn.learners.settings import Settings
 from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
 from dpplearn.models.mixture import Mixture, distribution_over
@@ -90,7 +90,7 @@ def fit_weights(
     settings = Settings(nonempty=nonempty, tol=tol, max_iter=max_iter, max_seconds=max_seconds, threads=threads)
     problem = GivenModels.of(_over_models(baskets, models), models, k, settings)
     learner = Learner("weights", weights_steps, never, at_end=Stop.TOLERANCE)
-    return fit_task(Task(learner, problem, settings.limits(learner), "even"), callback=callback)
+    return fit_task(settings.task_of(learner, problem, "even"), callback=callback)
 
 
 @dataclass(frozen=True, eq=False)

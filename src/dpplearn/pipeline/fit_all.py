@@ -145,7 +145,7 @@ def fit_options(options: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError("threads is not an option of fit_all: every model is fitted by one thread")
     settings = settings_of(**options)
     found = {name: value for name, value in asdict(settings).items() if name != "threads"}
-    return {"model": settings.kind, **found}
+    return {"model": settings.model_type.kind, **found}
 
 
 @dataclass(frozen=True)

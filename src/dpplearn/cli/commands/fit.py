@@ -38,7 +38,7 @@ from dpplearn.errors import InputError
 from dpplearn.learners.checkpoint import Checkpoint, ProgressBar
 from dpplearn.learners.quality.fit_quality import LEARNER as QUALITY
 from dpplearn.learners.quality.fit_quality import UNIFORM, fit_quality
-from dpplearn.learners.result import FitResult, with_unseen
+from dpplearn.learners.result import FitResult, with_unseen_gain
 from dpplearn.learners.train import fit_with
 from dpplearn.models.model import SetModel
 from dpplearn.models.model_file import MODEL_FILE
@@ -195,8 +195,7 @@ def _opened(
 def _record_holdout(model: SetModel, held_out: Baskets | None) -> None:
     """Record the gain of the model on held-out baskets."""
     if held_out is not None and model.training is not None:
-        nonempty = model.nonempty
-        model.learned = with_unseen(model.learned, model.distribution, model.training, held_out, nonempty=nonempty)
+        model.learned = with_unseen_gain(model, model.training, held_out)
 
 
 def _write_baskets(baskets: Baskets, file: Path, read: Read) -> None:

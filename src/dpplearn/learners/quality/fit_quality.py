@@ -29,7 +29,7 @@ from dpplearn.learners.problem import Finished, Learner
 from dpplearn.learners.quality.distribution import Optimum, Target, best_weights
 from dpplearn.learners.quality.weights import QualityWeights
 from dpplearn.learners.result import FitResult
-from dpplearn.learners.settings import Settings, Task
+from dpplearn.learners.settings import Settings
 from dpplearn.learners.symmetric.problem import SymmetricProblem
 from dpplearn.learners.train import fit_task
 from dpplearn.models.dpp import DPP
@@ -135,7 +135,7 @@ def fit_quality(
     )
     problem.check_possible()
     learner = Learner(LEARNER, quality, never, at_end=Stop.TOLERANCE)
-    return fit_task(Task(learner, problem, settings.limits(learner), START), callback=callback)
+    return fit_task(settings.task_of(learner, problem, START), callback=callback)
 
 
 def _blend(similarity: Any, baskets: AnyBaskets) -> Blend:

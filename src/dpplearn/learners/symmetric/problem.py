@@ -25,6 +25,7 @@ class SymmetricProblem(Problem):
     """The baskets and their distribution. Learners start from, and arrive at, a `SpectralDPP`."""
 
     model_type: ClassVar[Any] = DPP
+    random_start: ClassVar[str] = "wishart"
 
     def baseline(self) -> Any:
         """Return independent items with the frequencies of the baskets.
@@ -40,6 +41,9 @@ class SymmetricProblem(Problem):
 
     def adapted(self, model: DPP, rng: np.random.Generator) -> SpectralDPP:
         return adapted(model.kernel, model.catalogue, self.baskets, rng)
+
+    def facts(self) -> dict[str, Any]:
+        return {"shrinkage": 0.0, "shrinkage_chosen": False}
 
 
 def in_L(L: Floats, problem: SymmetricProblem) -> tuple[float, Floats, Floats]:
