@@ -55,7 +55,7 @@ def test_a_request_above_the_limit_is_rejected_and_what_would_pass_is_named(tmp_
     mixture(60, 4).save(tmp_path / "shop.safetensors")
     basket = [f"item {i}" for i in range(40)]
     with client(tmp_path) as asks:
-        costs = asks.app.state.service.model("shop").costs
+        costs = asks.app.state.service.store.now.models["shop"].costs
         limit = costs.explain(20)
         asks.app.state.service.budget.max_cost = limit
         problem = problem_of(asks.post("/v1/models/shop/explain", json={"basket": basket, "item": "item 50"}), 422)
@@ -98,14 +98,14 @@ def test_a_request_that_overruns_its_limit_is_stopped_between_rows() -> None:
 
     with pytest.raises(Problem) as stopped:
         asyncio.run(Budget(0.01).run(0.005, endless))
-    assert stopped.value.status == 503
+    assert stopped.value.status_code == 503
 
 
 def test_readiness_ends_while_a_request_is_stuck_and_health_checks_still_answer(tmp_path: Path) -> None:
     with client(write_models(tmp_path, three_categories(), SHARES)) as asks:
         assert answer_of(asks.get("/readyz"))["ready"]
         budget = asks.app.state.service.budget
-        budget._began["stuck"] = time.monotonic() - 3600
+        budget._in_flight["stuck"] = time.monotonic() - 3600, 0.5
         assert asks.get("/readyz").status_code == 503
         assert asks.get("/healthz").status_code == 200
 

@@ -137,7 +137,7 @@ def test_an_unexpected_failure_reveals_nothing(asks: Client, monkeypatch: pytest
     def fails(*_: object) -> None:
         raise RuntimeError("/secret/path")
 
-    monkeypatch.setattr("dpplearn.service.answers.recommend", fails)
+    monkeypatch.setattr("dpplearn.models.model.SetModel.recommend", fails)
     response = asks.post("/v1/models/sleep/recommend", json={})
     problem_of(response, 500)
     assert "secret" not in response.text

@@ -236,7 +236,7 @@ class ModelStore(Mapping[str, Model]):
         """Return one category."""
         if slug not in self._entries:
             known = ", ".join(self._entries) or "none"
-            raise InputError(f"unknown category {slug!r}; {self.folder} has {known}")
+            raise InputError(f"unknown category {slug!r}; expected one of {known}")
         return self._entries[slug]
 
     @property

@@ -1,18 +1,19 @@
-"""Answers to requests: item names to model calls to response models."""
+"""Answers to requests. Each function returns the cost of the request and the work that makes the answer."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, zip_longest
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError
-from dpplearn.models.explaining import Explanation, explanation
 from dpplearn.models.mixture import Mixture
+from dpplearn.models.model import SetModel
+from dpplearn.models.relations import MANY_ITEMS, RelatedPairs, pair_table, related_pairs
 from dpplearn.service import schemas
 from dpplearn.service.budget import Budget, Check
 from dpplearn.service.errors import Problem, quoted
@@ -23,13 +24,14 @@ N_LIKES = 8  # items named per segment
 MAX_SUGGESTED_NAME = 80  # characters of an unknown item that is compared with the catalogue
 MAX_UNKNOWN = 20  # unknown items that a problem lists
 MAX_ANSWER = 10_000  # items of one answer; encoding more as JSON would hold up other requests
+MAX_CALIBRATED_ITEMS = 200  # most likely items, whose pairs are in the calibration
+MAX_MAP_ITEMS = 24  # items of the map, those of the strongest pairs
+MAX_PAIRS = 12  # pairs named of each kind
+N_BINS = 10  # of the calibration
 
-
-class Known(NamedTuple):
-    """The known items of a basket, each once, and the unknown ones that were dropped."""
-
-    items: list[Label]
-    dropped: list[Label]
+Source = ServedModel | ServedStore
+Plan = tuple[float, Callable[[Check], schemas.Answer]]  # cost in CPU-seconds, and work that makes the answer
+Asked = TypeVar("Asked", bound=schemas.Ask)
 
 
 class UnknownItems(Exception):
@@ -43,200 +45,136 @@ class UnknownItems(Exception):
         """Return the problem, with similar names for the first item if `suggest`; comparing takes milliseconds."""
         first = self.items[0]
         close = self.catalogue.close_to(first) if suggest and len(str(first)) <= MAX_SUGGESTED_NAME else ()
-        hint = f"; did you mean {' or '.join(map(quoted, close))}?" if close else "."
-        others = f" (and {len(self.items) - 1} more)" if len(self.items) > 1 else ""
-        detail = f'unknown item {quoted(first)}{others}{hint} Send "unknown": "drop" to leave unknown items out'
+        hint = f"did you mean {' or '.join(map(quoted, close))}? " if close else ""
+        detail = f'unknown item {quoted(first)}; {hint}"unknown": "drop" leaves unknown items out'
         return Problem("unknown-item", detail, unknown=self.items[:MAX_UNKNOWN], suggestions=list(close))
 
 
-def known(catalogue: Catalogue, items: Iterable[Label], unknown: str) -> Known:
-    """Look up the items of a request. With unknown="error", unknown items raise an error."""
+def known(catalogue: Catalogue, items: Iterable[Label], unknown: str = "error") -> tuple[list[Label], list[Label]]:
+    """Return the items of the catalogue, each once, and the others, which are an error with unknown="error"."""
     items = list(dict.fromkeys(items))
     missing = [item for item in items if item not in catalogue]
     if missing and unknown == "error":
         raise UnknownItems(catalogue, missing)
-    return Known([item for item in items if item in catalogue] if missing else items, missing)
+    return [item for item in items if item in catalogue] if missing else items, missing
 
 
 def one_item(catalogue: Catalogue, item: Label) -> Label:
     """Return a known item. The text of an integer label is accepted, because addresses are text."""
     if item not in catalogue and isinstance(item, str) and item.isdecimal() and int(item) in catalogue:
         return int(item)
-    return known(catalogue, [item], "error").items[0]
+    return known(catalogue, [item])[0][0]
 
 
-class OneModel:
-    """Answers of one model. `about` has the fields of every answer, `label` is its name in logs and metrics."""
-
-    def __init__(self, served: ServedModel) -> None:
-        self.served, self.label, self.version = served, served.name, served.version
-        self.catalogue = served.model.catalogue
-        self.about: dict[str, Any] = {"model": served.name, "version": served.version, "warnings": served.warnings}
-        self.compare_cost = served.costs.compare
-
-    def check(self, asked: schemas.AskRecommend | schemas.AskComplete) -> None:
-        if asked.categories is not None:
-            raise Problem("invalid-request", "categories applies to requests to all models; leave it out")
-        if isinstance(asked, schemas.AskRecommend) and asked.allow is not None:
-            known(self.catalogue, asked.allow, asked.unknown)
-
-    def recommend_cost(self, n_basket: int, asked: schemas.AskRecommend) -> float:
-        return self.served.costs.of_recommend(n_basket, min(asked.k, len(self.catalogue)), asked.explain)
-
-    def recommend(self, basket: list[Label], asked: schemas.AskRecommend) -> list[schemas.Suggestion]:
-        model, deny = self.served.model, known(self.catalogue, asked.deny, "drop").items
-        allow = None if asked.allow is None else known(self.catalogue, asked.allow, asked.unknown).items
-        found = model.recommend(basket, asked.k, allow=allow, deny=deny)
-        items = [schemas.Suggestion.model_validate(each) for each in found]
-        for each in items if asked.explain else ():
-            _add_influences(each, model.explain(basket, each.item))
-        return items
-
-    def complete_cost(self, n_basket: int, k: int) -> float:
-        return self.served.costs.complete(min(k, len(self.catalogue)))
-
-    def complete(self, basket: list[Label], asked: schemas.AskComplete, check_time: Check) -> dict[str, Any]:
-        found = self.served.model.complete(basket, asked.k)
-        return {"items": list(found.items), "log_prob": found.log_prob, "note": found.note}
-
-
-class AllModels:
-    """Answers of all models together."""
-
-    label = "(all)"
-
-    def __init__(self, store: ServedStore) -> None:
-        self.store, self.models, self.version = store, store.all_models, store.version
-        self.catalogue = store.all_models.catalogue
-        warnings = [f"{name}: {text}" for name, each in store.models.items() for text in each.warnings]
-        self.about: dict[str, Any] = {"version": store.version, "versions": store.versions, "warnings": warnings}
-        self.compare_cost = sum(each.costs.compare for each in store.models.values())
-
-    def check(self, asked: schemas.AskRecommend | schemas.AskComplete) -> None:
-        if isinstance(asked, schemas.AskRecommend) and asked.allow is not None:
-            raise Problem("invalid-request", "allow applies to requests to one model; leave it out")
+def look_up(source: Source, asked: Asked) -> tuple[Asked, dict[str, Any]]:
+    """Return the request with known items only, each once, and the first fields of the answer."""
+    catalogue = source.catalogue
+    items: dict[str, Any] = {}
+    items["basket"], dropped = known(catalogue, asked.basket, asked.unknown)
+    if isinstance(asked, schemas.AskBaskets):
+        items["deny"] = known(catalogue, asked.deny, "drop")[0]
+    if isinstance(asked, schemas.AskRecommend) and asked.allow is not None:
+        items["allow"] = known(catalogue, asked.allow, asked.unknown)[0]
+    if isinstance(asked, schemas.AskRecommendOfAll | schemas.AskCompleteOfAll) and isinstance(source, ServedStore):
         for name in asked.categories or ():
-            if name not in self.store.models:
-                names = ", ".join(self.store.models)
-                raise Problem("invalid-request", f"unknown category {quoted(name)}; expected one of {names}")
-
-    def recommend_cost(self, n_basket: int, asked: schemas.AskRecommend) -> float:
-        k, costs = min(asked.k, len(self.catalogue)), [each.costs for each in self.store.models.values()]
-        explain = k * max(each.explain(n_basket) for each in costs) if asked.explain else 0
-        return explain + sum(each.of_recommend(n_basket, k) for each in costs)
-
-    def recommend(self, basket: list[Label], asked: schemas.AskRecommend) -> list[schemas.Suggestion]:
-        deny = known(self.catalogue, asked.deny, "drop").items
-        found = self.models.recommend(basket, asked.k, categories=asked.categories, deny=deny)
-        items = [schemas.Suggestion.model_validate(each) for each in found]
-        parts = self.models.by_category(basket).items if asked.explain else {}
-        for each in items if asked.explain else ():
-            slug = str(each.category)
-            catalogue, distribution = self.models[slug].catalogue, self.models.distribution(slug)
-            part = catalogue.positions(parts.get(slug, ()))
-            _add_influences(each, explanation(distribution, catalogue, part, catalogue.position(each.item)))
-        return items
-
-    def complete_cost(self, n_basket: int, k: int) -> float:
-        k = min(k, len(self.catalogue))
-        return max(k - n_basket, 0) * sum(each.costs.recommend(k) for each in self.store.models.values())
-
-    def complete(self, basket: list[Label], asked: schemas.AskComplete, check_time: Check) -> dict[str, Any]:
-        """Add the item with the highest score until there are k: the greedy rule of `complete` for one model."""
-        items, categories, note = list(basket), list[str](), ""
-        while len(items) < asked.k:
-            check_time()
-            best = self.models.recommend(items, 1, categories=asked.categories)
-            if not best:
-                note = f"stopped at {len(items)} of {asked.k} items: no further item can be added"
-                break
-            items.append(best[0].item)
-            categories.append(best[0].category)
-        return {"items": items, "categories": categories, "note": note}
+            source.store.entry(name)  # raises an error if there is no such category
+    return asked.model_copy(update=items), {**source.head, "dropped": dropped}
 
 
-Source = OneModel | AllModels
+def recommend(source: Any, asked: schemas.AskBaskets, budget: Budget) -> Plan:
+    """Recommend items to add to one basket, or to each of many by itself."""
+    asked, head = look_up(source, asked)
+    n_items = min(asked.k, len(source.catalogue))
+
+    def cost(n_basket: int) -> float:
+        return source.costs.of_recommend(n_basket, n_items, asked.explain)  # type: ignore[no-any-return]
+
+    def items(basket: list[Label]) -> list[schemas.Suggestion]:
+        found = source.recommend(basket, asked)
+        suggestions = [schemas.Suggestion.model_validate(each) for each in found]
+        for suggestion, each in zip(suggestions, found if asked.explain else [], strict=False):
+            why = source.explain(basket, each)
+            suggestion.alone = why.alone
+            suggestion.influences = [schemas.Influence.model_validate(influence) for influence in why.influences]
+        return suggestions
+
+    def row(basket: list[Label], check_time: Check) -> schemas.Row:
+        """Answer one of many baskets. Errors become the problem of this row, without suggestions for unknown items."""
+        check_time()
+        try:
+            basket, dropped = known(source.catalogue, basket, asked.unknown)
+            return schemas.Row(items=items(basket), dropped=dropped)
+        except UnknownItems as error:
+            problem = error.problem(suggest=False)
+        except InputError as error:
+            problem = Problem("cannot-answer", str(error))
+        return schemas.Row(problem=schemas.ProblemDocument(**problem.document()))
+
+    baskets = asked.baskets
+    if baskets is None:
+        found = budget.check(cost, len(asked.basket), "basket items")
+        return found, lambda _: schemas.Recommendations(**head, items=items(asked.basket))
+    if len(baskets) * n_items > MAX_ANSWER:
+        detail = f"{len(baskets)} baskets with {n_items} items each exceed the limit of {MAX_ANSWER} items in an answer"
+        raise Problem("too-expensive", detail, largest=MAX_ANSWER // n_items)
+    sizes = Counter(map(len, baskets))
+    mean = sum(times * cost(size) for size, times in sizes.items()) / max(len(baskets), 1)
+    found = budget.check(lambda rows: rows * mean, len(baskets), "baskets of these sizes")
+    return found, lambda check: schemas.Recommendations(**head, rows=[row(basket, check) for basket in baskets])
 
 
-def _add_influences(suggestion: schemas.Suggestion, why: Explanation) -> None:
-    suggestion.alone = why.alone
-    suggestion.influences = [schemas.Influence.model_validate(each) for each in why.influences]
+def complete(source: Any, asked: schemas.AskComplete, budget: Budget) -> Plan:
+    """Return a diverse set that contains the basket."""
+    asked, head = look_up(source, asked)
+    n, most = _check_size(asked.k, asked.basket), len(source.catalogue)
+    cost = budget.check(lambda k: source.costs.complete(min(k, most)), asked.k, "items (k)")
+
+    def work(check_time: Check) -> schemas.Completion:
+        fields = source.complete(asked, check_time)
+        return schemas.Completion(**head, added=fields["items"][n:], **fields)
+
+    return cost, work
 
 
-def recommend_cost(source: Source, basket: list[Label], asked: schemas.AskRecommend, budget: Budget) -> float:
-    """Return the cost of one basket or of all, or raise the problem that names what would pass."""
-    if asked.baskets is None:
-        return budget.check(lambda n: source.recommend_cost(n, asked), len(basket), "basket items")
-    k, n = max(min(asked.k, len(source.catalogue)), 1), len(asked.baskets)
-    if n * k > MAX_ANSWER:
-        detail = f"{n} baskets with {k} items each exceed the limit of {MAX_ANSWER} items in an answer"
-        raise Problem("too-expensive", f"{detail}; up to {MAX_ANSWER // k} baskets would pass", largest=MAX_ANSWER // k)
-    sizes = Counter(map(len, asked.baskets))
-    mean = sum(times * source.recommend_cost(size, asked) for size, times in sizes.items()) / max(n, 1)
-    return budget.check(lambda rows: rows * mean, n, "baskets of these sizes")
-
-
-def recommend(source: Source, basket: Known, asked: schemas.AskRecommend, check_time: Check) -> schemas.Recommendations:
-    """Answer one basket, or each of many by itself."""
-    about = {**source.about, "dropped": basket.dropped}
-    if asked.baskets is None:
-        return schemas.Recommendations(**about, items=source.recommend(basket.items, asked))
-    rows = [_row(source, each, asked, check_time) for each in asked.baskets]
-    return schemas.Recommendations(**about, rows=rows)
-
-
-def _row(source: Source, items: list[Label], asked: schemas.AskRecommend, check_time: Check) -> schemas.Row:
-    """Answer one of many baskets. Errors become the problem of this row, without suggestions for unknown items."""
-    check_time()
-    try:
-        basket = known(source.catalogue, items, asked.unknown)
-        return schemas.Row(items=source.recommend(basket.items, asked), dropped=basket.dropped)
-    except UnknownItems as error:
-        problem = error.problem(suggest=False)
-    except InputError as error:
-        problem = Problem("cannot-answer", str(error))
-    return schemas.Row(problem=schemas.ProblemDocument(**problem.document()))
-
-
-def check_size(k: int, basket: Sequence[Label]) -> None:
-    """Raise a problem if a set of k items cannot contain the basket."""
+def _check_size(k: int, basket: Sequence[Label]) -> int:
+    """Return the size of the basket, or raise a problem if a set of k items cannot contain it."""
     if k < len(basket):
         raise Problem("cannot-answer", f"k is {k}, but the basket has {len(basket)} items, which k includes")
+    return len(basket)
 
 
-def complete(source: Source, basket: Known, asked: schemas.AskComplete, check_time: Check) -> schemas.Completion:
-    """Return a set that contains the basket."""
-    fields = source.complete(basket.items, asked, check_time)
-    added = fields["items"][len(basket.items) :]
-    return schemas.Completion(**source.about, dropped=basket.dropped, added=added, **fields)
-
-
-def sample(source: OneModel, basket: Known, asked: schemas.AskSample) -> schemas.Samples:
+def sample(served: ServedModel, asked: schemas.AskSample, budget: Budget) -> Plan:
     """Draw sets that contain the basket."""
-    if asked.k is not None:
-        check_size(asked.k, basket.items)
-    seed = int(np.random.default_rng().integers(2**31)) if asked.seed is None else asked.seed
-    model, k = source.served.model, asked.k
-    if basket.items:
-        model, k = model.given(include=basket.items), None if k is None else k - len(basket.items)
-    sets = [basket.items + found for found in model.sample(asked.n, k, rng=seed, threads=1)]
-    return schemas.Samples(**source.about, dropped=basket.dropped, sets=sets, seed=seed)
+    asked, head = look_up(served, asked)
+    n_basket, basket = len(asked.basket), asked.basket
+    k = None if asked.k is None else asked.k - _check_size(asked.k, basket)
+    cost = budget.check(lambda n: served.costs.of_sample(n_basket, n), asked.n, "sets (n)")
+
+    def work(_: Check) -> schemas.Samples:
+        seed = int(np.random.default_rng().integers(2**31)) if asked.seed is None else asked.seed
+        model = served.model.given(include=basket) if basket else served.model
+        sets = [basket + found for found in model.sample(asked.n, k, rng=seed, threads=1)]
+        return schemas.Samples(**head, sets=sets, seed=seed)
+
+    return cost, work
 
 
-def explain(source: OneModel, basket: Known, item: Label) -> schemas.Explanation:
+def explain(served: ServedModel, asked: schemas.AskExplain, budget: Budget) -> Plan:
     """Return the influence of each basket item on another item."""
-    why = source.served.model.explain(basket.items, item)
-    return schemas.Explanation(**source.about, dropped=basket.dropped, **vars(why))
+    asked, head = look_up(served, asked)
+    item = one_item(served.catalogue, asked.item)
+    cost = budget.check(served.costs.explain, len(asked.basket), "basket items")
+    return cost, lambda _: schemas.Explanation(**head, **vars(served.model.explain(asked.basket, item)))
 
 
-def related(source: OneModel, item: Label, k: int) -> schemas.RelatedItems:
-    """Return substitutes and complements."""
-    model = source.served.model
-    found: Any = {"substitutes": model.substitutes(item, k), "complements": model.complements(item, k)}
-    return schemas.RelatedItems(**source.about, item=item, **found)
+def segments(served: ServedModel, asked: schemas.Ask, budget: Budget) -> Plan:
+    """Return the segments with their probabilities given the basket."""
+    asked, head = look_up(served, asked)
+    cost = budget.check(served.costs.recommend, len(asked.basket), "basket items")
+    return cost, lambda _: schemas.Segments(**head, segments=segments_of(served, asked.basket))
 
 
-def segments(served: ServedModel, basket: list[Label] | None) -> list[schemas.Segment]:
+def segments_of(served: ServedModel, basket: list[Label] | None) -> list[schemas.Segment]:
     """Return the segments of a mixture, with their probabilities given a basket if there is one."""
     model = served.model
     if not isinstance(model, Mixture):
@@ -254,47 +192,136 @@ def segments(served: ServedModel, basket: list[Label] | None) -> list[schemas.Se
     ]
 
 
-def segments_of_basket(source: OneModel, basket: Known) -> schemas.Segments:
-    """Return the segments with their probabilities given the basket."""
-    found = segments(source.served, basket.items)
-    return schemas.Segments(**source.about, dropped=basket.dropped, segments=found)
+def related(served: ServedModel, asked: schemas.AskRelated, budget: Budget) -> Plan:
+    """Return substitutes and complements."""
+    item, model = one_item(served.catalogue, asked.item), served.model
+
+    def work(_: Check) -> schemas.RelatedItems:
+        found: Any = {"substitutes": model.substitutes(item, asked.k), "complements": model.complements(item, asked.k)}
+        return schemas.RelatedItems(**served.head, item=item, **found)
+
+    return budget.check(lambda _: served.costs.relate, 1, "item"), work
+
+
+def catalogue_items(served: ServedModel, asked: schemas.AskItems, budget: Budget) -> Plan:
+    """Return the items that contain all words, the most likely first."""
+
+    def work(_: Check) -> schemas.Items:
+        words, labels = asked.search.lower().split(), served.model.items
+        marginals: Any = served.model.marginals()
+        order = np.argsort(-marginals, kind="stable").tolist()
+        found = (i for i in order if all(word in str(labels[i]).lower() for word in words))
+        some = islice(found, asked.limit)
+        items = [schemas.CatalogueItem(item=labels[i], probability=float(marginals[i])) for i in some]
+        return schemas.Items(**served.head, items=items, n_items=len(labels))
+
+    return served.costs.compare, work
 
 
 def entry(served: ServedModel) -> dict[str, Any]:
     """Return the fields of a model in a list."""
     kind = "mixture" if isinstance(served.model, Mixture) else "dpp"
-    names = {"name": served.name, "title": served.category.name, "version": served.version}
+    names = {"name": served.name, "title": served.entry.name, "version": served.version}
     return {**names, "kind": kind, "n_items": len(served.model.items)}
 
 
-def list_models(store: ServedStore) -> schemas.ModelList:
+def all_models(store: ServedStore, asked: object, budget: Budget) -> Plan:
     """Return all models."""
     models = [schemas.ModelEntry(**entry(each)) for each in store.models.values()]
-    return schemas.ModelList(**AllModels(store).about, models=models, broken=list(store.broken))
+    return 0.0, lambda _: schemas.ModelList(**store.head, models=models, broken=list(store.broken))
 
 
-def about_model(served: ServedModel) -> schemas.ModelAbout:
+def about_model(served: ServedModel, asked: object, budget: Budget) -> Plan:
     """Return the description of a model."""
     model, learned = served.model, served.model.learned
-    return schemas.ModelAbout(
+    return 0.0, lambda _: schemas.ModelAbout(
         **entry(served),
         n_segments=model.distribution.components.m,
         expected_size=model.expected_size,
-        share=served.category.share or 1.0,
+        share=served.entry.share,
         learned_from=learned.n_baskets or 0,
         learner=learned.learner or "",
         modified=utc(served.modified),
         loaded=utc(served.loaded),
-        old=served.category.old and "it could not be fitted again; the log of fit-all gives the reason",
+        old=served.entry.old and "it could not be fitted again; the log of fit-all gives the reason",
         warnings=served.warnings,
     )
 
 
-def catalogue_items(source: OneModel, search: str, limit: int) -> schemas.Items:
-    """Return the items that contain all words, the most likely first."""
-    words, labels = search.lower().split(), source.served.model.items
-    marginals: Any = source.served.model.marginals()
-    order = np.argsort(-marginals, kind="stable").tolist()
-    found = (i for i in order if all(word in str(labels[i]).lower() for word in words))
-    items = [schemas.CatalogueItem(item=labels[i], probability=float(marginals[i])) for i in islice(found, limit)]
-    return schemas.Items(**source.about, items=items, n_items=len(labels))
+def analysis_of_store(store: ServedStore, asked: object, budget: Budget) -> Plan:
+    """Return the scores of all models."""
+    scores = [_score(each) for each in store.models.values()]
+    return 0.0, lambda _: schemas.StoreAnalysis(**store.head, models=scores)
+
+
+def _score(served: ServedModel) -> schemas.ModelScore:
+    """Return the results of fit-all, or the training log-likelihood if there are none."""
+    learned = served.model.learned
+    fields: dict[str, Any] = {**entry(served), **(served.result or {"on": "train", "n_baskets": learned.n_baskets})}
+    if not served.result:
+        model, independent = learned.log_likelihood, learned.independent_log_likelihood
+        gain = None if model is None or independent is None else model - independent
+        fields |= {"log_likelihood": model, "independent": independent, "gain": gain}
+    return schemas.ModelScore(**fields)
+
+
+def analysis_of_model(served: ServedModel, asked: object, budget: Budget) -> Plan:
+    """Return segments, pairs and calibration of a model."""
+
+    def work(_: Check) -> schemas.ModelAnalysis:
+        if "analysis" not in served.cache:
+            served.cache["analysis"] = _analysis(served)
+        found: schemas.ModelAnalysis = served.cache["analysis"]
+        return found
+
+    return 0.0 if served.cache else budget.max_cost, work  # computed once, in the thread for expensive requests
+
+
+def _analysis(served: ServedModel) -> schemas.ModelAnalysis:
+    model = served.model
+    # Without training counts the lifts of all pairs would be needed: too many in a large catalogue.
+    known = model.training is not None or len(model.items) <= MANY_ITEMS
+    pairs = related_pairs(model, MAX_PAIRS) if known else RelatedPairs([], [])
+    fields: dict[str, Any] = pairs._asdict()
+    return schemas.ModelAnalysis(
+        **served.head,
+        **fields,
+        title=served.entry.name,
+        segments=segments_of(served, None),
+        map=_lift_map(model, pairs),
+        calibration=_calibration(served),
+    )
+
+
+def _lift_map(model: SetModel, pairs: RelatedPairs) -> schemas.LiftMap:
+    """Return the lifts among the items of the strongest pairs, of both kinds in turn. Pairs are neighbours."""
+    in_turn = [each for both in zip_longest(*pairs) for each in both if each is not None]
+    labels = list(dict.fromkeys(label for pair in in_turn for label in (pair.first, pair.second)))[:MAX_MAP_ITEMS]
+    items = model.catalogue.positions(labels)
+    return schemas.LiftMap(items=labels, lift=pair_table(model.distribution, items, items).lift.tolist())
+
+
+def _calibration(served: ServedModel) -> schemas.Calibration | None:
+    """Return predicted and observed probabilities: as fit-all measured them, else P(j | i) on the training baskets."""
+    result, training = served.result or {}, served.model.training
+    if "calibration" in result:
+        return schemas.Calibration(on=result["on"], rows=result["calibration"]["rows"])
+    if training is None:
+        return None
+    marginals = served.model.marginals()
+    likely = np.sort(np.argsort(-marginals, kind="stable")[:MAX_CALIBRATED_ITEMS])
+    likely = likely[(marginals[likely] > 0) & (training.item_weights[likely] > 0)]
+    off = ~np.eye(len(likely), dtype=bool)
+    predicted = (pair_table(served.model.distribution, likely, likely).both / marginals[likely][:, None])[off]
+    weight = np.repeat(training.item_weights[likely], len(likely) - 1)
+    together = training.pair_counts_among(likely)[off]
+    bins = [part for part in np.array_split(np.argsort(predicted, kind="stable"), N_BINS) if len(part)]
+    rows = [
+        schemas.CalibrationBin(
+            predicted=np.average(predicted[part], weights=weight[part]),
+            observed=together[part].sum() / weight[part].sum(),
+            weight=weight[part].sum(),
+        )
+        for part in bins
+    ]
+    return schemas.Calibration(on="train", rows=rows)

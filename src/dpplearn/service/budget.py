@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -88,9 +89,9 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 class Costs:
     """Measured costs of one model."""
 
-    recommend: Curve
-    explain: Curve
-    complete: Curve  # by the size of the result
+    recommend: Callable[[float], float]
+    explain: Callable[[float], float]
+    complete: Callable[[float], float]  # by the size of the result
     condition: float  # one conditioning on a basket
     draw: float  # one set
     relate: float  # substitutes and complements of an item
@@ -113,6 +114,19 @@ class Costs:
                 cpu_seconds(lambda: model.catalogue.close_to(f"{items[0]}?")),
             )
 
+    @classmethod
+    def of_all(cls, parts: Sequence[Costs]) -> Costs:
+        """Return the costs of all models together, which complete sets by one recommendation per item."""
+
+        def recommend(n_basket: float) -> float:
+            return sum(each.recommend(n_basket) for each in parts)
+
+        def explain(n_basket: float) -> float:
+            return max(each.explain(n_basket) for each in parts)
+
+        compare = sum(each.compare for each in parts)
+        return cls(recommend, explain, lambda k: k * recommend(k), condition=0, draw=0, relate=0, compare=compare)
+
     def of_recommend(self, n_basket: int, k: int, explain: bool = False) -> float:
         """Return the cost of k recommendations for one basket."""
         each = self.recommend(n_basket) * max(k / MEASURED_K, 1)
@@ -134,22 +148,18 @@ class Budget:
         self.max_cost = max_cost
         self._cheap = ThreadPoolExecutor(1, "cheap")
         self._expensive = ThreadPoolExecutor(1, "expensive", initializer=_lower_priority)
-        self._cheap_cost, self._n_expensive = 0.0, 0
-        self._began: dict[object, float] = {}
+        self._in_flight: dict[object, tuple[float, float]] = {}  # time of arrival, cost
 
     def check(self, cost: Callable[[int], float], size: int, what: str) -> float:
         """Return cost(size), or raise a problem that names the largest size that would pass."""
         found = cost(size)
         if found <= self.max_cost:
             return found
-        passes, fails = 0, size
-        while fails - passes > 1:  # bisection
-            middle = (passes + fails) // 2
-            passes, fails = (middle, fails) if cost(middle) <= self.max_cost else (passes, middle)
+        passes = bisect_right(range(1, size), self.max_cost, key=cost)
         raise Problem(
             "too-expensive",
-            f"the request would take about {found:.2g} CPU-seconds for {size} {what}, and {self.max_cost:g} are "
-            f"allowed; up to {passes} {what} would pass, or ask for less at a time",
+            f"{size} {what} would take about {found:.2g} CPU-seconds, of {self.max_cost:g} allowed; up to {passes} "
+            f"{what} would pass, or ask for less at a time",
             largest=passes,
             cost=found,
             limit=self.max_cost,
@@ -157,21 +167,20 @@ class Budget:
 
     async def run(self, cost: float, work: Callable[[Check], Found]) -> Found:
         """Run `work` in a thread; it is given a function to call between rows, which raises when time is up."""
-        expensive = cost > CHEAP
-        waiting = self._n_expensive >= MAX_EXPENSIVE if expensive else self._cheap_cost + cost > self.max_cost + CHEAP
-        if waiting:
+        costs = [each for _, each in self._in_flight.values()]
+        if cost > CHEAP:
+            thread, full = self._expensive, sum(each > CHEAP for each in costs) >= MAX_EXPENSIVE
+        else:
+            cheap = sum(each for each in costs if each <= CHEAP)
+            thread, full = self._cheap, cheap + cost > self.max_cost + CHEAP
+        if full:
             raise Problem("busy", "the service is busy; try again in a second, or start more workers")
         token = object()
-        self._began[token] = time.monotonic()
-        self._n_expensive += expensive
-        self._cheap_cost += 0 if expensive else cost
+        self._in_flight[token] = time.monotonic(), cost
         try:
-            thread = self._expensive if expensive else self._cheap
             return await asyncio.get_running_loop().run_in_executor(thread, self._limited, work)
         finally:
-            del self._began[token]
-            self._n_expensive -= expensive
-            self._cheap_cost -= 0 if expensive else cost
+            del self._in_flight[token]
 
     def _limited(self, work: Callable[[Check], Found]) -> Found:
         began = time.thread_time()
@@ -185,7 +194,7 @@ class Budget:
 
     def is_stuck(self) -> bool:
         """Return whether a request has not ended for a long time."""
-        return any(time.monotonic() - began > STUCK_SECONDS for began in self._began.values())
+        return any(time.monotonic() - began > STUCK_SECONDS for began, _ in self._in_flight.values())
 
 
 def _lower_priority() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+import reprlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -15,9 +16,7 @@ from starlette.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
 MAX_QUOTED = 80  # characters of the request that an error repeats
-MAX_ERRORS = 5  # invalid fields that are named
-UNION_MEMBERS = {"body", "str", "constrained-str", "int", "constrained-int"}  # pydantic's names for members of unions
-RETRY_SECONDS = 1
+UNION_MEMBERS = {"str", "constrained-str", "int", "constrained-int"}  # pydantic's names for members of unions
 
 KINDS: dict[str, tuple[int, str]] = {
     "not-json": (400, "The body is not JSON"),
@@ -34,108 +33,81 @@ KINDS: dict[str, tuple[int, str]] = {
     "model-broken": (503, "The model file cannot be used"),
     "busy": (503, "Too many requests at once"),
 }
+HEADERS = {
+    "no-key": {"www-authenticate": "Bearer"},  # required by RFC 9110
+    "too-large": {"connection": "close"},
+    "busy": {"retry-after": "1"},
+}
+# Descriptions of the errors for the OpenAPI document, the same for all routes.
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": "; ".join(title for its_status, title in KINDS.values() if its_status == status),
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
+    }
+    for status in dict.fromkeys(status for status, _ in KINDS.values())
+}
 
 
-class Problem(Exception):
+class Problem(HTTPException):
     """An error of one of `KINDS`. `more` are further members of the JSON document."""
 
     def __init__(self, kind: str, detail: str, **more: Any) -> None:
-        super().__init__(detail)
-        self.kind, self.detail, self.more = kind, detail, more
-
-    @property
-    def status(self) -> int:
-        return KINDS[self.kind][0]
+        super().__init__(KINDS[kind][0], detail, HEADERS.get(kind))
+        self.kind, self.more = kind, more
 
     def document(self) -> dict[str, Any]:
         status, title = KINDS[self.kind]
         return {"type": f"problem:{self.kind}", "title": title, "status": status, "detail": self.detail, **self.more}
 
     def response(self, headers: Mapping[str, str] | None = None) -> Response:
-        own = {}
-        if self.status == 401:
-            own["www-authenticate"] = "Bearer"  # required by RFC 9110
-        if self.kind == "busy":
-            own["retry-after"] = str(RETRY_SECONDS)
         content = json.dumps(self.document()).encode()
-        return Response(content, self.status, {**own, **(headers or {})}, media_type=MEDIA_TYPE)
-
-
-def problem_responses(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI description of the errors that a route may answer with."""
-    titles: dict[int | str, list[str]] = {}
-    for kind in ("no-key", *kinds):
-        status, title = KINDS[kind]
-        titles.setdefault(status, []).append(title)
-    schema = {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}
-    return {
-        status: {"description": "; ".join(each), "content": {MEDIA_TYPE: schema}} for status, each in titles.items()
-    }
-
-
-def invalid(errors: Iterable[Mapping[str, Any]]) -> Problem:
-    """Return the problem for what pydantic found in a request, one clause per field."""
-    expected: dict[str, list[str]] = {}  # by field and value; a union has an error for each of its types
-    for each in errors:
-        if each["type"] == "json_invalid":
-            return Problem("not-json", "the body is not JSON; send one JSON object, in UTF-8")
-        given = "" if each["type"] == "missing" else f" is {quoted(each.get('input'))}"
-        expected.setdefault(f"{_field(each['loc'])}{given}", []).append(_expected(each))
-    clauses = [f"{received}: {' or '.join(dict.fromkeys(each))}" for received, each in expected.items()]
-    more = f"; and {len(clauses) - MAX_ERRORS} more" if len(clauses) > MAX_ERRORS else ""
-    return Problem("invalid-request", f"{'; '.join(clauses[:MAX_ERRORS])}{more}. See /openapi.json")
+        return Response(content, self.status_code, headers or self.headers, media_type=MEDIA_TYPE)
 
 
 def quoted(value: Any) -> str:
     """Return a received value, of any size and type, for a sentence."""
-    if isinstance(value, dict | list):
-        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
-    value = value.decode(errors="replace") if isinstance(value, bytes) else value
-    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = short.maxlong = MAX_QUOTED
+    return short.repr(value)
 
 
-def _field(where: tuple[str | int, ...]) -> str:
+def invalid(errors: Sequence[Mapping[str, Any]]) -> Problem:
+    """Return the problem for the first field that pydantic rejected; a union has an error for each of its types."""
+    first = errors[0]
+    if first["type"] == "json_invalid":
+        return Problem("not-json", "the body is not JSON; send one JSON object, in UTF-8")
+    place = _place(first)
+    expected = " or ".join(dict.fromkeys(str(each["msg"]) for each in errors if _place(each) == place))
+    return Problem("invalid-request", f"{place}: {expected}; got {quoted(first['input'])}. See /openapi.json")
+
+
+def _place(error: Mapping[str, Any]) -> str:
     """Return the place of an error as `basket[2]`."""
-    inside = [each for each in where if each not in UNION_MEMBERS]
-    path = "".join(f"[{each}]" if isinstance(each, int) else f".{quoted(each)[1:-1]}" for each in inside)
-    return path.removeprefix(".") or "the body"
-
-
-def _expected(error: Mapping[str, Any]) -> str:
-    fixed = {
-        "missing": "this field is required",
-        "extra_forbidden": "unknown field; leave it out",
-        "model_attributes_type": "expected a JSON object, with the content type application/json",
-    }
-    return fixed.get(error["type"], str(error["msg"]).replace("Input should be", "expected"))
+    path = [each for each in error["loc"][1:] if each not in UNION_MEMBERS]  # the first is "body" or "query"
+    found = "".join(f"[{each}]" if isinstance(each, int) else f".{quoted(each)[1:-1]}" for each in path)
+    return found.removeprefix(".") or "the body"
 
 
 def add_error_handlers(app: FastAPI, logger: logging.Logger) -> None:
     """Answer every error with a problem document."""
 
     async def problem(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Problem)
-        return error.response()
-
-    async def validation(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return invalid(error.errors()).response()
-
-    async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         path = quoted(request.url.path)
         found = {
             404: Problem("no-such-page", f"there is nothing at {path}; see /openapi.json"),
             405: Problem("wrong-method", f"{path} does not support {quoted(request.method)}; see /openapi.json"),
         }.get(error.status_code, Problem("not-json", "the body cannot be read as JSON; send one JSON object, in UTF-8"))
-        return found.response(error.headers)
+        return (error if isinstance(error, Problem) else found).response(error.headers)
+
+    async def validation(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return invalid(error.errors()).response()
 
     async def unexpected(request: Request, error: Exception) -> Response:
         logger.error("failed", exc_info=error)
         return Problem("internal", "the service failed; the reason is in its log").response()
 
-    app.add_exception_handler(Problem, problem)
+    app.add_exception_handler(HTTPException, problem)
     app.add_exception_handler(RequestValidationError, validation)
-    app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(Exception, unexpected)

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,53 +14,75 @@ from typing import Any
 
 import numpy as np
 
+from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.errors import InputError
+from dpplearn.models.answers import Recommendation, StoreRecommendation
 from dpplearn.models.dpp import DPP
+from dpplearn.models.explaining import Explanation, explanation
 from dpplearn.models.mixture import Mixture
 from dpplearn.models.model_file import load
 from dpplearn.models.store import MODELS, SUFFIX, ModelStore, StoreEntry
-from dpplearn.service.budget import Costs
+from dpplearn.service import schemas
+from dpplearn.service.budget import Check, Costs
 from dpplearn.utils.files import MANIFEST, digest
 
 MIN_SHARE = 1e-9  # of the baskets with items of a model whose own distribution is almost always empty
 
-Entry = Mapping[str, Any]
 KnownCosts = Mapping[str, Costs]  # by the version of the model
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model with its entry in the manifest (if any) and its measured costs."""
+    """One model, with its measured costs and its entry in the store."""
 
-    category: StoreEntry
+    entry: StoreEntry  # with digest and share
     model: DPP | Mixture
-    about: Entry
+    costs: Costs
     modified: float  # time of the file, in seconds since the epoch
     loaded: float
-    costs: Costs
+    result: Mapping[str, Any] | None = None  # of the evaluation by `fit_all`
     cache: dict[str, Any] = field(default_factory=dict)  # answers that depend on the model alone
 
     @property
     def name(self) -> str:
-        return self.category.slug
+        return self.entry.slug
 
     @property
     def version(self) -> str:
         """SHA-256 of the model file."""
-        return self.category.sha256
+        return self.entry.sha256
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.model.catalogue
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings that are part of every answer of this model."""
         return [self.model.caution] if self.model.caution else []
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """Fields of every answer."""
+        return {"model": self.name, "version": self.version, "warnings": self.warnings}
+
+    def recommend(self, basket: list[Label], asked: schemas.AskRecommend) -> list[Recommendation]:
+        return self.model.recommend(basket, asked.k, allow=asked.allow, deny=asked.deny)
+
+    def explain(self, basket: list[Label], each: Recommendation) -> Explanation:
+        return self.model.explain(basket, each.item)
+
+    def complete(self, asked: schemas.AskComplete, check_time: Check) -> dict[str, Any]:
+        found = self.model.complete(asked.basket, asked.k)
+        return {"items": list(found.items), "log_prob": found.log_prob, "note": found.note}
 
 
 @dataclass(frozen=True)
 class ServedStore:
-    """The models by name, and the reasons why others cannot be loaded. It does not change while requests use it."""
+    """All models by name, and the reasons why others cannot be loaded. Requests keep the one they started with."""
 
     models: Mapping[str, ServedModel]
     broken: Mapping[str, str]
+    name = "(all)"  # in logs and metrics
 
     @cached_property
     def versions(self) -> dict[str, str]:
@@ -71,12 +94,46 @@ class ServedStore:
         return hashlib.sha256(text.encode()).hexdigest()
 
     @cached_property
-    def all_models(self) -> ModelStore:
-        entries = [asdict(each.category) for each in self.models.values()]
-        models = {slug: each.model for slug, each in self.models.items()}
-        found = ModelStore("", {"categories": entries}, models)
+    def store(self) -> ModelStore:
+        entries = [asdict(each.entry) for each in self.models.values()]
+        found = ModelStore("", {"categories": entries}, {name: each.model for name, each in self.models.items()})
         found.recommend([], 10)  # computes what is kept
         return found
+
+    @property
+    def catalogue(self) -> Catalogue:
+        return self.store.catalogue
+
+    @cached_property
+    def costs(self) -> Costs:
+        return Costs.of_all([each.costs for each in self.models.values()])
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """Fields of every answer."""
+        warnings = [f"{name}: {text}" for name, each in self.models.items() for text in each.warnings]
+        return {"version": self.version, "versions": self.versions, "warnings": warnings}
+
+    def recommend(self, basket: list[Label], asked: schemas.AskRecommendOfAll) -> list[StoreRecommendation]:
+        return self.store.recommend(basket, asked.k, categories=asked.categories, deny=asked.deny)
+
+    def explain(self, basket: list[Label], each: StoreRecommendation) -> Explanation:
+        catalogue, distribution = self.store[each.category].catalogue, self.store.distribution(each.category)
+        part = catalogue.positions(self.store.by_category(basket).items.get(each.category, ()))
+        return explanation(distribution, catalogue, part, catalogue.position(each.item))
+
+    def complete(self, asked: schemas.AskCompleteOfAll, check_time: Check) -> dict[str, Any]:
+        """Add the item with the highest score until there are k: the greedy rule of `complete` for one model."""
+        items, categories, note = list(asked.basket), list[str](), ""
+        while len(items) < asked.k:
+            check_time()
+            best = self.store.recommend(items, 1, categories=asked.categories)
+            if not best:
+                note = f"stopped at {len(items)} of {asked.k} items: no further item can be added"
+                break
+            items.append(best[0].item)
+            categories.append(best[0].category)
+        return {"items": items, "categories": categories, "note": note}
 
 
 def read_store(source: Path, before: ServedStore | None = None, costs: KnownCosts | None = None) -> ServedStore:
@@ -87,80 +144,40 @@ def read_store(source: Path, before: ServedStore | None = None, costs: KnownCost
     """
     store = ModelStore.open(source)
     known, models, broken = before.models if before else {}, dict[str, ServedModel](), dict[str, str]()
-    for entry, about in zip(store.entries, store.manifest["categories"], strict=True):
+    for entry in store.entries:
         name = entry.slug
         try:
-            models[name] = _read_model(store.folder, entry, about, known.get(name), costs or {})
-        except InputError as error:
+            models[name] = _read_model(store, entry, known.get(name), costs or {})
+        except (InputError, OSError) as error:
             broken[name] = str(error)
             if name in known:
                 models[name] = known[name]
     if not models:
         why = "; ".join(broken.values()) or "its manifest lists no categories"
         raise InputError(f"{source} contains no model that can be served: {why}")
-    return ServedStore(models, broken)
+    found = ServedStore(models, broken)
+    _ = found.store  # computed here, not by the first request
+    return found
 
 
-def stamp(source: Path) -> tuple[Any, ...]:
-    """Return names, times and sizes of the files, which change when the source does."""
-    paths = [source]
-    if source.is_dir():
-        folders = (source, source / MODELS)  # a store of `fit_all` has its models in the second
-        paths = [source / MANIFEST, *(path for folder in folders for path in sorted(folder.glob(f"*{SUFFIX}")))]
-    return tuple((str(path), *_state(path)) for path in paths)
+def _read_model(store: ModelStore, entry: StoreEntry, known: ServedModel | None, costs: KnownCosts) -> ServedModel:
+    path = (store.folder / entry.file).resolve()
+    if not path.is_relative_to(store.folder.resolve()) or not path.is_file():
+        raise InputError(f"{path} is not a file within {store.folder}; other files are not served")
+    version = digest(path)
+    if entry.sha256 not in ("", version):
+        raise InputError(f"{path} does not match the manifest: its SHA-256 is {version}, expected {entry.sha256}")
+    entry = replace(entry, sha256=version)  # which a folder without a manifest does not record, nor the share
+    found = known if known is not None and known.version == version else _load(path, entry, costs)
+    share = entry.share or max(1 - found.model.distribution.p_empty, MIN_SHARE)
+    return replace(found, entry=replace(entry, share=share), result=store.results.get(entry.slug), cache={})
 
 
-def _state(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.stat()
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _read_model(
-    folder: Path, entry: StoreEntry, about: Entry, known: ServedModel | None, costs: KnownCosts
-) -> ServedModel:
-    path = _inside(folder, entry.file)
-    before = _state(path)
-    version = entry.sha256
-    if known is None or known.version != version:
-        version = _checked_digest(path, version)
-    if known is not None and known.version == version:
-        cache = known.cache if known.about == about else {}
-        return replace(known, category=_complete(entry, known.model, version), about=about, cache=cache)
+def _load(path: Path, entry: StoreEntry, costs: KnownCosts) -> ServedModel:
     model = load(path)
-    if _state(path) != before:
-        raise InputError(f"{path} was written while it was read; replace files as a whole")
     _check_answers(model)
-    category = _complete(entry, model, version)
-    measured = costs.get(version) or Costs.measure(model)
-    return ServedModel(category, model, about, path.stat().st_mtime, time.time(), measured)
-
-
-def _checked_digest(path: Path, expected: str) -> str:
-    """Return the SHA-256 of a file, or raise an error if the manifest records another one."""
-    try:
-        version = digest(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    if expected and version != expected:
-        raise InputError(f"{path} does not match the manifest: its SHA-256 is {version}, expected {expected}")
-    return version
-
-
-def _inside(folder: Path, file: str) -> Path:
-    """Return the path of a file in the folder itself, after links and dots are resolved."""
-    path = (folder / file).resolve()
-    if not path.is_relative_to(folder.resolve()) or not path.is_file():
-        raise InputError(f"{folder / file} is not a file within {folder}; other files are not served")
-    return path
-
-
-def _complete(entry: StoreEntry, model: DPP | Mixture, version: str) -> StoreEntry:
-    """Return the entry with digest and share, which a folder without a manifest does not record."""
-    share = entry.share if entry.share is not None else max(1 - model.distribution.p_empty, MIN_SHARE)
-    return replace(entry, sha256=version, share=share)
+    measured = costs.get(entry.sha256) or Costs.measure(model)
+    return ServedModel(entry, model, measured, path.stat().st_mtime, time.time())
 
 
 def _check_answers(model: DPP | Mixture) -> None:
@@ -169,6 +186,18 @@ def _check_answers(model: DPP | Mixture) -> None:
     for basket in ([], list(model.items[:1])):
         if not all(np.isfinite(each.probability) for each in model.recommend(basket, 3)):
             raise InputError("the model gives probabilities that are not finite; fit it again")
+
+
+def stamp(source: Path) -> list[tuple[str, int, int, int]]:
+    """Return names, times and sizes of the files, which change when the source does."""
+    models = f"*{SUFFIX}"  # a store of `fit_all` has its models in a folder of their own
+    paths = [source / MANIFEST, *source.glob(models), *(source / MODELS).glob(models)] if source.is_dir() else [source]
+    found = []
+    for path in sorted(paths):
+        with suppress(OSError):  # a file that is just being replaced
+            state = path.stat()
+            found.append((str(path), state.st_mtime_ns, state.st_size, state.st_ino))
+    return found
 
 
 class LiveModelStore:
@@ -181,7 +210,6 @@ class LiveModelStore:
         self._source, self._log = source, log
         self._seen = stamp(source)  # before reading: what is written meanwhile is read at the next refresh
         self.now = read_store(source, costs=costs)
-        _ = self.now.all_models
         self.failed = "; ".join(self.now.broken.values())
         self._report("store_loaded")
 
@@ -196,9 +224,8 @@ class LiveModelStore:
         except InputError as error:
             self._refuse(str(error))
             return False
-        _ = new.all_models
         before, self.now, self.failed = self.now, new, "; ".join(new.broken.values())
-        if before.version != new.version or self.failed:
+        if before.version != new.version or new.broken:
             self._report("store_replaced")
         return True
 

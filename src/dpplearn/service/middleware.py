@@ -60,38 +60,6 @@ def key_guard(keys: tuple[bytes, ...]) -> Callable[[Request], Awaitable[None]]:
     return guard
 
 
-class BodyLimit:
-    """Reads the whole body before anything is done with it, and rejects it as soon as it is too large."""
-
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
-        self._app, self._max_bytes = app, max_bytes
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
-            await self._app(scope, receive, send)
-            return
-        announced = Headers(scope=scope).get("content-length", "0")
-        too_large = announced.isdecimal() and int(announced[:20]) > self._max_bytes
-        body, more = bytearray(), not too_large
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            too_large = len(body) > self._max_bytes
-            more = message.get("more_body", False) and not too_large
-        if too_large:
-            problem = Problem("too-large", f"the body has more than {self._max_bytes} bytes; send less at a time")
-            await problem.response({"connection": "close"})(scope, receive, send)
-            return
-        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-        async def receive_whole() -> Message:
-            return whole.pop() if whole else await receive()
-
-        await self._app(scope, receive_whole, send)
-
-
 class JsonLines(logging.Formatter):
     """One JSON object per line, with the fields given as `extra={"fields": ...}`."""
 
@@ -122,11 +90,14 @@ def log_event(event: str, level: int = logging.INFO, **fields: Any) -> None:
     LOGGER.log(level, event, extra={"fields": fields})
 
 
-class RequestLog:
-    """Counts, times and logs every request. Items are logged only if `log_baskets` is set."""
+class AroundRequests:
+    """Counts, times and logs every request, and rejects bodies that are too large while they are read.
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    FastAPI reads and parses the body before it checks the key. Items are logged only if `log_baskets` is set.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, max_body: int) -> None:
+        self._app, self._metrics, self._max_body = app, metrics, max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -135,7 +106,15 @@ class RequestLog:
         given = Headers(scope=scope).get("x-request-id", "")
         identifier = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope["noted"] = {}  # fields that handlers add to the log line
-        began, status = time.perf_counter(), 500
+        began, status, n_bytes = time.perf_counter(), 500, 0
+
+        async def receive_limited() -> Message:
+            nonlocal n_bytes
+            message = await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes > self._max_body:
+                raise Problem("too-large", f"the body has more than {self._max_body} bytes; send less at a time")
+            return message
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
@@ -146,7 +125,7 @@ class RequestLog:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_id)
+            await self._app(scope, receive_limited, send_with_id)
         finally:
             self._note(scope, status, time.perf_counter() - began, identifier)
 
@@ -155,9 +134,8 @@ class RequestLog:
         route = getattr(scope.get("route"), "path", UNMATCHED)
         self._metrics.requests.labels(route, method, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
-        if LOGGER.isEnabledFor(logging.INFO):
-            about = {"id": identifier, "method": method, "path": scope["path"][:MAX_PATH], "status": status}
-            log_event("request", **about, ms=round(1000 * seconds, 3), **scope["noted"])
+        about = {"id": identifier, "method": method, "path": scope["path"][:MAX_PATH], "status": status}
+        log_event("request", **about, ms=round(1000 * seconds, 3), **scope["noted"])
 
 
 class Metrics:
@@ -205,15 +183,21 @@ class ModelGauges(Collector):
     def collect(self) -> Iterator[Metric]:
         store, now = self._store.now, time.time()
         version = GaugeMetricFamily("dpplearn_model_info", "1 for the version in use.", labels=["model", "version"])
-        age = GaugeMetricFamily("dpplearn_model_age_seconds", "Since its file was written.", labels=["model"])
-        loaded = GaugeMetricFamily("dpplearn_model_loaded_seconds", "Since it was loaded.", labels=["model"])
-        broken = GaugeMetricFamily("dpplearn_model_broken", "1 if the newest file is broken.", labels=["model"])
-        for name, each in store.models.items():
-            version.add_metric([name, each.version], 1)
-            age.add_metric([name], max(now - each.modified, 0))
-            loaded.add_metric([name], max(now - each.loaded, 0))
-        for name in {**store.models, **store.broken}:
-            broken.add_metric([name], float(name in store.broken))
-        refused = GaugeMetricFamily("dpplearn_store_refused", "1 if the current source is not served as a whole.")
-        refused.add_metric([], float(bool(self._store.failed)))
-        yield from (version, age, loaded, broken, refused)
+        for each in store.models.values():
+            version.add_metric([each.name, each.version], 1)
+        yield version
+        ages = {name: max(now - each.modified, 0) for name, each in store.models.items()}
+        yield _by_model("age_seconds", "Since its file was written.", ages)
+        ages = {name: max(now - each.loaded, 0) for name, each in store.models.items()}
+        yield _by_model("loaded_seconds", "Since it was loaded.", ages)
+        broken = {name: float(name in store.broken) for name in {**store.models, **store.broken}}
+        yield _by_model("broken", "1 if the newest file is broken.", broken)
+        refused = "1 if the current source is not served as a whole."
+        yield GaugeMetricFamily("dpplearn_store_refused", refused, float(bool(self._store.failed)))
+
+
+def _by_model(name: str, about: str, values: Mapping[str, float]) -> Metric:
+    found = GaugeMetricFamily(f"dpplearn_model_{name}", about, labels=["model"])
+    for model, value in values.items():
+        found.add_metric([model], value)
+    return found

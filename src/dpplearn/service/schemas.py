@@ -7,18 +7,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MAX_NAME = 500  # characters of an item
 MAX_BASKETS = 5000  # of one request
-MAX_SEED = 2**63 - 1
+MAX_INTEGER = 2**63 - 1
 
 Item = Annotated[str, Field(max_length=MAX_NAME, strict=True)] | Annotated[int, Field(strict=True)]
 # Without fail_fast a body of 1 MB with one error per element takes seconds to validate.
 ItemList = Annotated[list[Item], Field(fail_fast=True)]
+Baskets = Annotated[list[ItemList], Field(fail_fast=True, max_length=MAX_BASKETS)]
 Number = float | None  # null in JSON if it is not finite
-Count = Annotated[int, Field(ge=0, strict=True)]
-AtLeastOne = Annotated[int, Field(ge=1, strict=True)]
-Flag = Annotated[bool, Field(strict=True)]
-Categories = Annotated[
-    list[str] | None, Field(description="Models to choose from, in requests to all models; by default all.")
-]
+Count = Annotated[int, Field(ge=0, le=MAX_INTEGER, strict=True)]
+AtLeastOne = Annotated[int, Field(ge=1, le=MAX_INTEGER, strict=True)]
+Categories = Annotated[list[str] | None, Field(description="Models to choose from; by default all.")]
 
 
 class Ask(BaseModel):
@@ -27,27 +25,18 @@ class Ask(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     basket: Annotated[ItemList, Field(description="Items in the basket; repeated items count once.")] = []
-    unknown: Annotated[
-        Literal["error", "drop"], Field(description="Whether unknown items are an error or left out.")
-    ] = "error"
+    unknown: Annotated[Literal["error", "drop"], Field(description="What to do with unknown items.")] = "error"
 
 
-class AskRecommend(Ask):
+class AskBaskets(Ask):
     """A request for the best items to add to one basket or to many."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"basket": ["crib"], "k": 5, "explain": True}]})
 
-    baskets: Annotated[
-        Annotated[list[ItemList], Field(fail_fast=True, max_length=MAX_BASKETS)] | None,
-        Field(description="Several baskets instead of one, each answered by itself."),
-    ] = None
+    baskets: Annotated[Baskets | None, Field(description="Several baskets instead of one, each by itself.")] = None
     k: Count = 10
-    allow: Annotated[
-        ItemList | None, Field(description="Recommend only these items, in requests to one model; by default all.")
-    ] = None
     deny: Annotated[ItemList, Field(description="Items never to recommend. Unknown ones are ignored.")] = []
-    categories: Categories = None
-    explain: Annotated[Flag, Field(description="Add the influence of each basket item; for one basket.")] = False
+    explain: Annotated[bool, Field(strict=True, description="Add the influence of each item of one basket.")] = False
 
     @model_validator(mode="after")
     def _one_or_many(self) -> Self:
@@ -56,10 +45,27 @@ class AskRecommend(Ask):
         return self
 
 
+class AskRecommend(AskBaskets):
+    """A request to one model."""
+
+    allow: Annotated[ItemList | None, Field(description="Recommend only these items; by default all.")] = None
+
+
+class AskRecommendOfAll(AskBaskets):
+    """A request to all models."""
+
+    categories: Categories = None
+
+
 class AskComplete(Ask):
     """A request for a diverse set of k items that contains the basket."""
 
     k: AtLeastOne = 10
+
+
+class AskCompleteOfAll(AskComplete):
+    """A request to all models."""
+
     categories: Categories = None
 
 
@@ -68,13 +74,31 @@ class AskSample(Ask):
 
     n: AtLeastOne = 1
     k: Annotated[Count | None, Field(description="Items of each set, including the basket; by default any.")] = None
-    seed: Annotated[int, Field(ge=0, le=MAX_SEED, strict=True)] | None = None
+    seed: Count | None = None
 
 
 class AskExplain(Ask):
     """A request for the influence of each basket item on another item."""
 
     item: Item
+
+
+class AskRelated(BaseModel):
+    """The query of a request for substitutes and complements."""
+
+    item: Annotated[str, Field(max_length=MAX_NAME)]
+    k: Annotated[int, Field(ge=0, le=MAX_INTEGER)] = 10
+
+
+class AskItems(BaseModel):
+    """The query of a request for items of a model."""
+
+    search: Annotated[str, Field(max_length=200, description="Words that the item contains.")] = ""
+    limit: Annotated[int, Field(ge=0, le=5000)] = 100
+
+
+class AskNothing(BaseModel):
+    """The query of a request without parameters."""
 
 
 class Part(BaseModel):
@@ -105,9 +129,7 @@ class Suggestion(Part):
 
     item: Item
     score: Annotated[Number, Field(description="P(basket with the item) / P(basket).")]
-    probability: Annotated[
-        Number, Field(description="That a basket which contains the given items also contains this one.")
-    ]
+    probability: Annotated[Number, Field(description="That a basket with the given items contains this one.")]
     category: Annotated[str | None, Field(description="The model, in answers of all models.")] = None
     alone: Annotated[Number, Field(description="The probability without a basket; with explain.")] = None
     influences: list[Influence] | None = None
@@ -164,9 +186,7 @@ class Explanation(Answer):
     probability: Annotated[Number, Field(validation_alias="given")]
     score: Number
     influences: list[Influence]
-    n_orders: Annotated[
-        int | None, Field(description="Random orders in the average; absent if all orders were used.")
-    ] = None
+    n_orders: Annotated[int | None, Field(description="Random orders averaged over; absent if all were.")] = None
     error: Annotated[Number, Field(description="Largest relative standard error of a factor.")]
 
 
@@ -219,7 +239,7 @@ class ModelEntry(Part):
     n_items: int
 
 
-class ModelAbout(ModelEntry):
+class ModelAbout(ModelEntry, Answer):
     """Description of a model."""
 
     n_segments: int
@@ -230,7 +250,6 @@ class ModelAbout(ModelEntry):
     modified: str
     loaded: str
     old: Annotated[str, Field(description="Why the model is older than the rest of the store, or empty.")]
-    warnings: list[str]
 
 
 class ModelList(Answer):
@@ -317,10 +336,9 @@ class ModelScore(Part):
     baselines: dict[str, Any] | None = None
 
 
-class StoreAnalysis(Part):
+class StoreAnalysis(Answer):
     """Scores of all models."""
 
-    version: str
     models: list[ModelScore]
 
 
