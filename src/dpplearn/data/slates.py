@@ -15,10 +15,7 @@ from dpplearn.errors import InputError
 from dpplearn.utils.text import count
 
 COLUMNS = ("slate", "item", "score", "chosen")
-YES_NO = {
-    **dict.fromkeys(("1", "1.0", "true", "yes"), True),
-    **dict.fromkeys(("0", "0.0", "false", "no"), False),
-}
+CHOSEN = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 EXPECTED = (
     "expected a table (a DataFrame, a dict of columns, or a path to CSV or Parquet) with a row per candidate and the "
     "columns slate, item, score and chosen, or a list of (candidates, scores, chosen)"
@@ -77,80 +74,55 @@ def read_slates(slates: Any) -> Slates:
     if isinstance(slates, Slates):
         return slates
     if isinstance(slates, Sequence) and not isinstance(slates, str):
-        return _stacked([_of_lists(number, each) for number, each in enumerate(slates)])
-    return _stacked(_of_table(slates))
+        rows = [row for slate in enumerate(slates) for row in _rows(*slate)]
+    else:
+        rows = _rows_of_table(slates)
+    return _stacked(rows)
 
 
-Slate = tuple[list[Any], list[float], list[bool]]
+Row = tuple[Any, Any, Any, Any]  # slate, item, score, chosen
 
 
-def _of_lists(number: int, slate: Any) -> Slate:
+def _rows(number: int, slate: Any) -> list[Row]:
+    """Return the rows of (candidates, scores, chosen)."""
     try:
-        items, scores, chosen = slate
-        items, scores, chosen = list(items), [float(score) for score in scores], list(chosen)
+        items, scores, chosen = map(list, slate)
+        if set(items) >= set(chosen):
+            return [(number, item, score, item in chosen) for item, score in zip(items, scores, strict=True)]
     except (TypeError, ValueError):
-        raise InputError(f"slate {number} is {slate!r}; {EXPECTED}") from None
-    if len(items) != len(scores):
-        raise InputError(f"slate {number} has {count(len(items), 'candidate')} and {count(len(scores), 'score')}")
-    unknown = [item for item in chosen if item not in items]
-    if unknown:
-        raise InputError(f"slate {number} has {unknown[0]!r} chosen, which is no candidate of it")
-    return items, scores, [item in chosen for item in items]
+        pass
+    raise InputError(f"slate {number} is {slate!r}; expected (candidates, a score for each, the chosen candidates)")
 
 
-def _of_table(table: Any) -> list[Slate]:
+def _rows_of_table(table: Any) -> list[Row]:
     read = read_table(table)
-    source, columns = read.source, read.columns
-    missing = [name for name in COLUMNS if name not in columns]
-    if missing:
-        raise InputError(f"{source} has the columns {', '.join(columns)}, but not {', '.join(missing)}; {EXPECTED}")
-    found: dict[Any, Slate] = {}
-    rows = zip(*(columns[name] for name in COLUMNS), strict=True)
-    for row, (slate, item, score, chosen) in enumerate(rows, start=1):
-        if slate is None or item is None:
-            missing_in = "slate" if slate is None else "item"
-            raise InputError(f"row {row} of {source} has no {missing_in}; expected one in each")
-        items, scores, taken = found.setdefault(slate, ([], [], []))
-        items.append(item)
-        scores.append(_score(score, source, row))
-        taken.append(_chosen(chosen, source, row))
-    return list(found.values())
+    missing = [name for name in COLUMNS if name not in read.columns]
+    if missing or None in read.columns["slate"]:
+        raise InputError(f"{read.source} has no {', '.join(missing) or 'slate in some row'}; {EXPECTED}")
+    return list(zip(*(read.columns[name] for name in COLUMNS), strict=True))
 
 
-def _score(value: Any, source: str, row: int) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"row {row} of {source} has the score {value!r}; expected a number") from None
-
-
-def _chosen(value: Any, source: str, row: int) -> bool:
-    known = YES_NO.get(str(value).lower())
-    if known is None:
-        raise InputError(f"row {row} of {source} has {value!r} as chosen; expected 1 or 0, true or false")
-    return known
-
-
-def _catalogue(items: set[Any]) -> Catalogue:
-    """Return the catalogue of names, sorted, or of nonnegative integers as positions."""
-    found = Catalogue.of(sorted(items, key=lambda item: (str(type(item)), item)))
-    numbers = [label for label in found.labels if isinstance(label, int)]
-    return Catalogue.numbered(max(numbers) + 1) if numbers and min(numbers) >= 0 else found
-
-
-def _stacked(slates: list[Slate]) -> Slates:
+def _stacked(rows: list[Row]) -> Slates:
+    slates: dict[Any, list[Row]] = {}
+    for row in rows:
+        slates.setdefault(row[0], []).append(row)
     if not slates:
         raise InputError(f"there are no slates; {EXPECTED}")
-    catalogue = _catalogue({as_label(item) for items, _, _ in slates for item in items})
-    shape = len(slates), max(len(items) for items, _, _ in slates)
+    catalogue = Catalogue.of(sorted({as_label(row[1]) for row in rows}, key=str))
+    numbers = [label for label in catalogue.labels if isinstance(label, int)]
+    if numbers and min(numbers) >= 0:  # positions
+        catalogue = Catalogue.numbered(max(numbers) + 1)
+    shape = len(slates), max(map(len, slates.values()))
     found = Slates(catalogue, np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape, bool), np.zeros(shape, bool))
-    for row, (items, scores, chosen) in enumerate(slates):
-        n = len(items)
+    for number, (slate, candidates) in enumerate(slates.items()):
+        n, (_, items, scores, chosen) = len(candidates), zip(*candidates, strict=True)
         try:
-            found.items[row, :n] = catalogue.positions(items)
-        except InputError as error:
-            raise InputError(f"slate number {row}: {error}") from None
-        if not np.isfinite(scores).all():
-            raise InputError(f"slate number {row} has a score that is not a finite number; leave its item out")
-        found.scores[row, :n], found.chosen[row, :n], found.there[row, :n] = scores, chosen, True
+            found.items[number, :n] = catalogue.positions(items)
+            found.scores[number, :n] = np.asarray_chkfinite(scores, dtype=float)
+            found.chosen[number, :n] = [CHOSEN[str(each).lower()] for each in chosen]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"slate {slate!r}: {error}; expected distinct items, finite scores, and 1 or 0 as chosen"
+            ) from None
+        found.there[number, :n] = True
     return found

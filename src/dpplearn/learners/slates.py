@@ -19,13 +19,15 @@ from dpplearn.arrays import Bools, Floats, central_differences
 from dpplearn.data.similarity import read_similarity
 from dpplearn.data.slates import Slates, read_slates
 from dpplearn.errors import InputError, InputWarning
+from dpplearn.learners.standard_errors import covariance
 from dpplearn.models.model import SetModel
-from dpplearn.models.reranking import Interaction, SlateNumber, SlatesFit, of_matrix, similarities_among
+from dpplearn.models.reranking import PARAMETERS, Interaction, SlateNumber, SlatesFit, of_matrix, similarities_among
 
 BATCH_SIZE = 4_000_000  # numbers in the matrices of the slates that are computed together
 MAX_LOGIT = 30.0  # logits and logarithms beyond which nothing changes
 MAX_ITERATIONS = 200
-GRADIENT_TOL = 1e-6  # nats per slate and standard error of the free parameters, about
+GRADIENT_TOL = 1e-7  # nats per slate
+MIN_SPREAD = 1e-12  # of scores relative to the largest; below, they are all the same
 MIN_INFORMATION = 1e-6  # in all slates; below, it is rounding
 EDGE = 1e-4  # strengths nearer to 0 or 1 have no standard error
 NO_STRENGTH = 1e-6  # at which there is no repulsion
@@ -78,10 +80,17 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
     if not read.chosen.any():
         raise InputError("nothing is chosen of any slate; check the column chosen")
     base, own, places = _interaction(similarity, read)
-    centre, scale = _centre_and_scale(read.scores[read.there])
+    # Standardised scores; first divided by the largest, whose square may be too large for a number.
+    unit = float(np.abs(read.scores).max()) or 1.0
+    known = read.scores[read.there] / unit
+    centre, spread = unit * float(known.mean()), float(known.std())
+    scale = unit * spread if spread > MIN_SPREAD else 1.0
     problem = SlatesProblem((read.scores - centre) / scale, read.chosen, read.there, similarities_among(base, places))
-    without = _without_repulsion(problem)
-    best, evaluations, converged = _maximise(problem, _start(problem, without))
+    share = float(np.clip(read.chosen[read.there].mean(), 1e-6, 1 - 1e-6))
+    # Without repulsion this is a logistic regression of what is chosen on the scores.
+    without, _ = _maximise(problem, Choice(np.log(share / (1 - share)), 0.0, NO_STRENGTH, 1.0), 2)
+    distance = float(np.median(1 - problem.alike[read.there]))  # so that the reach covers half of the pairs well
+    best, converged = _maximise(problem, without._replace(strength=0.5, reach=max(distance, 1e-2) ** 0.5), 4)
     # Where scores determine all choices, a steeper slope is always better: compare at equal slopes.
     ratio = best.slope / without.slope if without.slope else 1.0
     steeper = without._replace(intercept=ratio * without.intercept, slope=ratio * without.slope)
@@ -90,14 +99,17 @@ def fit_slates(slates: Any, similarity: Any) -> SlatesFit:
     if not converged:
         warnings.warn("the fit of the slates did not converge; the best parameters found are returned", InputWarning, 2)
     value, baseline = problem.log_likelihood(best), problem.log_likelihood(without)
+    slope = best.slope / scale
+    values = best._replace(intercept=best.intercept - slope * centre, slope=slope)
+    errors = _standard_errors(problem, best, centre, scale)
+    numbers: dict[str, Any] = dict(zip(PARAMETERS, map(SlateNumber, map(float, values), errors.tolist()), strict=True))
     return SlatesFit(
-        **_reported(problem, best, centre, scale),
+        **numbers,
         log_likelihood=value,
         independent_log_likelihood=baseline,
         p=float(chi2.sf(2 * len(read) * max(value - baseline, 0.0), 2)),  # likelihood-ratio test of two parameters
         n_slates=len(read),
         n_chosen=int(read.chosen.sum()),
-        evaluations=evaluations,
         converged=converged,
         catalogue=read.catalogue,
         similarity=own,
@@ -172,13 +184,6 @@ class SlatesProblem:
         by_reach = strength * (by_S * 2 * (1 - alike)).sum() / choice.reach**2
         return float(value), np.array([by_quality.sum(), (by_quality * scores).sum(), by_strength, by_reach])
 
-    def information(self, choice: Choice) -> Floats:
-        """Return minus the Hessian in the free parameters."""
-        H = central_differences(
-            lambda free: self.with_gradient(Choice.of(free))[1], choice.free, np.full(4, DIFFERENCE)
-        )
-        return -(H + H.T) / 2
-
 
 def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, Interaction | None, Any]:
     """Return the interaction, the same if it is not that of a model, and the positions of the candidates in it."""
@@ -193,67 +198,33 @@ def _interaction(similarity: Any, slates: Slates) -> tuple[Interaction, Interact
     return own, own, slates.items
 
 
-def _centre_and_scale(scores: Floats) -> tuple[float, float]:
-    """Return mean and standard deviation, which is 1 where all scores are equal, without overflow."""
-    unit = float(np.abs(scores).max(initial=0.0)) or 1.0
-    centre, scale = float((scores / unit).mean()), float((scores / unit).std())
-    return unit * centre, unit * scale if scale > 1e-12 else 1.0
-
-
-def _without_repulsion(problem: SlatesProblem) -> Choice:
-    """Return the best choice without repulsion: a logistic regression of what is chosen on the scores."""
-    mean = float(np.clip(problem.chosen[problem.there].mean(), 1e-6, 1 - 1e-6))
-    return _maximise(problem, Choice(np.log(mean / (1 - mean)), 0.0, NO_STRENGTH, 1.0), n_free=2)[0]
-
-
-def _start(problem: SlatesProblem, without: Choice) -> Choice:
-    """Return half of the strength, with the reach that covers half of the pairs well."""
-    pairs = problem.there[:, :, None] & problem.there[:, None, :] & ~np.eye(problem.scores.shape[1], dtype=bool)
-    distance = float(np.median(1 - problem.alike[pairs])) if pairs.any() else 1.0
-    return without._replace(strength=0.5, reach=max(distance, 1e-2) ** 0.5)
-
-
-def _maximise(problem: SlatesProblem, start: Choice, n_free: int = 4) -> tuple[Choice, int, bool]:
-    """Return the maximum in the first free parameters, the number of evaluations, and whether the search converged."""
+def _maximise(problem: SlatesProblem, start: Choice, n_free: int) -> tuple[Choice, bool]:
+    """Return the maximum in the first free parameters, and whether the search converged."""
     from scipy.optimize import minimize
 
-    n_chosen = max(float(problem.chosen.sum()), 1.0) / len(problem.scores)
-    scale = np.sqrt(np.array([n_chosen, n_chosen, n_chosen / 10, n_chosen / 10]))[:n_free]
+    def choice(free: Floats) -> Choice:
+        return Choice.of(np.concatenate([free, start.free[n_free:]]))
 
-    def choice(y: Floats) -> Choice:
-        return Choice.of(np.concatenate([y / scale, start.free[n_free:]]))
+    def negative(free: Floats) -> tuple[float, Floats]:
+        value, gradient = problem.with_gradient(choice(free))
+        return -value, -gradient[:n_free]
 
-    def negative(y: Floats) -> tuple[float, Floats]:
-        value, gradient = problem.with_gradient(choice(y))
-        return -value, -gradient[:n_free] / scale
-
-    options: Any = {"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-12}
-    end = minimize(negative, start.free[:n_free] * scale, jac=True, method="L-BFGS-B", options=options)
-    return choice(end.x), int(end.nfev), bool(end.success)
+    options: Any = {"maxiter": MAX_ITERATIONS, "gtol": GRADIENT_TOL, "ftol": 1e-13}
+    end = minimize(negative, start.free[:n_free], jac=True, method="L-BFGS-B", options=options)
+    return choice(end.x), bool(end.success)
 
 
-def _reported(problem: SlatesProblem, best: Choice, centre: float, scale: float) -> dict[str, SlateNumber]:
-    """Return the parameters for scores in their own unit, with standard errors."""
-    slope = best.slope / scale
-    values = best._replace(intercept=best.intercept - slope * centre, slope=slope)
-    # derivatives of the reported parameters in the free ones
+def _standard_errors(problem: SlatesProblem, best: Choice, centre: float, scale: float) -> Floats:
+    """Return the standard errors of the parameters for scores in their own unit; NaN if not determined."""
+
+    def slopes(free: Floats) -> Floats:
+        return problem.with_gradient(Choice.of(free))[1]
+
+    H = central_differences(slopes, best.free, np.full(4, DIFFERENCE))
+    of_free = covariance(-(H + H.T) / 2 * len(problem.scores), MIN_INFORMATION)
+    # Derivatives of the reported parameters in the free ones.
     J = np.diag([1.0, 1 / scale, best.strength * (1 - best.strength), best.reach])
     J[0, 1] = -centre / scale
-    errors = _standard_errors(problem.information(best) * len(problem.scores), J)
-    if not EDGE < best.strength < 1 - EDGE:
-        errors[2] = np.nan
-    named = zip(Choice._fields, values, errors.tolist(), strict=True)
-    return {name: SlateNumber(float(value), float(error)) for name, value, error in named}
-
-
-def _standard_errors(H: Floats, J: Floats) -> Floats:
-    """Return the square roots of the diagonal of J H⁻¹ Jᵀ; NaN for what the slates do not determine."""
-    try:
-        np.linalg.cholesky(H)
-    except np.linalg.LinAlgError:  # at an edge: strength and reach are not determined
-        errors = np.full(4, np.nan)
-        known = np.flatnonzero(H.diagonal()[:2] > MIN_INFORMATION)
-        inner = J[:2, known] @ np.linalg.pinv(H[np.ix_(known, known)]) @ J[:2, known].T
-        errors[known] = np.sqrt(np.maximum(np.diagonal(inner)[known], 0))
-        return errors
-    return np.sqrt(np.diagonal(J @ np.linalg.inv(H) @ J.T))
+    errors = np.sqrt(np.diagonal(J @ np.nan_to_num(of_free) @ J.T))
+    unknown = np.isnan(of_free.diagonal()) | [False, False, not EDGE < best.strength < 1 - EDGE, False]
+    return np.where(unknown, np.nan, errors)

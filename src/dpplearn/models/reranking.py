@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from numbers import Real
+from reprlib import repr as brief
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from dpplearn.arrays import Floats, Ints
 from dpplearn.data.catalogue import Catalogue, Label
 from dpplearn.data.unknown import known_items
+from dpplearn.data.validate import as_basket
 from dpplearn.distributions.components import Similarity
 from dpplearn.distributions.interaction import similarity_of
 from dpplearn.errors import InputError, whole_number
@@ -22,6 +23,7 @@ from dpplearn.utils.text import Part, TextTable, as_text, count, number, times_a
 LEVEL = 0.05  # of the test of repulsion
 MIN_LEFT = 1e-10  # smaller Schur complements are rounding, and the set impossible
 MIN_LOG = -1e300  # the logarithm of a score of 0, so that such items come last, in their order
+PARAMETERS = ("intercept", "slope", "strength", "reach")
 MAX_NUMBERS = 4_000_000  # held at a time
 
 # From candidates (n_users, n) to weights of components, (m,), and their similarity matrices S_c with a unit diagonal.
@@ -57,7 +59,6 @@ class SlatesFit:
     p: float
     n_slates: int
     n_chosen: int
-    evaluations: int
     converged: bool
     catalogue: Catalogue = field(compare=False)
     similarity: Interaction | None = field(default=None, compare=False)  # None: that of a model
@@ -90,8 +91,7 @@ class SlatesFit:
         """
         if self.similarity is None:
             raise InputError("these slates were fitted with a model; use model.rerank(..., strength=fit)")
-        users = _users(self.catalogue, [items], [scores], self.slope.value, True, "error")
-        return _chosen(self.tuned(self.similarity), self.catalogue, users, k, 1.0)[0]
+        return reranked(self.similarity, self.catalogue, items, scores, k, self)
 
     def tuned(self, base: Interaction) -> Interaction:
         """Return (1 − α) I + α exp(−(1 − s)/ρ²), with s the symmetric part of `base` averaged over components.
@@ -116,17 +116,13 @@ class SlatesFit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return parameters, standard errors and the test as plain values."""
-        numbers = {name: getattr(self, name)._asdict() for name in ("intercept", "slope", "strength", "reach")}
         names = ("log_likelihood", "independent_log_likelihood", "p", "shown", "n_slates", "n_chosen", "converged")
-        return {**numbers, **{name: getattr(self, name) for name in names}}
+        found = {name: getattr(self, name) for name in names}
+        return {**{name: getattr(self, name)._asdict() for name in PARAMETERS}, **found}
 
     def tables(self) -> Iterator[Part]:
         """Yield a table of the parameters, and the test of repulsion."""
-        report = self.to_dict()
-        cells = [
-            (name, number(report[name]["value"], 3), number(report[name]["standard_error"], 3))
-            for name in ("intercept", "slope", "strength", "reach")
-        ]
+        cells = [(name, *(number(value, 3) for value in getattr(self, name))) for name in PARAMETERS]
         title = f"Slates: {count(self.n_slates, 'slate')}, {count(self.n_chosen, 'item')} chosen"
         yield TextTable(title, "", ["parameter", "value>", "standard error>"], cells)
         gain = self.log_likelihood - self.independent_log_likelihood
@@ -148,91 +144,59 @@ def reranked(
     catalogue: Catalogue,
     items: Any,
     scores: Any,
-    k: int,
-    strength: float | SlatesFit,
-    log: bool,
-    unknown: str,
-) -> list[Label] | list[list[Label]]:
+    k: int = 10,
+    strength: float | SlatesFit = 1.0,
+    log: bool = False,
+    unknown: str = "error",
+) -> list[Any]:
     """Return the chosen candidates of one user, or of each of many, as `SetModel.rerank` describes."""
-    if isinstance(items, Set | Mapping) or not isinstance(items, Iterable):
-        raise InputError(f"items must be a list of candidates in the order of scores, got {type(items).__name__}")
-    items = items if isinstance(items, str | bytes) else list(items)
-    many = not len(items) or not isinstance(items[0], Label | np.integer)
-    lists, values = (items, scores) if many else ([items], [scores])
-    slope = 1.0
+    k, slope = whole_number("k", k, 0), 1.0
     if isinstance(strength, SlatesFit):
-        if strength.similarity is not None:
-            raise InputError(
-                "these slates were fitted with a similarity of their own; use fit.rerank, or fit_slates(slates, model)"
-            )
-        if log:
-            raise InputError("log=True is not valid with fitted slates: scores are of the kind that the slates have")
+        if log or strength.similarity not in (None, base):
+            raise InputError("strength must be the result of fit_slates with this model, and log must be False with it")
         base, slope, log, strength = strength.tuned(base), strength.slope.value, True, 1.0
     elif isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= float(strength) < math.inf:
         raise InputError(f"strength must be a nonnegative number or the result of fit_slates, got {strength!r}")
-    found = _chosen(base, catalogue, _users(catalogue, lists, values, slope, log, unknown), k, float(strength))
+    if isinstance(items, Set | Mapping):
+        raise InputError(f"items must be a list of candidates in the order of scores, got {type(items).__name__}")
+    items = as_basket(0, items)
+    many = not items or not isinstance(items[0], Label | np.integer)
+    lists, values = (items, scores) if many else ([items], [scores])
+    if len(lists) != len(values):
+        raise InputError(f"items and scores must be of equally many users, got {len(lists)} and {len(values)}")
+    users = [
+        _by_score(catalogue, as_basket(user, each), theirs, slope, log, unknown)
+        for user, (each, theirs) in enumerate(zip(lists, values, strict=True))
+    ]
+    most = max((len(positions) for positions, _ in users), default=0)
+    positions, worth = np.zeros((len(users), most), np.int64), np.full((len(users), most), -np.inf)
+    for row, (some, log_scores) in enumerate(users):
+        positions[row, : len(some)], worth[row, : len(some)] = some, log_scores
+    places = greedy_by_score(base, positions, worth, min(k, most), float(strength))
+    taken = np.take_along_axis(positions, np.maximum(places, 0), axis=1)
+    found = [list(catalogue.select(row[there])) for row, there in zip(taken, places >= 0, strict=True)]
     return found if many else found[0]
 
 
-def _users(
-    catalogue: Catalogue, items: Sequence[Any], scores: Any, slope: float, log: bool, unknown: str
-) -> list[tuple[Ints, Floats]]:
-    users = []
-    for user, (each, theirs) in enumerate(zip_longest(items, scores)):
-        try:
-            users.append(_by_score(catalogue, each, theirs, slope, log, unknown))
-        except InputError as error:
-            raise InputError(f"user {user}: {error}" if len(items) > 1 else str(error)) from None
-    return users
-
-
-def _chosen(
-    interaction: Interaction, catalogue: Catalogue, users: list[tuple[Ints, Floats]], k: int, strength: float
-) -> list[list[Label]]:
-    k = whole_number("k", k, 0)
-    most = max((len(positions) for positions, _ in users), default=0)
-    positions, worth = np.zeros((len(users), most), np.int64), np.full((len(users), most), -np.inf)
-    for row, (some, values) in enumerate(users):
-        positions[row, : len(some)], worth[row, : len(some)] = some, values
-    places = greedy_by_score(interaction, positions, worth, min(k, most), strength)
-    taken = np.take_along_axis(positions, np.maximum(places, 0), axis=1).tolist()
-    labels, lengths = catalogue.labels, (places >= 0).sum(axis=1).tolist()
-    return [[labels[position] for position in row[:n]] for row, n in zip(taken, lengths, strict=True)]
-
-
 def _by_score(
-    catalogue: Catalogue, items: Any, scores: Any, slope: float, log: bool, unknown: str
+    catalogue: Catalogue, items: list[Any], scores: Any, slope: float, log: bool, unknown: str
 ) -> tuple[Ints, Floats]:
     """Return the positions of the candidates of one user, best first, and slope · log score of each."""
-    if items is None or scores is None:
-        raise InputError(f"there are {'scores but no items' if items is None else 'items but no scores'}")
-    items = list(items) if not isinstance(items, str | bytes) else items
-    values = _checked(scores, len(items), log)
+    try:
+        values = np.array(scores, dtype=float)
+    except (TypeError, ValueError):
+        values = np.array(math.nan)
+    if values.shape != (len(items),) or not ((values < math.inf) & (log | (values >= 0))).all():
+        raise InputError(
+            f"scores must be a finite number for each item, 0 or more unless log=True, got {brief(scores)}"
+        )
     known, left_out = known_items(items, catalogue, unknown)
     if left_out:
         values = values[[item in catalogue for item in items]]
+    order = np.argsort(-slope * values, kind="stable")
     with np.errstate(divide="ignore"):
         worth = slope * np.maximum(values if log else np.log(values), MIN_LOG)
-    order = np.lexsort((-values, -worth))
     return catalogue.positions(known)[order], worth[order]
-
-
-def _checked(scores: Any, n: int, log: bool) -> Floats:
-    try:
-        values = np.asarray(scores, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError("scores are not numbers; expected one number per item") from None
-    if values.shape != (n,):
-        has = count(len(values), "score") if values.ndim == 1 else f"scores of shape {values.shape}"
-        raise InputError(f"there are {has} for {count(n, 'item')}; expected one for each")
-    if np.isnan(values).any() or (values == math.inf).any():
-        raise InputError(f"score {np.flatnonzero(~(values < math.inf))[0]} is not a finite number; leave its item out")
-    if not log and (values < 0).any():
-        raise InputError(
-            f"scores reach down to {values.min():g}; expected 0 or more, such as probabilities, or log=True for scores "
-            "whose differences matter, such as logits"
-        )
-    return values
 
 
 def of_matrix(S: Floats) -> Interaction:
@@ -257,21 +221,15 @@ def similarities_among(interaction: Interaction, items: Ints) -> Floats:
 
 
 def greedy_by_score(interaction: Interaction, items: Ints, log_scores: Floats, k: int, strength: float) -> Ints:
-    """Return places of k candidates of each user, (n_users, k), −1 where there are no more.
+    """Return places of k of the n candidates of each user, (n_users, k), −1 where there are no more.
 
     Each step adds the first candidate with the largest Σ log score + strength · log Σ_c w_c det (S_c)_Y. Candidates
     with a log score of −inf are not taken. [CZZ18, WRBCJG18]
     """
-    found = np.full((len(items), k), -1)
-    k = min(k, items.shape[1])
-    if not found.size:
-        return found
-    m = len(interaction(items[:1])[0])
-    at_once = max(MAX_NUMBERS // max(m * k * items.shape[1], 1), 1)
-    for first in range(0, len(items), at_once):
-        part = slice(first, first + at_once)
-        found[part, :k] = _grown(interaction, items[part], log_scores[part], k, strength)
-    return found
+    at_once = max(MAX_NUMBERS // max(len(interaction(items[:1])[0]) * k * items.shape[1], 1), 1)
+    parts = [slice(first, first + at_once) for first in range(0, len(items), at_once)]
+    found = [_grown(interaction, items[part], log_scores[part], k, strength) for part in parts]
+    return np.concatenate([np.zeros((0, k), np.int64), *found])
 
 
 def _grown(interaction: Interaction, items: Ints, log_scores: Floats, k: int, strength: float) -> Ints:
